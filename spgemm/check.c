@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define SPG_CHECK_BYTES (sizeof(int32_t) + 2 * sizeof(double)) /* of one column */
+
 /* A thread's dense accumulators. The marker of a column is row + 1 if the current row has it. */
 struct accumulator {
     int32_t *marker;
@@ -69,7 +71,7 @@ static bool check_row(const struct accumulator *acc, const struct spg_csr *c, in
     return true;
 }
 
-/* Returns the first wrong row, -1 if there is none, -2 without memory. */
+/* Returns the first wrong row, -1 if there is none. Sets check->out_of_memory when a thread had no memory. */
 static int32_t first_wrong_row(const struct spg_csr *a, const struct spg_csr *b, const struct spg_csr *c,
                                enum spg_precision precision, struct spg_check *check, struct spg_error *error) {
     int32_t wrong = -1;
@@ -87,7 +89,7 @@ static int32_t first_wrong_row(const struct spg_csr *a, const struct spg_csr *b,
             if (check_row(&acc, c, i, positions, terms, precision, &mine, &why))
                 continue;
 #pragma omp critical(spg_check)
-            if (wrong == -1 || i < wrong) {
+            if (!check->out_of_memory && (wrong == -1 || i < wrong)) {
                 wrong = i;
                 *error = why;
             }
@@ -95,11 +97,12 @@ static int32_t first_wrong_row(const struct spg_csr *a, const struct spg_csr *b,
 #pragma omp critical(spg_check)
         {
             if (!made) {
-                wrong = -2;
-                spg_fail(error, "out of memory for a row of %d columns", b->columns);
+                check->out_of_memory = true;
+                spg_fail(error, "out of host memory: %zu bytes for each thread, for rows of %d columns",
+                         SPG_CHECK_BYTES * ((size_t)b->columns + 1), b->columns);
             }
             if (mine.worst > check->worst)
-                *check = mine;
+                check->worst = mine.worst;
         }
         drop(&acc);
     }
@@ -111,5 +114,5 @@ bool spg_check_product(const struct spg_csr *a, const struct spg_csr *b, const s
     *check = (struct spg_check){0};
     if (c->rows != a->rows || c->columns != b->columns)
         return spg_fail(error, "the product is %d x %d, not %d x %d", c->rows, c->columns, a->rows, b->columns);
-    return spg_csr_valid(c, error) && first_wrong_row(a, b, c, precision, check, error) == -1;
+    return spg_csr_valid(c, error) && first_wrong_row(a, b, c, precision, check, error) == -1 && !check->out_of_memory;
 }

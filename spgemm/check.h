@@ -11,9 +11,9 @@
 extern "C" {
 #endif
 
-/* Result of a comparison that found no error. */
 struct spg_check {
-    double worst; /* the largest |c - reference| / bound of all entries, 0 to 1 */
+    double worst;       /* the largest |c - reference| / bound of all entries, 0 to 1 */
+    bool out_of_memory; /* host memory did not suffice; nothing is known about C then */
 };
 
 /* Three conditions on C:

@@ -16,7 +16,8 @@ struct operands {
 
 static bool load(struct spg_csr *m, const char *name, const struct spg_settings *s, struct spg_error *error) {
     struct spg_reading reading = {0};
-    bool done = strncmp(name, "gen:", 4) ? spg_read_matrix(m, name, s->precision, &reading, error)
+    struct spg_read_options options = {s->precision, s->any_size};
+    bool done = strncmp(name, "gen:", 4) ? spg_read_matrix(m, name, &options, &reading, error)
                                          : spg_generate(m, name + 4, error);
     if (reading.merged)
         fprintf(stderr, "spgemm: %s: %lld entries added to others of their position\n", name,
@@ -92,7 +93,7 @@ static bool check(void *state, const struct spg_job *job, struct spg_outcome *ou
     struct spg_csr c = {0};
     bool right = outcome->settings->mode->ops->fetch(state, &c, error);
     if (right && !spg_check_product(job->a, job->b, &c, job->precision, &outcome->check, error))
-        right = spg_fail_in(error, "the product is wrong");
+        right = spg_fail_in(error, outcome->check.out_of_memory ? "--check" : "the product is wrong");
     spg_csr_free(&c);
     return right;
 }

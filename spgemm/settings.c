@@ -22,6 +22,7 @@ enum row {
     LAYOUT,
     PRECISION,
     LIMIT,
+    ANY_SIZE,
     JSON,
     HELP,
     ROWS,
@@ -55,6 +56,8 @@ static const struct gm_option rows[ROWS] = {
                    "of values (default double)"},
     [LIMIT] = {0, GM_OPTION_BYTES, "--limit", "limit", NULL, "BYTES", NULL, 0, 0,
                "device memory for the product, without A and B; 0 (default): no limit"},
+    [ANY_SIZE] = {0, GM_OPTION_BOOL, "--any-size", "any-size", NULL, NULL, NULL, 0, 0,
+                  "read files with far more rows or columns than entries; memory grows with the rows"},
     [JSON] = {0, GM_OPTION_TEXT, "--json", "json", NULL, "FILE", NULL, 0, 0,
               "also write everything as JSON; - = stdout, which then gets nothing else"},
     [HELP] = {0, GM_OPTION_BOOL, "--help", "help", NULL, NULL, NULL, 0, 0, "this text"},
@@ -108,6 +111,7 @@ static int take(enum row row, const char *text, struct spg_settings *s) {
     case LAYOUT: s->columns = number == 1; break;
     case PRECISION: s->precision = (enum spg_precision)number; break;
     case LIMIT: s->limit = (size_t)number; break;
+    case ANY_SIZE: s->any_size = true; break;
     case JSON: s->json = text; break;
     case HELP:
     case ROWS: break;

@@ -17,7 +17,8 @@ struct spg_settings {
     unsigned warmup;
     enum spg_kernel kernel;
     bool check, model, persistent, columns; /* columns: layout csc */
-    const char *json;                       /* NULL = none */
+    bool any_size;
+    const char *json; /* NULL = none */
     size_t limit;
     enum spg_precision precision;
 };

@@ -5,6 +5,7 @@ usage: test_driver.py SPGEMM reader|none graphblas|none jansson|none
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -60,7 +61,7 @@ def test_lists():
     assert all("SEED=" in line for line in listed.splitlines())
     text = good("--help")
     for option in ("matrix", "b", "mode", "size-per-row", "vector", "runs", "warmup", "check", "json", "limit", "model",
-                   "kernel", "persistent", "precision", "layout"):  # fmt: skip
+                   "kernel", "persistent", "precision", "layout", "any-size"):  # fmt: skip
         assert f"\n  --{option} " in text, option
     for mode in ("upper-bound", "precise", "rounds", "cusparse"):
         assert f"\n  {mode} " in text, mode
@@ -127,7 +128,7 @@ def test_files():
         path = pathlib.Path(folder, "a.mtx")
         if not READER:
             path.write_text("")
-            bad(1, "need fast_matrix_market, which this build lacks", "--matrix", path, "--model")
+            bad(1, "need a C\+\+17 compiler", "--matrix", path, "--model")
             return
         path.write_text("%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n2 3 1\n")
         bad(1, r"a.mtx: 2 x 3 is not square, as A A needs", "--matrix", path, "--model")
@@ -139,6 +140,31 @@ def test_files():
         path.write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n1 1 1\n")
         done = run("--matrix", path, "--model")
         assert done.returncode == 0 and "1 entries added to others" in done.stderr and "stored=1" in done.stdout, done
+        path.write_text("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 3,5\n")
+        bad(1, r"a.mtx:3: Invalid floating-point value: '1 1 3,5'", "--matrix", path, "--model")
+        path.write_text("%%MatrixMarket matrix coordinate real general\n3000000 3000000 1\n1 1 1\n")
+        bad(1, r"a.mtx:2: 3000000 rows for 1 entries: more than 1048640 are read with --any-size only", "--matrix", path, "--model")
+        assert "rows=3000000 " in good("--matrix", path, "--model", "--any-size")
+        os.remove(path)
+        os.mkfifo(path)
+        bad(1, "a.mtx: not a regular file", "--matrix", path, "--model")
+
+
+def test_check_without_memory():
+    """The product is made, and host memory for its check is not."""
+    if not (READER and GRAPHBLAS):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        a, b = (pathlib.Path(folder, name) for name in ("a.mtx", "b.mtx"))
+        header = "%%MatrixMarket matrix coordinate real general\n"
+        a.write_text(header + "2 2 2\n1 1 1\n2 2 1\n")
+        b.write_text(header + "2 900000000 2\n1 7 1\n2 900000000 1\n")
+        arguments = ["--matrix", a, "--b", b, "--mode", "graphblas", "--runs", "1", "--any-size"]
+        limited = f"ulimit -v 8000000; OMP_NUM_THREADS=1 exec '{SPGEMM}' {' '.join(map(str, arguments))}"
+        done = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0 and "nnz_c=2" in done.stdout, done
+        done = subprocess.run(["sh", "-c", limited + " --check"], capture_output=True, text=True, timeout=100)
+        assert done.returncode == 1 and "spgemm: --check: out of host memory: 18000000020 bytes" in done.stderr, done
 
 
 def test_product():
