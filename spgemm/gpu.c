@@ -10,14 +10,20 @@ bool spg_cuda(cudaError_t status, const char *what, struct spg_error *error) {
     /* CUDA remembers the error of a call until it is read. */
     cudaGetLastError();
     if (status == cudaErrorMemoryAllocation)
-        return spg_fail(error, "out of device memory: %s", what);
-    return spg_fail(error, "%s: %s", what, cudaGetErrorString(status));
+        return spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of device memory: %s", what);
+    return spg_fail_as(error, (int)status, "%s: %s", what, cudaGetErrorString(status));
+}
+
+static bool exceeds(const struct spg_memory *memory, size_t size) {
+    return memory->limit && size > memory->limit - (memory->now < memory->limit ? memory->now : memory->limit);
 }
 
 bool spg_memory_charge(struct spg_memory *memory, size_t size, const char *what, struct spg_error *error) {
-    if (memory->limit && size > memory->limit - (memory->now < memory->limit ? memory->now : memory->limit))
-        return spg_fail(error, "out of device memory: %zu bytes for %s, %zu in use, limit %zu", size, what, memory->now,
-                        memory->limit);
+    if (exceeds(memory, size))
+        spg_cache_empty(memory);
+    if (exceeds(memory, size))
+        return spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of device memory: %zu bytes for %s, %zu in use, limit %zu",
+                           size, what, memory->now, memory->limit);
     memory->now += size;
     if (memory->now > memory->peak)
         memory->peak = memory->now;
@@ -26,34 +32,99 @@ bool spg_memory_charge(struct spg_memory *memory, size_t size, const char *what,
 
 void spg_memory_release(struct spg_memory *memory, size_t size) { memory->now -= size; }
 
+/* ---- the cache */
+
+static void free_block(struct spg_block *block, struct spg_memory *memory) {
+    if (block->region)
+        gpumem_region_destroy(block->region);
+    else
+        cudaFree(block->at);
+    spg_memory_release(memory, block->size);
+    *block = (struct spg_block){0};
+}
+
+void spg_cache_empty(struct spg_memory *memory) {
+    while (memory->cache && memory->cache->count)
+        free_block(&memory->cache->kept[--memory->cache->count], memory);
+}
+
+static bool same_name(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+static struct spg_block take(struct spg_cache *cache, int at) {
+    struct spg_block taken = cache->kept[at];
+    cache->kept[at] = cache->kept[--cache->count];
+    return taken;
+}
+
+/* A block of another purpose fits, too, unless most of it would be unused. A block of the same purpose that is too
+ * small is freed, so that the cache does not hold what no later product takes. */
+static bool take_block(struct spg_memory *memory, size_t size, const char *what, struct spg_block *block) {
+    struct spg_cache *cache = memory->cache;
+    int best = -1;
+    for (int i = 0; cache && i < cache->count; i++) {
+        const struct spg_block *kept = &cache->kept[i];
+        bool fits = !kept->region && kept->size >= size && (kept->size / 2 <= size || same_name(kept->what, what));
+        if (fits && (best < 0 || kept->size < cache->kept[best].size))
+            best = i;
+    }
+    if (best >= 0) {
+        *block = take(cache, best);
+        block->what = what;
+        return true;
+    }
+    for (int i = 0; cache && i < cache->count; i++) {
+        if (!cache->kept[i].region && same_name(cache->kept[i].what, what)) {
+            struct spg_block small = take(cache, i--);
+            free_block(&small, memory);
+        }
+    }
+    return false;
+}
+
+bool spg_cache_take_region(struct spg_memory *memory, const char *what, struct spg_block *block) {
+    for (int i = 0; memory->cache && i < memory->cache->count; i++) {
+        if (memory->cache->kept[i].region && same_name(memory->cache->kept[i].what, what)) {
+            *block = take(memory->cache, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- blocks */
+
 bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t size, const char *what,
                     struct spg_error *error) {
     *block = (struct spg_block){0};
-    if (!size)
+    if (!size || take_block(memory, size, what, block))
         return true;
     if (!spg_memory_charge(memory, size, what, error))
         return false;
     cudaError_t status = cudaMalloc(&block->at, size);
+    if (status == cudaErrorMemoryAllocation && memory->cache && memory->cache->count) {
+        cudaGetLastError();
+        spg_cache_empty(memory);
+        status = cudaMalloc(&block->at, size);
+    }
     if (status != cudaSuccess) {
         spg_memory_release(memory, size);
         block->at = NULL;
         cudaGetLastError();
         if (status == cudaErrorMemoryAllocation)
-            return spg_fail(error, "out of device memory: %zu bytes for %s", size, what);
+            return spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of device memory: %zu bytes for %s", size, what);
         return spg_cuda(status, what, error);
     }
     block->size = size;
+    block->what = what;
     return true;
 }
 
 void spg_block_drop(struct spg_block *block, struct spg_memory *memory) {
-    if (block->at) {
-        if (block->region)
-            gpumem_region_destroy(block->region);
-        else
-            cudaFree(block->at);
-        spg_memory_release(memory, block->size);
-    }
+    struct spg_cache *cache = memory->cache;
+    if ((block->at || block->region) && cache && cache->count < SPG_CACHED)
+        cache->kept[cache->count++] = *block;
+    else if (block->at || block->region)
+        free_block(block, memory);
     *block = (struct spg_block){0};
 }
 
@@ -80,8 +151,8 @@ bool spg_operand_make(struct spg_operand *o, const struct spg_csr *m, enum spg_p
     float *narrow = NULL;
     *o = (struct spg_operand){0};
     if (stored > INT32_MAX - SPG_STEP_MAX)
-        return spg_fail(error, "a matrix of %zu entries is too large for a GPU here (at most %d)", stored,
-                        INT32_MAX - SPG_STEP_MAX);
+        return spg_fail_as(error, SPG_NOT_SUPPORTED, "a matrix of %zu entries is too large for a GPU here (at most %d)",
+                           stored, INT32_MAX - SPG_STEP_MAX);
     *o = (struct spg_operand){.rows = m->rows, .columns = m->columns, .stored = (int64_t)stored};
     if (!spg_block_make(&o->block, &uncounted, offsets + indices + values, "a matrix", error))
         return false;
@@ -154,17 +225,25 @@ static bool make_streams(struct spg_gpu *g, struct spg_error *error) {
     return true;
 }
 
-bool spg_gpu_open(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error) {
+bool spg_gpu_prepare(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error) {
     int devices = 0;
     *g = (struct spg_gpu){.job = job, .memory = {.limit = job->limit}};
     if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices)
-        return spg_fail(error, "no CUDA device");
-    if (spg_operand_make(&g->first, job->a, job->precision, error) &&
-        (job->b == job->a || spg_operand_make(&g->second, job->b, job->precision, error)) &&
-        spg_cuda(cudaEventCreate(&g->started), "event", error) &&
+        return spg_fail_as(error, SPG_NOT_INITIALIZED, "no CUDA device");
+    if (spg_cuda(cudaEventCreate(&g->started), "event", error) &&
         spg_cuda(cudaEventCreate(&g->estimated), "event", error) &&
         spg_cuda(cudaEventCreate(&g->computed), "event", error) &&
-        spg_cuda(cudaEventCreate(&g->finished), "event", error) && make_streams(g, error)) {
+        spg_cuda(cudaEventCreate(&g->finished), "event", error) && make_streams(g, error))
+        return true;
+    spg_gpu_close(g);
+    return false;
+}
+
+bool spg_gpu_open(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error) {
+    if (!spg_gpu_prepare(g, job, error))
+        return false;
+    if (spg_operand_make(&g->first, job->a, job->precision, error) &&
+        (job->b == job->a || spg_operand_make(&g->second, job->b, job->precision, error))) {
         g->a = &g->first;
         g->b = job->b == job->a ? &g->first : &g->second;
         return true;

@@ -12,12 +12,16 @@
  * returns false. */
 bool spg_cuda(cudaError_t status, const char *what, struct spg_error *error);
 
-/* Byte counter of one product's device memory: requested bytes, not what the driver rounds them up to. */
+struct spg_cache;
+
+/* Byte counter of one product's device memory: requested bytes, not what the driver rounds them up to. Memory that the
+ * cache keeps is counted. */
 struct spg_memory {
     size_t limit; /* 0 = none */
     size_t now, peak;
+    struct spg_cache *cache; /* NULL: dropped blocks are freed at once */
 };
-/* Counts `size` bytes more. Fails beyond the limit, as a full device does. */
+/* Counts `size` bytes more. Fails beyond the limit, as a full device does; the cache is emptied before. */
 bool spg_memory_charge(struct spg_memory *memory, size_t size, const char *what, struct spg_error *error);
 void spg_memory_release(struct spg_memory *memory, size_t size);
 
@@ -27,12 +31,24 @@ struct spg_block {
     void *at; /* NULL = no block */
     size_t size;
     struct gpumem_region *region; /* owns the memory; NULL = cudaMalloc does */
+    const char *what;             /* its name in errors */
 };
 /* Allocates a block with cudaMalloc. Size 0 is no error and makes no block. `what` names the block in errors. */
 bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t size, const char *what,
                     struct spg_error *error);
-/* Frees the block, if there is one, and waits for the device. */
+/* Frees the block, if there is one, and waits for the device. With a cache, the cache keeps it, and nothing waits. */
 void spg_block_drop(struct spg_block *block, struct spg_memory *memory);
+
+/* Dropped blocks, kept for the next product. All work is ordered by the default stream, so a kept block can be used at
+ * once. */
+#define SPG_CACHED 16
+struct spg_cache {
+    int count;
+    struct spg_block kept[SPG_CACHED];
+};
+void spg_cache_empty(struct spg_memory *memory);
+/* Takes a kept region of this name out of the cache. Returns whether there was one. */
+bool spg_cache_take_region(struct spg_memory *memory, const char *what, struct spg_block *block);
 
 /* A matrix in compressed rows on the device. */
 struct spg_operand {
@@ -70,7 +86,10 @@ struct spg_gpu {
     cudaEvent_t started, estimated, computed, finished;
     cudaStream_t side[SPG_SIDE_STREAMS]; /* each synchronises with the default stream in both directions */
 };
-/* Fails when there is no device. After a failure there is nothing to close. */
+/* Makes events and streams, for operands that are on the device already: the caller sets a and b. Fails when there is
+ * no device. After a failure there is nothing to close. */
+bool spg_gpu_prepare(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error);
+/* The same, and copies the operands to the device. */
 bool spg_gpu_open(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error);
 void spg_gpu_close(struct spg_gpu *g);
 /* Drops the last C, waits for the device, then starts the clock and the byte counter. */

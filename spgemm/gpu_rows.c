@@ -28,7 +28,7 @@ static bool zero(void *at, size_t size, struct spg_error *error) {
 
 /* ---- between calls */
 
-static bool make_sample(struct spg_method *method, int32_t rows, struct spg_error *error) {
+bool spg_method_sample(struct spg_method *method, int32_t rows, struct spg_error *error) {
     struct spg_memory uncounted = {0};
     int32_t list[SPG_SAMPLE_ROWS];
     method->sample_rows = rows < SPG_SAMPLE_ROWS ? rows : SPG_SAMPLE_ROWS;
@@ -58,7 +58,7 @@ void *spg_method_open(const struct spg_job *job, struct spg_error *error) {
         free(method);
         return NULL;
     }
-    if (make_sample(method, job->a->rows, error) &&
+    if (spg_method_sample(method, job->a->rows, error) &&
         (job->kernel != SPG_KERNEL_THESIS || make_by_columns(method, job, error)))
         return method;
     spg_method_close(method);
@@ -307,7 +307,8 @@ bool spg_work_result(struct spg_work *w, bool arrays, struct spg_error *error) {
     struct spg_result *c = &w->gpu->c;
     struct spg_memory *memory = &w->gpu->memory;
     if (w->results.c.stored > INT32_MAX)
-        return spg_fail(error, "C has %lld entries, which do not fit 32-bit offsets", (long long)w->results.c.stored);
+        return spg_fail_as(error, SPG_NOT_SUPPORTED, "C has %lld entries, and 32-bit offsets end at %d",
+                           (long long)w->results.c.stored, INT32_MAX);
     c->stored = w->results.c.stored;
     size_t count = arrays ? (size_t)c->stored : 0;
     return spg_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&

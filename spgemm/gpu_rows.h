@@ -25,6 +25,8 @@ struct spg_method {
 };
 void *spg_method_open(const struct spg_job *job, struct spg_error *error);
 void spg_method_close(void *method);
+/* Chooses the sampled rows of matrices with so many rows; there must be none chosen yet. */
+bool spg_method_sample(struct spg_method *method, int32_t rows, struct spg_error *error);
 bool spg_method_fetch(void *method, struct spg_csr *c, struct spg_error *error);
 
 struct spg_counters; /* on the device */

@@ -11,6 +11,16 @@ bool spg_fail(struct spg_error *error, const char *format, ...) {
     va_start(args, format);
     vsnprintf(error->text, sizeof error->text, format, args);
     va_end(args);
+    error->status = 0;
+    return false;
+}
+
+bool spg_fail_as(struct spg_error *error, int status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    error->status = status;
     return false;
 }
 

@@ -20,8 +20,15 @@ static inline size_t spg_value_size(enum spg_precision precision) {
 /* One line of text, without "spgemm: " and newline. A function that fills it returns false. */
 struct spg_error {
     char text[512];
+    int status; /* number of the CUresult with the same meaning; 0: none was set */
 };
 bool spg_fail(struct spg_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same with a status. */
+bool spg_fail_as(struct spg_error *error, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define SPG_INVALID_VALUE   1
+#define SPG_OUT_OF_MEMORY   2
+#define SPG_NOT_INITIALIZED 3
+#define SPG_NOT_SUPPORTED   801
 /* Puts "where: " in front of the text; returns false. */
 bool spg_fail_in(struct spg_error *error, const char *where);
 

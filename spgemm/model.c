@@ -11,7 +11,7 @@ bool spg_histogram_make(struct spg_histogram *h, const int32_t *size, int32_t ro
             h->longest = size[i];
     h->count = calloc((size_t)h->longest + 1, sizeof *h->count);
     if (!h->count)
-        return spg_fail(error, "out of memory for %d row sizes", h->longest);
+        return spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of memory for %d row sizes", h->longest);
     for (int32_t i = 0; i < rows; i++) {
         h->distinct += !h->count[size[i]]++;
         h->total += size[i];
@@ -19,7 +19,7 @@ bool spg_histogram_make(struct spg_histogram *h, const int32_t *size, int32_t ro
     h->size = malloc((size_t)h->distinct * sizeof *h->size + 1);
     if (!h->size) {
         spg_histogram_free(h);
-        return spg_fail(error, "out of memory for the sizes of %d rows", rows);
+        return spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of memory for the sizes of %d rows", rows);
     }
     for (int32_t each = 0, last = 0; last < h->distinct; each++)
         if (h->count[each]) {

@@ -20,12 +20,17 @@
 #endif
 
 static const struct spg_mode modes[] = {
+    {"auto", "cold warm same",
+     "the library call of spgemm.h, which chooses the method: with new memory in each run (cold, default), with the "
+     "memory of the run before (warm), with its structure too (same)",
+     "the CUDA part", false, false, CUDA(spg_mode_auto)},
     {"upper-bound", NULL, "one pass into as many slots as there are intermediate products", "the CUDA part", false,
      true, CUDA(spg_mode_upper_bound)},
     {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false, true,
      CUDA(spg_mode_precise)},
-    {"rounds", NULL, "in each round the output grows by size_per_row slots for every unfinished row", "the CUDA part",
-     true, true, CUDA(spg_mode_rounds)},
+    {"rounds", NULL,
+     "the loop of the thesis: in each round the output grows by size_per_row slots for every unfinished row",
+     "the CUDA part", true, true, CUDA(spg_mode_rounds)},
     {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part with cuSPARSE", false, false,
      CUSPARSE(spg_mode_cusparse)},
     {"graphblas", NULL, "SuiteSparse:GraphBLAS on the host, as a peer", "GraphBLAS", false, false,

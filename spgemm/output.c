@@ -4,15 +4,22 @@
 static bool worked(enum gpumem_status status, const struct spg_output *o, struct spg_error *error) {
     if (!status)
         return true;
-    return spg_fail(error, "%s%s: %s", status == GPUMEM_OUT_OF_MEMORY ? "out of device memory: " : "", o->what,
-                    gpumem_last_error());
+    return spg_fail_as(error, (int)status, "%s%s: %s", status == GPUMEM_OUT_OF_MEMORY ? "out of device memory: " : "",
+                       o->what, gpumem_last_error());
 }
 
 bool spg_output_make(struct spg_output *o, enum spg_vector vector, struct spg_memory *memory, const char *what,
                      struct spg_error *error) {
     /* The bench compares memory, so the region must not map ahead. */
     struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
+    struct spg_block kept;
     *o = (struct spg_output){.vector = vector, .memory = memory, .what = what};
+    if (vector == SPG_VECTOR_VMM && spg_cache_take_region(memory, what, &kept)) {
+        o->at = kept.at;
+        o->capacity = kept.size;
+        o->region = kept.region;
+        return true;
+    }
     if (vector == SPG_VECTOR_COPY || worked(gpumem_region_create(&options, &o->region), o, error))
         return true;
     *o = (struct spg_output){0};
@@ -25,13 +32,18 @@ static bool map_more(struct spg_output *o, size_t wanted, struct spg_error *erro
     size_t requested = wanted - o->capacity;
     if (!spg_memory_charge(o->memory, requested, o->what, error))
         return false;
-    if (!worked(gpumem_region_grow(o->region, wanted), o, error)) {
+    enum gpumem_status status = gpumem_region_grow(o->region, wanted);
+    if (status == GPUMEM_OUT_OF_MEMORY && o->memory->cache) {
+        spg_cache_empty(o->memory);
+        status = gpumem_region_grow(o->region, wanted);
+    }
+    if (!worked(status, o, error)) {
         spg_memory_release(o->memory, requested);
         return false;
     }
     gpumem_region_view(o->region, &view);
     if (!spg_memory_charge(o->memory, view.mapped - wanted, o->what, error)) {
-        gpumem_region_shrink(o->region, o->size);
+        gpumem_region_shrink(o->region, o->capacity);
         spg_memory_release(o->memory, requested);
         return false;
     }
@@ -82,11 +94,12 @@ bool spg_output_to_block(struct spg_output *o, size_t size, struct spg_block *bl
         spg_output_release(o);
         return true;
     }
-    if (!worked(gpumem_region_shrink(o->region, size), o, error))
+    /* A cache keeps the memory behind C for the next product. */
+    if (!o->memory->cache && !worked(gpumem_region_shrink(o->region, size), o, error))
         return false;
     gpumem_region_view(o->region, &view);
     spg_memory_release(o->memory, o->capacity - view.mapped);
-    *block = (struct spg_block){view.base, view.mapped, o->region};
+    *block = (struct spg_block){view.base, view.mapped, o->region, o->what};
     *o = (struct spg_output){0};
     return true;
 }
@@ -96,8 +109,8 @@ void spg_output_release(struct spg_output *o) {
         struct spg_block block = {.at = o->at, .size = o->capacity};
         spg_block_drop(&block, o->memory);
     } else if (o->region) {
-        gpumem_region_destroy(o->region);
-        spg_memory_release(o->memory, o->capacity);
+        struct spg_block block = {o->at, o->capacity, o->region, o->what};
+        spg_block_drop(&block, o->memory);
     }
     *o = (struct spg_output){0};
 }

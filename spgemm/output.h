@@ -28,8 +28,8 @@ bool spg_output_append(struct spg_output *o, size_t more, struct spg_error *erro
 /* Grows the array to `count` elements of `element` bytes, unless it is that large. Else as spg_output_append. */
 bool spg_output_ensure(struct spg_output *o, int64_t count, size_t element, struct spg_error *error);
 /* Turns the array, a region, into a block that the caller owns. The block has the first `size` bytes and the rest of
- * their last physical handle; all memory after it is unmapped, which waits for the device. Size 0 makes no block. On
- * failure the array is unchanged. */
+ * their last physical handle; all memory after it is unmapped, which waits for the device, unless the memory has a
+ * cache. Size 0 makes no block. On failure the array is unchanged. */
 bool spg_output_to_block(struct spg_output *o, size_t size, struct spg_block *block, struct spg_error *error);
 /* Waits for the device and frees the memory. Accepts a zeroed or released array. */
 void spg_output_release(struct spg_output *o);

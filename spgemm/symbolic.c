@@ -45,7 +45,7 @@ bool spg_sizes_make(struct spg_sizes *sizes, const struct spg_csr *a, const stru
     *sizes = (struct spg_sizes){.rows = a->rows};
     sizes->row = malloc((size_t)a->rows * sizeof *sizes->row + 1);
     if (!sizes->row)
-        return spg_fail(error, "out of memory for the sizes of %d rows", a->rows);
+        return spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of memory for the sizes of %d rows", a->rows);
     if (!spg_sizes_of_rows(a, b, NULL, a->rows, sizes->row, error)) {
         free(sizes->row);
         sizes->row = NULL;

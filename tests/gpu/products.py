@@ -12,6 +12,7 @@ PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:br
             "gen:rmat:13:64", "gen:nlpkkt:12", "arrow", "empty", "hollow", "wide"]
 SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:10:8", "empty", "hollow", "wide"]
 PEERS = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3"]
+LIBRARY = [("auto",), ("auto:warm",), ("auto:same",)]
 PASSES = [("upper-bound",), ("precise",)]
 GROWING = [("rounds",), ("rounds", "--size-per-row", "8"), ("rounds", "--size-per-row", "64", "--vector", "copy")]
 # Compaction in place: sizes where the ends of tiles, rows and C coincide, and sizes where they do not; slabs; many tiles at one time.
@@ -77,7 +78,7 @@ def spgemm(options, workers):
     reads = "files need" not in subprocess.run([str(options.spgemm), *made["empty"], "--model"], capture_output=True, text=True).stderr
     chosen = {name: made.get(name, ["--matrix", name]) for name in PRODUCTS if reads or name not in made}
     jobs = [(chosen[name], mode, "--precision", precision, *rest) for name in chosen for precision in ("double", "float")
-            for mode, *rest in [(peer,) for peer in PEERS] + PASSES + GROWING]
+            for mode, *rest in [(peer,) for peer in PEERS] + LIBRARY + PASSES + GROWING]
     jobs += [(chosen[name], mode, "--precision", precision, "--kernel", "thesis", *rest) for name in SMALL_PRODUCTS if name in chosen
              for precision in ("double", "float") for mode, *rest in PASSES + GROWING + PERSISTENT]
     jobs += [(made.get(name, ["--matrix", name]), "rounds", "--size-per-row", size, "--precision", precision) for name, size in IN_PLACE
@@ -108,7 +109,7 @@ def sanitized_products(options, workers):
         good = done.returncode == 0 and "ERROR SUMMARY: 0 errors" in done.stdout
         return "compute-sanitizer " + " ".join(job), "ok" if good else "FAILED", "" if good else done.stdout[-800:] + done.stderr[-300:]
 
-    jobs = [("--matrix", "gen:cage:6", "--mode", mode, *rest) for mode, *rest in PASSES + GROWING]
+    jobs = [("--matrix", "gen:cage:6", "--mode", mode, *rest) for mode, *rest in LIBRARY + PASSES + GROWING]
     jobs += [("--matrix", "gen:cage:6", "--kernel", "thesis", "--mode", mode, *rest) for mode, *rest in PASSES[1:] + GROWING[1:] + PERSISTENT[1:]]
     jobs.append(("--matrix", "gen:rmat:13:16", "--mode", "precise"))
     jobs += [("--matrix", "gen:stencil7:40x40x40", "--mode", "rounds", "--size-per-row", size) for size in ("25", "8")]

@@ -94,6 +94,33 @@ def check_pkg_config(root, names, cc, libdir, version):
         assert printed.split() == [version, version, 'GPUMEM_NOT_FOUND', '1'], printed
 
 
+SPGEMM = '''#include <spgemm/spgemm.h>
+#include <stdio.h>
+int main(void) {
+    struct gpumem_spgemm_options options = {sizeof(struct gpumem_spgemm_options), 0, 2};
+    struct gpumem_spgemm *multiplier;
+    enum gpumem_status status = gpumem_spgemm_create(&options, &multiplier);
+    gpumem_spgemm_destroy(NULL);
+    printf("%s %s\\n", gpumem_status_name(status), gpumem_spgemm_last_error());
+    return 0;
+}
+'''
+
+
+def check_spgemm(root, names, cc, libdir):
+    pc = os.path.dirname(os.path.join(root, one(names, r'/pkgconfig/gpumem-spgemm\.pc$')))
+    env = dict(os.environ, PKG_CONFIG_LIBDIR=pc, PKG_CONFIG_SYSROOT_DIR=root)
+    flags = run('pkg-config', '--cflags', '--libs', 'gpumem-spgemm', env=env).split()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, compiler in (('a.c', cc), ('a.cpp', [shutil.which('c++')])):
+            source, program = os.path.join(folder, name), os.path.join(folder, 'a')
+            with open(source, 'w') as out:
+                out.write(SPGEMM)
+            run(*compiler, '-Wall', '-Wextra', '-Werror', '-pedantic', '-o', program, source, *flags)
+            printed = run(program, env=dict(os.environ, LD_LIBRARY_PATH=libdir))
+            assert printed == 'GPUMEM_INVALID_VALUE precision 2 is not 0 (double) or 1 (float)\n', printed
+
+
 def check_simulated_cuda(names, gpumem, libdir, example):
     """Installed where no linker looks, and used by the installed tool."""
     for name in ('libcuda.so.1', 'libcudart.so.13'):
@@ -126,6 +153,9 @@ def main(build, meson, cc, cuda, example=None):
         one(names, r'/man/man1/gpumem\b.*\.1')
         one(names, r'/bash-completion/completions/gpumem$')
         check_pkg_config(root, names, cc.split('|'), libdir, version)
+        if any('gpumem-spgemm' in n for n in names):
+            check_library(names, root, 'libgpumem-spgemm')
+            check_spgemm(root, names, cc.split('|'), libdir)
         if cuda == 'have_cuda':
             check_library(names, root, 'libgpumem')
             # The preloaded library must be the installed one: its address map is the witness.

@@ -3,6 +3,7 @@
 #ifndef EMULATED_DRIVER_H
 #define EMULATED_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -13,6 +14,17 @@ extern "C" {
 void emulated_driver_use(void);
 /* Number of address ranges and physical handles that are not released. */
 size_t emulated_driver_live(void);
+/* Faults: of the allocations and creations that follow, of memory on the device or on the host, of events, streams,
+ * address ranges and physical handles, number `number` fails, counted from 1. 0: none. */
+void emulated_fail(size_t number);
+/* Whether the call fails; counts it. */
+bool emulated_fails(void);
+size_t emulated_allocations(void); /* counted since emulated_fail() */
+
+extern int emulated_device; /* the current one */
+/* A stream that is captured. */
+#define EMULATED_CAPTURING ((cudaStream_t)7)
+
 /* Sets the bytes of physical memory; call it while none is in use. SIZE_MAX: as much as there is. */
 void emulated_driver_limit(size_t size);
 

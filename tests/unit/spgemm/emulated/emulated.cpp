@@ -235,12 +235,17 @@ namespace {
 
 constexpr size_t PAGE = 4096;
 std::map<char *, std::pair<char *, size_t>> blocks; /* by address: mapping and its size */
+size_t objects;                                     /* events and streams */
 
 } // namespace
 
 extern "C" {
 
+int emulated_device;
+
 cudaError_t cudaMalloc(void **at, size_t size) {
+    if (emulated_fails())
+        return cudaErrorMemoryAllocation;
     size_t whole = (size + PAGE - 1) / PAGE * PAGE + PAGE;
     char *base = static_cast<char *>(mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (base == MAP_FAILED)
@@ -262,7 +267,7 @@ cudaError_t cudaFree(void *at) {
     return cudaSuccess;
 }
 
-size_t emulated_live(void) { return blocks.size() + emulated_driver_live(); }
+size_t emulated_live(void) { return blocks.size() + objects + emulated_driver_live(); }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind) {
     memcpy(to, from, size);
@@ -277,7 +282,7 @@ cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t) {
     return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int *device) {
-    *device = 0;
+    *device = emulated_device;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *count) {
@@ -292,15 +297,32 @@ cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
 cudaError_t cudaGetLastError(void) { return cudaSuccess; }
 const char *cudaGetErrorString(cudaError_t) { return "emulated"; }
 cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+    if (emulated_fails())
+        return cudaErrorMemoryAllocation;
+    objects++;
     *stream = reinterpret_cast<cudaStream_t>(static_cast<uintptr_t>(1));
     return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
+    *status = stream == EMULATED_CAPTURING ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t) {
+    objects--;
+    return cudaSuccess;
+}
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    if (emulated_fails())
+        return cudaErrorMemoryAllocation;
+    objects++;
     *event = reinterpret_cast<cudaEvent_t>(static_cast<uintptr_t>(1));
     return cudaSuccess;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t) {
+    objects--;
+    return cudaSuccess;
+}
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) {

@@ -1,0 +1,137 @@
+/* The method "auto". Two ways to compute C:
+ *
+ * - Growing: C grows while its rows are computed (gpu_spread.c), and rows are moved together. Each row is computed
+ * once.
+ * - Counting: a first pass counts the entries of each row, a second one writes C where it belongs (gpu_passes.c).
+ *
+ * Growing is faster where hash tables hold the rows. Rows are counted first when
+ * - C is written to the memory of a caller, who must learn its size first;
+ * - a row exceeds the largest table: growing would compute it twice;
+ * - C may have more entries than 32-bit offsets can count: it is then refused before its memory is allocated.
+ *
+ * The sizes and offsets of C's rows are kept. A product of the same structure uses them and only computes values.
+ *
+ * All memory comes from a cache (gpu.h), so a call like the one before allocates nothing. */
+#include "spgemm/gpu_product.h"
+#include "spgemm/gpu_compact.h"
+#include "spgemm/gpu_spread.h"
+
+struct spg_product_settings spg_product_settings = {4 * 6656, (int64_t)(0.9 * INT32_MAX)};
+
+static bool sample_rows(struct spg_product *p, struct spg_error *error) {
+    struct spg_memory uncounted = {0};
+    int32_t rows = p->method.gpu.a->rows;
+    if (p->sampled_of == rows)
+        return true;
+    p->sampled_of = -1;
+    spg_block_drop(&p->method.sample, &uncounted);
+    if (!spg_method_sample(&p->method, rows, error))
+        return false;
+    p->sampled_of = rows;
+    return true;
+}
+
+void spg_product_forget(struct spg_product *p) {
+    if (p->work.gpu)
+        spg_work_drop(&p->work);
+    p->work = (struct spg_work){0};
+    spg_result_drop(&p->method.gpu.c, &p->method.gpu.memory);
+}
+
+/* Whether rows are counted first; samples them if that decides. */
+static bool choose(struct spg_work *w, const struct spg_place *place, bool *counts, struct spg_error *error) {
+    int64_t longest = w->totals.row_max < w->b->columns ? w->totals.row_max : w->b->columns;
+    *counts = place || longest >= spg_product_settings.long_row;
+    if (*counts || w->totals.bound < spg_product_settings.entries)
+        return true;
+    if (!spg_work_sample(w, NULL, error))
+        return false;
+    *counts = (double)w->totals.bound * (double)w->entries_per_product >= (double)spg_product_settings.entries;
+    return true;
+}
+
+static bool write_values(struct spg_work *w, int32_t *indices, void *values, struct spg_error *error) {
+    struct spg_target c = {.values = values, .columns = indices, .start = w->c_offset, .size = w->size};
+    return !w->gpu->c.stored || spg_work_compute(w, NULL, w->rows, &c, true, error);
+}
+
+/* Memory of the multiplier for the entries of C. */
+static bool own_arrays(struct spg_loop *l, struct spg_error *error) {
+    return spg_loop_ensure(l, l->w.gpu->c.stored, error) && spg_loop_trim(l, error);
+}
+
+static bool by_counting(struct spg_loop *l, const struct spg_place *place, int32_t **indices, void **values,
+                        struct spg_error *error) {
+    struct spg_work *w = &l->w;
+    struct spg_result *c = &w->gpu->c;
+    struct spg_target counted = {.size = w->size};
+    if (!spg_work_sample_if_long(w, error) || !spg_work_compute(w, NULL, w->rows, &counted, false, error) ||
+        !spg_work_settle(w, &counted, w->gpu->estimated, error) || !spg_work_result(w, false, error) ||
+        !(place ? place->provide(place->context, c->stored, indices, values, error) : own_arrays(l, error)))
+        return false;
+    if (!place) {
+        *indices = c->indices.at;
+        *values = c->values.at;
+    }
+    return write_values(w, *indices, *values, error);
+}
+
+static bool by_growing(struct spg_loop *l, int32_t **indices, void **values, struct spg_error *error) {
+    struct spg_result *c = &l->w.gpu->c;
+    if (!spg_loop_spread(l, error) || !spg_work_result(&l->w, false, error) || !spg_loop_compact(l, error) ||
+        !spg_loop_trim(l, error))
+        return false;
+    *indices = c->indices.at;
+    *values = c->values.at;
+    return true;
+}
+
+bool spg_product_compute(struct spg_product *p, const struct spg_place *place, int32_t **indices, void **values,
+                         struct spg_error *error) {
+    struct spg_loop l;
+    bool counts = true;
+    spg_product_forget(p);
+    if (!sample_rows(p, error))
+        return false;
+    bool done = spg_loop_make(&l, &p->method, error) && spg_work_totals(&l.w, error) &&
+                choose(&l.w, place, &counts, error) &&
+                (counts ? by_counting(&l, place, indices, values, error) : by_growing(&l, indices, values, error));
+    if (done) {
+        p->work = l.w;
+        l.w = (struct spg_work){.gpu = &p->method.gpu};
+    }
+    spg_loop_drop(&l);
+    if (!done)
+        spg_product_forget(p);
+    return done;
+}
+
+bool spg_product_recompute(struct spg_product *p, const struct spg_place *place, int32_t **indices, void **values,
+                           struct spg_error *error) {
+    struct spg_work *w = &p->work;
+    struct spg_result *c = &p->method.gpu.c;
+    bool done = true;
+    if (place) {
+        done = place->provide(place->context, c->stored, indices, values, error);
+    } else {
+        *indices = c->indices.at;
+        *values = c->values.at;
+    }
+    done = done && write_values(w, *indices, *values, error);
+    if (!done)
+        spg_product_forget(p);
+    return done;
+}
+
+bool spg_product_analyse(struct spg_product *p, size_t *bytes, int64_t *products, double *expected,
+                         struct spg_error *error) {
+    struct spg_work w = {0};
+    spg_product_forget(p);
+    bool done = sample_rows(p, error) && spg_work_make(&w, &p->method, error) && spg_work_totals(&w, error) &&
+                spg_work_sample(&w, NULL, error);
+    *bytes = w.block.size;
+    *products = w.totals.bound;
+    *expected = (double)w.totals.bound * (double)w.entries_per_product;
+    spg_work_drop(&w);
+    return done;
+}

@@ -1,0 +1,120 @@
+/* Mode auto: the library call of spgemm.h, as a program makes it. The operands are on the device before the clock
+ * starts.
+ *
+ * cold: each run has a new multiplier, so it allocates all its memory. warm: one multiplier for all runs. same: one
+ * multiplier, and from the second run on only values are computed. */
+#include "spgemm/gpu.h"
+#include "spgemm/spgemm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct state {
+    const struct spg_job *job;
+    struct spg_operand first, second; /* `second` is empty when B is A */
+    cudaEvent_t started, finished;
+    struct gpumem_spgemm *multiplier;
+    struct gpumem_spgemm_result c;
+    bool has_product;
+};
+
+static bool worked(enum gpumem_status status, struct spg_error *error) {
+    return !status || spg_fail_as(error, (int)status, "%s", gpumem_spgemm_last_error());
+}
+
+static bool make_multiplier(struct state *s, struct spg_error *error) {
+    struct gpumem_spgemm_options options = {.struct_size = sizeof options,
+                                            .limit = s->job->limit,
+                                            .precision = s->job->precision == SPG_FLOAT ? GPUMEM_SPGEMM_FLOAT
+                                                                                        : GPUMEM_SPGEMM_DOUBLE};
+    gpumem_spgemm_destroy(s->multiplier);
+    s->multiplier = NULL;
+    s->has_product = false;
+    return worked(gpumem_spgemm_create(&options, &s->multiplier), error);
+}
+
+static void close_state(void *pointer) {
+    struct state *s = pointer;
+    if (!s)
+        return;
+    gpumem_spgemm_destroy(s->multiplier);
+    if (s->started)
+        cudaEventDestroy(s->started);
+    if (s->finished)
+        cudaEventDestroy(s->finished);
+    spg_operand_drop(&s->first);
+    spg_operand_drop(&s->second);
+    free(s);
+}
+
+static void *open_state(const struct spg_job *job, struct spg_error *error) {
+    struct state *s = calloc(1, sizeof *s);
+    if (!s) {
+        spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of host memory");
+        return NULL;
+    }
+    s->job = job;
+    if (make_multiplier(s, error) && spg_operand_make(&s->first, job->a, job->precision, error) &&
+        (job->b == job->a || spg_operand_make(&s->second, job->b, job->precision, error)) &&
+        spg_cuda(cudaEventCreate(&s->started), "event", error) &&
+        spg_cuda(cudaEventCreate(&s->finished), "event", error))
+        return s;
+    close_state(s);
+    return NULL;
+}
+
+static struct gpumem_spgemm_csr csr_of(const struct spg_operand *o) {
+    return (struct gpumem_spgemm_csr){.struct_size = sizeof(struct gpumem_spgemm_csr),
+                                      .rows = o->rows,
+                                      .columns = o->columns,
+                                      .stored = o->stored,
+                                      .offsets = o->offsets,
+                                      .indices = o->indices,
+                                      .values = o->values};
+}
+
+static bool multiply(struct state *s, float *ms, struct spg_error *error) {
+    struct gpumem_spgemm_csr a = csr_of(&s->first), b = csr_of(s->job->b == s->job->a ? &s->first : &s->second);
+    bool same = s->has_product && !strcmp(s->job->argument, "same");
+    s->c.struct_size = sizeof s->c;
+    s->has_product = false;
+    s->has_product = spg_cuda(cudaDeviceSynchronize(), "the device", error) &&
+                     spg_cuda(cudaEventRecord(s->started, NULL), "event", error) &&
+                     worked(gpumem_spgemm_multiply(s->multiplier, &a, &b, NULL, same ? GPUMEM_SPGEMM_SAME_STRUCTURE : 0,
+                                                   NULL, &s->c),
+                            error) &&
+                     spg_cuda(cudaEventRecord(s->finished, NULL), "event", error) &&
+                     spg_cuda(cudaEventSynchronize(s->finished), "the product", error) &&
+                     spg_cuda(cudaEventElapsedTime(ms, s->started, s->finished), "event", error);
+    return s->has_product;
+}
+
+static bool run(void *pointer, struct spg_run *run, struct spg_error *error) {
+    struct state *s = pointer;
+    bool cold = !*s->job->argument || !strcmp(s->job->argument, "cold");
+    float ms = 0;
+    *run = (struct spg_run){0};
+    if ((cold && !make_multiplier(s, error)) || !multiply(s, &ms, error))
+        return false;
+    double trim_start = spg_now_ms();
+    if (cold && !worked(gpumem_spgemm_trim(s->multiplier), error))
+        return false;
+    run->trim_ms = spg_now_ms() - trim_start;
+    run->ms = (double)ms;
+    run->peak = s->c.peak;
+    run->stored = run->entries = s->c.stored;
+    return true;
+}
+
+static bool fetch(void *pointer, struct spg_csr *c, struct spg_error *error) {
+    struct state *s = pointer;
+    struct spg_result result = {.rows = (int32_t)s->c.rows,
+                                .columns = (int32_t)s->c.columns,
+                                .stored = s->c.stored,
+                                .offsets.at = s->c.offsets,
+                                .indices.at = s->c.indices,
+                                .values.at = s->c.values};
+    return spg_result_fetch(&result, s->job->precision, c, error);
+}
+
+const struct spg_mode_ops spg_mode_auto = {open_state, run, fetch, close_state, NULL};

@@ -1,0 +1,468 @@
+/* The calls of spgemm.h on an emulated device. Every product is compared with its definition. */
+#include "emulated/driver.h"
+#include "spgemm_test.h"
+
+#include "spgemm/check.h"
+#include "spgemm/gpu_product.h"
+#include "spgemm/modes.h"
+#include "spgemm/spgemm.h"
+
+#include <stdio.h>
+
+size_t emulated_live(void);
+
+/* Host memory fails by the same counter, once a test has switched it on. */
+static bool host_fails;
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size) { return host_fails && emulated_fails() ? NULL : __real_malloc(size); }
+void *__wrap_calloc(size_t count, size_t size) {
+    return host_fails && emulated_fails() ? NULL : __real_calloc(count, size);
+}
+
+/* A and B on the host and on the device. */
+struct pair {
+    const char *name;
+    enum spg_precision precision;
+    struct spg_csr a, b;
+    struct spg_operand on_device[2];
+    struct gpumem_spgemm_csr first, second;
+};
+
+static struct gpumem_spgemm_csr csr_of(const struct spg_operand *o) {
+    return (struct gpumem_spgemm_csr){.struct_size = sizeof(struct gpumem_spgemm_csr),
+                                      .rows = o->rows,
+                                      .columns = o->columns,
+                                      .stored = o->stored,
+                                      .offsets = o->offsets,
+                                      .indices = o->indices,
+                                      .values = o->values};
+}
+
+static struct spg_csr matrix(const char *name) {
+    struct spg_error error;
+    struct spg_csr m;
+    int rows, columns;
+    if (sscanf(name, "empty:%dx%d", &rows, &columns) != 2)
+        return generated(name);
+    assert_true(spg_csr_make(&m, rows, columns, 0, &error));
+    return m;
+}
+
+static struct pair make_pair(const char *a, const char *b, enum spg_precision precision) {
+    struct pair p = {.name = a, .precision = precision, .a = matrix(a), .b = matrix(b)};
+    struct spg_error error;
+    if (precision == SPG_FLOAT) {
+        spg_csr_round_to_float(&p.a);
+        spg_csr_round_to_float(&p.b);
+    }
+    assert_true(spg_operand_make(&p.on_device[0], &p.a, precision, &error));
+    assert_true(spg_operand_make(&p.on_device[1], &p.b, precision, &error));
+    p.first = csr_of(&p.on_device[0]);
+    p.second = csr_of(&p.on_device[1]);
+    return p;
+}
+
+static void drop_pair(struct pair *p) {
+    spg_operand_drop(&p->on_device[0]);
+    spg_operand_drop(&p->on_device[1]);
+    spg_csr_free(&p->a);
+    spg_csr_free(&p->b);
+}
+
+/* Gives A other values, at the same positions. */
+static void change_values(struct pair *p, uint64_t seed) {
+    int64_t stored = spg_csr_stored(&p->a);
+    spg_csr_fill(&p->a, seed);
+    if (p->precision == SPG_FLOAT)
+        spg_csr_round_to_float(&p->a);
+    for (int64_t k = 0; k < stored; k++) {
+        if (p->precision == SPG_FLOAT)
+            ((float *)p->on_device[0].values)[k] = (float)p->a.values[k];
+        else
+            ((double *)p->on_device[0].values)[k] = p->a.values[k];
+    }
+}
+
+static void check_product(const struct pair *p, const struct gpumem_spgemm_result *found) {
+    struct spg_error error = {""};
+    struct spg_check check;
+    struct spg_csr c;
+    struct spg_result r = {.rows = (int32_t)found->rows,
+                           .columns = (int32_t)found->columns,
+                           .stored = found->stored,
+                           .offsets.at = found->offsets,
+                           .indices.at = found->indices,
+                           .values.at = found->values};
+    if (!spg_result_fetch(&r, p->precision, &c, &error) ||
+        !spg_check_product(&p->a, &p->b, &c, p->precision, &check, &error))
+        fail_msg("%s: %s", p->name, error.text);
+    spg_csr_free(&c);
+}
+
+static struct gpumem_spgemm *multiplier_of(enum spg_precision precision, size_t limit) {
+    struct gpumem_spgemm_options options = {.struct_size = sizeof options, .limit = limit, .precision = precision};
+    struct gpumem_spgemm *m;
+    if (gpumem_spgemm_create(&options, &m))
+        fail_msg("%s", gpumem_spgemm_last_error());
+    return m;
+}
+
+static struct gpumem_spgemm_result multiplied(struct gpumem_spgemm *m, const struct pair *p,
+                                              const struct gpumem_spgemm_output *output, uint64_t flags) {
+    struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+    if (gpumem_spgemm_multiply(m, &p->first, &p->second, output, flags, NULL, &c))
+        fail_msg("%s: %s", p->name, gpumem_spgemm_last_error());
+    check_product(p, &c);
+    return c;
+}
+
+/* A cold call, a warm one and one of the same structure; the last two allocate nothing. */
+static void all_kinds(const char *a, const char *b, enum spg_precision precision) {
+    size_t live = emulated_live();
+    struct pair p = make_pair(a, b, precision);
+    struct gpumem_spgemm *m = multiplier_of(precision, 0);
+    struct gpumem_spgemm_workspace w = {.struct_size = sizeof w};
+    assert_int_equal(gpumem_spgemm_workspace(m, &p.first, &p.second, NULL, &w), GPUMEM_OK);
+    struct gpumem_spgemm_result cold = multiplied(m, &p, NULL, 0);
+    assert_int_equal(w.products, cold.products);
+    assert_true(cold.peak >= w.helpers && w.helpers > 0 && w.expected <= w.products);
+    multiplied(m, &p, NULL, 0);
+    emulated_fail(0);
+    struct gpumem_spgemm_result warm = multiplied(m, &p, NULL, 0);
+    change_values(&p, 99);
+    struct gpumem_spgemm_result same = multiplied(m, &p, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE);
+    if (emulated_allocations())
+        fail_msg("%s: %zu allocations in warm calls", a, emulated_allocations());
+    assert_int_equal(warm.stored, cold.stored);
+    assert_ptr_equal(same.indices, warm.indices);
+    assert_ptr_equal(same.values, warm.values);
+    /* C survives a trim, which leaves nothing else. */
+    assert_int_equal(gpumem_spgemm_trim(m), GPUMEM_OK);
+    check_product(&p, &same);
+    multiplied(m, &p, NULL, 0);
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
+    assert_int_equal(emulated_live(), live);
+}
+
+static void all_matrices(void) {
+    static const char *names[][2] = {{"stencil7:1x1x1", "stencil7:1x1x1"},
+                                     {"empty:5x5", "empty:5x5"},
+                                     {"empty:0x0", "empty:0x0"},
+                                     {"empty:4x0", "empty:0x3"},
+                                     {"cage:5", "cage:5"},
+                                     {"stencil7:7x5x3", "stencil7:7x5x3"},
+                                     {"rmat:7:12", "rmat:7:8"},
+                                     {"brick27:3:2", "brick27:3:2"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        all_kinds(names[i][0], names[i][1], SPG_DOUBLE);
+        all_kinds(names[i][0], names[i][1], SPG_FLOAT);
+    }
+}
+
+static void cold_warm_and_same(void **state) { all_matrices(); }
+
+static void counted_first(void **state) {
+    struct spg_product_settings usual = spg_product_settings;
+    spg_product_settings.long_row = 0;
+    all_matrices();
+    spg_product_settings = (struct spg_product_settings){INT64_MAX, 0};
+    all_matrices();
+    spg_product_settings = usual;
+}
+
+/* One multiplier for matrices of different sizes: larger, smaller, and back. */
+static void different_sizes(void **state) {
+    size_t live = emulated_live();
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    static const char *names[] = {"cage:5",   "brick27:4:3", "stencil7:7x5x3", "empty:0x0",
+                                  "rmat:8:8", "cage:5",      "brick27:4:3"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct pair p = make_pair(names[i], names[i], SPG_DOUBLE);
+        multiplied(m, &p, NULL, 0);
+        multiplied(m, &p, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE);
+        drop_pair(&p);
+    }
+    gpumem_spgemm_destroy(m);
+    assert_int_equal(emulated_live(), live);
+}
+
+/* Two multipliers do not share anything. */
+static void two_multipliers(void **state) {
+    struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE), q = make_pair("rmat:7:8", "rmat:7:8", SPG_FLOAT);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0), *n = multiplier_of(SPG_FLOAT, 0);
+    struct gpumem_spgemm_result c = multiplied(m, &p, NULL, 0), d = multiplied(n, &q, NULL, 0);
+    multiplied(n, &q, NULL, 0);
+    check_product(&p, &c);
+    gpumem_spgemm_destroy(n);
+    check_product(&p, &c);
+    (void)d;
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
+    drop_pair(&q);
+}
+
+static void into_arrays(void **state) {
+    struct pair p = make_pair("rmat:7:8", "rmat:7:8", SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    struct gpumem_spgemm_result wanted = multiplied(m, &p, NULL, 0), c = {.struct_size = sizeof c};
+    struct spg_memory uncounted = {0};
+    struct spg_block offsets, indices, values;
+    struct spg_error error;
+    assert_true(spg_block_make(&offsets, &uncounted, ((size_t)p.a.rows + 1) * 4, "a test", &error));
+    assert_true(spg_block_make(&indices, &uncounted, (size_t)wanted.stored * 4, "a test", &error));
+    assert_true(spg_block_make(&values, &uncounted, (size_t)wanted.stored * 8, "a test", &error));
+    struct gpumem_spgemm_output output = {.struct_size = sizeof output,
+                                          .offsets = offsets.at,
+                                          .indices = indices.at,
+                                          .values = values.at,
+                                          .capacity = wanted.stored - 1};
+    assert_int_equal(gpumem_spgemm_multiply(m, &p.first, &p.second, &output, 0, NULL, &c), GPUMEM_INVALID_VALUE);
+    assert_int_equal(c.stored, wanted.stored);
+    assert_non_null(strstr(gpumem_spgemm_last_error(), "the capacity is "));
+    output.capacity++;
+    c = multiplied(m, &p, &output, 0);
+    assert_ptr_equal(c.offsets, offsets.at);
+    assert_ptr_equal(c.indices, indices.at);
+    assert_ptr_equal(c.values, values.at);
+    change_values(&p, 5);
+    multiplied(m, &p, &output, GPUMEM_SPGEMM_SAME_STRUCTURE);
+    /* The multiplier has no memory of its own for this one. */
+    assert_int_equal(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE, NULL, &c),
+                     GPUMEM_INVALID_VALUE);
+    gpumem_spgemm_destroy(m);
+    check_product(&p, &c);
+    spg_block_drop(&offsets, &uncounted);
+    spg_block_drop(&indices, &uncounted);
+    spg_block_drop(&values, &uncounted);
+    drop_pair(&p);
+}
+
+static void into_regions(void **state) {
+    struct gpumem_spgemm *m = multiplier_of(SPG_FLOAT, 0);
+    struct gpumem_spgemm_output output = {.struct_size = sizeof output};
+    struct gpumem_region **regions[] = {&output.offsets_region, &output.indices_region, &output.values_region};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(gpumem_region_create(NULL, regions[i]), GPUMEM_OK);
+    static const char *names[] = {"cage:5", "brick27:4:3", "cage:5"};
+    for (int i = 0; i < 3; i++) {
+        struct pair p = make_pair(names[i], names[i], SPG_FLOAT);
+        struct gpumem_view view = {.struct_size = sizeof view};
+        struct gpumem_spgemm_result c = multiplied(m, &p, &output, 0);
+        assert_int_equal(gpumem_region_view(output.values_region, &view), GPUMEM_OK);
+        assert_ptr_equal(view.base, c.values);
+        assert_true(view.size >= (size_t)c.stored * 4);
+        drop_pair(&p);
+    }
+    gpumem_spgemm_destroy(m);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(gpumem_region_destroy(*regions[i]), GPUMEM_OK);
+}
+
+static void refused(enum gpumem_status status, enum gpumem_status wanted, const char *says) {
+    if (status != wanted || !strstr(gpumem_spgemm_last_error(), says))
+        fail_msg("status %d, not %d: '%s', not '%s'", status, wanted, gpumem_spgemm_last_error(), says);
+    assert_null(strchr(gpumem_spgemm_last_error(), '\n'));
+}
+
+static void wrong_operands(void **state) {
+    struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+    const struct {
+        int64_t rows, columns, stored;
+        bool array;
+        enum gpumem_status status;
+        const char *says;
+    } rows[] = {
+        {-1, 37, 233, true, GPUMEM_INVALID_VALUE, "A is -1 x 37 with 233 entries"},
+        {37, 38, 233, true, GPUMEM_INVALID_VALUE, "A has 38 columns and B has 37 rows"},
+        {37, 37, 233, false, GPUMEM_INVALID_VALUE, "A has 233 entries, and an array is NULL"},
+        {(int64_t)1 << 31, 37, 233, true, GPUMEM_NOT_SUPPORTED, "A is 2147483648 x 37, and 32-bit indices end at"},
+        {37, 37, (int64_t)1 << 31, true, GPUMEM_NOT_SUPPORTED, "A has 2147483648 entries, and 32-bit offsets end at"},
+        {37, 37, INT32_MAX, true, GPUMEM_NOT_SUPPORTED, "A has 2147483647 entries, and 32-bit offsets end at"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct gpumem_spgemm_csr a = p.first;
+        a.rows = rows[i].rows;
+        a.columns = rows[i].columns;
+        a.stored = rows[i].stored;
+        a.values = rows[i].array ? a.values : NULL;
+        refused(gpumem_spgemm_multiply(m, &a, &p.second, NULL, 0, NULL, &c), rows[i].status, rows[i].says);
+    }
+    refused(gpumem_spgemm_multiply(m, &p.first, NULL, NULL, 0, NULL, &c), GPUMEM_INVALID_VALUE, "B is NULL");
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, 6, NULL, &c), GPUMEM_INVALID_VALUE,
+            "unknown flags 0x6");
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, 0, EMULATED_CAPTURING, &c), GPUMEM_STREAM_CAPTURE,
+            "the stream is captured");
+    emulated_device = 1;
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, 0, NULL, &c), GPUMEM_INVALID_CONTEXT,
+            "device 1 is current, the multiplier belongs to device 0");
+    emulated_device = 0;
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE, NULL, &c),
+            GPUMEM_INVALID_VALUE, "there is no last product");
+    multiplied(m, &p, NULL, 0);
+    struct pair q = make_pair("stencil7:7x5x3", "stencil7:7x5x3", SPG_DOUBLE);
+    refused(gpumem_spgemm_multiply(m, &q.first, &q.second, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE, NULL, &c),
+            GPUMEM_INVALID_VALUE, "in the last product 37 x 37 with 233");
+    struct gpumem_spgemm_output output = {.struct_size = sizeof output};
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, &output, 0, NULL, &c), GPUMEM_INVALID_VALUE,
+            "the output has neither arrays nor three regions");
+    /* After all that the last product is still the last product. */
+    multiplied(m, &p, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE);
+    gpumem_spgemm_destroy(m);
+    gpumem_spgemm_destroy(NULL);
+    drop_pair(&p);
+    drop_pair(&q);
+}
+
+static void sizes_of_structs(void **state) {
+    struct {
+        struct gpumem_spgemm_options known;
+        uint64_t later;
+    } newer = {{.struct_size = sizeof newer}, 0};
+    struct gpumem_spgemm *m = NULL;
+    assert_int_equal(gpumem_spgemm_create(&newer.known, &m), GPUMEM_OK);
+    gpumem_spgemm_destroy(m);
+    newer.later = 1;
+    refused(gpumem_spgemm_create(&newer.known, &m), GPUMEM_NOT_SUPPORTED,
+            "gpumem_spgemm_options has a field at byte 24");
+    struct gpumem_spgemm_options options = {.struct_size = 0};
+    refused(gpumem_spgemm_create(&options, &m), GPUMEM_INVALID_VALUE, "struct_size 0: set it to sizeof");
+    options = (struct gpumem_spgemm_options){.struct_size = sizeof options, .precision = 2};
+    refused(gpumem_spgemm_create(&options, &m), GPUMEM_INVALID_VALUE, "precision 2 is not 0 (double) or 1 (float)");
+    /* An older caller whose result ends with `values`. */
+    struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
+    struct gpumem_spgemm_result c = {.struct_size = offsetof(struct gpumem_spgemm_result, products), .products = 77};
+    m = multiplier_of(SPG_DOUBLE, 0);
+    assert_int_equal(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, 0, NULL, &c), GPUMEM_OK);
+    assert_int_equal(c.products, 77);
+    check_product(&p, &c);
+    c.struct_size = 4;
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, 0, NULL, &c), GPUMEM_INVALID_VALUE, "struct_size 4");
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
+}
+
+/* Lets allocation number `fault` of one call fail. Returns whether there was such an allocation. The multiplier then
+ * computes the product in the next call. */
+static bool survives(const struct pair *p, size_t fault, bool warm, uint64_t flags) {
+    size_t live = emulated_live();
+    struct gpumem_spgemm_options options = {.struct_size = sizeof options, .precision = p->precision};
+    struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+    struct gpumem_spgemm *m = warm ? multiplier_of(p->precision, 0) : NULL;
+    struct pair small = make_pair("cage:4", "cage:4", p->precision);
+    if (warm)
+        multiplied(m, flags ? p : &small, NULL, 0);
+    emulated_fail(fault);
+    host_fails = true;
+    enum gpumem_status status = m ? GPUMEM_OK : gpumem_spgemm_create(&options, &m);
+    if (!status)
+        status = gpumem_spgemm_multiply(m, &p->first, &p->second, NULL, flags, NULL, &c);
+    bool reached = emulated_allocations() >= fault;
+    host_fails = false;
+    emulated_fail(0);
+    if (status && (status != GPUMEM_OUT_OF_MEMORY || !strstr(gpumem_spgemm_last_error(), "out of ")))
+        fail_msg("%s, allocation %zu: status %d: %s", p->name, fault, status, gpumem_spgemm_last_error());
+    if (!status)
+        check_product(p, &c);
+    if (m)
+        multiplied(m, p, NULL, 0);
+    gpumem_spgemm_destroy(m);
+    drop_pair(&small);
+    assert_int_equal(emulated_live(), live);
+    return reached;
+}
+
+static void every_allocation_fails_once(void **state) {
+    struct spg_product_settings usual = spg_product_settings;
+    static const char *names[] = {"cage:5", "brick27:3:2", "rmat:7:8"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct pair p = make_pair(names[i], names[i], SPG_DOUBLE);
+        for (int counts = 0; counts < 2; counts++) {
+            size_t fault = 0;
+            spg_product_settings.long_row = counts ? 0 : usual.long_row;
+            while (survives(&p, ++fault, false, 0))
+                ;
+            assert_true(fault > 15);
+            for (fault = 0; survives(&p, ++fault, true, 0);)
+                ;
+            assert_true(fault > 2);
+            assert_false(survives(&p, 1, true, GPUMEM_SPGEMM_SAME_STRUCTURE));
+        }
+        drop_pair(&p);
+    }
+    spg_product_settings = usual;
+}
+
+/* The limit counts what the multiplier keeps; it gives that up before it refuses. */
+static void limits(void **state) {
+    struct pair p = make_pair("brick27:4:3", "brick27:4:3", SPG_DOUBLE), q = make_pair("cage:5", "cage:5", SPG_DOUBLE);
+    struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    size_t peak = multiplied(m, &p, NULL, 0).peak;
+    gpumem_spgemm_destroy(m);
+    m = multiplier_of(SPG_DOUBLE, peak);
+    multiplied(m, &q, NULL, 0);
+    assert_true(multiplied(m, &p, NULL, 0).peak <= peak);
+    gpumem_spgemm_destroy(m);
+    m = multiplier_of(SPG_DOUBLE, 5000);
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, 0, NULL, &c), GPUMEM_OUT_OF_MEMORY, "limit 5000");
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
+    drop_pair(&q);
+}
+
+/* The driver's mode auto, which is a client of the library. */
+static void as_a_mode(void **state) {
+    static const char *const names[] = {"auto", "auto:cold", "auto:warm", "auto:same"};
+    struct spg_csr a = matrix("rmat:7:8"), b = matrix("stencil7:8x4x4");
+    size_t live = emulated_live();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct spg_job job = {.a = &a, .b = i % 2 ? &a : &b};
+        struct spg_error error = {""};
+        struct spg_check check;
+        struct spg_run run;
+        struct spg_csr c;
+        const struct spg_mode *mode = spg_mode_find(names[i], &job.argument, &error);
+        assert_non_null(mode);
+        void *opened = mode->ops->open(&job, &error);
+        for (int k = 0; k < 3; k++)
+            if (!opened || !mode->ops->run(opened, &run, &error) || !mode->ops->fetch(opened, &c, &error) ||
+                !spg_check_product(job.a, job.b, &c, SPG_DOUBLE, &check, &error))
+                fail_msg("%s: %s", names[i], error.text);
+            else
+                spg_csr_free(&c);
+        assert_true(run.ms > 0 && run.peak > 0 && run.stored > 0);
+        mode->ops->close(opened);
+        job.limit = 4000;
+        opened = mode->ops->open(&job, &error);
+        assert_false(mode->ops->run(opened, &run, &error));
+        assert_non_null(strstr(error.text, "out of device memory"));
+        mode->ops->close(opened);
+        assert_int_equal(emulated_live(), live);
+    }
+    spg_csr_free(&a);
+    spg_csr_free(&b);
+}
+
+int main(void) {
+    emulated_driver_use();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cold_warm_and_same),
+        cmocka_unit_test(counted_first),
+        cmocka_unit_test(different_sizes),
+        cmocka_unit_test(two_multipliers),
+        cmocka_unit_test(into_arrays),
+        cmocka_unit_test(into_regions),
+        cmocka_unit_test(wrong_operands),
+        cmocka_unit_test(sizes_of_structs),
+        cmocka_unit_test(as_a_mode),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(every_allocation_fails_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
