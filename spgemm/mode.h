@@ -66,7 +66,8 @@ struct spg_mode_ops {
 
 extern const struct spg_mode_ops spg_mode_graphblas;
 /* Only in builds with CUDA; the last one only with cuSPARSE. */
-extern const struct spg_mode_ops spg_mode_auto, spg_mode_upper_bound, spg_mode_precise, spg_mode_rounds, spg_mode_cusparse;
+extern const struct spg_mode_ops spg_mode_auto, spg_mode_upper_bound, spg_mode_precise, spg_mode_rounds,
+    spg_mode_cusparse;
 
 /* The host's monotonic clock in milliseconds, for the times above. */
 static inline double spg_now_ms(void) {

@@ -340,7 +340,7 @@ MUTATIONS = [
        "count += marker[b->indices[l]] != row + 1;", "count += 1;",
        "spgemm_product", "paper: nnz(C) and upper bound"),
     of("no_limit_on_the_device", "spgemm/gpu.c",
-       "if (memory->limit && size >", "if (!memory->now && memory->limit && size >",
+       "return memory->limit && size >", "return !memory->now && memory->limit && size >",
        "spgemm_emulated", "paper: upper bound and precise estimation, out of memory"),
     of("share_of_estimation", "tools/bench/spgemm_results.py",
        'return 100 * figure["estimate_ms"] / figure["ms_median"]', 'return 100 * figure["ms_median"] / figure["estimate_ms"]',
@@ -368,6 +368,13 @@ MUTATIONS = [
     of("transport_is_overlooked", "shim/base/libraries.c",
        '{"libmpi.so", GM_LIBRARY_TRANSPORT, NULL},', '{"libmpi.so", 0, NULL},',
        "pressure transport", "a library that passes memory on gets plain device memory"),
+    of("text_behind_a_number", "spgemm/reader.cpp",
+       'return status == std::errc() && stop == word.end ? nullptr : "Invalid integer value";',
+       'return status == std::errc() ? nullptr : "Invalid integer value";',
+       "spgemm_reader", "anything behind a number of a Matrix Market file is an error"),
+    of("warm_product_allocates", "spgemm/gpu.c",
+       "bool fits = !kept->region && kept->size >= size &&", "bool fits = !kept->region && kept->size > 2 * size &&",
+       "spgemm_library", "a warm product allocates nothing"),
 
     # ---- memhc
     of("freed_memory_is_not_reused", "shim/cache/cache.c",
