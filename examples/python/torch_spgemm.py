@@ -74,31 +74,40 @@ class Multiplier:
         return torch.sparse_csr_tensor(*tensors, size=(c.rows, c.columns), check_invariants=False)
 
 
+def values(count, dtype):
+    return torch.rand(count, device="cuda", dtype=dtype) + 0.5
+
+
 def stencil(side, dtype):
     """Rows of a five-point stencil on a square grid."""
     points = torch.arange(side * side, device="cuda", dtype=torch.int64).view(side, side)
     pairs = [(points, points), (points[1:], points[:-1]), (points[:-1], points[1:]), (points[:, 1:], points[:, :-1]),
              (points[:, :-1], points[:, 1:])]  # fmt: skip
     at = torch.stack([torch.cat([p[i].reshape(-1) for p in pairs]) for i in (0, 1)])
-    return compressed(at, torch.rand(at.shape[1], device="cuda", dtype=dtype), (side * side, side * side))
+    return compressed(at, values(at.shape[1], dtype), (side * side, side * side))
 
 
 def random(rows, columns, each, dtype):
     at = torch.stack([torch.arange(rows, device="cuda").repeat_interleave(each),
                       torch.randint(0, columns, (rows * each,), device="cuda")])  # fmt: skip
-    return compressed(at, torch.rand(rows * each, device="cuda", dtype=dtype), (rows, columns))
+    return compressed(at, values(rows * each, dtype), (rows, columns))
 
 
-def compressed(at, values, size):
+def compressed(at, numbers, size):
     """CSR with 32-bit indices, ascending and unique in each row."""
-    m = torch.sparse_coo_tensor(at, values, size).coalesce().to_sparse_csr()
+    m = torch.sparse_coo_tensor(at, numbers, size).coalesce().to_sparse_csr()
     return torch.sparse_csr_tensor(m.crow_indices().int(), m.col_indices().int(), m.values(), size=size)
 
 
+def listed(m):
+    """The tensor as coordinates, which PyTorch multiplies with 64-bit indices."""
+    rows = torch.repeat_interleave(torch.arange(m.shape[0], device="cuda"), m.crow_indices().long().diff())
+    return torch.sparse_coo_tensor(torch.stack([rows, m.col_indices().long()]), m.values(), m.shape).coalesce()
+
+
 def compare(name, c, a, b):
-    wanted = (a @ b).to_sparse_coo().coalesce()
-    found = c.to_sparse_coo().coalesce()
-    assert found.shape == wanted.shape and torch.equal(found.indices().long(), wanted.indices().long()), f"{name}: other positions"
+    wanted, found = torch.sparse.mm(listed(a), listed(b)).coalesce(), listed(c)
+    assert found.shape == wanted.shape and torch.equal(found.indices(), wanted.indices()), f"{name}: other positions"
     tolerance = 1e-5 if c.dtype == torch.float32 else 1e-13
     worst = ((found.values() - wanted.values()).abs() / wanted.values().abs()).max().item() if wanted.values().numel() else 0
     assert worst <= tolerance, f"{name}: relative difference {worst:.3g}"
@@ -110,7 +119,7 @@ def multiply_all(library, side, dtype):
     a = stencil(side, dtype)
     compare("cold", multiplier.multiply(a, a), a, a)
     compare("warm", multiplier.multiply(a, a), a, a)
-    b = torch.sparse_csr_tensor(a.crow_indices(), a.col_indices(), torch.rand_like(a.values()), size=a.shape)
+    b = torch.sparse_csr_tensor(a.crow_indices(), a.col_indices(), values(a.values().numel(), dtype), size=a.shape)
     c = multiplier.multiply(a, b, SAME_STRUCTURE)
     compare("same structure", c, a, b)
     # Into tensors, in another stream.
