@@ -41,10 +41,29 @@ static struct gpumem_spgemm_csr csr_of(const struct spg_operand *o) {
                                       .values = o->values};
 }
 
+/* A and B whose product has rows of 12000 entries, which exceed the largest table. */
+#define WIDE_TERMS 40
+#define WIDE_RUN   300
+static struct spg_csr wide(bool is_a) {
+    struct spg_error error;
+    struct spg_csr m;
+    int32_t rows = is_a ? 3 : WIDE_TERMS, each = is_a ? WIDE_TERMS : WIDE_RUN;
+    assert_true(spg_csr_make(&m, rows, is_a ? WIDE_TERMS : WIDE_TERMS * WIDE_RUN, rows * each, &error));
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t k = 0; k < each; k++)
+            m.indices[i * each + k] = is_a ? k : k * WIDE_TERMS + i;
+        m.offsets[i + 1] = (i + 1) * each;
+    }
+    spg_csr_fill(&m, 3);
+    return m;
+}
+
 static struct spg_csr matrix(const char *name) {
     struct spg_error error;
     struct spg_csr m;
     int rows, columns;
+    if (!strncmp(name, "wide-", 5))
+        return wide(name[5] == 'a');
     if (sscanf(name, "empty:%dx%d", &rows, &columns) != 2)
         return generated(name);
     assert_true(spg_csr_make(&m, rows, columns, 0, &error));
@@ -156,7 +175,8 @@ static void all_matrices(void) {
                                      {"cage:5", "cage:5"},
                                      {"stencil7:7x5x3", "stencil7:7x5x3"},
                                      {"rmat:7:12", "rmat:7:8"},
-                                     {"brick27:3:2", "brick27:3:2"}};
+                                     {"brick27:3:2", "brick27:3:2"},
+                                     {"wide-a", "wide-b"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         all_kinds(names[i][0], names[i][1], SPG_DOUBLE);
         all_kinds(names[i][0], names[i][1], SPG_FLOAT);
@@ -379,9 +399,10 @@ static bool survives(const struct pair *p, size_t fault, bool warm, uint64_t fla
 
 static void every_allocation_fails_once(void **state) {
     struct spg_product_settings usual = spg_product_settings;
-    static const char *names[] = {"cage:5", "brick27:3:2", "rmat:7:8"};
+    static const char *names[][2] = {
+        {"cage:5", "cage:5"}, {"brick27:3:2", "brick27:3:2"}, {"rmat:7:8", "rmat:7:8"}, {"wide-a", "wide-b"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct pair p = make_pair(names[i], names[i], SPG_DOUBLE);
+        struct pair p = make_pair(names[i][0], names[i][1], SPG_DOUBLE);
         for (int counts = 0; counts < 2; counts++) {
             size_t fault = 0;
             spg_product_settings.long_row = counts ? 0 : usual.long_row;
