@@ -24,6 +24,8 @@ int gm_command_diff(int argc, char **argv);
 void gm_command_diff_help(void);
 int gm_command_export(int argc, char **argv);
 void gm_command_export_help(void);
+int gm_command_html(int argc, char **argv);
+void gm_command_html_help(void);
 int gm_command_plot(int argc, char **argv);
 void gm_command_plot_help(void);
 

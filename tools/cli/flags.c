@@ -64,6 +64,8 @@ const struct gm_flag gm_flags[] = {
      "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "
      "freed."},
     {"output", "FOLDER", "plot", "Folder for the pictures and report.html; it is created if it is missing."},
+    {"output", "FILE", "html",
+     "File to write, - is standard output; default the name of the trace with .html, in the current folder."},
     {"zoom", "OBJECTS", "plot", "Number of objects in the enlarged parts of scatter pictures; default 1000."},
     {"lifetime", "TIME", "plan",
      "Objects that live less than TIME are temporary (async); seconds, or a number with us, ms or s."},
@@ -79,7 +81,7 @@ const struct gm_flag gm_flags[] = {
     {"json", "", "replay", "Everything as one JSON document, for programs."},
     {"color", "auto|always|never", "run stat top report diff",
      "Colours of the text; auto (the default) uses them on a terminal unless NO_COLOR is set."},
-    {"help", "", "run stat top report diff export plot plan replay", "Print a summary and exit."},
+    {"help", "", "run stat top report diff export plot html plan replay", "Print a summary and exit."},
     {NULL, NULL, NULL, NULL},
 };
 

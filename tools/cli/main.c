@@ -14,6 +14,7 @@ static const struct gm_command commands[] = {
     {"export", "write a trace as csv, rmm, heaptrack, pprof, collapsed, perfetto, sqlite, torch", gm_command_export,
      gm_command_export_help},
     {"plot", "draw pictures of traces and write them as one HTML report", gm_command_plot, gm_command_plot_help},
+    {"html", "write a page to explore a trace in a web browser", gm_command_html, gm_command_html_help},
     {"plan", "decide from a trace which memory each object should have in later runs", gm_command_plan,
      gm_command_plan_help},
 #ifdef GM_HAVE_CUDA

@@ -8,6 +8,7 @@ const struct gm_gen_command gm_gen_commands[] = {
     {"diff", "Compare two traces by call site and kind of memory.", false, false},
     {"export", "Write a trace in another program's format.", false, false},
     {"plot", "Draw pictures of traces and write them as one HTML report.", false, false},
+    {"html", "Write a page to explore a trace in a web browser.", false, false},
     {"plan", "Decide from a trace which memory each object should have in later runs.", false, false},
     {"replay", "Predict from a trace, without a GPU, what other policies would do.", false, false},
     {"help", "Explain a command.", false, false},

@@ -35,6 +35,8 @@ missing_packages() {
     has_program heaptrack_print || echo heaptrack
     # draws what gpumem plot shows; the system's own Python serves where another one is in front
     has_python matplotlib || /usr/bin/python3 -c 'import matplotlib' >/dev/null 2>&1 || echo python3-matplotlib
+    # draws the curves in the pages of gpumem html
+    [ -e /usr/share/javascript/dygraphs/dygraph.min.js ] || echo libjs-dygraphs
     if [ "$1" = pypi ] && ! [ -x "$venv/bin/pip" ]; then
         has_python ensurepip || echo python3-venv
     fi
