@@ -172,7 +172,7 @@ function peakInterval(from, to) {
 
 function select(beginNs, endNs) {
     const begin = Math.max(0, beginNs), end = Math.max(begin, Math.min(data.end_ns, endNs));
-    const from = intervalAt(begin), to = Math.max(from, intervalAt(Math.max(begin, end - 1)));
+    const from = intervalAt(begin), to = Math.max(from, intervalAt(end < data.end_ns ? end - 1 : end));
     const peakAt = peakInterval(from, to);
     selection = {from, to, begin, end, peakAt};
     totals = sets.map(set => addUp(set, from, to, peakAt));

@@ -1,0 +1,305 @@
+"""gpumem html: the page in a real browser against gpumem report and against plain counting, and bad use of the command."""
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import browser
+import trace_file as t
+from tool_case import ToolCase
+
+ToolCase.GPUMEM = os.path.abspath(sys.argv.pop(1))
+MANY_EVENTS = os.path.abspath(sys.argv.pop(1))
+HAVE_LIBRARY = sys.argv.pop(1) == "true"
+MIB = 1 << 20
+EVIL = "</script><img src=x onerror=\"document.title='run'\"><!--<script>"
+
+
+class Trace:
+    """A random trace, and what happened in a part of it by plain counting."""
+
+    def __init__(self, seed, count=3000, sites=9):
+        dice, self.blocks, alive, now, events, number = random.Random(seed), [], [], 1000, {100: [], 101: []}, 0
+        for _ in range(count):
+            now += dice.randrange(200, 5000)
+            number += 1
+            if alive and dice.random() < 0.48:
+                block = alive.pop(dice.randrange(len(alive)))
+                block["ended"] = now
+                events[100].append(t.event(number, now, "free", "cuMemFree", block["address"], block["bytes"], kind=block["kind"]))
+                continue
+            thread, kind = dice.choice((100, 101)), dice.choice(("native", "native", "cache", "host"))
+            block = {"number": len(self.blocks), "bytes": dice.randrange(1, 4 * MIB), "site": dice.randrange(1, sites + 1), "created": now + 100,
+                     "ended": None, "thread": thread, "kind": kind, "address": 0x10000000 + 4 * MIB * len(self.blocks)}
+            self.blocks.append(block)
+            alive.append(block)
+            events[thread].append(t.event(number, now, "alloc", "cuMemAlloc", block["address"], block["bytes"], kind=kind, site=block["site"]))
+        records = t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") + b"".join(
+            t.site(site, [0x10000 + 16 * site, 0x11000 + 16 * (site % 3), 0x12000]) for site in range(1, sites + 1))
+        self.content = t.header() + t.chunk(records, kind=2) + b"".join(t.chunk(b"".join(some), thread=thread)
+                                                                          for thread, some in events.items())
+
+    @staticmethod
+    def name(site):
+        return f"app+0x{16 * site:x}"
+
+    def live(self, moment, which=lambda block: True):
+        return sum(block["bytes"] for block in self.blocks if block["kind"] != "host" and which(block) and block["created"] <= moment and
+                   (block["ended"] is None or block["ended"] > moment))
+
+    def sums(self, begin, end, which=lambda block: True):
+        made = [block for block in self.blocks if which(block) and begin <= block["created"] < end]
+        freed = [block for block in self.blocks if which(block) and block["ended"] is not None and begin <= block["ended"] < end]
+        leaked = [block for block in made if block["ended"] is None]
+        return {"allocs": len(made), "bytes": sum(block["bytes"] for block in made), "frees": len(freed),
+                "freed_bytes": sum(block["bytes"] for block in freed), "leaked": len(leaked),
+                "leaked_bytes": sum(block["bytes"] for block in leaked)}
+
+    def peak(self, begin, end):
+        """The first moment with the most live bytes of device memory, and the bytes."""
+        moments = [begin, *(block["created"] for block in self.blocks if begin <= block["created"] < end)]
+        return max(((moment, self.live(moment)) for moment in moments), key=lambda item: item[1])
+
+
+@unittest.skipUnless(HAVE_LIBRARY, "built without dygraphs")
+class Page(ToolCase):
+    @classmethod
+    def setUpClass(cls):
+        if not browser.program():
+            raise unittest.SkipTest("no Chromium")
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def open(self, content):
+        self.write("x.trace", content)
+        self.assertEqual(self.good("html", "x.trace"), "x.trace.html\n")
+        self.browser.open(self.path("x.trace.html"))
+        self.addCleanup(lambda: self.assertEqual(self.browser.complaints(), []))
+        return self.browser
+
+    def report(self, *more):
+        return json.loads(self.good("report", "--json", *more, "x.trace"))["traces"][0]
+
+    def tab(self, name):
+        place = self.browser.run(f"[...document.querySelectorAll('#tabs button')].findIndex(b => b.textContent === {json.dumps(name)})")
+        self.browser.click(f"#tabs button:nth-child({place + 1})")
+
+    def table(self):
+        """Rows of the table: numbers by column, texts by column."""
+        return self.browser.run(
+            "(() => { const heads = [...document.querySelectorAll('#table th')].map(e => e.dataset.field); "
+            "return [...document.querySelectorAll('#table tbody tr')].map(row => Object.fromEntries([...row.cells].map("
+            "(cell, at) => [heads[at], 'value' in cell.dataset ? Number(cell.dataset.value) : cell.textContent]))); })()")
+
+    def test_totals_are_those_of_the_report(self):
+        page = self.open(t.sample())
+        found, shown = self.report("--threads", "--kinds"), page.data("#selection")
+        for ours, theirs in (("allocs", "allocations"), ("bytes", "allocated_bytes"), ("frees", "frees"), ("temporary", "temporary"),
+                             ("leaked", "leaked_blocks"), ("leaked_bytes", "leaked_bytes"), ("peak_bytes", "peak_live_bytes"),
+                             ("peak_ns", "peak_live_ns")):
+            self.assertEqual(shown[ours], found["totals"][theirs], ours)
+        sites = {row["name"]: row for row in self.table()}
+        for row in found["sites"]:
+            for ours, theirs in (("allocs", "allocations"), ("bytes", "allocated_bytes"), ("at_peak", "at_peak_bytes"),
+                                 ("temporary", "temporary"), ("leaked", "leaked_blocks"), ("leaked_bytes", "leaked_bytes")):
+                self.assertEqual(sites[row["text"]][ours], row[theirs], (row["text"], ours))
+        self.assertEqual(len(sites), len(found["sites"]))
+        self.tab("Kinds")
+        self.assertEqual({row["name"]: (row["allocs"], row["most_live"]) for row in self.table()},
+                         {row["kind"]: (row["allocations"], row["peak_bytes"]) for row in found["kinds"]["rows"]})
+        self.tab("Threads")
+        self.assertEqual({row["name"]: row["bytes"] for row in self.table()},
+                         {f"thread {row['thread']}": row["bytes"] for row in found["threads"]["rows"]})
+        self.assertIn("/bin/solver", page.text("#program"))
+
+    def test_a_range_shows_what_happened_in_it(self):
+        trace = Trace(1)
+        page = self.open(trace.content)
+        for begin, end in ((0.3, 0.6), (0.5, 0.55)):
+            page.drag("#chart", begin, end)
+            shown = page.data("#selection")
+            begin_ns, end_ns = shown["begin_ns"], shown["end_ns"]
+            self.assertLess(end_ns - begin_ns, 0.5 * max(block["created"] for block in trace.blocks))
+            for name, value in trace.sums(begin_ns, end_ns).items():
+                self.assertEqual(shown[name], value, name)
+            peak_ns, peak = trace.peak(begin_ns, end_ns)
+            self.assertEqual((shown["peak_ns"], shown["peak_bytes"]), (peak_ns, peak))
+            rows = {row["name"]: row for row in self.table()}
+            for site in range(1, 10):
+                def of_site(block, site=site):
+                    return block["site"] == site
+                expected = {**trace.sums(begin_ns, end_ns, of_site), "at_peak": trace.live(peak_ns, of_site),
+                            "live_at_end": trace.live(end_ns - 1, of_site)}
+                row = rows[trace.name(site)]
+                self.assertEqual({name: row[name] for name in expected}, expected, site)
+            for measure, value in (("at_peak", peak), ("bytes", trace.sums(begin_ns, end_ns)["bytes"]),
+                                   ("leaked_bytes", trace.sums(begin_ns, end_ns)["leaked_bytes"])):
+                page.choose("#measure", measure)
+                self.assertEqual(page.data("#flame")["total"], value, measure)
+            page.choose("#measure", "at_peak")
+        page.double_click("#chart")
+        self.assertEqual(page.data("#selection")["allocs"], len(trace.blocks))
+        page.click("#peak")
+        self.assertEqual(page.data("#selection")["peak_bytes"], self.report()["totals"]["peak_live_bytes"])
+        self.assertLess(page.data("#selection")["allocs"], len(trace.blocks) / 5)
+        page.click("#whole")
+        self.assertEqual(page.data("#selection")["allocs"], len(trace.blocks))
+
+    def test_curves(self):
+        trace = Trace(2)
+        page = self.open(trace.content)
+        for which, names in ((0, {"native", "cache", "host"}), (3, {"thread 100", "thread 101"}), (2, {"(no phase)"}),
+                             (1, {trace.name(site) for site in range(1, 10)})):
+            page.choose("#by", which)
+            self.assertEqual(set(page.run("[...document.querySelectorAll('#legend .name')].map(e => e.textContent)")), names)
+
+    def test_sort_and_search(self):
+        page = self.open(Trace(3).content)
+        for field in ("allocs", "name", "leaked_bytes"):
+            for direction in ("ascending", "descending") if field == "name" else ("descending", "ascending"):
+                page.click(f"#table th[data-field={field}]")
+                values = [row[field] for row in self.table()]
+                self.assertEqual(values, sorted(values, reverse=direction == "descending"), (field, direction))
+                self.assertEqual(page.run(f"document.querySelector('#table th[data-field={field}]').ariaSort"), direction)
+        page.write("#search", "APP+0x40")
+        self.assertEqual([row["name"] for row in self.table()], ["app+0x40"])
+        self.assertEqual(page.data("#flame")["found"], 1)
+        page.write("#search", "app+0x2000")  # only a caller
+        self.assertEqual(self.table(), [])
+        self.assertEqual(page.data("#flame")["found"], 1)
+        page.write("#search", "")
+        self.assertEqual(len(self.table()), 9)
+
+    def test_flame_graph_opens_a_frame(self):
+        page = self.open(Trace(4).content)
+        whole = page.data("#flame")
+        self.assertEqual(whole["root"], whole["total"])
+        lines = page.run("document.querySelector('#flame').clientHeight") / 19
+        self.assertEqual(lines, 4)  # all, and three frames
+        page.move("#flame", 0.1, 2.5 / lines)
+        tip = page.text("#tip")
+        self.assertRegex(tip, r"^app\+0x10[0-2]0\n.* bytes\), .* %$")
+        page.click("#flame", 0.1, 2.5 / lines)
+        self.assertLess(page.data("#flame")["root"], whole["total"])
+        self.assertIn(f"({page.data('#flame')['root']:,.0f} bytes)", tip)
+        page.click("#unzoom")
+        self.assertEqual(page.data("#flame"), whole)
+
+    def test_hover_shows_the_block(self):
+        page = self.open(t.header() + t.chunk(t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") + t.site(1, [0x10123]) +
+                                              t.string(1, b"load"), kind=2) + t.chunk(
+            t.event(1, 1000, "phase_begin", "none", 0, 0, site=1) + t.event(2, 5000, "alloc", "cuMemAlloc", 0xabc000, 4 * MIB, site=1) +
+            t.event(3, 9005100, "free", "cuMemFree", 0xabc000, 4 * MIB) + t.event(4, 9100000, "phase_end", "none", 0, 0)))
+        lines = ["block 1: 4.00 MiB (4,194,304 bytes) of native, device 0", "app+0x123", "cuMemAlloc, address 0xabc000",
+                 "allocated at 5.1 us by thread 100, lived 9 ms", "phase: load"]
+        page.move("#block-map")
+        self.assertEqual(page.text("#tip").split("\n"), lines)
+        page.move("#chart", 0.5, 0.4)
+        self.assertEqual(page.text("#tip").split("\n")[1:], ["largest block:", *lines])
+        self.tab("Largest blocks")
+        page.move("#table tbody tr")
+        self.assertEqual(page.text("#tip").split("\n"), lines)
+        page.move("#table-note")
+        self.assertTrue(page.run("document.querySelector('#tip').hidden"))
+        self.tab("Phases")
+        self.assertEqual([(row["name"], row["bytes"], row["frees"]) for row in self.table()], [("load", 4 * MIB, 1)])
+
+    def test_names_are_text(self):
+        records = (t.module(0x10000, 0x10000, 0x20000, "/opt/" + EVIL.replace("/", "|") + "\\\"'&") + t.site(1, [0x10123]) +
+                   t.string(1, EVIL.encode() + b"\xff\x01\xe2\x80\xa8"))
+        page = self.open(t.header(host=EVIL.encode()) + t.chunk(records, kind=2) + t.chunk(
+            t.event(1, 5, "phase_begin", "none", 0, 0, site=1) + t.event(2, 9, "alloc", "cuMemAlloc", 0x1000, 64, site=1) +
+            t.event(3, 900, "phase_end", "none", 0, 0)))
+        self.assertIn(EVIL.replace("/", "|"), self.table()[0]["name"])
+        for which in range(4):
+            page.choose("#by", which)
+        for name in ("Largest blocks", "Phases"):
+            self.tab(name)
+            page.move("#table tbody tr")
+        self.assertEqual(self.table()[0]["name"], EVIL + "\ufffd\x01\u2028")
+        for selector in ("#block-map", "#flame", "#chart"):
+            page.move(selector)
+        self.assertIn(EVIL, page.text("#facts"))
+        self.assertEqual(page.run("[[...document.images].filter(i => !i.src.startsWith('data:')).length, document.scripts.length, document.title]"),
+                         [0, 3, "gpumem: /bin/solver"])
+
+    def test_many_events(self):
+        """Live blocks, call sites and threads of a large trace; few intervals if many call sites are busy."""
+        subprocess.run([MANY_EVENTS, self.path("x.trace"), "400000"], check=True)
+        with open(self.path("x.trace"), "rb") as file:
+            page = self.open(file.read())
+        totals, shown = self.report()["totals"], page.data("#selection")
+        self.assertEqual((shown["allocs"], shown["bytes"], shown["peak_bytes"], shown["peak_ns"], shown["leaked_bytes"], shown["temporary"]),
+                         tuple(totals[name] for name in ("allocations", "allocated_bytes", "peak_live_bytes", "peak_live_ns", "leaked_bytes",
+                                                         "temporary")))
+        self.assertEqual(page.data("#flame")["total"], totals["peak_live_bytes"])
+        self.assertLess(os.path.getsize(self.path("x.trace.html")), 20 * MIB)
+
+    def test_fewer_intervals(self):
+        """A thousand busy call sites would make half a million rows of 1024 intervals."""
+        sites, rounds, records, events = 1000, 600, b"", []
+        records = b"".join(t.site(site, [0x10000 + site]) for site in range(1, sites + 1))
+        for number in range(sites * rounds):
+            events.append(t.event(number + 1, 10 * number, "alloc", "cuMemAlloc", 0x1000 + number, 3, site=number % sites + 1, duration=0))
+        chunks = b"".join(t.chunk(b"".join(events[at:at + 4000])) for at in range(0, len(events), 4000))
+        page = self.open(t.header() + t.chunk(records, kind=2, size=(len(records) + 64 + 4095) // 4096 * 4096) + chunks)
+        shown = page.data("#selection")
+        self.assertEqual((shown["allocs"], shown["peak_bytes"], shown["leaked"]), (sites * rounds, 3 * sites * rounds, sites * rounds))
+        self.assertEqual(page.data("#table")["rows"], sites)
+        self.assertTrue(200 <= int(re.search(r'"interval_count":(\d+)', self.content())[1]) < 400)
+
+    def content(self):
+        with open(self.path("x.trace.html"), encoding="utf-8") as file:
+            return file.read()
+
+    def test_small_traces(self):
+        for events in (b"", t.event(1, 5, "alloc", "cuMemAlloc", 0x1000, 64), t.event(1, 5, "alloc", "cuMemHostAlloc", 0x1000, 64, kind="host"),
+                       t.event(1, 0, "alloc", "cuMemAlloc", 0x1000, 64, duration=0)):
+            page = self.open(t.header() + t.chunk(events))
+            self.assertEqual(page.data("#selection")["allocs"], 1 if events else 0)
+            for which in range(4):
+                page.choose("#by", which)
+
+
+@unittest.skipUnless(HAVE_LIBRARY, "built without dygraphs")
+class Command(ToolCase):
+    def test_one_file(self):
+        self.write("a/x.trace", t.sample())
+        self.assertEqual(self.good("html", "a/x.trace"), "x.trace.html\n")
+        self.assertEqual(self.good("html", "-o", "y.html", "a/x.trace"), "y.html\n")
+        pages = [self.good("html", "-o", "-", "a/x.trace")]
+        for name in ("x.trace.html", "y.html"):
+            with open(self.path(name), encoding="utf-8") as file:
+                pages.append(file.read())
+        self.assertEqual(len(set(pages)), 1)
+        self.assertNotRegex(re.sub(r"<script>.*?</script>", "", pages[0], flags=re.S), r"(?i)src\s*=|href\s*=|@import|url\(|<link")
+        self.assertIn("permission notice shall be", pages[0])
+
+    def test_bad_use(self):
+        self.write("x.trace", t.sample())
+        self.write("text", "nothing")
+        for words, status, complaint in (([], 2, "one trace is needed"), (["x.trace", "x.trace"], 2, "one trace is needed"),
+                                         (["no.trace"], 1, "no.trace"), (["text"], 1, "not a gpumem trace"),
+                                         (["-o", "x.trace", "x.trace"], 2, "the trace itself"),
+                                         (["-o", "none/y.html", "x.trace"], 1, "none/y.html"),
+                                         (["-o", "/dev/full", "x.trace"], 1, "cannot write '/dev/full'")):
+            found, out, err = self.run_tool("html", *words)
+            self.assertEqual((found, out, err.count("\n")), (status, "", 1), (words, err))
+            self.assertIn(complaint, err)
+
+
+@unittest.skipIf(HAVE_LIBRARY, "built with dygraphs")
+class Without(ToolCase):
+    def test_names_what_is_missing(self):
+        self.write("x.trace", t.sample())
+        status, out, err = self.run_tool("html", "x.trace")
+        self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+        self.assertIn("libjs-dygraphs", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
