@@ -236,7 +236,7 @@ function makeBands(set) {
     points.push(start);
     walk(moment => {
         const point = new Array(width + 1).fill(0);
-        point[0] = Math.max(moment, points[points.length - 1][0]) ;
+        point[0] = Math.max(moment, points[points.length - 1][0]);
         for (const group of shown)
             point[1 + place[group]] = live[group];
         if (rest)
@@ -278,7 +278,7 @@ function bytesTicks(min, max, pixels) {
     const rough = (max - min) / Math.max(2, pixels / 40), unit = 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(rough, 1)) / 10));
     const step = unit * 2 ** Math.ceil(Math.log2(Math.max(rough / unit, 1))), ticks = [];
     for (let value = Math.ceil(min / step) * step; value <= max; value += step)
-        ticks.push({v: value, label: bytesText(value)});
+        ticks.push({v: value, label: bytesText(value).replace(/\.0+ /, " ")});
     return ticks;
 }
 
@@ -304,7 +304,7 @@ function showChart() {
         rangeSelectorPlotFillColor: "#cccccc", animatedZooms: false, legend: "never", highlightCircleSize: 2,
         ylabel: set.which === KIND ? "live bytes" : "live device memory",
         axes: {x: {ticker: (min, max, pixels) => timeTicks(min, max, pixels), pixelsPerLabel: 100},
-               y: {ticker: (min, max, pixels) => bytesTicks(min, max, pixels), axisLabelWidth: 70}},
+               y: {ticker: (min, max, pixels) => bytesTicks(min, max, pixels), axisLabelWidth: 88}},
         drawCallback: (graph, first) => { if (!first) selectSoon(graph.xAxisRange()); },
         highlightCallback: (event, x, points, row) => {
             const values = bands.points[row].slice(1);
@@ -463,40 +463,42 @@ function flameAt(event) {
 
 // ---- blocks at their addresses
 
-// The vertical axis is the address without gaps: blocks that share an address share a height.
-const mapped = blocks.filter(block => block.bytes && data.sets[KIND].on_device[block.kind]);
-let mapHeight = 1;
-{
-    let reached = 0, skipped = 0, first = true;
-    for (const block of [...mapped].sort((a, b) => a.address - b.address)) {
-        if (first || block.address > reached) {
-            skipped += block.address - reached;
+const mapped = blocks.filter(block => block.bytes && data.sets[KIND].on_device[block.kind]).sort((a, b) => a.address - b.address);
+
+// The vertical axis is the address without gaps: blocks that share an address share a height. Returns the lower edge of each block, and
+// the sum.
+function packed(some) {
+    let reached = -1, skipped = 0, height = 1;
+    const edges = some.map(block => {
+        if (block.address > reached) {
+            skipped += block.address - Math.max(reached, 0);
             reached = block.address;
-            first = false;
         }
-        block.at = block.address - skipped;
         reached = Math.max(reached, block.address + block.bytes);
-        mapHeight = Math.max(mapHeight, reached - skipped);
-    }
+        height = Math.max(height, reached - skipped);
+        return block.address - skipped;
+    });
+    return {edges, height};
 }
+
 let blockBoxes = [];
 const MAP_HEIGHT = 260;
 
 function showBlocks() {
     const canvas = $("block-map"), {draw, width} = surface(canvas, MAP_HEIGHT), {begin, end} = selection, span = Math.max(1, end - begin);
     const which = Number($("by").value), words = searched(), field = ["kind", "site", "phase", "thread"][which];
+    const some = mapped.filter(block => block.created <= end && block.ended >= begin), {edges, height} = packed(some);
     blockBoxes = [];
-    for (const block of mapped) {
-        if (block.created > end || block.ended < begin)
-            continue;
-        const left = Math.max(0, (block.created - begin) / span * width), right = Math.min(width, (Math.min(block.ended, data.end_ns) - begin) / span * width);
-        const high = Math.max(1, block.bytes / mapHeight * MAP_HEIGHT), top = MAP_HEIGHT - block.at / mapHeight * MAP_HEIGHT - high;
+    some.forEach((block, at) => {
+        const left = Math.max(0, (block.created - begin) / span * width), until = Math.min(block.ended, data.end_ns);
+        const right = Math.min(width, (until - begin) / span * width), high = Math.max(1, block.bytes / height * MAP_HEIGHT);
+        const top = MAP_HEIGHT - edges[at] / height * MAP_HEIGHT - high;
         const group = sets[which].groupOf[block[field]];
         draw.globalAlpha = words && !blockMatches(block, words) ? 0.15 : 0.85;
         draw.fillStyle = bands.colourOf[group];
         draw.fillRect(left, top, Math.max(right - left, 0.7), Math.max(high - 0.4, 0.6));
         blockBoxes.push({block, left, right: Math.max(right, left + 2), top, bottom: top + Math.max(high, 2)});
-    }
+    });
     draw.globalAlpha = 1;
     canvas.dataset.shown = blockBoxes.length;
     $("block-note").textContent = `${countText(blockBoxes.length)} blocks of device memory at their addresses, over the selected time: ` +
