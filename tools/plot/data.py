@@ -131,16 +131,24 @@ def distinct_thresholds(rows, most=9):
 # ---- marks and bars
 
 def thin(x, y):
-    """Indices of points such that no two share a cell of the picture: more marks would not be visible."""
-    cells, kept = CELLS, numpy.arange(len(x))
+    """Indices of points such that no two share a cell of the picture, because more marks would not be visible; and the number of points
+    in the cell of each."""
+    cells, kept, counts = CELLS, numpy.arange(len(x)), numpy.ones(len(x), dtype=numpy.int64)
     while len(kept) > MARKS or (cells == CELLS and len(kept)):
         grid = 0
         for values, count in zip((x, y), cells):
             low, high = float(values.min()), float(values.max())
             grid = grid * count + ((values - low) / ((high - low) or 1) * (count - 1)).astype(numpy.int64)
-        kept = numpy.sort(numpy.unique(grid, return_index=True)[1])
+        _, kept, counts = numpy.unique(grid, return_index=True, return_counts=True)
         cells = tuple(count * 3 // 4 for count in cells)
-    return kept
+    order = numpy.argsort(kept)
+    return kept[order], counts[order]
+
+
+def shades(counts, most=4):
+    """A shade for each count, from 1 to `most`: each next shade stands for counts that are a constant factor larger."""
+    top = numpy.log2(max(int(counts.max(initial=1)), 2))
+    return 1 + numpy.minimum((numpy.log2(counts) / top * most).astype(numpy.int64), most - 1)
 
 
 BELOW_EDGES = numpy.array([10.0 ** (power / 4) for power in range(4, 37)]) / 1e9  # 10 ns ... 1 s, four per decade

@@ -4,13 +4,14 @@ import dataclasses
 import typing
 
 from matplotlib.collections import PolyCollection
-from matplotlib.transforms import ScaledTranslation
 
 import data
 import memory_kinds
 from style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, bytes_scale, bytes_text, time_scale, time_text
 
 RASTER = 2000  # with more marks than this the SVG contains pixels
+DENSE = 1500   # with more marks than this they are dots
+DOT = 2.2      # points
 
 
 @dataclasses.dataclass
@@ -60,21 +61,28 @@ def legend(axes, **more):
         axes.legend(**{"fontsize": 8, "framealpha": 0.9, **more})
 
 
-def marks(axes, x, y, points, **style):
-    """Draws points, only one for points that would overlap; `points` is the vertical shift."""
-    kept = data.thin(x, y)
-    shift = ScaledTranslation(0, points / 72, axes.figure.dpi_scale_trans)
-    line, = axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, rasterized=len(kept) > RASTER, **style)
-    line.set_transform(axes.transData + shift)  # set afterwards, so that the axes' range is that of the points
+def marks(axes, x, y, marker, size, **style):
+    """Draws points, only one for points that would overlap. Many points become dots, darker where there are more points."""
+    kept, counts = data.thin(x, y)
+    if len(kept) <= DENSE:
+        axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, marker=marker, markersize=size, **style)
+        return
+    name = style.pop("label")
+    shades = data.shades(counts)
+    for shade in sorted(set(shades.tolist())):
+        part = kept[shades == shade]
+        axes.plot(x[part], y[part], linestyle="none", markeredgewidth=0, marker=".", markersize=DOT, alpha=0.2 + 0.2 * shade,
+                  rasterized=len(kept) > RASTER, **style)
+    axes.plot([], [], linestyle="none", marker=marker, markersize=5, label=name, **style)
 
 
 def allocations_and_frees(axes, blocks, x, y):
-    """x and y: functions of blocks and times that return the values on each axis."""
+    """x and y: functions of blocks and times that return the values on each axis. Each mark is centred on its point."""
     freed = blocks.chosen(blocks.freed)
     size = 5 if len(blocks) <= 200 else 3
-    marks(axes, x(blocks, blocks.created), y(blocks, blocks.created), size / 2, color=GREEN, marker="^", markersize=size, label="allocated")
+    marks(axes, x(blocks, blocks.created), y(blocks, blocks.created), "^", size, color=GREEN, label="allocated")
     if len(freed):
-        marks(axes, x(freed, freed.ended), y(freed, freed.ended), -size / 2, color=VERMILLION, marker="v", markersize=size, label="freed")
+        marks(axes, x(freed, freed.ended), y(freed, freed.ended), "v", size, color=VERMILLION, label="freed")
 
 
 # ---- the scatter: every object's allocation and free
@@ -180,9 +188,9 @@ def device_line(axes, device_bytes, most, scale):
     if not device_bytes:
         return
     if device_bytes <= 4 * most:
-        axes.axhline(device_bytes / scale, color=VERMILLION, linewidth=1.4, linestyle="--", label=f"device memory, {bytes_text(device_bytes)}")
+        axes.axhline(device_bytes / scale, color=BLACK, linewidth=1.4, linestyle=":", label=f"device memory, {bytes_text(device_bytes)}")
     else:
-        axes.plot([], [], color=VERMILLION, linewidth=1.4, linestyle="--", label=f"device memory, {bytes_text(device_bytes)}, above the picture")
+        axes.plot([], [], color=BLACK, linewidth=1.4, linestyle=":", label=f"device memory, {bytes_text(device_bytes)}, above the picture")
 
 
 def name_of(device):
@@ -347,19 +355,18 @@ def bands(plt, subject):
     heights = blocks.bytes[places]
     scale, bytes_unit = bytes_scale(int((lows + heights).max()))
     begun, ended = blocks.created[places] / size, blocks.until()[places] / size
-    sites = blocks.site[places]
-    weight = {site: int(heights[sites == site].sum()) for site in set(sites.tolist())}
-    shown = sorted(weight, key=lambda site: -weight[site])[:7]
-    names = subject.sites
+    sites = data.numpy.array([subject.sites.get(site, "unknown site") for site in blocks.site[places].tolist()], dtype=object)
+    weight = {site: int(heights[sites == site].sum()) for site in set(sites)}
+    shown = sorted(weight, key=lambda site: (-weight[site], site))[:7]
     palette = [BLUE, ORANGE, GREEN, SKY, VERMILLION, PURPLE, "#F0E442"]
     for site, colour in [*zip(shown, palette), (None, "#bbbbbb")]:
-        chosen = sites == site if site is not None else ~data.numpy.isin(sites, shown)
+        chosen = sites == site if site is not None else data.numpy.array([each not in shown for each in sites])
         if not chosen.any():
             continue
         corners = [[(left, low), (right, low), (right, low + height), (left, low + height)] for left, right, low, height in
                    zip(begun[chosen], ended[chosen], lows[chosen] / scale, heights[chosen] / scale)]
         axes.add_collection(PolyCollection(corners, facecolor=colour, edgecolor="white", linewidth=0.3,
-                                           label="other call sites" if site is None else names.get(site, "unknown site")))
+                                           label="other call sites" if site is None else site))
     axes.set_xlim(0, blocks.end_ns / size)
     axes.set_ylim(0, (lows + heights).max() / scale * 1.02)
     rest = "" if len(places) == len(blocks) else f"; those with the most bytes x time of {len(blocks):,}"
@@ -370,7 +377,7 @@ def bands(plt, subject):
 
 
 PICTURES = [
-    Picture("objects", "Allocation and free of every object", "Each object's allocation (up) and free (down) over its number. Marks "
+    Picture("objects", "Allocation and free of every object", "Each object's allocation (up) and free (down) over its number, at the centre of the mark. Marks "
             "far above their allocation are long-lived objects.", objects),
     Picture("sizes", "Sizes over time", "Each allocation (up) and free (down) by time and size.", sizes),
     Picture("lifetimes", "Lifetimes", "How long objects live, below one second and above; both counts on a logarithmic scale.",

@@ -33,6 +33,7 @@ import pictures
 import style
 
 S = 10 ** 9
+MIB = 1 << 20
 NAMES = ["bands", "kinds", "lifetimes", "objects", "over-time", "reserved", "sizes", "thresholds"]
 
 
@@ -111,10 +112,15 @@ class Numbers(unittest.TestCase):
     def test_marks_are_bounded(self):
         dice = numpy.random.default_rng(4)
         x, y = dice.integers(0, 10 ** 6, 200000), dice.integers(0, 10 ** 9, 200000)
-        self.assertTrue(5000 <= len(data.thin(x, y)) <= 10000)
-        self.assertEqual(len(data.thin(numpy.arange(200000), numpy.zeros(200000))), data.CELLS[0])
-        self.assertEqual(list(data.thin(numpy.array([1, 1, 9]), numpy.array([5, 5, 5]))), [0, 2])
-        self.assertEqual(list(data.thin(numpy.array([]), numpy.array([]))), [])
+        kept, counts = data.thin(x, y)
+        self.assertTrue(5000 <= len(kept) <= 10000)
+        self.assertEqual(counts.sum(), 200000)
+        self.assertEqual(len(data.thin(numpy.arange(200000), numpy.zeros(200000))[0]), data.CELLS[0])
+        kept, counts = data.thin(numpy.array([1, 1, 9]), numpy.array([5, 5, 5]))
+        self.assertEqual((kept.tolist(), counts.tolist()), ([0, 2], [2, 1]))
+        self.assertEqual(data.thin(numpy.array([]), numpy.array([]))[0].tolist(), [])
+        self.assertEqual(data.shades(numpy.array([1, 2, 15, 16, 255, 256])).tolist(), [1, 1, 2, 3, 4, 4])
+        self.assertEqual(data.shades(numpy.array([1, 1])).tolist(), [1, 1])
 
     def test_bands(self):
         some = data.Blocks([(1, 0x1000, 100, 1, 0, 10, 0), (2, 0x9000, 50, 1, 0, 10, 0),
@@ -156,6 +162,47 @@ class Numbers(unittest.TestCase):
                     self.assertTrue(low <= values.min() and values.max() <= high, (low, high, values))
                     self.assertLess(high - low, 2.2 * (values.max() - values.min()) + 1)
             style.pyplot().close(figure)
+
+    def test_marks_are_at_their_times(self):
+        """A mark that is shifted shows a free before its time."""
+        trace = {"process": {"devices": []}}
+        figure = pictures.objects(style.pyplot(), pictures.Subject(blocks(random_rows(100, 6)), {}, [], trace, 1000))
+        for line in figure.axes[0].lines:
+            self.assertEqual(line.get_transform(), figure.axes[0].transData)
+        style.pyplot().close(figure)
+
+    def test_dense_pictures_show_how_many(self):
+        """Half of the paper remains visible, and denser parts are darker."""
+        trace, rows = {"process": {"devices": []}}, random_rows(60000, 7)
+        figure = pictures.objects(style.pyplot(), pictures.Subject(blocks(rows, 180000), {}, [], trace, 10 ** 6))
+        axes = figure.axes[0]
+        self.assertGreater(len({line.get_alpha() for line in axes.lines} - {None}), 2)
+        self.assertEqual([text.get_text() for text in axes.get_legend().get_texts()], ["allocated", "freed"])
+        figure.canvas.draw()
+        box = axes.get_window_extent()
+        pixels = numpy.asarray(figure.canvas.buffer_rgba())[-int(box.y1):-int(box.y0), int(box.x0):int(box.x1), :3]
+        self.assertGreater((pixels.min(axis=2) > 150).mean(), 0.5)
+        style.pyplot().close(figure)
+
+    def test_a_legend_names_each_thing_once(self):
+        some = blocks([(MIB, place, 50 + place, "native") for place in range(20)])
+        some.site = numpy.arange(20) % 4
+        trace = {"process": {"devices": []}}
+        names = {0: "load at a.c:1", 1: "load at a.c:1", 2: "solve at a.c:9"}
+        figure = pictures.bands(style.pyplot(), pictures.Subject(some, names, [], trace, 1000))
+        self.assertEqual(sorted(text.get_text() for text in figure.axes[0].get_legend().get_texts()),
+                         ["load at a.c:1", "solve at a.c:9", "unknown site"])
+        style.pyplot().close(figure)
+
+    def test_lines_of_a_legend_differ(self):
+        rows = [{"device": 0, "threshold_ns": S, "async_peak_bytes": MIB, "managed_peak_bytes": MIB, "device_bytes": 80 << 30}]
+        trace = {"process": {"devices": [{"device": 0, "bytes": 80 << 30}]}, "lifetime_distribution": {"thresholds": rows},
+                 "totals": {"duration_ns": 9 * S}}
+        figure = pictures.over_time(style.pyplot(), pictures.Subject(blocks([(MIB, 1, 5, "native")]), {}, [], trace, 1000))
+        lines = figure.axes[0].get_legend().get_lines()
+        self.assertEqual(len(lines), 3)
+        self.assertEqual(len({line.get_linestyle() for line in lines}), 3)
+        style.pyplot().close(figure)
 
     def test_peaks_of_kinds_are_exact(self):
         """A line may lose the peak of one kind between two moments that matter for the sum; the words do not."""
