@@ -45,6 +45,9 @@ missing_packages() {
 # The peer that spgemm is measured beside; not every distribution has it, and everything is built without.
 missing_peers() { has_header GraphBLAS.h || echo libgraphblas-dev; }
 
+# What opens the pages of gpumem html in tests; see tests/unit/tools/browser.py.
+has_browser() { has_program chromium || has_program chromium-browser || has_program google-chrome; }
+
 # What the sources are formatted with; another version formats them otherwise.
 has_clang_format() {
     local program

@@ -22,12 +22,13 @@ EVIL = "</script><img src=x onerror=\"document.title='run'\"><!--<script>"
 class Trace:
     """A random trace, and what happened in a part of it by plain counting."""
 
-    def __init__(self, seed, count=3000, sites=9):
+    def __init__(self, seed, decline=False, count=3000, sites=9):
+        """decline: the second half has frees only."""
         dice, self.blocks, alive, now, events, number = random.Random(seed), [], [], 1000, {100: [], 101: []}, 0
         for _ in range(count):
             now += dice.randrange(200, 5000)
             number += 1
-            if alive and dice.random() < 0.48:
+            if alive and (number > count / 2 if decline else dice.random() < 0.48):
                 block = alive.pop(dice.randrange(len(alive)))
                 block["ended"] = now
                 events[100].append(t.event(number, now, "free", "cuMemFree", block["address"], block["bytes"], kind=block["kind"]))
@@ -117,13 +118,19 @@ class Page(ToolCase):
         self.assertIn("/bin/solver", page.text("#program"))
 
     def test_a_range_shows_what_happened_in_it(self):
-        trace = Trace(1)
+        self.check_ranges(Trace(1))
+
+    def test_a_range_of_frees(self):
+        """Its peak is at its begin."""
+        self.check_ranges(Trace(5, decline=True))
+
+    def check_ranges(self, trace):
         page = self.open(trace.content)
-        for begin, end in ((0.3, 0.6), (0.5, 0.55)):
+        for begin, end in ((0.4, 0.7), (0.55, 0.6)):
             page.drag("#chart", begin, end)
             shown = page.data("#selection")
             begin_ns, end_ns = shown["begin_ns"], shown["end_ns"]
-            self.assertLess(end_ns - begin_ns, 0.5 * max(block["created"] for block in trace.blocks))
+            self.assertLess(end_ns - begin_ns, 0.5 * max(block["ended"] or 0 for block in trace.blocks))
             for name, value in trace.sums(begin_ns, end_ns).items():
                 self.assertEqual(shown[name], value, name)
             peak_ns, peak = trace.peak(begin_ns, end_ns)

@@ -166,9 +166,11 @@ class Numbers(unittest.TestCase):
     def test_marks_are_at_their_times(self):
         """A mark that is shifted shows a free before its time."""
         trace = {"process": {"devices": []}}
-        figure = pictures.objects(style.pyplot(), pictures.Subject(blocks(random_rows(100, 6)), {}, [], trace, 1000))
-        for line in figure.axes[0].lines:
+        some = blocks(random_rows(100, 6))
+        figure = pictures.objects(style.pyplot(), pictures.Subject(some, {}, [], trace, 1000))
+        for line, times in zip(figure.axes[0].lines, (some.created, some.ended)):
             self.assertEqual(line.get_transform(), figure.axes[0].transData)
+            self.assertTrue(set(numpy.rint(line.get_ydata() * S).astype(int).tolist()) <= set(times.tolist()))
         style.pyplot().close(figure)
 
     def test_dense_pictures_show_how_many(self):
