@@ -53,6 +53,7 @@ def measure(command, folder):
 def commands(tool, folder):
     trace, other = str(folder / "a.trace"), str(folder / "b.trace")
     return {"report": [tool, "report", trace], "diff": [tool, "diff", trace, other],
+            "html": [tool, "html", "-o", str(folder / "out.html"), trace],
             **{name: [tool, "export", f"--to={name}", "-o", str(folder / f"out.{name}"), trace] for name in FORMATS}}
 
 
