@@ -1,19 +1,89 @@
-/* One atomic counter of live bytes for each device (limit.h). */
+/* One counter of live bytes for each device: of this process, or a place in the memory of its group (limit.h). */
 #include "shim/base/limit.h"
+#include "shim/base/group.h"
+#include "shim/base/stats.h"
 
 #include <string.h>
 
 uint64_t gm_limit_bytes;
+bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
+
 static uint64_t live[GM_LIMIT_DEVICES];
+static struct gm_group *group;            /* NULL = none */
+static char group_name[GM_GROUP_NAME];    /* "" = none */
+static int16_t numbers[GM_LIMIT_DEVICES]; /* of each device in the group, plus 1; 0 = not looked up, -1 = no room */
+static uint64_t hashes[GM_LIMIT_DEVICES]; /* of each device's UUID; 0 = not looked up */
+static int started;
 
 static bool is_known(int device) { return device >= 0 && device < GM_LIMIT_DEVICES; }
+
+/* ---- the group */
+
+static void join(const uint64_t *bytes) {
+    const char *why;
+    group = gm_group_join(group_name, bytes, &why);
+    memset(numbers, 0, sizeof numbers);
+    if (!group)
+        gm_log(GM_LOG_ERROR, "GPUMEM_GROUP=%s: the group %s; this process has a limit of its own", group_name, why);
+    gm_format(gm_stats->group, sizeof gm_stats->group, "%s", group ? group_name : "");
+}
+
+void gm_limit_start(const char *name, uint64_t bytes) {
+    if (__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
+        return;
+    gm_limit_bytes = bytes;
+    if (*name && !gm_group_name_is_valid(name)) {
+        gm_log(GM_LOG_ERROR, "GPUMEM_GROUP=%.80s is not a name; " GM_GROUP_ACCEPTED, name);
+    } else if (*name) {
+        gm_format(group_name, sizeof group_name, "%s", name);
+        join(bytes ? &bytes : NULL);
+        gm_limit_bytes = bytes ? bytes : group ? UINT64_MAX : 0;
+    }
+    gm_stats->limit_bytes = gm_limit_bytes;
+}
+
+static uint64_t hash_of(int device) {
+    unsigned char uuid[16] = {0};
+    uint64_t hash = __atomic_load_n(&hashes[device], __ATOMIC_RELAXED);
+    if (hash)
+        return hash;
+    if (!gm_limit_uuid || !gm_limit_uuid(device, uuid))
+        uuid[0] = (unsigned char)(device + 1);
+    hash = gm_group_hash(uuid);
+    __atomic_store_n(&hashes[device], hash, __ATOMIC_RELAXED);
+    return hash;
+}
+
+/* The device's number in the group; -1: the group has no room for it. */
+static int number_of(int device) {
+    int number = __atomic_load_n(&numbers[device], __ATOMIC_RELAXED);
+    if (!number) {
+        int found = gm_group_device(group, hash_of(device), true);
+        number = found < 0 ? -1 : found + 1;
+        __atomic_store_n(&numbers[device], (int16_t)number, __ATOMIC_RELAXED);
+    }
+    return number < 0 ? -1 : number - 1;
+}
+
+/* ---- bytes */
+
+uint64_t gm_limit_now(void) {
+    uint64_t bytes = __atomic_load_n(group ? &group->limit : &gm_stats->limit_bytes, __ATOMIC_RELAXED);
+    if (!bytes && !group)
+        bytes = gm_limit_bytes;
+    return bytes ? bytes : UINT64_MAX;
+}
 
 bool gm_limit_take(int device, uint64_t bytes) {
     if (!is_known(device))
         return true;
-    uint64_t seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED);
+    if (group) {
+        int number = number_of(device);
+        return number < 0 || gm_group_take((unsigned)number, bytes);
+    }
+    uint64_t limit = gm_limit_now(), seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED);
     do {
-        if (bytes > gm_limit_bytes || seen > gm_limit_bytes - bytes)
+        if (bytes > limit || seen > limit - bytes)
             return false;
     } while (
         !__atomic_compare_exchange_n(&live[device], &seen, seen + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
@@ -21,29 +91,75 @@ bool gm_limit_take(int device, uint64_t bytes) {
 }
 
 void gm_limit_force(int device, uint64_t bytes) {
-    if (is_known(device))
+    if (!is_known(device))
+        return;
+    if (!group)
         __atomic_add_fetch(&live[device], bytes, __ATOMIC_RELAXED);
+    else if (number_of(device) >= 0)
+        gm_group_force((unsigned)number_of(device), bytes);
 }
 
 void gm_limit_give(int device, uint64_t bytes) {
     if (!is_known(device))
         return;
+    if (group) {
+        if (number_of(device) >= 0)
+            gm_group_give((unsigned)number_of(device), bytes);
+        return;
+    }
     uint64_t seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED), remaining;
     do {
         remaining = seen > bytes ? seen - bytes : 0; /* a child may free a block of its parent */
     } while (!__atomic_compare_exchange_n(&live[device], &seen, remaining, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
-uint64_t gm_limit_live(int device) { return is_known(device) ? __atomic_load_n(&live[device], __ATOMIC_RELAXED) : 0; }
+uint64_t gm_limit_live(int device) {
+    if (!is_known(device))
+        return 0;
+    if (!group)
+        return __atomic_load_n(&live[device], __ATOMIC_RELAXED);
+    return number_of(device) < 0 ? 0 : gm_group_live(group, (unsigned)number_of(device));
+}
 
-void gm_limit_view(int device, size_t *free_bytes, size_t *total) {
-    uint64_t used = gm_limit_live(device), remaining = gm_limit_bytes > used ? gm_limit_bytes - used : 0;
-    if (!gm_limit_bytes)
-        return;
-    if (*total > gm_limit_bytes)
-        *total = gm_limit_bytes;
+/* ---- what queries answer */
+
+static void view(uint64_t used, uint64_t *free_bytes, uint64_t *total) {
+    uint64_t limit = gm_limit_now(), remaining = limit > used ? limit - used : 0;
+    if (*total > limit)
+        *total = limit;
     if (free_bytes && *free_bytes > remaining)
         *free_bytes = remaining;
 }
 
-void gm_limit_after_fork(void) { memset(live, 0, sizeof live); }
+void gm_limit_view(int device, size_t *free_bytes, size_t *total) {
+    uint64_t room = free_bytes ? *free_bytes : 0, all = *total;
+    if (!gm_limit_on())
+        return;
+    if (free_bytes)
+        gm_group_refresh();
+    view(free_bytes ? gm_limit_live(device) : 0, &room, &all);
+    *total = (size_t)all;
+    if (free_bytes)
+        *free_bytes = (size_t)room;
+}
+
+void gm_limit_view_uuid(const unsigned char uuid[16], uint64_t *free_bytes, uint64_t *total) {
+    uint64_t hash = gm_group_hash(uuid), used = 0;
+    if (!gm_limit_on())
+        return;
+    gm_group_refresh();
+    int number = group ? gm_group_device(group, hash, false) : -1;
+    if (number >= 0)
+        used = gm_group_live(group, (unsigned)number);
+    for (int device = 0; !group && device < GM_LIMIT_DEVICES; device++)
+        if (gm_limit_live(device) && hash_of(device) == hash)
+            used = gm_limit_live(device);
+    view(used, free_bytes, total);
+}
+
+void gm_limit_after_fork(void) {
+    memset(live, 0, sizeof live);
+    gm_group_after_fork();
+    if (group)
+        join(NULL);
+}

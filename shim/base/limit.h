@@ -1,9 +1,10 @@
-/* GPUMEM_LIMIT: how much memory of each device this process may hold, as if the device were smaller.
+/* GPUMEM_LIMIT: how much memory of each device this process may hold, as if the device were smaller. With GPUMEM_GROUP
+ * the processes of the group share the limit (group.h). `gpumem limit` changes it while the processes run.
  *
  * The live blocks of the program count, from the request until the free, whichever resource serves them. Free blocks
  * of the cache do not count, and neither do blocks that the out-of-memory steps placed elsewhere (oom.h). Bytes are
- * counted before the memory is requested, so that parallel calls cannot exceed the limit together. No function blocks,
- * and all are safe in any thread. */
+ * counted before the memory is requested, so that parallel calls cannot exceed the limit together. A lowered limit
+ * takes no memory away: requests are refused until enough blocks are freed. All functions are safe in any thread. */
 #ifndef GM_BASE_LIMIT_H
 #define GM_BASE_LIMIT_H
 
@@ -11,7 +12,7 @@
 
 #define GM_LIMIT_DEVICES 64
 
-extern uint64_t gm_limit_bytes; /* for each device; 0 = no limit; set before the first call */
+extern uint64_t gm_limit_bytes; /* as set before the first call, for each device; 0 = nothing is counted */
 
 /* Free memory that gpumem leaves on a device of `total` bytes for users that it does not see: 512 MiB or 3 %. */
 static inline size_t gm_device_headroom(size_t total) {
@@ -21,14 +22,24 @@ static inline size_t gm_device_headroom(size_t total) {
 
 static inline bool gm_limit_on(void) { return GM_UNLIKELY(gm_limit_bytes != 0); }
 
+/* Takes the options: `group` "" = the limit is this process' own; `bytes` 0 = none. Later calls are ignored. */
+GM_INTERNAL void gm_limit_start(const char *group, uint64_t bytes);
+/* Writes the UUID of a device; false where the driver does not say. Set before the first call; NULL = unknown. */
+extern bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
+
+/* The limit now in force; UINT64_MAX = none. */
+GM_INTERNAL uint64_t gm_limit_now(void);
 /* Counts `bytes` on the device, unless that would exceed the limit. False: nothing was counted. */
 GM_INTERNAL bool gm_limit_take(int device, uint64_t bytes);
 /* Counts `bytes` even above the limit, for memory that may natively be larger than the device. */
 GM_INTERNAL void gm_limit_force(int device, uint64_t bytes);
 GM_INTERNAL void gm_limit_give(int device, uint64_t bytes);
+/* The counted bytes of the process, or of its group. */
 GM_INTERNAL uint64_t gm_limit_live(int device);
 /* Lowers total and free bytes, as the driver reports them, to those of a device of the limit's size. */
 GM_INTERNAL void gm_limit_view(int device, size_t *free_bytes, size_t *total);
+/* The same for a device that is known by its UUID. */
+GM_INTERNAL void gm_limit_view_uuid(const unsigned char uuid[16], uint64_t *free_bytes, uint64_t *total);
 /* In the child of a fork none of the parent's blocks is alive. */
 GM_INTERNAL void gm_limit_after_fork(void);
 

@@ -71,6 +71,9 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
      "Memory of each device that this process may hold, as if the device were smaller; requests above the limit take "
      "the steps of GPUMEM_OOM; 0 = no limit."},
+    {GM_OPT_GROUP, GM_OPTION_TEXT, "GPUMEM_GROUP", "group", "", "NAME", NULL, 0, 0,
+     "Share GPUMEM_LIMIT with all processes of this user and machine that have the same name here; gpumem limit NAME "
+     "BYTES changes it; empty = each process has its own limit."},
     {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,host,fail", "STEPS", NULL, 0, 0,
      "Steps when the device is out of memory, in this order: trim = release free blocks, host = host memory mapped to "
      "the device, managed = managed memory while it fits free device memory, fail = return the error."},

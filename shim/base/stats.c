@@ -297,12 +297,17 @@ void gm_stats_open(const char *path) {
 }
 
 void gm_stats_after_fork(void) {
-    /* The parent's policy name is valid for the child, too. Its counts are not. */
+    /* The parent's policy and limit are valid for the child, too. Its counts are not. */
     char policy[sizeof private_counters.policy];
+    char group[sizeof private_counters.group];
+    uint64_t limit_bytes = gm_stats->limit_bytes;
     bool shared = mapping.map != NULL;
     memcpy(policy, gm_stats->policy, sizeof policy);
+    memcpy(group, gm_stats->group, sizeof group);
     clear_private();
     memcpy(private_counters.policy, policy, sizeof policy);
+    memcpy(private_counters.group, group, sizeof group);
+    private_counters.limit_bytes = limit_bytes;
     gm_stats = &private_counters;
     forget_shard();
     for (struct overflow *each = overflows; each; each = each->next) {

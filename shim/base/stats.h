@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x3753544154534d47ull /* "GMSTATS7": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x3853544154534d47ull /* "GMSTATS8": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
 #define GM_STATS_DEVICES 16             /* devices whose reserved bytes are counted one by one */
@@ -61,7 +61,9 @@ struct gm_stats {
     uint64_t watched_until; /* a viewer wants calls timed until then (ns, CLOCK_MONOTONIC); 0 = none */
     int32_t timed;          /* calls are timed even without a viewer */
     int32_t unused;
-    char program[64]; /* "" in a memory file: /proc/PID/exe has it */
+    uint64_t limit_bytes; /* GPUMEM_LIMIT now in force: gpumem limit changes it; 0 = not counted, UINT64_MAX = none */
+    char group[48];       /* GPUMEM_GROUP, whose limit counts instead; "" = none */
+    char program[64];     /* "" in a memory file: /proc/PID/exe has it */
     char policy[64];
     char trace[256];    /* file name, "" = none */
     char free_sync[96]; /* why cudaFree does more than prevent early reuse, "" = it does not; written at the end */

@@ -75,7 +75,7 @@ static void add_head(struct work *w) {
     switch (w->cause) {
     case LIMIT:
         gm_log_add(&w->lines, "out of memory: %s of %s on device %d exceeds GPUMEM_LIMIT=%s", call, bytes,
-                   request->device, SIZE(1, gm_limit_bytes));
+                   request->device, SIZE(1, gm_limit_now()));
         return;
     case CAPTURE:
         gm_log_add(&w->lines,
@@ -98,7 +98,7 @@ static void add_live(struct work *w) {
     gm_log_add(&w->lines, "  live          %s in %lu %s; kept for reuse %s", SIZE(0, holders->bytes),
                (unsigned long)holders->count, holders->count == 1 ? "block" : "blocks", SIZE(1, w->kept));
     if (w->cause == LIMIT)
-        gm_log_add(&w->lines, "  limit         %s, of which %s are in use", SIZE(0, gm_limit_bytes),
+        gm_log_add(&w->lines, "  limit         %s, of which %s are in use", SIZE(0, gm_limit_now()),
                    SIZE(1, gm_limit_live(w->request->device)));
 }
 
@@ -134,7 +134,7 @@ static void add_holders(struct work *w) {
 static void add_largest(struct work *w) {
     const uint64_t granule = 2 << 20;
     uint64_t room = w->card.known ? w->card.free + w->kept : UINT64_MAX;
-    uint64_t used = gm_limit_live(w->request->device), below = gm_limit_bytes > used ? gm_limit_bytes - used : 0;
+    uint64_t used = gm_limit_live(w->request->device), below = gm_limit_now() > used ? gm_limit_now() - used : 0;
     if (gm_limit_on() && below < room)
         room = below;
     if (room != UINT64_MAX)
@@ -214,7 +214,7 @@ static GM_RARE void explain_move(const struct gm_request *request, enum gm_kind 
                                                   : "managed memory, slow where it does not fit the card";
     gm_log(GM_LOG_WARN, "device %d has no room%s%s: %s of %s, and what follows it, is served from %s (GPUMEM_OOM=%s)",
            request->device, beyond_limit ? " below GPUMEM_LIMIT=" : "",
-           beyond_limit ? gm_size_text(&limit, gm_limit_bytes) : "", gm_call_name(request->call),
+           beyond_limit ? gm_size_text(&limit, gm_limit_now()) : "", gm_call_name(request->call),
            gm_size_text(&size, request->size), where, gm_oom_text(&steps, gm_router_steps()));
 }
 

@@ -19,6 +19,7 @@
     X(driver_get_version, cuDriverGetVersion, "cuDriverGetVersion", 2020, 0)                                          \
     X(device_get_count, cuDeviceGetCount, "cuDeviceGetCount", 2000, 0)                                                \
     X(device_get_name, cuDeviceGetName, "cuDeviceGetName", 2000, 0)                                                   \
+    X(device_get_uuid, cuDeviceGetUuid_v2, "cuDeviceGetUuid", 11040, 1)                                               \
     X(device_get_attribute, cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000, 0)                                    \
     X(device_get_pci_bus_id, cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", 4010, 1)                                     \
     X(device_total_mem, cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, 0)                                             \

@@ -4,6 +4,7 @@
 #include "shim/hook/entry_points.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/hook.h"
+#include "shim/hook/nvml.h"
 
 #include <dlfcn.h>
 
@@ -24,6 +25,8 @@ static __thread __attribute__((tls_model("initial-exec"))) bool looking;
 static bool is_driver_name(const char *name) {
     return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
+
+static inline bool is_hooked_name(const char *name) { return is_driver_name(name) || gm_nvml_is_hooked(name); }
 
 static void find_next(void) {
     void *next = gm_real_dlsym(RTLD_NEXT, "dlsym"), *next_versioned = gm_real_dlsym(RTLD_NEXT, "dlvsym");
@@ -54,7 +57,7 @@ static void *answer(void *function, const char *name) {
 /* The common part. 0: gpumem does not answer, and the entry jumps on with the caller's own return address. */
 static int route(void *handle, const char *name, void *found, void **result) {
     if (found) {
-        *result = answer(found, name);
+        *result = is_driver_name(name) ? answer(found, name) : gm_nvml_route(name, found);
         if (!*result) /* gpumem's export must not make the program believe in a driver that is not there: set the C
                          library's error */
             gm_real_dlsym(RTLD_NEXT, name);
@@ -70,7 +73,7 @@ static int route(void *handle, const char *name, void *found, void **result) {
 int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller) {
     if (GM_UNLIKELY(!gm_next_dlsym))
         find_next();
-    if (GM_LIKELY(!is_driver_name(name)) || handle == RTLD_NEXT || looking)
+    if (GM_LIKELY(!is_hooked_name(name)) || handle == RTLD_NEXT || looking)
         return 0;
     looking = true;
     gm_note_caller(caller);
@@ -82,7 +85,7 @@ int gm_route_dlsym(void *handle, const char *name, const char *unused, void **re
 int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller) {
     if (GM_UNLIKELY(!gm_next_dlsym))
         find_next();
-    if (GM_LIKELY(!is_driver_name(name)) || handle == RTLD_NEXT || looking)
+    if (GM_LIKELY(!is_hooked_name(name)) || handle == RTLD_NEXT || looking)
         return 0;
     looking = true;
     gm_note_caller(caller);

@@ -260,7 +260,14 @@ static void choose_steps(const struct gm_policy *policy) {
         gm_oom_parse(strcmp(policy->name, "observe") ? initial : "trim,fail", &chain, error, sizeof(error)) != GM_OK)
         return;
     gm_router_set_steps(&chain);
-    gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
+}
+
+static bool read_uuid(int device, unsigned char uuid[16]) {
+    CUuuid found;
+    if (!gm_drv.device_get_uuid || gm_drv.device_get_uuid(&found, device) != CUDA_SUCCESS)
+        return false;
+    memcpy(uuid, found.bytes, 16);
+    return true;
 }
 
 /* ---- contexts and devices are described in the trace when they are first seen */
@@ -368,6 +375,8 @@ void gm_process_start(void) {
     const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
     choose_steps(policy);
+    gm_limit_uuid = read_uuid;
+    gm_limit_start(gm_option_text(GM_OPT_GROUP), gm_option_number(GM_OPT_LIMIT));
     wants |= gm_grow_start();
     gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
 

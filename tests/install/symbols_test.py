@@ -17,7 +17,7 @@ import elf
 FORBIDDEN_LIBRARY = re.compile(r'^lib(cuda|cudart|nvidia|stdc\+\+|gcc_s)')
 CORE_EXPORT = re.compile(r'^gpumem_')
 AUDIT_EXPORT = re.compile(r'^la_')
-SHIM_EXPORT = re.compile(r'^(cu[A-Z].*|dlsym|dlvsym|gpumem_.*|InitializeInjectionNvtx2)$')
+SHIM_EXPORT = re.compile(r'^(cu[A-Z].*|dlsym|dlvsym|gpumem_.*|InitializeInjectionNvtx2|nvmlDeviceGetMemoryInfo(_v2)?)$')
 OLDEST_GLIBC = (2, 17)
 MOST_THREAD_LOCAL = 256  # bytes: glibc keeps some 1600 for all libraries of a process that are loaded late
 # A thread that the program cancels ends in one of these, wherever it is called: inside a hook with gpumem's locks held.

@@ -18,6 +18,8 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
                                       .peak_reserved_all = s->peak_reserved,
                                       .total = gm_stats_total(s)};
     snprintf(out->program, sizeof out->program, "%.*s", (int)sizeof s->program - 1, s->program);
+    snprintf(out->group, sizeof out->group, "%.*s", (int)sizeof s->group - 1, s->group);
+    out->limit = s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes;
     snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
         out->beyond += s->beyond[device].bytes;

@@ -1,6 +1,7 @@
 /* The table of flags of the gpumem program. */
 #include "tools/cli/flags.h"
 #include "tools/cli/export_rows.h"
+#include "tools/cli/top_sort.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -58,6 +59,10 @@ const struct gm_flag gm_flags[] = {
     {"count", "N", "top", "End after N readings."},
     {"batch", "", "top", "Append lines instead of refreshing the screen. Default if the output is not a terminal."},
     {"json", "", "top", "One JSON object a line for each process and reading, for programs."},
+    {"group", "NAME", "top", "The processes of this group (GPUMEM_GROUP), its limit, and what it uses of it."},
+    {"sort", GM_TOP_SORT_NAMES, "top", "Order of the processes; default live on a terminal, else as given."},
+    {"prometheus", "", "top", "One reading in the text format that Prometheus and its exporters read."},
+    {"remove", "", "limit", "Remove a group without running processes, and its limit."},
     {"to", GM_EXPORT_NAMES, "export", "Format to write."},
     {"output", "FILE", "export plan", "File to write; - is standard output."},
     {"measure", "peak|bytes|allocations|leaked", "export",
@@ -81,7 +86,7 @@ const struct gm_flag gm_flags[] = {
     {"json", "", "replay", "Everything as one JSON document, for programs."},
     {"color", "auto|always|never", "run stat top report diff",
      "Colours of the text; auto (the default) uses them on a terminal unless NO_COLOR is set."},
-    {"help", "", "run stat top report diff export plot html plan replay", "Print a summary and exit."},
+    {"help", "", "run stat top limit report diff export plot html plan replay", "Print a summary and exit."},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -36,10 +36,10 @@ struct gm_process_counters {
     struct identity identity;
     int fd; /* of the file with the counters; -1 = read from the process */
     off_t offset;
-    uint64_t address; /* in the process, if fd is -1 */
-    uint64_t *until;  /* watched_until of the process, mapped; NULL = not writable */
-    void *map;
-    char program[64]; /* used if the counters do not name the program */
+    uint64_t address;      /* in the process, if fd is -1 */
+    struct gm_stats *page; /* first page of the counters, mapped; NULL = not writable */
+    bool times_calls;      /* only while a viewer asks for it */
+    char program[64];      /* used if the counters do not name the program */
 };
 
 /* ---- reading /proc */
@@ -159,10 +159,10 @@ static enum gm_counters_status take_descriptor(struct gm_process_counters *w, co
         return status;
     }
     w->fd = fd;
-    if (slots == 1 && writable && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
-        void *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        w->map = map == MAP_FAILED ? NULL : map;
-        w->until = w->map ? &((struct gm_stats *)w->map)->watched_until : NULL;
+    if (writable && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
+        void *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, w->offset);
+        w->page = map == MAP_FAILED ? NULL : map;
+        w->times_calls = slots == 1;
     }
     return GM_COUNTERS_OK;
 }
@@ -300,8 +300,8 @@ enum gm_counters_status gm_process_counters_open(pid_t pid, struct gm_process_co
 void gm_process_counters_close(struct gm_process_counters *w) {
     if (!w)
         return;
-    if (w->map)
-        munmap(w->map, PAGE);
+    if (w->page)
+        munmap(w->page, PAGE);
     if (w->fd >= 0)
         close(w->fd);
     free(w);
@@ -333,15 +333,22 @@ enum gm_counters_status gm_process_counters_read(struct gm_process_counters *w, 
 
 bool gm_process_counters_time_calls(struct gm_process_counters *w, uint64_t ns) {
     struct timespec now;
-    if (!w->until)
+    if (!w->page || !w->times_calls)
         return false;
+    uint64_t *until_word = &w->page->watched_until;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t wanted = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec + ns;
-    uint64_t until = __atomic_load_n(w->until, __ATOMIC_RELAXED);
+    uint64_t until = __atomic_load_n(until_word, __ATOMIC_RELAXED);
     while (until < wanted && /* another viewer may have requested a later end */
-           !__atomic_compare_exchange_n(w->until, &until, wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+           !__atomic_compare_exchange_n(until_word, &until, wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     return true;
+}
+
+bool gm_process_counters_limit(struct gm_process_counters *w, uint64_t bytes) {
+    if (w->page)
+        __atomic_store_n(&w->page->limit_bytes, bytes ? bytes : UINT64_MAX, __ATOMIC_RELAXED);
+    return w->page != NULL;
 }
 
 const char *gm_process_counters_reason(enum gm_counters_status status) {

@@ -39,6 +39,9 @@ enum gm_counters_status gm_process_counters_read(struct gm_process_counters *cou
 /* Requests that the process times its calls for the next `ns` nanoseconds. False if that is not possible. */
 bool gm_process_counters_time_calls(struct gm_process_counters *counters, uint64_t ns);
 
+/* Changes the limit of a process that counts its blocks; 0 = none. False if that is not possible. */
+bool gm_process_counters_limit(struct gm_process_counters *counters, uint64_t bytes);
+
 /* The reason as one line without a full stop. */
 const char *gm_process_counters_reason(enum gm_counters_status status);
 

@@ -5,6 +5,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/process_counters.h"
 #include "tools/cli/screen.h"
+#include "tools/cli/top_sort.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,13 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 256 }; /* maximum number of processes */
+enum { MOST = 256 };    /* maximum number of processes */
+enum { HISTORY = 128 }; /* readings that the history line can show */
 
 #define SECOND 1000000000ull
 
 struct options {
     uint64_t interval_ns, count; /* count 0 = unlimited */
-    bool all, json, batch;
+    bool all, json, batch, prometheus;
+    int sort; /* row of gm_top_sorts, -1 = as given */
+    const char *group;
 };
 
 struct observer {
@@ -34,6 +38,11 @@ struct table {
     struct observer *rows[MOST];
     unsigned count;
     uint64_t readings;
+    bool headed; /* the head line is written */
+    struct gm_group_file group;
+    struct gm_group_sample group_sample;
+    uint64_t history[HISTORY]; /* live bytes of all rows */
+    unsigned history_count;
 };
 
 static const struct gm_option interval_row = {.type = GM_OPTION_TIME,
@@ -51,7 +60,8 @@ static const struct gm_option count_row = {.type = GM_OPTION_COUNT,
 
 void gm_command_top_help(void) {
     puts("usage: gpumem top [OPTION...] PID...\n"
-         "       gpumem top [OPTION...] [--all]\n\n"
+         "       gpumem top [OPTION...] [--all]\n"
+         "       gpumem top [OPTION...] --group=NAME\n\n"
          "Shows what running processes do with GPU memory: the named processes, or all of this user that run "
          "under\ngpumem. It reads their counters from outside. It ends when they have ended, or by Ctrl-C.\n");
     gm_flags_help("top");
@@ -87,18 +97,26 @@ static enum gm_counters_status add(struct table *table, pid_t pid) {
     return GM_COUNTERS_OK;
 }
 
-static bool add_found(pid_t pid, void *arg) {
-    struct table *table = arg;
-    if (pid != getpid() && !is_listed(table, pid))
-        add(table, pid);
-    return table->count < MOST;
-}
-
 static void drop(struct table *table, unsigned i) {
     gm_process_counters_close(table->rows[i]->counters);
     free(table->rows[i]);
     table->count--;
     memmove(&table->rows[i], &table->rows[i + 1], (table->count - i) * sizeof table->rows[0]);
+}
+
+/* Whether the process belongs to the group that is shown. */
+static bool is_wanted(const struct table *table, struct gm_process_counters *counters) {
+    static struct gm_stats page;
+    return !table->group.group || (gm_process_counters_read(counters, &page) == GM_COUNTERS_OK &&
+                                   !strcmp(page.group, table->group_sample.name));
+}
+
+static bool add_found(pid_t pid, void *arg) {
+    struct table *table = arg;
+    if (pid != getpid() && !is_listed(table, pid) && add(table, pid) == GM_COUNTERS_OK &&
+        !is_wanted(table, table->rows[table->count - 1]->counters))
+        drop(table, table->count - 1);
+    return table->count < MOST;
 }
 
 static void drop_reported(struct table *table) {
@@ -112,6 +130,16 @@ static unsigned alive(const struct table *table) {
     for (unsigned i = 0; i < table->count; i++)
         count += !table->rows[i]->ended;
     return count;
+}
+
+/* ---- order */
+
+static const struct gm_top_sort *sort_by;
+
+static int by_sort(const void *x, const void *y) {
+    const struct observer *a = *(struct observer *const *)x, *b = *(struct observer *const *)y;
+    int order = sort_by->compare(&a->now, &a->rates, &b->now, &b->rates);
+    return order ? order : a->now.pid - b->now.pid;
 }
 
 /* ---- readings */
@@ -133,6 +161,15 @@ static void read_one(struct observer *row, uint64_t interval_ns) {
         row->timed = gm_process_counters_time_calls(row->counters, 2 * interval_ns + SECOND);
 }
 
+static void note_history(struct table *table) {
+    uint64_t live = 0;
+    for (unsigned i = 0; i < table->count; i++)
+        live += table->rows[i]->ended ? 0 : table->rows[i]->now.live_all;
+    if (table->history_count == HISTORY)
+        memmove(table->history, table->history + 1, --table->history_count * sizeof table->history[0]);
+    table->history[table->history_count++] = live;
+}
+
 static void read_all(struct table *table, const struct options *options) {
     static uint64_t looked;
     if (options->all && (!looked || now_ns() - looked > SECOND)) {
@@ -142,12 +179,33 @@ static void read_all(struct table *table, const struct options *options) {
     for (unsigned i = 0; i < table->count; i++)
         if (!table->rows[i]->ended)
             read_one(table->rows[i], options->interval_ns);
+    if (table->group.group)
+        gm_group_sample_take(&table->group_sample, options->group, &table->group);
+    if (options->sort >= 0) {
+        sort_by = &gm_top_sorts[options->sort];
+        qsort(table->rows, table->count, sizeof table->rows[0], by_sort);
+    }
+    note_history(table);
     table->readings++;
 }
 
 /* ---- showing */
 
+static bool show_prometheus(struct table *table) {
+    const struct gm_counter_sample *samples[MOST];
+    unsigned count = 0;
+    for (unsigned i = 0; i < table->count; i++) {
+        if (table->rows[i]->seen_before && !table->rows[i]->ended)
+            samples[count++] = &table->rows[i]->now;
+        table->rows[i]->reported = table->rows[i]->ended;
+    }
+    gm_top_prometheus(stdout, samples, count, &table->group_sample);
+    return true;
+}
+
 static bool show_json(struct table *table) {
+    if (table->group.group && !gm_top_json_group(stdout, &table->group_sample, now_ns()))
+        return false;
     for (unsigned i = 0; i < table->count; i++) {
         struct observer *row = table->rows[i];
         if (row->seen_before && !gm_top_json(stdout, &row->now, &row->rates, row->ended))
@@ -162,8 +220,11 @@ static void show_lines(struct table *table) {
     time_t now = time(NULL);
     struct tm local;
     strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&now, &local));
-    if (table->readings == 1)
+    if (table->group.group)
+        gm_top_group(stdout, &table->group_sample, UINT32_MAX, "\n");
+    if (!table->headed)
         gm_top_head(stdout, true, UINT32_MAX, "\n");
+    table->headed = true;
     for (unsigned i = 0; i < table->count; i++) {
         struct observer *row = table->rows[i];
         if (row->seen_before)
@@ -176,6 +237,10 @@ static void show_lines(struct table *table) {
 
 /* Shows one process in detail, or one line for each of several. */
 static void show_table(FILE *out, const struct table *table, unsigned width, unsigned height, const char *ending) {
+    if (table->group.group)
+        gm_top_group(out, &table->group_sample, width, ending);
+    gm_top_history(out, table->history, table->history_count, width, ending);
+    height = height > 2 ? height - 2 : 1;
     if (table->count == 1 && table->rows[0]->seen_before) {
         gm_top_detail(out, &table->rows[0]->now, &table->rows[0]->rates, width, ending);
         return;
@@ -207,14 +272,30 @@ static void print_last(const struct table *table) {
             printf("process %d has ended\n", (int)gm_process_counters_pid(table->rows[i]->counters));
 }
 
-static int watch_all(struct table *table, const struct options *options) {
-    bool screen = !options->json && !options->batch && isatty(STDOUT_FILENO), written = true;
+/* A first reading that is not shown, so that the first one shown has rates. */
+static void read_for_rates(struct table *table, const struct options *options) {
+    const struct timespec pause = {0, (long)(options->interval_ns < SECOND / 10 ? options->interval_ns : SECOND / 10)};
+    read_all(table, options);
+    table->readings = 0;
+    table->history_count = 0;
+    nanosleep(&pause, NULL);
+}
+
+static int watch_all(struct table *table, struct options *options) {
+    bool records = options->json || options->prometheus, written = true;
+    bool screen = !records && !options->batch && isatty(STDOUT_FILENO);
     uint64_t next = now_ns();
+    if (screen && options->sort < 0)
+        options->sort = gm_top_sort_find("live");
+    if (!records)
+        read_for_rates(table, options);
     gm_screen_catch(screen);
     for (bool last = false; !last && written;) {
         read_all(table, options);
         last = !alive(table) || (options->count && table->readings >= options->count);
-        if (options->json)
+        if (options->prometheus)
+            written = show_prometheus(table);
+        else if (options->json)
             written = show_json(table);
         else if (!screen)
             show_lines(table);
@@ -236,7 +317,7 @@ static int watch_all(struct table *table, const struct options *options) {
     gm_screen_release();
     if (screen)
         print_last(table);
-    else if (!options->json && !alive(table))
+    else if (!records && !alive(table))
         puts("all processes have ended");
     if (!written || fflush(stdout) || ferror(stdout)) {
         if (errno != EPIPE)
@@ -261,6 +342,14 @@ static int take(void *data, const char *name, const char *value) {
         options->batch = true;
     else if (!strcmp(name, "json"))
         options->json = true;
+    else if (!strcmp(name, "prometheus"))
+        options->prometheus = true;
+    else if (!strcmp(name, "group"))
+        options->group = value;
+    else if (!strcmp(name, "sort"))
+        return (options->sort = gm_top_sort_find(value)) < 0
+                   ? gm_usage_error("top: --sort=%s is not an order; accepted: " GM_TOP_SORT_NAMES, value)
+                   : 0;
     else if (!strcmp(name, "count"))
         return take_number(&count_row, value, &options->count);
     else
@@ -277,6 +366,14 @@ static int read_options(int argc, char **argv, struct options *options, int *fir
         return gm_usage_error("top: --interval is from 10ms to 86400s");
     if (options->all && *first < argc)
         return gm_usage_error("top: --all and a process id exclude each other");
+    if (options->group && (options->all || *first < argc))
+        return gm_usage_error("top: --group excludes --all and a process id");
+    if (options->group && !gm_group_name_is_valid(options->group))
+        return gm_usage_error("top: --group=%s is not a name; " GM_GROUP_ACCEPTED, options->group);
+    if (options->json && options->prometheus)
+        return gm_usage_error("top: --json and --prometheus exclude each other");
+    if (options->prometheus && !options->count)
+        options->count = 1;
     if (options->json && !gm_top_json_there())
         return gm_usage_error("top: this gpumem was built without jansson and has no --json");
     return -1;
@@ -301,16 +398,28 @@ static int add_named(struct table *table, char **names) {
     return status;
 }
 
+static int open_group(struct table *table, const char *name) {
+    const char *why;
+    if (!gm_group_open(name, false, &table->group, &why)) {
+        fprintf(stderr, "gpumem: top: group %s %s\n", name, why);
+        return 1;
+    }
+    gm_group_sample_take(&table->group_sample, name, &table->group);
+    return 0;
+}
+
 int gm_command_top(int argc, char **argv) {
-    struct options options = {.interval_ns = SECOND};
-    struct table table = {0};
+    struct options options = {.interval_ns = SECOND, .sort = -1};
+    static struct table table = {.group = {NULL, -1}};
     int first, status = read_options(argc, argv, &options, &first);
     if (status >= 0)
         return status;
     options.all |= first == argc;
+    if (options.group && (status = open_group(&table, options.group)))
+        return status;
     if (options.all) {
         gm_each_process(add_found, &table);
-        if (!table.count) {
+        if (!table.count && !options.group) {
             fputs("gpumem: found no readable process that runs under gpumem and has used CUDA\n", stderr);
             return 1;
         }
@@ -318,8 +427,9 @@ int gm_command_top(int argc, char **argv) {
     } else {
         status = add_named(&table, argv + first);
     }
-    if (status != GM_EXIT_USAGE && table.count)
+    if (status != GM_EXIT_USAGE && (table.count || options.group))
         status |= watch_all(&table, &options);
+    gm_group_close(&table.group);
     while (table.count)
         drop(&table, table.count - 1);
     return status;

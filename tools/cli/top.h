@@ -3,6 +3,7 @@
 #define GM_TOP_H
 
 #include "shim/base/stats.h"
+#include "tools/cli/top_group.h"
 
 #include <stdio.h>
 
@@ -12,6 +13,8 @@ struct gm_counter_sample {
     int32_t pid;      /* in the caller's pid namespace */
     bool finished, timed;
     char program[64], policy[64];
+    char group[48]; /* "" = none */
+    uint64_t limit; /* of each device, now in force; 0 = none or, in a group, the group's */
     uint64_t start_ns;
     uint64_t live[GM_KIND_COUNT], cached[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
         blocks[GM_KIND_COUNT];
@@ -52,5 +55,14 @@ void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *sa
 /* ---- top_json.c: one object a line. False: no memory, or gpumem was built without jansson. */
 bool gm_top_json_there(void);
 bool gm_top_json(FILE *out, const struct gm_counter_sample *sample, const struct gm_rates *rates, bool ended);
+
+/* One line about the group. */
+void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width, const char *ending);
+/* A line that shows live bytes on devices over the latest readings, by the density of its characters. */
+void gm_top_history(FILE *out, const uint64_t *bytes, unsigned count, unsigned width, const char *ending);
+bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t time_ns);
+/* One reading of all processes in Prometheus' text format. */
+void gm_top_prometheus(FILE *out, const struct gm_counter_sample *const *samples, unsigned count,
+                       const struct gm_group_sample *group);
 
 #endif

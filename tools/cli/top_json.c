@@ -53,9 +53,10 @@ static json_t *rates(const struct gm_rates *r) {
 }
 
 bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended) {
-    json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns", number(s->time_ns),
-                            "pid", (int)s->pid, "program", text(s->program), "policy", text(s->policy), "finished",
-                            s->finished, "ended", ended);
+    json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns",
+                            number(s->time_ns), "pid", (int)s->pid, "program", text(s->program), "policy",
+                            text(s->policy), "group", s->group[0] ? text(s->group) : json_null(), "limit_bytes",
+                            s->limit ? number(s->limit) : json_null(), "finished", s->finished, "ended", ended);
     json_t *counts =
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", number(s->allocs), "frees",
                   number(s->frees), "failed_allocs", number(s->total.failed_allocs), "failed_frees",
@@ -73,7 +74,21 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
     json_decref(all);
     return done;
 }
+
+bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t time_ns) {
+    json_t *devices = json_array();
+    for (unsigned device = 0; device < group->devices; device++)
+        json_array_append_new(
+            devices, json_pack("{s:i, s:o}", "device", (int)device, "used_bytes", number(group->used[device])));
+    json_t *all = json_pack("{s:i, s:o, s:o, s:o, s:i, s:o}", "format", FORMAT, "time_ns", number(time_ns), "group",
+                            text(group->name), "limit_bytes", group->limit ? number(group->limit) : json_null(),
+                            "processes", (int)group->processes, "devices", devices);
+    bool done = all && !json_dumpf(all, out, JSON_COMPACT) && fputc('\n', out) != EOF;
+    json_decref(all);
+    return done;
+}
 #else
+bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t time_ns) { return false; }
 bool gm_top_json_there(void) { return false; }
 bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended) { return false; }
 #endif

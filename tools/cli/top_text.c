@@ -112,3 +112,33 @@ void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *s,
          gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->cached_all), rate(&t[2], r->allocs),
          rate(&t[3], r->frees), percent(&t[4], r->hits), rate(&t[5], r->fence_waits));
 }
+
+void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width, const char *ending) {
+    struct gm_text t[2];
+    char devices[160] = "";
+    size_t used = 0;
+    for (unsigned device = 0; device < group->devices && used < sizeof devices; device++)
+        used += (size_t)snprintf(devices + used, sizeof devices - used, ", device %u %s", device,
+                                 gm_text_bytes(&t[0], group->used[device]));
+    head_line(out, width, ending, "group %s, %u processes, limit %s%s", group->name, group->processes,
+              group->limit ? gm_text_bytes(&t[1], group->limit) : "none", devices);
+}
+
+void gm_top_history(FILE *out, const uint64_t *bytes, unsigned count, unsigned width, const char *ending) {
+    static const char levels[] = " .:-=+*#%@";
+    char text[WIDEST];
+    struct gm_text t;
+    uint64_t most = 1;
+    unsigned columns = width < 80 ? width : 80;
+    columns = columns > 30 ? columns - 30 : 1;
+    if (count > columns) {
+        bytes += count - columns;
+        count = columns;
+    }
+    for (unsigned i = 0; i < count; i++)
+        most = bytes[i] > most ? bytes[i] : most;
+    for (unsigned i = 0; i < count; i++)
+        text[i] = levels[(size_t)((double)bytes[i] / (double)most * (sizeof levels - 2) + 0.5)];
+    text[count] = 0;
+    line(out, width, ending, "live [%s] most %s", text, gm_text_bytes(&t, most));
+}

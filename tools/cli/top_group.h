@@ -1,0 +1,16 @@
+/* The group that gpumem top --group shows, one reading. */
+#ifndef GM_TOP_GROUP_H
+#define GM_TOP_GROUP_H
+
+#include "shim/base/group.h"
+
+struct gm_group_sample {
+    char name[GM_GROUP_NAME]; /* "" = none */
+    uint64_t limit;           /* 0 = none */
+    unsigned processes, devices;
+    uint64_t used[GM_GROUP_DEVICES]; /* bytes, in the order of first use */
+};
+
+void gm_group_sample_take(struct gm_group_sample *out, const char *name, const struct gm_group_file *file);
+
+#endif
