@@ -22,6 +22,11 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise."},
     {GM_OPT_TRACE_FLUSH, GM_OPTION_TIME, "GPUMEM_TRACE_FLUSH", "trace-flush", "100ms", "us, ms or s", NULL, 0, 0,
      "Longest time an event waits in memory before it is written to the trace; 0 = each at once."},
+    {GM_OPT_TRACE_LIMIT, GM_OPTION_BYTES, "GPUMEM_TRACE_LIMIT", "trace-limit", "0", "bytes", NULL, 0, 0,
+     "Largest size of the trace's file; later events are counted and not written; 0 = any size, the least is 1M."},
+    {GM_OPT_TRACE_RING, GM_OPTION_TEXT, "GPUMEM_TRACE_RING", "trace-ring", "", "BYTES|TIME", NULL, 0, 0,
+     "Keep only the latest events in the binary trace: so many bytes (64M), or those of so much time (30s); "
+     "allocations of live blocks are kept too; empty = keep all."},
     {GM_OPT_TRACE_COPIES, GM_OPTION_BOOL, "GPUMEM_TRACE_COPIES", "trace-copies", "0", "", NULL, 0, 0,
      "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "
      "--duplicates; the processor reads all bytes of each copy once more."},

@@ -367,6 +367,17 @@ static void write_drops(struct gm_scope *scope) {
     write_event(&note, GM_ACT_DROP, &what, GM_OK, what.reason ? what.reason : GM_REASON_POLICY, what.kind, 0);
 }
 
+/* The event does not say in which space its address lies. */
+bool gm_pipeline_is_live(const struct gm_event *event) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    for (int space = GM_SPACE_ADDRESS; registry && space <= GM_SPACE_OBJECT; space++)
+        if (gm_registry_find(registry, gm_key((enum gm_space)space, event->address), &block) &&
+            block.size == event->bytes && block.kind == event->kind && block.site == event->site)
+            return true;
+    return false;
+}
+
 /* ---- GPUMEM_LIMIT */
 
 static bool is_limited(const struct gm_request *request) { return !request->capturing && request->device >= 0; }

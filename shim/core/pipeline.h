@@ -96,6 +96,9 @@ enum gm_space { GM_SPACE_ADDRESS, GM_SPACE_RESERVATION, GM_SPACE_VMM_HANDLE, GM_
 uint64_t gm_key(enum gm_space space, uint64_t value);
 uint64_t gm_key_value(uint64_t key);
 
+/* Whether the block that this event of an allocation describes is still alive. */
+bool gm_pipeline_is_live(const struct gm_event *event);
+
 /* A movable call: asks the policy, allocates and records. scope->block is what the program gets. Errors: those of
  * the native call or of the resource. */
 gm_status gm_pipeline_alloc(struct gm_scope *scope);

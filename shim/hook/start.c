@@ -321,6 +321,32 @@ static void on_new_context(const struct gm_context *context) {
     describe_context(context);
 }
 
+/* ---- bounds of the trace */
+
+static bool parse_as(enum gm_option_type type, const char *text, uint64_t *number) {
+    const struct gm_option row = {.type = type, .name = "GPUMEM_TRACE_RING", .initial = "", .unit = "", .help = ""};
+    char error[160];
+    return !gm_option_parse(&row, text, number, error, sizeof(error)) && *number;
+}
+
+static void bound_trace(void) {
+    uint64_t limit = gm_option_number(GM_OPT_TRACE_LIMIT), bytes = 0, ns = 0;
+    const char *ring = gm_option_text(GM_OPT_TRACE_RING);
+    const uint64_t least = (uint64_t)1 << 20;
+    struct gm_option_label label;
+    if (limit && limit < least) {
+        gm_log(GM_LOG_WARN, "%s is below 1M: the trace has at most 1M", gm_option_label(GM_OPT_TRACE_LIMIT, &label));
+        limit = least;
+    }
+    if (ring[0] && !(parse_as(GM_OPTION_BYTES, ring, &bytes) && bytes >= least) &&
+        !(bytes = 0, parse_as(GM_OPTION_TIME, ring, &ns)))
+        gm_log(GM_LOG_WARN,
+               "%s=%.80s: accepted: bytes from 1M on, such as 64M, or a time such as 30s; keeping all events",
+               gm_option_label(GM_OPT_TRACE_RING, &label), ring);
+    gm_trace_bound(limit, bytes, ns);
+    gm_trace_is_live = gm_pipeline_is_live;
+}
+
 /* ---- start, fork, end */
 
 static void name_trace(const char *file) { gm_format(gm_stats->trace, sizeof(gm_stats->trace), "%s", file); }
@@ -398,6 +424,7 @@ void gm_process_start(void) {
                                                                : (enum gm_free_level)gm_option_number(GM_OPT_FREE));
     if (gm_option_text(GM_OPT_TRACE)[0]) {
         gm_trace_opened = name_trace;
+        bound_trace();
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                        gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
     }

@@ -9,6 +9,7 @@
 #include "shim/base/file.h"
 #include "shim/base/room.h"
 #include "shim/trace/parts.h"
+#include "shim/trace/ring.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct buffer {
     uint32_t written;    /* payload bytes that are in the file */
     uint32_t cuts;       /* value of `cuts` when they were written */
     uint64_t offset;     /* of the chunk in the file */
+    int ring;            /* number of the chunk in the ring, -1 = none */
     uint64_t flushed_ns;
     struct gm_trace_chunk chunk; /* its `used` is valid only in the file */
     uint32_t used;               /* payload bytes; raised after each event or record is complete */
@@ -54,8 +56,9 @@ static uint64_t start_ns, flush_ns;
 static uint64_t end;    /* file offset behind the last chunk */
 static uint64_t events; /* in the file */
 static uint64_t dropped;
-static uint32_t cuts;                   /* number of times the file was found without a header */
-static int reported_loss, reported_cut; /* messages that are logged once */
+static uint32_t cuts;                                  /* number of times the file was found without a header */
+static uint64_t most_bytes;                            /* GPUMEM_TRACE_LIMIT; 0 = none */
+static int reported_loss, reported_cut, reported_full; /* messages that are logged once */
 
 static void drop(uint64_t count) { __atomic_fetch_add(&dropped, count, __ATOMIC_RELAXED); }
 
@@ -161,6 +164,7 @@ static struct buffer *take_buffer(void) {
     buffer = gm_pages(sizeof *buffer);
     if (!buffer)
         return NULL;
+    buffer->ring = -1;
     buffer->taken = 1;
     buffer->next = __atomic_load_n(&buffers, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&buffers, &buffer->next, buffer, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -178,21 +182,58 @@ static void set_cursor(struct cursor *c) {
     c->remaining = room_of(c->buffer);
 }
 
-/* Begins a new chunk at the end of the file in the cursor's buffer. The caller holds the buffer's lock. */
-static void begin_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
+/* Moves `end` behind a new chunk. False: the file would be too large. The last eighth is for definitions, so that no
+ * event lacks its own. */
+static bool reserve_chunk(enum gm_chunk_type type, uint32_t bytes, uint64_t *offset) {
+    uint64_t most = !most_bytes ? UINT64_MAX : type == GM_CHUNK_RECORDS ? most_bytes : most_bytes - most_bytes / 8;
+    uint64_t now = __atomic_load_n(&end, __ATOMIC_RELAXED);
+    do {
+        if (now + bytes > most) {
+            gm_log_once(&reported_full, GM_LOG_WARN, "trace '%s' has reached GPUMEM_TRACE_LIMIT: later events are lost",
+                        file->name);
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(&end, &now, now + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    *offset = now;
+    return true;
+}
+
+static void leave_ring(struct buffer *buffer) {
+    if (buffer->ring >= 0)
+        gm_ring_leave(buffer->ring, gm_now_ns());
+    buffer->ring = -1;
+}
+
+/* Takes a chunk of the ring. The old one is left first. */
+static bool take_from_ring(struct buffer *buffer, enum gm_chunk_type type) {
+    leave_ring(buffer);
+    int chunk = gm_ring_take(gm_now_ns(), type == GM_CHUNK_RECORDS);
+    if (chunk < 0)
+        return false;
+    buffer->ring = type == GM_CHUNK_RECORDS ? -1 : chunk;
+    buffer->offset = gm_ring_offset(chunk);
+    return true;
+}
+
+/* Begins a new chunk in the cursor's buffer, at the end of the file or in the ring. The caller holds the buffer's lock.
+ * False: the file has no room; the old chunk remains. */
+static bool begin_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
     struct buffer *buffer = c->buffer;
     uint32_t bytes = c->bytes ? c->bytes * GROWTH : FIRST_CHUNK;
     while (bytes < need + sizeof buffer->chunk)
         bytes += FIRST_CHUNK;
-    c->bytes = bytes < MOST_CHUNK ? bytes : MOST_CHUNK;
+    bytes = gm_ring_on() ? GM_RING_CHUNK : bytes < MOST_CHUNK ? bytes : MOST_CHUNK;
+    if (gm_ring_on() ? !take_from_ring(buffer, type) : !reserve_chunk(type, bytes, &buffer->offset))
+        return false;
+    c->bytes = bytes;
     buffer->written = 0;
     __atomic_store_n(&buffer->used, 0, __ATOMIC_RELAXED);
     buffer->chunk = (struct gm_trace_chunk){
         .magic = GM_TRACE_CHUNK_MAGIC, .type = (uint16_t)type, .thread = gm_thread_id(), .bytes = c->bytes};
-    buffer->offset = __atomic_fetch_add(&end, c->bytes, __ATOMIC_RELAXED);
+    return true;
 }
 
-/* Makes room for `need` bytes, and drops what the disk does not take. False: there is no memory. */
+/* Makes room for `need` bytes, and drops what the disk does not take. False: there is no memory or no room. */
 static bool make_room(struct cursor *c, enum gm_chunk_type type, size_t need) {
     if (c->generation != *gm_trace_generation) {
         c->generation = *gm_trace_generation;
@@ -206,11 +247,15 @@ static bool make_room(struct cursor *c, enum gm_chunk_type type, size_t need) {
     gm_spin_lock(&buffer->writing);
     if (!is_new && !write_out(buffer))
         rewind_buffer(buffer);
-    if (is_new || room_of(buffer) < need)
-        begin_chunk(c, type, need);
-    set_cursor(c);
+    bool begun = (!is_new && room_of(buffer) >= need) || begin_chunk(c, type, need);
+    if (begun)
+        set_cursor(c);
     gm_spin_unlock(&buffer->writing);
-    return true;
+    if (!begun && is_new) {
+        c->buffer = NULL;
+        __atomic_store_n(&buffer->taken, 0, __ATOMIC_RELEASE);
+    }
+    return begun;
 }
 
 static void release_buffer(struct cursor *c) {
@@ -222,6 +267,7 @@ static void release_buffer(struct cursor *c) {
     gm_spin_lock(&buffer->writing);
     if (!write_out(buffer))
         rewind_buffer(buffer);
+    leave_ring(buffer);
     gm_spin_unlock(&buffer->writing);
     __atomic_store_n(&buffer->taken, 0, __ATOMIC_RELEASE);
 }
@@ -283,8 +329,12 @@ void gm_chunks_record(const struct gm_record *record) {
     gm_spin_unlock(&records_lock);
 }
 
+void gm_chunks_limit(uint64_t bytes) { most_bytes = bytes; }
+
 int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
     file = opened;
+    if (gm_ring_on())
+        gm_ring_open(file);
     start_ns = header->start_ns;
     gm_room_on_leave(GM_ROOM_TRACE, thread_ends);
     flush_ns = interval;
@@ -337,6 +387,7 @@ void gm_chunks_forget(void) {
     for (struct buffer *buffer = buffers; buffer; buffer = buffer->next) {
         buffer->taken = buffer->writing.held = 0;
         buffer->written = buffer->used = 0;
+        buffer->ring = -1;
     }
     struct cursor *own = gm_room_part_known(GM_ROOM_TRACE);
     if (own)
@@ -344,6 +395,7 @@ void gm_chunks_forget(void) {
     records.buffer = NULL;
     records.remaining = 0;
     records_lock.held = head_lock.held = 0;
+    gm_ring_forget();
     events = dropped = 0;
-    reported_loss = reported_cut = 0;
+    reported_loss = reported_cut = reported_full = 0;
 }

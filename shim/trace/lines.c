@@ -28,8 +28,24 @@ static size_t used;
 static bool writing; /* a thread is writing the other buffer */
 static uint64_t oldest_ns;
 
+static uint64_t most_bytes, taken_bytes; /* GPUMEM_TRACE_LIMIT (0 = none), and what it allowed so far */
 static uint64_t dropped;
-static int reported;
+static int reported, reported_full;
+
+void gm_lines_limit(uint64_t bytes) { most_bytes = bytes; }
+
+/* Counts a line of a regular file, unless the file would be too large; the last 64 bytes are for the end's line. */
+static bool take_bytes(size_t bytes) {
+    if (!most_bytes || file->pipe)
+        return true;
+    if (__atomic_add_fetch(&taken_bytes, bytes, __ATOMIC_RELAXED) + 64 <= most_bytes)
+        return true;
+    __atomic_fetch_sub(&taken_bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&dropped, 1, __ATOMIC_RELAXED);
+    gm_log_once(&reported_full, GM_LOG_WARN, "trace '%s' has reached GPUMEM_TRACE_LIMIT: later events are lost",
+                file->name);
+    return false;
+}
 
 static void drop(const char *text, size_t bytes, int error) {
     uint64_t lines = 0;
@@ -143,7 +159,9 @@ void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     if (file->pipe)
         gm_pipe_open(file);
     append(gm_trace_csv_header, strlen(gm_trace_csv_header), header->start_ns);
-    append_end(gm_trace_csv_about(append_begin(ABOUT_LINES), ABOUT_LINES, header), header->start_ns);
+    size_t about = gm_trace_csv_about(append_begin(ABOUT_LINES), ABOUT_LINES, header);
+    append_end(about, header->start_ns);
+    taken_bytes = strlen(gm_trace_csv_header) + about;
 }
 
 void gm_lines_event(const struct gm_event *event) {
@@ -151,11 +169,13 @@ void gm_lines_event(const struct gm_event *event) {
     struct gm_event relative = *event;
     relative.time_ns = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
     int length = gm_trace_csv_line(line, sizeof line, &relative, pid, gm_thread_id());
-    append(line, (size_t)length, event->time_ns);
+    if (take_bytes((size_t)length))
+        append(line, (size_t)length, event->time_ns);
 }
 
 void gm_lines_record(const struct gm_record *record) {
-    append_end(gm_trace_csv_record(append_begin(RECORD_LINE), RECORD_LINE, record), gm_now_ns());
+    size_t length = gm_trace_csv_record(append_begin(RECORD_LINE), RECORD_LINE, record);
+    append_end(take_bytes(length) ? length : 0, gm_now_ns());
 }
 
 void gm_lines_flush(void) {
@@ -191,6 +211,6 @@ void gm_lines_forget(void) {
     lock.held = 0;
     writing = false;
     used = 0;
-    dropped = 0;
-    reported = 0;
+    dropped = taken_bytes = 0;
+    reported = reported_full = 0;
 }

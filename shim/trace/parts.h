@@ -37,6 +37,8 @@ GM_INTERNAL void gm_trace_file_drop(struct gm_trace_file *file);
 GM_INTERNAL bool gm_trace_name_is_csv(const char *name);
 
 /* ---- chunks.c: the binary format */
+/* The largest size of the file; 0 = any. Before gm_chunks_open. */
+GM_INTERNAL void gm_chunks_limit(uint64_t bytes);
 /* 0 or an errno value. */
 GM_INTERNAL int gm_chunks_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
 GM_INTERNAL void gm_chunks_event(const struct gm_event *event);
@@ -48,6 +50,7 @@ GM_INTERNAL void gm_chunks_finish(void);
 GM_INTERNAL void gm_chunks_forget(void);
 
 /* ---- lines.c: text, buffered */
+GM_INTERNAL void gm_lines_limit(uint64_t bytes);
 GM_INTERNAL void gm_lines_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
 GM_INTERNAL void gm_lines_event(const struct gm_event *event);
 GM_INTERNAL void gm_lines_record(const struct gm_record *record);

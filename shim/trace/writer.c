@@ -5,6 +5,7 @@
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
 #include "shim/trace/parts.h"
+#include "shim/trace/ring.h"
 
 #include <errno.h>
 #include <string.h>
@@ -62,6 +63,12 @@ void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char 
     gm_format(policy_name, sizeof policy_name, "%s", policy ? policy : "");
     gm_format(library_version, sizeof library_version, "%s", version ? version : "");
     gm_trace_on = true;
+}
+
+void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns) {
+    gm_chunks_limit(bytes);
+    gm_lines_limit(bytes);
+    gm_ring_setup(ring_bytes, ring_ns);
 }
 
 uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED); }
@@ -139,6 +146,9 @@ static void open_trace(void) {
             gm_log(GM_LOG_WARN, "'%s' %s: the trace is written as CSV", file.name, gm_errno_text(error));
         text = error != 0;
     }
+    if (text && gm_ring_on())
+        gm_log(GM_LOG_WARN, "trace '%s' is text: GPUMEM_TRACE_RING needs the binary format, all events are written",
+               file.name);
     if (text)
         gm_lines_open(&file, &header, flush_interval);
     __atomic_store_n(&state, text ? STATE_TEXT : STATE_BINARY, __ATOMIC_RELEASE);

@@ -110,7 +110,7 @@ def check_bash(rows, script):
         (('gpumem', 'export', '--output', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '--suppressions', '=', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'help', 's'), {name for name in commands if name.startswith('s')}),
-        (('gpumem', 'top', '--'), {'--color', '--help', '--json', '--batch', '--all', '--count', '--interval'}),
+        (('gpumem', 'top', '--'), {'--color', '--help', '--json', '--batch', '--all', '--count', '--interval', '--group', '--sort', '--prometheus'}),
         (('gpumem', 'top', '--interval', ''), set()),
         (('gpumem', 'plan', '--'), {'--help', '--lifetime', '--fit', '--headroom', '--as-rules', '--compare', '--output'}),
         (('gpumem', 'replay', '--'), {'--help', '--policy', '--limit', '--json'}),
