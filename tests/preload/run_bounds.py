@@ -146,6 +146,46 @@ def threads():
         equal(total(look(WORK / f"{pid}.gmt", MIB + MIB // 8), "leaked_bytes"), bytes_, "blocks alive at the end")
 
 
+def dumped():
+    """gpumem trace dump while the program runs on, and uses the chunks of its ring again."""
+    with Program(GPUMEM_TRACE_RING="1M", GPUMEM_TRACE_FLUSH="1ms") as program:
+        program.do("alloc", "odd")
+        program.race(4)
+        program.process.stdin.write("race\n" * 20)
+        program.process.stdin.flush()
+        for number in range(5):
+            copy = WORK / f"{number}.gmt"
+            equal(dump(program.pid, copy), (0, ""), "dump")
+            document = look(copy, MIB + MIB // 8)
+            check(total(document, "leaked_bytes") >= MIB + 1000 and total(document, "damaged_parts") == 0, "the copy")
+            check(total(document, "allocations") > 1000, "events in the copy")
+        for _ in range(20):
+            program.process.stdout.readline()
+        time.sleep(0.2)
+        equal(dump(program.pid, WORK / "last.gmt"), (0, ""), "dump")
+        equal(total(look(WORK / "last.gmt", MIB + MIB // 8), "leaked_bytes"), MIB + 1000, "live blocks")
+        status, text = dump(program.pid, WORK / "last.gmt")
+        check(status == 1 and "last.gmt: File exists" in text, text)
+    with Program(WORK / "t.csv") as program:
+        program.race(1)
+        time.sleep(0.2)
+        equal(dump(program.pid, WORK / "copy.csv"), (0, ""), "dump of a text")
+        equal(total(report(WORK / "copy.csv")[0], "allocations"), ROUNDS, "lines")
+    with Program("") as program:
+        program.do("alloc")
+        check("writes no trace" in dump(program.pid, WORK / "none")[1], "a process without a trace")
+    for arguments, word in ((["dump", "1x", "--output=a"], "'1x' is not a process id"), (["dump", "1"], "--output=FILE is missing"),
+                            (["start", "1", "--output=a"], "expected dump"), (["dump", "4194305", "--output=a"], "no such process")):
+        done = subprocess.run([GPUMEM, "trace", *arguments], capture_output=True, text=True, timeout=LIMIT_S, env=environment())
+        check(done.returncode and word in done.stderr and done.stderr.count("\n") == 1, f"{arguments}: {done.stderr}")
+
+
+def dump(pid, file):
+    done = subprocess.run([GPUMEM, "trace", "dump", str(pid), f"--output={file}"], capture_output=True, text=True, timeout=LIMIT_S,
+                          env=environment())
+    return done.returncode, done.stderr
+
+
 def wrong():
     for name, value, word in (("GPUMEM_TRACE_RING", "5x", "64M"), ("GPUMEM_TRACE_RING", "1K", "from 1M on"), ("GPUMEM_TRACE_LIMIT", "5", "at most 1M"),
                               ("GPUMEM_TRACE_LIMIT", "x", "GPUMEM_TRACE_LIMIT")):
@@ -166,7 +206,7 @@ def wrong():
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
-    cases = (limited, ring, killed, memory_ran_out, lately, threads, wrong)
+    cases = (limited, ring, killed, memory_ran_out, lately, threads, dumped, wrong)
     {function.__name__: function for function in cases}[sys.argv[5]]()
 
 

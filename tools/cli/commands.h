@@ -20,6 +20,8 @@ int gm_command_top(int argc, char **argv);
 void gm_command_top_help(void);
 int gm_command_limit(int argc, char **argv);
 void gm_command_limit_help(void);
+int gm_command_trace(int argc, char **argv);
+void gm_command_trace_help(void);
 int gm_command_report(int argc, char **argv);
 void gm_command_report_help(void);
 int gm_command_diff(int argc, char **argv);

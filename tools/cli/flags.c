@@ -64,6 +64,7 @@ const struct gm_flag gm_flags[] = {
     {"prometheus", "", "top", "One reading in the text format that Prometheus and its exporters read."},
     {"remove", "", "limit", "Remove a group without running processes, and its limit."},
     {"to", GM_EXPORT_NAMES, "export", "Format to write."},
+    {"output", "FILE", "trace", "File to write; it must not exist."},
     {"output", "FILE", "export plan", "File to write; - is standard output."},
     {"measure", "peak|bytes|allocations|leaked", "export",
      "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "
@@ -86,7 +87,7 @@ const struct gm_flag gm_flags[] = {
     {"json", "", "replay", "Everything as one JSON document, for programs."},
     {"color", "auto|always|never", "run stat top report diff",
      "Colours of the text; auto (the default) uses them on a terminal unless NO_COLOR is set."},
-    {"help", "", "run stat top limit report diff export plot html plan replay", "Print a summary and exit."},
+    {"help", "", "run stat top limit trace report diff export plot html plan replay", "Print a summary and exit."},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -1,0 +1,160 @@
+/* gpumem trace dump: copies the trace that a running process writes, as it is now, into a file that can be read. The
+ * process is not disturbed: chunks that it changes meanwhile are read again. */
+#include "shim/trace/event.h"
+#include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/process_counters.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 100 };
+
+void gm_command_trace_help(void) {
+    puts(
+        "usage: gpumem trace dump --output=FILE PID\n\n"
+        "Copies the trace of a running process, up to its last flush, into a file that gpumem report and others read.\n"
+        "With GPUMEM_TRACE_RING that is the latest part of a long run.\n");
+    gm_flags_help("trace");
+}
+
+static int trouble(long pid, const char *what) {
+    fprintf(stderr, "gpumem: trace: process %ld: %s\n", pid, what);
+    return 1;
+}
+
+/* ---- copying */
+
+static bool read_all(int fd, void *data, size_t bytes, uint64_t offset) {
+    return pread(fd, data, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+static bool write_all(int fd, const void *data, size_t bytes, uint64_t offset) {
+    return pwrite(fd, data, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+static bool is_chunk(const struct gm_trace_chunk *chunk) {
+    return chunk->magic == GM_TRACE_CHUNK_MAGIC && chunk->bytes >= GM_TRACE_HEADER && chunk->bytes <= GM_TRACE_CHUNK &&
+           chunk->bytes % GM_TRACE_HEADER == 0 && chunk->used <= chunk->bytes - sizeof *chunk;
+}
+
+/* A chunk is used again from its beginning, with a count of 0 first. So if the count is not lower after the payload was
+ * read, and the first event is the same, the payload belongs to the count. */
+static bool read_chunk(int from, uint64_t offset, char *out) {
+    struct gm_trace_chunk *chunk = (struct gm_trace_chunk *)out, after;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        uint64_t first = 0, first_after = 0;
+        if (!read_all(from, chunk, sizeof *chunk, offset) || !is_chunk(chunk))
+            return false;
+        if (chunk->used && !read_all(from, out + sizeof *chunk, chunk->used, offset + sizeof *chunk))
+            return false;
+        if (chunk->used >= sizeof first)
+            memcpy(&first, out + sizeof *chunk, sizeof first);
+        if (chunk->used >= sizeof first && !read_all(from, &first_after, sizeof first_after, offset + sizeof *chunk))
+            return false;
+        if (read_all(from, &after, sizeof after, offset) && after.used >= chunk->used &&
+            after.thread == chunk->thread && first == first_after)
+            return true;
+    }
+    chunk->used = 0; /* the process is faster than this tool */
+    return true;
+}
+
+static bool copy_binary(int from, int to, uint64_t size) {
+    char *room = malloc(GM_TRACE_CHUNK);
+    bool done = room && read_all(from, room, GM_TRACE_HEADER, 0) && write_all(to, room, GM_TRACE_HEADER, 0);
+    for (uint64_t at = GM_TRACE_HEADER; done && at < size;) {
+        uint64_t step = GM_TRACE_HEADER;
+        if (read_chunk(from, at, room)) {
+            const struct gm_trace_chunk *chunk = (const struct gm_trace_chunk *)room;
+            step = chunk->bytes;
+            done = write_all(to, room, sizeof *chunk + chunk->used, at);
+        }
+        at += step;
+    }
+    free(room);
+    return done && !ftruncate(to, (off_t)size);
+}
+
+/* Whole lines. */
+static bool copy_text(int from, int to, uint64_t size) {
+    char room[65536];
+    uint64_t at = 0, whole = 0;
+    for (ssize_t got; at < size && (got = pread(from, room, sizeof room, (off_t)at)) > 0; at += (uint64_t)got) {
+        const char *last = memrchr(room, '\n', (size_t)got);
+        whole = last ? at + (uint64_t)(last - room) + 1 : whole;
+        if (!write_all(to, room, (size_t)got, at))
+            return false;
+    }
+    return !ftruncate(to, (off_t)whole);
+}
+
+static int copy(long pid, int from, const char *output) {
+    struct stat st;
+    char magic[8] = "";
+    if (fstat(from, &st) || !S_ISREG(st.st_mode))
+        return trouble(pid, "its trace is no regular file");
+    int to = open(output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (to < 0) {
+        fprintf(stderr, "gpumem: trace: %s: %s\n", output, strerror(errno));
+        return 1;
+    }
+    bool binary = read_all(from, magic, sizeof magic, 0) && !memcmp(magic, GM_TRACE_MAGIC, sizeof magic);
+    bool done = binary ? copy_binary(from, to, (uint64_t)st.st_size) : copy_text(from, to, (uint64_t)st.st_size);
+    if (close(to) || !done) {
+        fprintf(stderr, "gpumem: trace: %s: cannot be written: %s\n", output, strerror(errno));
+        unlink(output);
+        return 1;
+    }
+    return 0;
+}
+
+static int dump(long pid, const char *output) {
+    static struct gm_stats stats;
+    struct gm_process_counters *counters;
+    char path[sizeof stats.trace + 64];
+    enum gm_counters_status status = gm_process_counters_open((pid_t)pid, &counters);
+    if (!status)
+        status = gm_process_counters_read(counters, &stats);
+    gm_process_counters_close(counters);
+    if (status)
+        return trouble(pid, gm_process_counters_reason(status));
+    if (!stats.trace[0])
+        return trouble(pid, "it writes no trace, or has recorded no event yet");
+    snprintf(path, sizeof path, "/proc/%ld/root%.*s", pid, (int)sizeof stats.trace - 1, stats.trace);
+    int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (from < 0)
+        return trouble(pid, "its trace cannot be opened");
+    int result = copy(pid, from, output);
+    close(from);
+    return result;
+}
+
+/* ---- arguments */
+
+static int take(void *data, const char *name, const char *value) {
+    *(const char **)data = value; /* --output is the only flag */
+    return 0;
+}
+
+int gm_command_trace(int argc, char **argv) {
+    const char *output = "";
+    int first, status = gm_flags_read(argc, argv, take, &output, gm_command_trace_help, &first);
+    char *end;
+    if (status >= 0)
+        return status;
+    if (argc - first != 2 || strcmp(argv[first], "dump"))
+        return gm_usage_error("trace: expected dump and a process id");
+    if (!*output)
+        return gm_usage_error("trace: --output=FILE is missing");
+    errno = 0;
+    long pid = strtol(argv[first + 1], &end, 10);
+    if (end == argv[first + 1] || *end || errno || pid <= 0 || pid > INT32_MAX)
+        return gm_usage_error("trace: '%s' is not a process id", argv[first + 1]);
+    return dump(pid, output);
+}
