@@ -161,5 +161,5 @@ void gm_beyond_setup(void) {
     if (!gm_trace_on && !gm_pipeline_timed)
         return;
     gm_pipeline_sample = sample;
-    gm_pipeline_sample_from = 0;
+    gm_pipeline_sample_from = LEAST_STEP; /* a small program need not pay for the library's start */
 }
