@@ -39,6 +39,7 @@
 #include "shim/resource/stack.h"
 #include "shim/placement/oom.h"
 #include "shim/trace/parts.h"
+#include "shim/trace/ring.h"
 
 extern char **environ;
 

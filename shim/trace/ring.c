@@ -1,5 +1,4 @@
 #include "shim/trace/ring.h"
-#include "shim/trace/writer.h"
 
 #include <string.h>
 

@@ -25,4 +25,10 @@ GM_INTERNAL void gm_ring_leave(int chunk, uint64_t now_ns);
 /* In the child of a fork. */
 GM_INTERNAL void gm_ring_forget(void);
 
+/* Bounds the file: at most `bytes` (0 = any), or a ring of its latest bytes or nanoseconds (ring.h; both 0 = none).
+ * Call before gm_trace_setup. */
+void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns);
+/* Whether the block of this allocation is still alive. NULL: a ring keeps no old allocations. */
+extern bool (*gm_trace_is_live)(const struct gm_event *event);
+
 #endif

@@ -16,12 +16,6 @@ GM_INTERNAL extern bool gm_trace_on;
 /* Takes the options (file name, format, flush interval). `policy` and `version` go to the header. Opens nothing yet. */
 void gm_trace_setup(const char *pattern, int format, uint64_t flush_ns, const char *policy, const char *version);
 
-/* Bounds the file: at most `bytes` (0 = any), or a ring of its latest bytes or nanoseconds (ring.h; both 0 = none).
- * Call before gm_trace_setup. */
-void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns);
-/* Whether the block of this allocation is still alive. NULL: a ring keeps no old allocations. */
-extern bool (*gm_trace_is_live)(const struct gm_event *event);
-
 /* The next number of the global order. */
 uint64_t gm_trace_sequence(void);
 

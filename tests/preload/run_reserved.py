@@ -164,7 +164,7 @@ def held():
 
     equal(rows("cache", "1024x64k", "-", "~150", "1x64m"), {"partly-used": 64 * MIB}, "small blocks share pages")
     equal(rows("cache", "32x4m", "-", "~150", "1x64m"), {}, "large blocks have pages of their own")
-    equal(rows("observe", "a:64x1m", "-", "~150", "1x64m").keys(), {"threshold"}, "the program's pool")
+    equal(rows("observe", "1x32m", "a:1x1m", "~150", "1x64m").keys(), {"threshold"}, "the program's pool")
     check(rows("async", "100x1m", "-", "~150", "1x256m")["partly-used"] >= 0, "gpumem's pool")
 
 

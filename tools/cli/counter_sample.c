@@ -1,4 +1,4 @@
-#include "tools/cli/top.h"
+#include "tools/cli/counter_sample.h"
 
 #include "tools/cli/memory_kinds.h"
 

@@ -1,7 +1,6 @@
 /* The table of flags of the gpumem program. */
 #include "tools/cli/flags.h"
 #include "tools/cli/export_rows.h"
-#include "tools/cli/top_sort.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#define GM_TOP_SORT_NAMES "live|kept|allocs|frees|program|pid" /* the rows of top_sort.c */
+
 struct gm_flag {
     const char *name;     /* without dashes */
     const char *argument; /* "" = switch, "[X]" = optional, "a|b" = one of these */

@@ -1,46 +1,11 @@
-/* Parts of gpumem top: rates from two readings of a process's counters, and three ways to show them. */
+/* Parts of gpumem top: three ways to show readings of a process's counters. */
 #ifndef GM_TOP_H
 #define GM_TOP_H
 
-#include "shim/base/stats.h"
+#include "tools/cli/counter_sample.h"
 #include "tools/cli/top_group.h"
 
 #include <stdio.h>
-
-/* One reading of a process's counters. Units are bytes and nanoseconds. */
-struct gm_counter_sample {
-    uint64_t time_ns; /* CLOCK_MONOTONIC */
-    int32_t pid;      /* in the caller's pid namespace */
-    bool finished, timed;
-    char program[64], policy[64];
-    char group[48]; /* "" = none */
-    uint64_t limit; /* of each device, now in force; 0 = none or, in a group, the group's */
-    uint64_t start_ns;
-    uint64_t live[GM_KIND_COUNT], cached[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
-        blocks[GM_KIND_COUNT];
-    uint64_t live_all, cached_all, reserved_all; /* on devices */
-    uint64_t peak_all, peak_reserved_all;        /* live and reserved bytes on devices */
-    uint64_t beyond, beyond_peak;                /* what the process holds beyond gpumem's view, all devices */
-    bool beyond_shared;                          /* other processes of the card are included */
-    uint64_t allocs, frees, hits, reusable;      /* reusable: allocations of kinds that cache freed blocks */
-    struct gm_stats_shard total;
-};
-
-/* Rates between two readings. Negative values are unknown. */
-struct gm_rates {
-    double seconds;
-    double allocs, frees, fence_waits; /* per second */
-    double hits; /* fraction of reusable allocations served from the cache; hits_in_all is the same since the start */
-    double hits_in_all;
-    double time; /* fraction of the time inside calls; above 1 with several threads */
-};
-
-void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats *stats, int32_t pid, uint64_t now_ns);
-/* `before` NULL: this is the first reading. `timed`: the process timed its calls between the readings. */
-struct gm_rates gm_counter_sample_rates(const struct gm_counter_sample *before, const struct gm_counter_sample *now,
-                                        bool timed);
-/* The process has used this kind of memory. */
-bool gm_counter_sample_has_kind(const struct gm_counter_sample *sample, enum gm_kind kind);
 
 /* ---- top_text.c: lines for at most `width` columns, each ended by `ending` */
 

@@ -2,9 +2,7 @@
 #ifndef GM_TOP_SORT_H
 #define GM_TOP_SORT_H
 
-#include "tools/cli/top.h"
-
-#define GM_TOP_SORT_NAMES "live|kept|allocs|frees|program|pid"
+#include "tools/cli/counter_sample.h"
 
 struct gm_top_sort {
     const char *name;
