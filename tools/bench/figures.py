@@ -22,7 +22,7 @@ from results import Results
 from spgemm_results import claim, geometric, share, with_trim
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
-ALLOC, ALLOC_H100 = "2026-11-21-h200-alloc-quick.txt", "2026-11-21-h100-alloc.txt"
+ALLOC, ALLOC_H100 = "2026-11-22-h200-alloc-quick.txt", "2026-11-21-h100-alloc.txt"
 FREE, HYBRID = "2026-11-22-h200-free.json", "2026-11-21-h200-hybrid-quick.md"
 GROWTH, GROWTH_TURNS = "2026-11-21-h200-growth-quick.json", "2026-11-22-h200-growth-turns.json"
 SPGEMM = "2026-11-22-h200-spgemm-quick.json"
@@ -431,6 +431,22 @@ def spgemm_story():
         ({max(trims, key=trims.get)})."""))
 
 
+KERNELS = "2026-11-22-h200-spgemm-kernels.json"
+KERNEL_COLUMNS = [("rounds", "old"), ("rounds", "new"), ("rounds", "alone"), ("rounds", "atomic"), ("precise", "old"), ("precise", "new"),
+                  ("precise", "atomic"), ("auto", "new"), ("auto:warm", "new"), ("cusparse:alg1", "peer")]
+
+
+def spgemm_kernels():
+    about = document(KERNELS)
+    found = {(row["matrix"], row["mode"], row["variant"]): row["median"] for row in about["rows"] if not row["error"]}
+    matrices = list(dict.fromkeys(row["matrix"] for row in about["rows"]))
+    rows = [[matrix, *[f"{found[matrix, *column]:.2f}" if (matrix, *column) in found else "-" for column in KERNEL_COLUMNS]]
+            for matrix in matrices]
+    return wrapped(f"{about['gpu']}, driver {about['driver']}, medians in ms; old: commit {about['old']}, all others {about['commit']} "
+                   f"(`tools/bench/results/{KERNELS}` has every run):") + "\n\n" + table(
+        ["matrix", *(f"{mode}, {variant}" if mode != "cusparse:alg1" else mode for mode, variant in KERNEL_COLUMNS)], rows)
+
+
 # ---- contractions
 
 def memhc():
@@ -492,6 +508,7 @@ def headline():
 
 BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "calls": calls, "missed": missed, "free": free, "hybrid": hybrid,
           "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "trace-tools": trace_tools, "spgemm": spgemm, "spgemm-story": spgemm_story,
+          "spgemm-kernels": spgemm_kernels,
           **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}
 
 
