@@ -26,7 +26,14 @@ static bool is_driver_name(const char *name) {
     return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-static inline bool is_hooked_name(const char *name) { return is_driver_name(name) || gm_nvml_is_hooked(name); }
+/* Sanitizers look up other names before instrumented code may run. */
+static bool is_nvml_name(const char *name) {
+    return name && name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l';
+}
+
+static inline bool is_hooked_name(const char *name) {
+    return is_driver_name(name) || (is_nvml_name(name) && gm_nvml_is_hooked(name));
+}
 
 static void find_next(void) {
     void *next = gm_real_dlsym(RTLD_NEXT, "dlsym"), *next_versioned = gm_real_dlsym(RTLD_NEXT, "dlvsym");
