@@ -87,12 +87,9 @@ struct gm_size_class {
     uint8_t reason, verdict; /* ... and the rest of the decision, for traces */
 };
 
-/* First and last block of a list that is not empty. */
+/* First block of a list that is not empty. */
 static inline struct gm_free_block *gm_free_list_first(const struct gm_free_list *list) {
     return (struct gm_free_block *)list->ends.next;
-}
-static inline struct gm_free_block *gm_free_list_last(const struct gm_free_list *list) {
-    return (struct gm_free_block *)list->ends.previous;
 }
 
 _Static_assert(offsetof(struct gm_free_block, link) == 0, "the address of a link is the address of its block");
