@@ -15,6 +15,9 @@ it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow
 and Numba with gpumem plugged in; resources in C++, CCCL and Thrust), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
 eviction policy of examples/hadron against the host's numbers). Ends with 77 without a GPU, peers and nccl without two.
 
+Kernels of order and waiting spin until the host sets a flag. Such a kernel holds the card for whole seconds, so a part that runs
+beside them can exceed its time limit (measured: one wait of 52 s in in_flight on an H100, where alone all 42 kinds take 11 s).
+
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
 waiting, order and stress a second time; without it those rows say that they were skipped.
 """
