@@ -195,6 +195,7 @@ static bool run_cusparse(void *pointer, struct spg_run *run, struct spg_error *e
                 spg_cuda(cudaEventRecord(s->gpu.estimated, NULL), "event", error) && compute(s, &call, error) &&
                 spg_gpu_stop(&s->gpu, true, false, run, error);
     run->entries = s->gpu.c.stored;
+    double trim_start = spg_now_ms();
     if (call.description)
         sparse.cusparseSpGEMM_destroyDescr(call.description);
     if (call.c)
@@ -202,6 +203,7 @@ static bool run_cusparse(void *pointer, struct spg_run *run, struct spg_error *e
     spg_block_drop(&call.work, memory);
     spg_block_drop(&call.estimate, memory);
     spg_block_drop(&call.compute, memory);
+    run->trim_ms = spg_now_ms() - trim_start;
     if (!done)
         spg_result_drop(&s->gpu.c, memory);
     return done;

@@ -36,7 +36,7 @@ struct spg_run {
     double estimate_ms; /* part of ms: until the first request for memory for C's entries */
     double grow_ms;     /* part of ms: growing C's arrays, measured on the host */
     double compact_ms;  /* part of ms: moving rows together */
-    double trim_ms;     /* after ms, measured on the host: returning slots that C does not need */
+    double trim_ms;     /* after ms, measured on the host: returning slots that C does not need, or helper buffers */
     size_t peak;        /* largest number of bytes allocated at one time during the call, without A and B */
     int64_t stored;     /* nnz(C) */
     int64_t entries; /* slots for entries of C before compaction. Memory for chunks that no row took is not counted. */
