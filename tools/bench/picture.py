@@ -6,7 +6,7 @@ import sys
 from contenders import NATIVE, ORDER
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "plot"))
-from style import COLOURS, MARKERS, Missing, plain_numbers, pyplot, save
+from style import COLOURS, MARKERS, Missing, place_labels, plain_numbers, pyplot, save
 
 BARS = [("loop-long", "malloc + kernel + free, one round"), ("free-behind-1ms", "free behind a 1 ms kernel, host time"),
         ("busy-streams:100", "pair 1 MiB beside 100 busy streams"), ("threads-same:16", "pair 1 MiB in each of 16 threads"),

@@ -2,7 +2,7 @@
 """The experiment of the thesis on growing outputs (chapters 4 and 5), on generated matrices, compared with cuSPARSE.
 
 usage: spgemm.py [--build DIR] [--quick] [--slow] [--budget SECONDS] [--matrices NAME,...] [--matrix FILE.mtx ...]
-                 [--precision double|float] [--check] [--out FILE.json]
+                 [--sizes N,...] [--fill FILE.json] [--precision double|float] [--check] [--out FILE.json]
        spgemm.py --plot FILE.json
 
 Runs the driver in DIR (default build, built first) with every method: upper-bound; precise; rounds with the thesis' eight sizes and with
@@ -15,11 +15,16 @@ A product shorter than 100 ms runs 50 times and the last 25 are timed; others ru
 3 and 2, and fewer methods). A method that exceeds its time limit is stopped. After --budget seconds (900, quick 165) nothing more is started.
 Both cases are reported.
 
+--sizes selects the values of size_per_row (default: all eight of the thesis, --quick: half of them). --fill takes the results of an earlier
+run and measures only what they lack: what was left out, was measured by fewer runs than this call makes, or failed in another way than
+by a lack of memory. So several calls within a budget make one full run. The commits of all its parts are reported.
+
 --matrix takes any Matrix Market file, for example of the SuiteSparse collection. It replaces the generated matrices that --matrices does not
 name; the kernel of the thesis then needs --slow.
 
 Prints a summary and writes FILE.json (default spgemm.json; updated after every method, so an interrupted run keeps its results), FILE.txt with
-the tables of the thesis and ours, FILE.svg and FILE.png. --plot draws the picture and prints the tables of an earlier run; it needs no GPU.
+the tables of the thesis and ours, and pictures, FILE-*.svg and FILE-*.png. --plot draws them and prints the tables of an earlier run; it needs
+no GPU.
 Exits with 77 without a GPU.
 """
 
@@ -57,16 +62,16 @@ def rounds_of(size, vector="vmm"):
 
 def hash_methods(options, matrix):
     """(name, arguments) of every method, the most important first."""
-    sizes = [256] if matrix in SKEWED else [64] if matrix in LONG else [16, 32, 64, 128]
+    sizes = options.sizes or (SIZES if not options.quick else [256] if matrix in SKEWED else [64] if matrix in LONG else [16, 32, 64, 128])
     yield "precise", ["--mode", "precise"]
     yield rounds_of("auto")
     if matrix not in LONG or not options.quick:
         yield "cusparse:alg1", ["--mode", "cusparse:alg1"]
-    yield from (rounds_of(size) for size in (sizes if options.quick else SIZES))
+    yield from (rounds_of(size) for size in sizes)
     if matrix not in LONG or not options.quick:
         yield "upper-bound", ["--mode", "upper-bound"]
     if not options.quick:
-        yield from (rounds_of(size, "copy") for size in SIZES)
+        yield from (rounds_of(size, "copy") for size in sizes)
         yield from ((f"cusparse:{alg}", ["--mode", f"cusparse:{alg}"]) for alg in ("alg2", "alg3"))
 
 
@@ -79,6 +84,18 @@ def figures_of(said):
     return found
 
 
+def part(about):
+    """Which run a part of the figures is of."""
+    return {name: about[name] for name in ("commit", "gpu", "driver")}
+
+
+def complete(figure, runs):
+    """Whether an earlier figure need not be measured again. Products of 100 ms and more run 3 times at most."""
+    if "error" in figure:
+        return "out of device memory" in figure["error"]
+    return figure.get("runs", 0) >= min(runs, 3 if figure["ms_median"] >= 100 else runs)
+
+
 class Cut(Exception):
     """The run must end."""
 
@@ -87,7 +104,11 @@ class Bench:
     def __init__(self, options):
         self.options, self.methods, self.begin = options, Methods(), time.monotonic()
         self.left_out, self.failed, self.limited, self.warps, self.no_warps = [], {}, [], {}, None
-        self.spent, self.card = {}, (None, None)
+        self.spent, self.card, self.parts, self.kept = {}, (None, None), [], 0
+        if options.filled:
+            self.methods.figures.update(options.filled["figures"])
+            self.warps, self.limited = options.filled.get("warps") or {}, options.filled.get("limited") or []
+            self.parts = options.filled.get("parts") or [part(options.filled)]
 
     def left(self):
         return self.options.budget - (time.monotonic() - self.begin)
@@ -106,6 +127,10 @@ class Bench:
     def take(self, matrix, kernel, method, arguments):
         """Runs a method and returns its figures; None if there are none."""
         name = f"{matrix}|{kernel}|{method}"
+        requested = arguments[arguments.index("--runs") + 1] if "--runs" in arguments else 3 if self.options.quick else 25
+        if self.options.filled and complete(self.options.filled["figures"].get(name, {"error": ""}), requested):
+            self.kept += 1
+            return self.methods.get(matrix, method, kernel)
         if self.left() < 2:
             self.left_out.append(f"{name}: no time")
             return None
@@ -145,7 +170,8 @@ class Bench:
         if self.left() < 2:
             self.left_out.append(f"{matrix}|thesis: no time")
             return
-        probe = self.take(matrix, "thesis", "precise", ["--mode", "precise", "--runs", 1, "--warmup", 0])
+        probe = self.methods.get(matrix, "precise", "thesis") if self.options.filled else None
+        probe = probe or self.take(matrix, "thesis", "precise", ["--mode", "precise", "--runs", 1, "--warmup", 0])
         if not probe:
             self.left_out.append(f"{matrix}|thesis|rounds: no precise to compare with")
             return
@@ -206,7 +232,9 @@ class Bench:
 
     def about(self):
         gpu, driver = self.card
-        return {"commit": self.options.commit or common.commit(), "gpu": gpu, "driver": driver, "precision": self.options.precision,
+        commit = self.options.commit or common.commit()
+        own = {"commit": commit, "gpu": gpu, "driver": driver}
+        return {"commit": commit, "gpu": gpu, "driver": driver, "parts": [*self.parts, own] if self.parts else [], "precision": self.options.precision,
                 "runs": "3 after 2; kernel thesis over 300 ms: 1" if self.options.quick else "25 after 25 under 100 ms, else 3 after 2; kernel thesis over 300 ms: 2 after 1",
                 "quick": self.options.quick, "failed": self.failed, "left_out": self.left_out, "limited": self.limited, "warps": self.warps,
                 "no_warps": self.no_warps, "seconds": self.spent}
@@ -226,13 +254,15 @@ class Bench:
     def run(self):
         names = self.options.matrices or list(MATRICES)
         self.card = common.card()
-        if spgemm_warps.MATRIX in names:
+        if self.parts and self.parts[0]["gpu"] != self.card[0]:
+            raise common.Failed(f"{self.options.fill}: measured on {self.parts[0]['gpu']}; this is {self.card[0]}")
+        if spgemm_warps.MATRIX in names and not self.warps:
             self.step("active warps", self.active_warps)
         for matrix in names:
             if matrix not in LONG + SKEWED:
                 self.step(f"{matrix}, kernel hash", self.hash, matrix)
         for matrix in ("twin-pwtk", "nlpkkt80")[:1 if self.options.quick else 2]:
-            if matrix in names:
+            if matrix in names and not any(line.startswith(f"{matrix}, ") for line in self.limited):
                 self.step(f"{matrix} under a limit", self.limit, matrix)
         slow = [name for name in names if name not in BANDED] if self.options.slow else []
         smaller = [] if self.options.matrices else list(SMALLER)
@@ -263,9 +293,9 @@ def is_there_a_card(options):
 
 def draw(about, found, out):
     try:
-        print("picture:", ", ".join(str(path) for path in spgemm_picture.draw(about, found, out)))
+        print("pictures:", ", ".join(str(path) for path in spgemm_picture.draw(about, found, out)))
     except Missing:
-        print(f"no matplotlib here: spgemm.py --plot {out.name} draws the picture where it is", file=sys.stderr)
+        print(f"no matplotlib here: spgemm.py --plot {out.name} draws the pictures where it is", file=sys.stderr)
 
 
 def arguments():
@@ -277,6 +307,8 @@ def arguments():
     parser.add_argument("--budget", type=float)
     parser.add_argument("--matrices", type=lambda names: names.split(","))
     parser.add_argument("--matrix", type=pathlib.Path, action="append", default=[])
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")])
+    parser.add_argument("--fill", type=pathlib.Path)
     parser.add_argument("--precision", choices=["double", "float"], default="double")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("spgemm.json"))
     parser.add_argument("--plot", type=pathlib.Path)
@@ -287,6 +319,11 @@ def arguments():
     unknown = [name for name in options.matrices or [] if name not in MATRICES]
     if unknown:
         parser.error(f"no such matrix: {', '.join(unknown)}; there are {', '.join(MATRICES)}")
+    if any(size < 1 for size in options.sizes or []):
+        parser.error("--sizes: a size_per_row is at least 1")
+    options.filled = common.earlier(options.fill) if options.fill else None
+    if options.filled and options.filled["precision"] != options.precision:
+        parser.error(f"--fill {options.fill}: precision {options.filled['precision']}; this run has {options.precision}")
     options.files = {}
     for path in options.matrix:
         name = path.name.split(".")[0].replace("|", "_")
@@ -323,6 +360,8 @@ def main():
     about = bench.about()
     options.out.with_suffix(".txt").write_text(text(about, bench.methods) + "\n")
     print(brief(about, bench.methods), flush=True)
+    if options.fill:
+        print(f"{bench.kept} figures of {options.fill} are kept")
     draw(about, bench.methods, options.out)
     return 1 if bench.failed else 0
 

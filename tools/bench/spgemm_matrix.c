@@ -14,7 +14,7 @@
  *   uniform:ROWS:COLUMNS:EACH        EACH random columns in every row; equal ones become one
  *   rmat:SCALE:EDGES:A:B:C           an R-MAT graph; A, B, C are the chances of three quadrants in percent
  *   web:PAGES:EACH                   links as in Kumar et al., Stochastic models for the web graph, FOCS 2000: a page
- *                                    links to pages of its site or copies links of an earlier page; both degrees follow
+ *                                    links to pages of its site or copies links of earlier pages; both degrees follow
  *                                    power laws, EACH is about the mean
  *   aggregation:N:SIDE               smoothed aggregation for a 27-point stencil on N^3 points: a row for each point,
  *                                    with the aggregates of SIDE^3 points that the point and its neighbours belong to
@@ -117,15 +117,13 @@ static bool web(struct spg_csr *m, const int64_t *a, struct spg_error *error) {
     int64_t pages = a[0], *start = web_starts(pages, a[1]);
     bool filled = start ? triplets_open(&t, start[pages], error) : spg_fail(error, "out of memory");
     for (int64_t i = 0; filled && i < pages; i++) {
-        int64_t copied = i ? (int64_t)(spg_random_at(5, (uint64_t)i) % (uint64_t)i) : 0,
-                links = start[copied + 1] - start[copied];
         while (t.count < start[i + 1]) {
-            uint64_t at = 3 * (uint64_t)t.count, kind = spg_random_at(3, at) % 8, one = spg_random_at(3, at + 1);
+            uint64_t at = 3 * (uint64_t)t.count, kind = spg_random_at(3, at) % 16, one = spg_random_at(3, at + 1);
             double part = spg_unit_at(3, at + 2);
             if (kind < 4 || i < SITE) /* the front pages of a site have most links */
                 add(&t, i, (i / SITE * SITE + (int64_t)((SITE - 1) * part * part)) % pages);
-            else if (kind < 7)
-                add(&t, i, t.column[start[copied] + (int64_t)(one % (uint64_t)links)]);
+            else if (kind < 15) /* any link so far: pages with many links get more */
+                add(&t, i, t.column[one % (uint64_t)start[i]]);
             else
                 add(&t, i, (int64_t)(one % (uint64_t)pages));
         }

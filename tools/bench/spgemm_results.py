@@ -233,6 +233,7 @@ def verdicts(methods):
 
 def text(about, methods):
     parts = [f"SpGEMM: {about['gpu']}, driver {about['driver']}, commit {about['commit']}, {about['precision']}; medians; runs: {about['runs']}",
+             "parts: " + "; ".join(f"commit {one['commit']}, driver {one['driver']}" for one in about["parts"]) if about.get("parts") else "",
              "Table 5.2: upper bound", table_52(methods)]
     for kernel in methods.kernels():
         parts += [f"Table 5.1: what counting first takes, kernel {kernel}", table_51(methods, kernel), "Figure 5.1", table_times(methods, kernel),

@@ -34,6 +34,43 @@ def plain_numbers(axis):
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
+PLACES = [(1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)]
+
+
+def place_labels(axes, points, size=6):
+    """Labels points of laid-out axes: (x, y, text), the most important first. No label covers another, a point of the list, or the frame. A label
+    farther away has a line to its point; one for which there is no place is left out. Returns the labels."""
+    from matplotlib.text import Text  # the extent of the text alone, without its line
+
+    renderer = axes.figure.canvas.get_renderer()
+    frame, scale = axes.get_window_extent(renderer), axes.figure.dpi / 72
+    at = [axes.transData.transform((x, y)) for x, y, _ in points]
+    radius, placed, boxes = 3.5 * scale, [], []
+
+    def free(box):
+        return (frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+                and not any(box.overlaps(other) for other in boxes)
+                and not any(box.x0 - radius < x < box.x1 + radius and box.y0 - radius < y < box.y1 + radius for x, y in at))
+
+    for x, y, text in points:
+        for distance in (5, 10, 16, 24):
+            for right, up in PLACES:
+                label = axes.annotate(text, (x, y), (right * distance, up * distance), textcoords="offset points", fontsize=size,
+                                      ha=("right", "center", "left")[right + 1], va=("top", "center", "bottom")[up + 1],
+                                      arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777"} if distance > 5 else None)
+                label.update_positions(renderer)
+                box = Text.get_window_extent(label, renderer)
+                if free(box):
+                    placed.append(label)
+                    boxes.append(box)
+                    break
+                label.remove()
+            else:
+                continue
+            break
+    return placed
+
+
 def save(plt, figure, stem):
     """Writes STEM.svg and STEM.png, closes the figure, returns their paths."""
     paths = [pathlib.Path(f"{stem}{suffix}") for suffix in (".svg", ".png")]

@@ -149,8 +149,43 @@ class Spgemm(unittest.TestCase):
             self.assertIn(self.text, done.stdout)
             if "no matplotlib here" in done.stderr:
                 self.skipTest("no matplotlib here")
-            self.assertEqual(path.with_suffix(".png").read_bytes()[:4], b"\x89PNG")
-            self.assertIn("<svg", path.with_suffix(".svg").read_text())
+            for name in ("sizes", "efficiency", "thesis-sizes", "thesis-efficiency", "vectors", "warps"):
+                self.assertEqual(path.with_name(f"run-{name}.png").read_bytes()[:4], b"\x89PNG", name)
+                self.assertIn("<svg", path.with_name(f"run-{name}.svg").read_text())
+            self.assertFalse(path.with_name("run-peers.png").exists())  # no figure of cuSPARSE is in the sample
+
+
+LABELS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+try:
+    from picture import place_labels, pyplot
+    plt = pyplot()
+except Exception:
+    sys.exit(77)
+from matplotlib.text import Text
+figure, axes = plt.subplots(figsize=(3, 2))
+points = [(1 + i % 4 * 0.02, 50 + i // 4 * 2, str(100 + i)) for i in range(12)] + [(1.5, 90, "far"), (1.5, 90, "same place")]
+axes.plot([x for x, *_ in points], [y for _, y, _ in points], "o")
+axes.set(xlim=(0.9, 2), ylim=(0, 100))
+figure.canvas.draw()
+labels = place_labels(axes, points)
+boxes = [Text.get_window_extent(label) for label in labels]
+assert len(labels) >= 12, len(labels)
+assert len(axes.texts) == len(labels), "a label without a place was left behind"
+assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i]), "labels overlap"
+for x, y, _ in points:
+    at = axes.transData.transform((x, y))
+    assert not any(box.contains(*at) for box in boxes), "a label covers a point"
+"""
+
+
+class Labels(unittest.TestCase):
+    def test_no_label_covers_another(self):
+        done = subprocess.run([drawing.python(), "-c", LABELS, str(BENCH)], capture_output=True, text=True)
+        if done.returncode == 77:
+            self.skipTest("no matplotlib here")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 DRIVER = """#!/usr/bin/env python3
@@ -165,6 +200,7 @@ if mode == "upper-bound":
     sys.exit("spgemm: out of device memory: values")
 size = value("--size-per-row", "25")
 print(f"mode={mode} size_per_row={size}")
+print(f"runs={value('--runs', 25)} warmup={value('--warmup', 25)}")
 print("ms_median=2.000 estimate_ms=1.000 (50%)" if mode == "precise" else "ms_median=1.500 estimate_ms=0.100 (7%) grow_ms=0.100 (7%) compact_ms=0.100 (7%)")
 print(f"nnz_c=90 entries=100 efficiency={99.90 if size == '25' and mode == 'rounds' else 90.00}% peak_bytes=1048576 rounds=1")
 """
@@ -225,6 +261,29 @@ class Run(unittest.TestCase):
             self.assertIn("beat precise on 2 of", said)
             self.assertIn("twin-pwtk|hash|precise", json.loads(out.read_text())["figures"])
             self.assertTrue(out.with_suffix(".txt").exists())
+
+    def test_a_run_is_filled(self):
+        """A quick run becomes a full one: sizes that it left out and figures of fewer runs are measured, nothing is measured twice."""
+        with tempfile.TemporaryDirectory() as folder:
+            out, command = self.bench(folder, "--matrices", "atmosmodl", "--sizes", "16,48")
+            subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+            first = json.loads(out.read_text())["figures"]
+            self.assertIn("atmosmodl|hash|rounds 48 vmm", first)
+            self.assertNotIn("atmosmodl|hash|rounds 32 vmm", first)
+            full = [part for part in command if part != "--quick"][:-2] + ["--fill", str(out), "--commit", "def"]
+            done = subprocess.run(full, capture_output=True, text=True, timeout=100)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            document = json.loads(out.read_text())
+            for size in spgemm_results.SIZES:
+                for vector in ("vmm", "copy"):
+                    self.assertEqual(document["figures"][f"atmosmodl|hash|rounds {size} {vector}"]["runs"], 25)
+            self.assertEqual([one["commit"] for one in document["parts"]], ["abc", "def"])
+            self.assertIn("parts: commit abc, driver None; commit def, driver None", out.with_suffix(".txt").read_text())
+            again = subprocess.run(full, capture_output=True, text=True, timeout=100)
+            wanted = [name for name, one in document["figures"].items() if one.get("runs") != 3]
+            self.assertIn(f"{len(wanted)} figures of {out} are kept", again.stdout)
+            wrong = subprocess.run([*full, "--precision", "float"], capture_output=True, text=True, timeout=100)
+            self.assertEqual((wrong.returncode, "precision double; this run has float" in wrong.stderr), (2, True), wrong.stderr)
 
     def test_no_time(self):
         with tempfile.TemporaryDirectory() as folder:
