@@ -1,8 +1,9 @@
 // An array of vertices that grows while a search runs, in either of two ways: in place, or by a larger block and a
-// copy.
+// copy; and what its growth takes.
 #ifndef EXAMPLES_GROWING_H
 #define EXAMPLES_GROWING_H
 
+#include <chrono>
 #include <string.h>
 
 #include "check.h"
@@ -22,25 +23,83 @@ struct growing {
     int *items;
     size_t capacity;              // elements
     struct gpumem_region *region; // NULL: by copying
-    size_t copied, steps;         // bytes, times that it grew
 };
 
-// PROGRAM [in-place|copy [VERTICES]]: whether it grows in place; *vertices stays as it is where none are given.
-static bool growing_arguments(int argc, char **argv, int *vertices) {
-    const char *way = argc > 1 ? argv[1] : "in-place";
-    char *end = NULL;
-    long count = argc > 2 ? strtol(argv[2], &end, 10) : *vertices;
-    if (argc > 3 || (strcmp(way, "in-place") && strcmp(way, "copy")) || (end && *end) || count < 64 ||
-        count > 1 << 26) {
-        fprintf(stderr, "%s: '%s' is none of: in-place|copy [VERTICES from 64 to %d]\n", argv[0],
-                argc > 3 ? argv[3]
-                : end    ? argv[2]
-                         : way,
-                1 << 26);
+// Of one search. `peak`: the most bytes of the device in use beyond those before the first search, looked at whenever
+// an array grows; these looks are not part of the times.
+struct growing_costs {
+    double begin, looking, growing_ms;
+    size_t peak, copied, steps;
+};
+static struct growing_costs growing_costs;
+static size_t growing_before;
+
+static double growing_now_ms(void) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+static size_t growing_used(void) {
+    size_t unused, total;
+    CHECK(cudaMemGetInfo(&unused, &total));
+    return total - unused;
+}
+
+static void growing_look(void) {
+    double begin = growing_now_ms();
+    size_t used = growing_used();
+    if (used > growing_before && used - growing_before > growing_costs.peak)
+        growing_costs.peak = used - growing_before;
+    growing_costs.looking += growing_now_ms() - begin;
+}
+
+static void growing_begin(void) {
+    CHECK(cudaDeviceSynchronize());
+    growing_costs = {};
+    if (!growing_before)
+        growing_before = growing_used();
+    growing_costs.begin = growing_now_ms();
+}
+
+// Prints what the search took since growing_begin().
+static void growing_end(void) {
+    CHECK(cudaDeviceSynchronize());
+    printf("search: ms=%.4f growing_ms=%.4f growths=%zu copied=%zu peak_bytes=%zu\n",
+           growing_now_ms() - growing_costs.begin - growing_costs.looking, growing_costs.growing_ms,
+           growing_costs.steps, growing_costs.copied, growing_costs.peak);
+}
+
+struct growing_options {
+    bool in_place;
+    int vertices, searches;
+};
+
+static bool growing_number(const char *text, long most, long least, int *value) {
+    char *end;
+    long number = strtol(text, &end, 10);
+    *value = (int)number;
+    return end != text && !*end && number >= least && number <= most;
+}
+
+// PROGRAM [in-place|copy [VERTICES [SEARCHES]]]
+static struct growing_options growing_arguments(int argc, char **argv, int vertices) {
+    struct growing_options options = {true, vertices, 1};
+    const int most = 1 << 26;
+    const char *way = argc > 1 ? argv[1] : "in-place", *wrong = NULL;
+    options.in_place = strcmp(way, "copy") != 0;
+    if (options.in_place && strcmp(way, "in-place"))
+        wrong = way;
+    else if (argc > 2 && !growing_number(argv[2], most, 64, &options.vertices))
+        wrong = argv[2];
+    else if (argc > 3 && !growing_number(argv[3], 1000, 1, &options.searches))
+        wrong = argv[3];
+    else if (argc > 4)
+        wrong = argv[4];
+    if (wrong) {
+        fprintf(stderr, "%s: '%s' is none of: in-place|copy [VERTICES from 64 to %d [SEARCHES from 1 to 1000]]\n",
+                argv[0], wrong, most);
         exit(2);
     }
-    *vertices = (int)count;
-    return strcmp(way, "copy") != 0;
+    return options;
 }
 
 static void growing_open(struct growing *array, bool in_place) {
@@ -49,28 +108,39 @@ static void growing_open(struct growing *array, bool in_place) {
         GROW_OK(gpumem_region_create(NULL, &array->region));
 }
 
+static void growing_map(struct growing *array, size_t count) {
+    struct gpumem_view view = {};
+    view.struct_size = sizeof view;
+    GROW_OK(gpumem_region_grow(array->region, count * sizeof(int)));
+    gpumem_region_view(array->region, &view);
+    array->items = (int *)view.base;
+    array->capacity = view.mapped / sizeof(int);
+    growing_look();
+}
+
+static void growing_copy(struct growing *array, size_t count, size_t used) {
+    int *larger;
+    CHECK(cudaMalloc(&larger, count * sizeof(int)));
+    growing_look();
+    if (used)
+        CHECK(cudaMemcpy(larger, array->items, used * sizeof(int), cudaMemcpyDeviceToDevice));
+    CHECK(cudaFree(array->items));
+    growing_costs.copied += used * sizeof(int);
+    array->items = larger;
+    array->capacity = count;
+}
+
 // Room for `count` elements; `used` of them are kept.
 static void growing_reserve(struct growing *array, size_t count, size_t used) {
     if (count <= array->capacity)
         return;
-    array->steps++;
-    if (array->region) {
-        struct gpumem_view view = {};
-        view.struct_size = sizeof view;
-        GROW_OK(gpumem_region_grow(array->region, count * sizeof(int)));
-        gpumem_region_view(array->region, &view);
-        array->items = (int *)view.base;
-        array->capacity = view.mapped / sizeof(int);
-        return;
-    }
-    int *larger;
-    CHECK(cudaMalloc(&larger, count * sizeof(int)));
-    if (used)
-        CHECK(cudaMemcpy(larger, array->items, used * sizeof(int), cudaMemcpyDeviceToDevice));
-    CHECK(cudaFree(array->items));
-    array->copied += used * sizeof(int);
-    array->items = larger;
-    array->capacity = count;
+    double begin = growing_now_ms(), looking = growing_costs.looking;
+    if (array->region)
+        growing_map(array, count);
+    else
+        growing_copy(array, count, used);
+    growing_costs.steps++;
+    growing_costs.growing_ms += growing_now_ms() - begin - (growing_costs.looking - looking);
 }
 
 static void growing_close(struct growing *array) {

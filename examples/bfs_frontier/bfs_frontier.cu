@@ -1,6 +1,6 @@
 // Breadth-first search that keeps every frontier, one behind the other, in one array: how large it gets is known only
 // when the search has ended, so it grows as it goes. In place by default, with "copy" by a larger block and a copy each
-// time. Checks its distances.
+// time. Checks its distances, and prints what the search and its growth took.
 #include <string.h>
 
 #include "../growing.h"
@@ -38,47 +38,66 @@ static void reference(const struct graph *graph, int source, int *distance) {
     free(queue);
 }
 
-int main(int argc, char **argv) {
-    int vertices = 1 << 20;
-    bool in_place = growing_arguments(argc, argv, &vertices);
-    const int source = 0, zero = 0;
-    struct graph graph = graph_make(vertices, 6);
-    struct growing order;
-    int *rows = graph_upload(graph.rows, vertices + 1), *columns = graph_upload(graph.columns, graph.edges), *visited,
-        *numbers;
-    CHECK(cudaMalloc(&visited, vertices * sizeof(int)));
-    CHECK(cudaMalloc(&numbers, 2 * sizeof(int)));
-    CHECK(cudaMemset(visited, -1, vertices * sizeof(int)));
-    CHECK(cudaMemcpy(visited + source, &zero, sizeof zero, cudaMemcpyHostToDevice));
-    growing_open(&order, in_place);
-    growing_reserve(&order, 1, 0);
-    CHECK(cudaMemcpy(order.items, &source, sizeof source, cudaMemcpyHostToDevice));
+struct search {
+    const int *rows, *columns;
+    int *visited, *numbers;
+    int vertices, reached, rounds;
+};
 
-    int first = 0, last = 1, rounds = 0;
-    while (first < last) {
+static const int source = 0, zero = 0;
+
+static void run(struct search *s, struct growing *order) {
+    CHECK(cudaMemset(s->visited, -1, s->vertices * sizeof(int)));
+    CHECK(cudaMemcpy(s->visited + source, &zero, sizeof zero, cudaMemcpyHostToDevice));
+    growing_reserve(order, 1, 0);
+    CHECK(cudaMemcpy(order->items, &source, sizeof source, cudaMemcpyHostToDevice));
+    int first = 0, last = 1;
+    for (s->rounds = 0; first < last;) {
         int room = 0, blocks = (last - first + 255) / 256;
-        CHECK(cudaMemset(numbers, 0, sizeof(int)));
-        sum_degrees<<<blocks, 256>>>(rows, order.items, first, last, numbers);
+        CHECK(cudaMemset(s->numbers, 0, sizeof(int)));
+        sum_degrees<<<blocks, 256>>>(s->rows, order->items, first, last, s->numbers);
         CHECK(cudaGetLastError());
-        CHECK(cudaMemcpy(&room, numbers, sizeof room, cudaMemcpyDeviceToHost));
-        growing_reserve(&order, (size_t)last + room, last);
-        CHECK(cudaMemcpy(numbers, &last, sizeof last, cudaMemcpyHostToDevice));
-        expand<<<blocks, 256>>>(rows, columns, visited, order.items, first, last, ++rounds, numbers);
+        CHECK(cudaMemcpy(&room, s->numbers, sizeof room, cudaMemcpyDeviceToHost));
+        growing_reserve(order, (size_t)last + room, last);
+        CHECK(cudaMemcpy(s->numbers, &last, sizeof last, cudaMemcpyHostToDevice));
+        expand<<<blocks, 256>>>(s->rows, s->columns, s->visited, order->items, first, last, ++s->rounds, s->numbers);
         CHECK(cudaGetLastError());
         first = last;
-        CHECK(cudaMemcpy(&last, numbers, sizeof last, cudaMemcpyDeviceToHost));
+        CHECK(cudaMemcpy(&last, s->numbers, sizeof last, cudaMemcpyDeviceToHost));
     }
+    s->reached = last;
+}
 
-    int *expected = (int *)malloc(vertices * sizeof(int)), *got = (int *)malloc(vertices * sizeof(int)), wrong = 0;
+int main(int argc, char **argv) {
+    struct growing_options options = growing_arguments(argc, argv, 1 << 20);
+    int vertices = options.vertices, wrong = 0;
+    struct graph graph = graph_make(vertices, 6);
+    int *rows = graph_upload(graph.rows, vertices + 1), *columns = graph_upload(graph.columns, graph.edges);
+    int *expected = (int *)malloc(vertices * sizeof(int)), *got = (int *)malloc(vertices * sizeof(int));
+    struct search search = {rows, columns, NULL, NULL, vertices, 0, 0};
+    CHECK(cudaMalloc(&search.visited, vertices * sizeof(int)));
+    CHECK(cudaMalloc(&search.numbers, 2 * sizeof(int)));
     reference(&graph, source, expected);
-    CHECK(cudaMemcpy(got, visited, vertices * sizeof(int), cudaMemcpyDeviceToHost));
-    for (int v = 0; v < vertices; v++)
-        wrong += got[v] != expected[v];
-    printf("bfs_frontier: %s, %d vertices reached in %d rounds, %zu growths, %zu bytes copied, %d wrong\n",
-           in_place ? "in place" : "copy", last, rounds, order.steps, order.copied, wrong);
-    growing_close(&order);
-    CHECK(cudaFree(visited));
-    CHECK(cudaFree(numbers));
+    // Loads the kernels, so that the memory of their code is not counted.
+    CHECK(cudaMemset(search.numbers, 0, 2 * sizeof(int)));
+    sum_degrees<<<1, 32>>>(rows, search.visited, 0, 0, search.numbers);
+    expand<<<1, 32>>>(rows, columns, search.visited, search.visited, 0, 0, 0, search.numbers);
+    CHECK(cudaGetLastError());
+    for (int i = 0; i < options.searches; i++) {
+        struct growing order;
+        growing_begin();
+        growing_open(&order, options.in_place);
+        run(&search, &order);
+        growing_end();
+        CHECK(cudaMemcpy(got, search.visited, vertices * sizeof(int), cudaMemcpyDeviceToHost));
+        for (int v = 0; v < vertices; v++)
+            wrong += got[v] != expected[v];
+        growing_close(&order);
+    }
+    printf("bfs_frontier: %s, %d vertices, %d edges, %d reached in %d rounds, %d wrong\n",
+           options.in_place ? "in place" : "copy", vertices, graph.edges, search.reached, search.rounds, wrong);
+    CHECK(cudaFree(search.visited));
+    CHECK(cudaFree(search.numbers));
     CHECK(cudaFree(rows));
     CHECK(cudaFree(columns));
     return wrong != 0;

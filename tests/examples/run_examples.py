@@ -141,6 +141,27 @@ def driver_calls(place, calls):
         return collections.Counter(line.split()[1] for line in log.read_text().splitlines())
 
 
+def frontiers_bench(place):
+    """Searches whose lists grow in every way are right, copying is counted, and growing in place copies nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "frontiers.json"
+        command = [sys.executable, place.options.bench.with_name("frontiers.py"), "--build", place.options.examples.parent, "--cuda", place.options.cuda,
+                   "--vertices", "200000", "--rounds", "1", "--budget", "200", "--out", out]
+        done = subprocess.run(command, capture_output=True, text=True)
+        check(done.returncode == 0, f"frontiers.py: status {done.returncode}: {done.stdout[-300:]}{done.stderr[-600:]}")
+        made, text = json.loads(out.read_text()), out.with_suffix(".txt").read_text()
+    check(not made["failed"] and not made["left_out"], f"failed {made['failed']}, left out {made['left_out']}")
+    check(len(made["runs"]) == 8 and all(len(found) == 6 for found in made["runs"].values()), f"runs: {list(made['runs'])}")
+    for program in ("bfs_frontier", "sssp"):
+        runs = {way: made["runs"][f"{program}|200000|{way}"] for way in ("in place", "copy", "copy, move", "copy, cache")}
+        check(all(0 <= one["growing_ms"] <= one["ms"] for found in runs.values() for one in found), "growth is a part of a search")
+        check(all(one["copied"] == 0 and one["growths"] > 0 for one in runs["in place"]), f"{program}: nothing is copied in place")
+    copied = made["runs"]["bfs_frontier|200000|copy"][0]
+    check(copied["copied"] > 0 and copied["growths"] > made["runs"]["bfs_frontier|200000|in place"][0]["growths"], f"copying: {copied}")
+    check(all(one["peak_bytes"] > 0 for way in ("in place", "copy", "copy, cache") for one in made["runs"][f"bfs_frontier|200000|{way}"]), "memory that is kept counts")
+    check("breadth-first search      200000" in text and "copy, cache" in text, text)
+
+
 def resources(place):
     """The same function works with memory of several kinds, and says which property is missing where it does not."""
     for text in ("limit(2GiB,async)", "cache(managed)", "track(fallback(async,host-numa))", "pinned"):
@@ -213,7 +234,7 @@ def hybrid_bench(place):
 
 CASES = {case.__name__: case for case in (he_ops_right, he_ops_sequences, he_ops_allocators, he_ops_limit, chunks_right,
                                           chunks_policies, refusals, resources, workspace_trsm, workspace_trsm_trace,
-                                          hybrid_bench)}
+                                          hybrid_bench, frontiers_bench)}
 
 
 def main_of(cases, usage, name):
