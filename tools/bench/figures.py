@@ -16,7 +16,9 @@ import statistics
 import sys
 import textwrap
 
+import frontiers
 import memhc_report
+import spgemm_product_results
 import spgemm_results
 from results import Results
 from spgemm_results import claim, geometric, share, with_trim
@@ -73,6 +75,15 @@ def read(name):
 
 def document(name):
     return json.loads(read(name))
+
+
+def newest(pattern):
+    """Name of the newest result file; None without one."""
+    return max((path.name for path in RESULTS.glob(pattern)), default=None)
+
+
+def unpublished(bench):
+    return f"0 runs of `{bench}` are published yet."
 
 
 def nanoseconds(text):
@@ -448,6 +459,52 @@ def spgemm_kernels():
         ["matrix", *KERNEL_COLUMNS], rows)
 
 
+def product_times(products, product):
+    """Least and most of a cold call, and the medians of the others."""
+    cold = products.get(product, "ours cold")
+    first = f"{products.ms(product, 'ours cold'):.3g} ({span([products.ms(product, 'ours cold', end) for end in ('ms_min', 'ms_max')], '{:.3g}')})" if cold \
+        else products.word(product, "ours cold")
+    return [first, *[spgemm_product_results.time_cell(products, product, name) for name in ("ours warm", "ours same", *spgemm_product_results.PEERS)]]
+
+
+def spgemm_product():
+    name, number = newest("*-spgemm-product*.json"), spgemm_product_results.number
+    if not name:
+        return unpublished("spgemm_product.py")
+    about = document(name)
+    products, rows = spgemm_product_results.Products(about), []
+    for product in products.products():
+        best, ours, memory = products.public(product), products.ms(product, "ours cold"), products.memory(product, "ours cold")
+        rows.append([product, *product_times(products, product), f"{best[1] / ours:.2f} {best[0].replace('cusparse:', '')}" if best and ours else "-",
+                     number(memory and memory[0] / memory[1], "{:.2f}"), number(products.share(product, "ours cold"), "{:.1f}")])
+    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, {about['precision']} precision, medians in ms, runs: {about['runs']} "
+                   f"(`tools/bench/results/{name}`); `cold` with least and most; `best`: the fastest of the others over ours cold; memory and "
+                   "% of the bound of the cold call:") + "\n\n" + table(
+        ["", "cold", "warm", "same", "alg1", "alg2", "alg3", "best", "memory", "bound"], rows)
+
+
+def spgemm_product_aims():
+    name = newest("*-spgemm-product*.json")
+    if not name:
+        return unpublished("spgemm_product.py")
+    about = document(name)
+    return "\n".join(item(f"{'Met' if met else 'Missed'}: {what}.") for what, met in spgemm_product_results.aims(spgemm_product_results.Products(about)))
+
+
+def frontiers_table():
+    name = newest("*-frontiers*.json")
+    if not name:
+        return unpublished("frontiers.py")
+    about, rows = document(name), {}
+    for program, vertices, way, found in frontiers.rows(about):
+        peak = max(one["peak_bytes"] for one in found) / MIB
+        rows.setdefault((program, vertices), {})[way] = f"{frontiers.median(found, 'ms'):.3g}, {frontiers.median(found, 'growing_ms'):.2g}, {peak:.0f}"
+    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, medians of {about['rounds']} rounds of {frontiers.SEARCHES} "
+                   f"searches (`tools/bench/results/{name}`); time of a search and of its growth in ms, peak of device memory in MiB:") + "\n\n" + table(
+        ["search", "vertices", *frontiers.WAYS],
+        [[frontiers.PROGRAMS[program], vertices, *[cells.get(way, "-") for way in frontiers.WAYS]] for (program, vertices), cells in rows.items()])
+
+
 # ---- contractions
 
 def memhc():
@@ -509,7 +566,7 @@ def headline():
 
 BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "calls": calls, "missed": missed, "free": free, "hybrid": hybrid,
           "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "trace-tools": trace_tools, "spgemm": spgemm, "spgemm-story": spgemm_story,
-          "spgemm-kernels": spgemm_kernels,
+          "spgemm-kernels": spgemm_kernels, "spgemm-product": spgemm_product, "spgemm-product-aims": spgemm_product_aims, "frontiers": frontiers_table,
           **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}
 
 

@@ -2,13 +2,14 @@
 """Whole sparse products: the library call beside cuSPARSE and other programs, in time and memory, on many kinds of matrices.
 
 usage: spgemm_product.py [--build DIR] [--quick] [--budget SECONDS] [--matrices NAME,...] [--product NAME=A[,B] ...]
-                         [--rival NAME=COMMAND ...] [--precision double|float] [--bandwidth TB/S] [--out FILE.json]
+                         [--rival NAME=COMMAND ...] [--precision double|float] [--limit SECONDS] [--bandwidth TB/S] [--out FILE.json]
        spgemm_product.py --plot FILE.json
 
 For each product it measures the library with a new multiplier in each call (cold), with one that keeps its memory (warm), and with the same
 structure again (same); cusparse:alg1 to alg3; and each program of --rival. README.md beside this file has the protocol for such a program,
-and says what is inside the times. Every contender runs in its own process and under a time limit. One that fails, runs out of memory, takes
-longer than the limit, or finds another number of entries has a word instead of a time in the table, and is left out of the means.
+and says what is inside the times. Every contender runs in its own process and under a time limit (--limit: 60 s, quick 15 s). One that fails,
+runs out of memory, takes longer than the limit, or finds another number of entries has a word instead of a time in the table, and is left out
+of the means.
 
 --product adds a product; A and B are names of spgemm_matrix (gen:..., a Matrix Market file, uniform:..., transpose:...). --matrices selects
 products by name. A contender runs 11 times after 3 (--quick: 5 after 2). cold, warm, cusparse:alg1 and the programs of --rival come first, then the

@@ -4,6 +4,7 @@
 usage: test_figures.py TOOLS-BENCH
 """
 
+import json
 import pathlib
 import sys
 import tempfile
@@ -57,6 +58,29 @@ class Figures(unittest.TestCase):
             sys.argv = ["figures.py", "--update", str(path)]
             self.assertEqual(figures.main(), 0)
             self.assertEqual(path.read_text(), document("headline", figures.headline()))
+
+    def test_runs_that_come_later(self):
+        """Tables of benches without a published run say so, and are written once there is one."""
+        cold = {"ms_min": 6.0, "ms_median": 6.5, "ms_max": 7.0, "trim_ms": 0.5, "nnz_c": 1000, "peak_bytes": 20000}
+        sizes = {"a": "gen:cage14", "b": None, "rows": 99, "stored": 500, "b_rows": 99, "b_stored": 500, "touched_rows": 99, "touched": 500, "products": 9}
+        about = {"commit": "abc1234", "gpu": "Test GPU", "driver": "1", "rounds": 2}
+        product = {**about, "precision": "double", "runs": "5 after 2", "bandwidth": 4.8, "rivals": {}, "products": {"cage14": sizes},
+                   "figures": {"cage14|ours cold": cold, "cage14|cusparse:alg1": {**cold, "ms_median": 69.5}, "cage14|cusparse:alg2": {"error": "x", "kind": "memory"}}}
+        search = {"ms": 2.0, "growing_ms": 0.5, "growths": 3, "copied": 0, "peak_bytes": 8 << 20}
+        grown = {**about, "graphs": {}, "runs": {"sssp|1024|in place": [search], "sssp|1024|copy": [{**search, "ms": 3.0}]}, "failed": {}, "left_out": []}
+        before = figures.RESULTS
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                figures.RESULTS = pathlib.Path(folder)
+                for name, bench in (("spgemm-product", "spgemm_product.py"), ("spgemm-product-aims", "spgemm_product.py"), ("frontiers", "frontiers.py")):
+                    self.assertEqual(figures.BLOCKS[name](), f"0 runs of `{bench}` are published yet.")
+                for name, document in (("x-spgemm-product-quick.json", product), ("x-frontiers.json", grown)):
+                    pathlib.Path(folder, name).write_text(json.dumps(document))
+                self.assertIn("| cage14 | 7 (6.5 to 7.5) | - | - | 70 | memory | - | 10.00 alg1 | 1.25 | 0.0 |", figures.spgemm_product())
+                self.assertIn("- Met: cage14, ours cold: 7 ms (<= 7).", figures.spgemm_product_aims())
+                self.assertIn("| shortest paths | 1024 | 2, 0.5, 8 | 3, 0.5, 8 | - | - |", figures.frontiers_table())
+        finally:
+            figures.RESULTS = before
 
     def test_misses_are_told(self):
         """Those that no target stands for, too."""

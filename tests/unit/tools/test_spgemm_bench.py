@@ -142,11 +142,13 @@ class Spgemm(unittest.TestCase):
     def test_an_earlier_run(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "run.json")
-            path.write_text(json.dumps({**ABOUT, "figures": self.figures}))
+            few = {name: figure for name, figure in self.figures.items() if name.split("|")[0] in ("atmosmodl", "twin-pwtk", "cage14")}
+            text = spgemm_results.text(ABOUT, spgemm_results.Methods(few))
+            path.write_text(json.dumps({**ABOUT, "figures": few}))
             done = subprocess.run([drawing.python(), str(BENCH / "spgemm.py"), "--plot", str(path)], capture_output=True, text=True,
                                   env=common.environment())
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn(self.text, done.stdout)
+            self.assertIn(text, done.stdout)
             if "no matplotlib here" in done.stderr:
                 self.skipTest("no matplotlib here")
             for name in ("sizes", "efficiency", "thesis-sizes", "thesis-efficiency", "vectors", "warps"):
