@@ -5,7 +5,7 @@
 5.3)? -warps: active warps of each call (figure 5.2)."""
 
 from picture import COLOURS, place_labels, plain_numbers, pyplot, save
-from spgemm_results import claimed
+from spgemm_results import SIZES, claimed
 
 LINES = (("precise", "-", COLOURS[3]), ("upper-bound", "--", COLOURS[6]))
 COLUMNS = 4
@@ -15,6 +15,16 @@ def small(axes, title):
     axes.set_title(title, fontsize=8)
     axes.tick_params(labelsize=6)
     axes.grid(linewidth=0.3)
+
+
+def sizes_axis(axes, found):
+    """The thesis' sizes in every panel; 48 and 96 have marks without a number."""
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(0.85 * min([SIZES[0], *found]), 1.2 * max([SIZES[-1], *found]))
+    axes.set_xticks([size for size in SIZES if size & (size - 1) == 0])
+    axes.set_xticks([size for size in SIZES if size & (size - 1)], minor=True)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
 
 
 def sizes(axes, methods, matrix, kernel):
@@ -32,8 +42,7 @@ def sizes(axes, methods, matrix, kernel):
         if figure:
             axes.axhline(figure["ms_median"], linestyle=dash, color=colour, linewidth=1.2, label=method)
     axes.set(yscale="log")
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter("{x:g}")
+    sizes_axis(axes, [size for size, *_ in rounds])
     plain_numbers(axes.yaxis)
     axes.margins(y=0.15)
     small(axes, matrix)
@@ -61,16 +70,16 @@ def vectors(axes, methods, matrix, kernel):
         if points:
             axes.plot(*zip(*points), marker=marker, markersize=3, linewidth=1, color=colour, label=label)
     axes.set(yscale="log")
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter("{x:g}")
+    sizes_axis(axes, [])
     plain_numbers(axes.yaxis)
     small(axes, matrix)
 
 
 def warps(axes, found, matrix, kernel):
     """Active warps of each call, in the order of calls."""
-    for (name, calls), marker, colour in zip([one for one in found.items() if one[0].startswith(f"{matrix}|{kernel}|")], "os", COLOURS[5:]):
-        axes.plot(range(1, len(calls) + 1), [call["warps"] for call in calls], marker=marker, markersize=3, linewidth=1, color=colour,
+    kinds = zip([one for one in found.items() if one[0].startswith(f"{matrix}|{kernel}|")], "os", COLOURS[5:], (7, 3), (2.5, 1))
+    for (name, calls), marker, colour, size, width in kinds:  # one shows behind the other
+        axes.plot(range(1, len(calls) + 1), [call["warps"] for call in calls], marker=marker, markersize=size, linewidth=width, color=colour,
                   label=f"size_per_row {name.split('|')[2]}")
     axes.set_ylim(bottom=0)
     small(axes, f"{matrix}, kernel {kernel}")

@@ -135,6 +135,8 @@ def spreads(products):
 
 def memories(products):
     rows, names = [], [name for name in products.contenders() if any(products.memory(product, name) for product in products.products())]
+    if not names:
+        return ""
     for product in products.products():
         cells = [products.memory(product, name) for name in names]
         base = next((cell[1] for cell in cells if cell), None)
@@ -198,4 +200,4 @@ def text(about, products):
         parts.append("\n".join(["Without a time", *failed]))
     if about.get("left_out"):
         parts.append(f"Left out, no time ({len(about['left_out'])}): {', '.join(about['left_out'])}")
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
