@@ -26,7 +26,7 @@
 #define SPG_TABLE_SLOTS_MIN 64
 #define SPG_GROUP_MIN       8
 #define SPG_EMPTY           (-1)
-#define SPG_RANGE           8192 /* columns of one range */
+#define SPG_SEGMENT         131072 /* columns that a block of threads computes at a time */
 
 /* Largest number of entries that a bin accepts: 13/16 of its table slots. Probing gets long beyond that. */
 static inline SPG_BOTH int64_t spg_bin_entries(int bin) { return (int64_t)(SPG_TABLE_SLOTS_MIN << bin) * 13 / 16; }
@@ -62,12 +62,16 @@ static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bou
 #define SPG_TABLE_PRODUCTS 2048      /* most intermediate products for bin 0, which has 8 threads; bin b: << b */
 #define SPG_SORT_MAX       (1 << 26) /* most intermediate products of a row that is sorted; limits the memory */
 
-static inline SPG_BOTH int64_t spg_ranges(int32_t columns) { return ((int64_t)columns + SPG_RANGE - 1) / SPG_RANGE; }
+static inline SPG_BOTH int64_t spg_segments(int32_t columns) {
+    return ((int64_t)columns + SPG_SEGMENT - 1) / SPG_SEGMENT;
+}
 
 /* Work for a row with `terms` entries of A and `bound` intermediate products. The unit is about a picosecond of a whole
- * H200: an intermediate product costs 5 by ranges and 53 by sorting, a visit 32, a column of a range 1. */
+ * H200: an intermediate product costs 10 by ranges and 53 by sorting, an entry of A 64 in each segment, a segment
+ * 20000.
+ */
 static inline SPG_BOTH int64_t spg_work_by_ranges(int32_t terms, int32_t bound, int32_t columns) {
-    return spg_ranges(columns) * (32 * (int64_t)terms + SPG_RANGE) + 5 * (int64_t)bound;
+    return spg_segments(columns) * (64 * (int64_t)terms + 20000) + 10 * (int64_t)bound;
 }
 static inline SPG_BOTH int64_t spg_work_by_sorting(int32_t bound) { return 53 * (int64_t)bound; }
 

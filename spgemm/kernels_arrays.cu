@@ -19,49 +19,111 @@ namespace {
 
 constexpr int BLOCK = 256;
 constexpr int TEAM = 8;                /* threads that sum one row's bound */
+constexpr int LONG = 512;              /* entries of A from which a block sums it */
+constexpr int MANY_LONG = 64;          /* such rows of a block */
 constexpr unsigned MANY_BLOCKS = 2048; /* at least as many as any device runs at one time */
 
 unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK); }
 
-/* A team of threads sums one row's bound, and compares the row with the one before. Empty rows are not alike: they are
- * not computed, and must not make rows be grouped. The grid is as large as the device holds at one time, and loops over
- * all rows: so few blocks add to the totals, because additions to one address are serialised. */
+/* What a team of TEAM threads has found of a row: intermediate products, and whether the pattern is another one than
+ * that of the row before. Each thread has a part until it is summed. Empty rows are not alike: they are not computed,
+ * and must not make rows be grouped. */
+struct RowBound {
+    int64_t sum = 0;
+    int differs = 1;
+};
+
+__device__ bool may_be_alike(const spg_operand &a, int32_t row, int32_t begin, int32_t length) {
+    return row > 0 && length > 0 && begin - a.offsets[row - 1] == length;
+}
+
+/* Every `team`-th entry from `begin` + `rank` on. */
+__device__ RowBound part_of_bound(const spg_operand &a, const spg_operand &b, int32_t row, int rank, int team) {
+    int32_t begin = a.offsets[row], end = a.offsets[row + 1], length = end - begin;
+    RowBound part;
+    part.differs = !may_be_alike(a, row, begin, length);
+    for (int32_t k = begin + rank; k < end; k += team) {
+        int32_t middle = a.indices[k];
+        part.sum += b.offsets[middle + 1] - b.offsets[middle];
+        if (!part.differs)
+            part.differs = a.indices[k - length] != middle;
+    }
+    return part;
+}
+
+template <int WIDTH> __device__ RowBound sum_of_bounds(RowBound part) {
+    for (int step = WIDTH / 2; step > 0; step /= 2) {
+        part.sum += __shfl_xor_sync(~0u, part.sum, step);
+        part.differs |= __shfl_xor_sync(~0u, part.differs, step);
+    }
+    return part;
+}
+
+struct BoundSums {
+    int64_t total = 0, followers = 0;
+    int32_t most = 0;
+
+    __device__ void take(const RowBound &found, int32_t row, int32_t *bound, uint8_t *alike) {
+        int32_t capped = static_cast<int32_t>(min(found.sum, static_cast<int64_t>(INT_MAX)));
+        bound[row] = capped;
+        alike[row] = static_cast<uint8_t>(!found.differs);
+        total += found.sum;
+        followers += !found.differs;
+        most = max(most, capped);
+    }
+};
+
+/* A team of threads sums one row's bound, and compares the row with the one before. A block keeps its first MANY_LONG
+ * rows of more than LONG entries for all of its threads. The grid is as large as the device holds at one time, and
+ * loops over all rows: so few blocks add to the totals, because additions to one address are serialised. */
 __global__ void __launch_bounds__(BLOCK)
     bounds(spg_operand a, spg_operand b, int32_t *bound, uint8_t *alike, spg_bound_totals *totals) {
     constexpr int ROWS = 32 / TEAM; /* of a warp */
     __shared__ int64_t sums[BLOCK / 32], follows[BLOCK / 32];
-    __shared__ int32_t mosts[BLOCK / 32];
+    __shared__ int32_t mosts[BLOCK / 32], long_row[MANY_LONG], long_rows;
     int64_t warp = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / 32;
     int64_t warps = static_cast<int64_t>(gridDim.x) * BLOCK / 32;
     int lane = threadIdx.x % 32;
-    int64_t total = 0, followers = 0;
-    int32_t most = 0;
+    BoundSums mine;
+    if (threadIdx.x == 0)
+        long_rows = 0;
+    __syncthreads();
     for (int64_t first = warp * ROWS; first < a.rows; first += warps * ROWS) {
-        int64_t row = first + lane / TEAM, sum = 0;
-        int differs = 1;
-        if (row < a.rows) {
-            int32_t begin = a.offsets[row], end = a.offsets[row + 1], length = end - begin;
-            differs = row == 0 || length == 0 || begin - a.offsets[row - 1] != length;
-            for (int32_t k = begin + lane % TEAM; k < end; k += TEAM) {
-                int32_t middle = a.indices[k];
-                sum += b.offsets[middle + 1] - b.offsets[middle];
-                if (!differs)
-                    differs = a.indices[k - length] != middle;
-            }
+        int32_t row = static_cast<int32_t>(first) + lane / TEAM;
+        int later = 0;
+        if (row < a.rows && lane % TEAM == 0 && a.offsets[row + 1] - a.offsets[row] > LONG) {
+            int at = atomicAdd(&long_rows, 1);
+            later = at < MANY_LONG;
+            if (later)
+                long_row[at] = row;
         }
-        for (int step = TEAM / 2; step > 0; step /= 2) {
-            sum += __shfl_xor_sync(~0u, sum, step);
-            differs |= __shfl_xor_sync(~0u, differs, step);
-        }
-        int32_t capped = static_cast<int32_t>(min(sum, static_cast<int64_t>(INT_MAX)));
-        if (row < a.rows && lane % TEAM == 0) {
-            bound[row] = capped;
-            alike[row] = static_cast<uint8_t>(!differs);
-            total += sum;
-            followers += !differs;
-            most = max(most, capped);
-        }
+        later = __shfl_sync(~0u, later, 0, TEAM);
+        RowBound found;
+        if (row < a.rows && !later)
+            found = part_of_bound(a, b, row, lane % TEAM, TEAM);
+        found = sum_of_bounds<TEAM>(found);
+        if (row < a.rows && !later && lane % TEAM == 0)
+            mine.take(found, row, bound, alike);
     }
+    __syncthreads();
+    for (int i = 0; i < long_rows && i < MANY_LONG; i++) {
+        RowBound found = sum_of_bounds<32>(part_of_bound(a, b, long_row[i], static_cast<int>(threadIdx.x), BLOCK));
+        __syncthreads();
+        if (lane == 0) {
+            sums[threadIdx.x / 32] = found.sum;
+            mosts[threadIdx.x / 32] = found.differs;
+        }
+        __syncthreads();
+        for (int w = 1; threadIdx.x == 0 && w < BLOCK / 32; w++) {
+            found.sum += sums[w];
+            found.differs |= mosts[w];
+        }
+        if (threadIdx.x == 0)
+            mine.take(found, long_row[i], bound, alike);
+    }
+    __syncthreads();
+    int64_t total = mine.total, followers = mine.followers;
+    int32_t most = mine.most;
     for (int step = 16; step > 0; step /= 2) {
         total += __shfl_xor_sync(~0u, total, step);
         followers += __shfl_xor_sync(~0u, followers, step);

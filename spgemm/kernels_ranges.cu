@@ -1,20 +1,18 @@
-/* Rows that may exceed the largest hash table, by ranges of columns. A task is a few consecutive ranges of one row; a
- * block of threads computes one task after the other, so the ranges of a long row are spread over the device.
+/* Rows that may exceed the largest hash table. The columns of C are cut into segments; a task is one segment of one
+ * row, so a long row is spread over several blocks of threads.
  *
- * 1. Each thread finds the part of a row of B that lies in the range, by search; it remembers the end for the task's
- * next range if A's row has at most one entry for each thread. Parts without entries are dropped.
- * 2. Each warp takes a part and adds its products to a dense accumulator of the range in shared memory. A bit for each
- *    column marks it as occupied. The warps take turns in the order of A's entries (turns.cuh). A part's columns
- *    differ, so no atomic addition is needed, and sums are the same in every run.
- * 3. A prefix sum of bit counts numbers the columns. The entries before this range are known from the tasks of the same
- *    row before it: they have lower tickets, so they run already or have ended. The row comes out sorted.
+ * 1. The block marks the columns that occur, a bit each, in shared memory. The symbolic phase (NUMERIC = false) counts
+ *    the bits and ends here; the last task of a row adds up. Its segments are twice as wide.
+ * 2. A prefix sum of bit counts gives each column its rank, so only columns that occur need a sum. The entries before
+ *    this segment are known from the tasks of the same row before it: they have lower tickets, so they run already or
+ *    have ended.
+ * 3. Sums are added up in shared memory, WINDOW ranks at a time. The warps take turns (turns.cuh), so sums are the same
+ *    in every run. A window's part of a row of B is found by binary search, if the segment has several windows.
+ * 4. The columns of set bits and the sums are written. The row comes out sorted.
  *
- * The symbolic phase (NUMERIC = false) has bits only, so its ranges are 32 times as wide. The last task of a row adds
- * up.
- *
- * Cost: the intermediate products, a binary search for each entry of A's row and each range, and SPG_RANGE slots to
- * clear and to scan for each range (spg_work_by_ranges). Memory: shared SPG_RANGE x (a value + 2 bits); global 8 bytes
- * for each row. */
+ * Cost: the intermediate products twice, first only their columns; for each segment, a read of its bits; for each entry
+ * of A's row, binary searches for each segment and window (spg_work_by_ranges). Memory: shared, 2 bits for each column
+ * of a segment and WINDOW values; global, 8 bytes for each row. */
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
 #include "spgemm/turns.cuh"
@@ -22,34 +20,33 @@
 namespace {
 
 constexpr int BLOCK = 512, WARPS = BLOCK / 32;
-constexpr int AHEAD = 4; /* entries of B that a thread reads before it adds the first */
-constexpr int TASKS = 8; /* of each block, at least, if there are so many ranges */
-constexpr int WORDS = SPG_RANGE / 32, EACH = WORDS / 32;
-static_assert(WORDS % 32 == 0, "one warp sums all words");
+constexpr int WINDOW = 8192; /* sums in shared memory */
+constexpr int WINDOWS = SPG_SEGMENT / WINDOW;
 
-/* progress[item]: after the numeric tasks of `n` ranges, n << 33 | whether the row was denied << 32 | entries; in the
+/* progress[item]: after the numeric tasks of `n` segments, n << 33 | whether the row was denied << 32 | entries; in the
  * symbolic phase n << 32 | entries. */
 using Progress = unsigned long long;
 constexpr int NUMBER_AT = 33;
 constexpr Progress DENIED = Progress{1} << 32;
 
-/* Parts of rows of B within the range. */
-template <typename T> struct Parts {
-    int32_t from[BLOCK], length[BLOCK];
-    T factor[BLOCK];
-    int used[WARPS];
-};
-
-template <typename T, bool NUMERIC> struct Range {
-    static constexpr int columns = NUMERIC ? SPG_RANGE : 32 * SPG_RANGE, words = columns / 32;
-    T sums[NUMERIC ? columns : 1];
+template <typename T, bool NUMERIC> struct Segment {
+    static constexpr int columns = NUMERIC ? SPG_SEGMENT : 2 * SPG_SEGMENT, words = columns / 32;
+    static constexpr int each = words / BLOCK; /* words of a thread */
+    T sums[NUMERIC ? WINDOW : 1];
     unsigned occupied[words];        /* one bit for each column */
     int before[NUMERIC ? words : 1]; /* bits set in the words before this one */
-    Parts<T> parts;
+    spg_terms<T, BLOCK> terms;
+    int64_t border[WINDOWS + 1]; /* first column of each window, and the end of the last one */
     Progress task;
-    int count; /* bits set in all words */
-    int turn, written;
+    int counts[WARPS]; /* bits set in the words of each warp's threads */
+    int written;
     bool denied;
+};
+
+/* One segment of one row. */
+struct Task {
+    int32_t row, first, end; /* entries of A */
+    int64_t low, high;       /* columns */
 };
 
 __device__ int32_t lower_bound(const int32_t *columns, int32_t from, int32_t to, int64_t column) {
@@ -73,268 +70,294 @@ __device__ int32_t lower_bound_near(const int32_t *columns, int32_t from, int32_
     return lower_bound(columns, from, static_cast<int32_t>(min(from + step, static_cast<int64_t>(to))), column);
 }
 
-/* Finds the parts for entries first to first + BLOCK - 1 of A. Returns their number; parts stay in the order of A.
- * *cursor: where the thread's part begins, -1 = not known; then where it ends. */
-template <typename T, bool NUMERIC>
-__device__ int find_parts(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, int32_t first, int32_t end,
-                          int64_t low, int32_t *cursor) {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, at = 0, total = 0;
-    int32_t k = first + static_cast<int32_t>(threadIdx.x), from = 0, length = 0;
-    if (k < end) {
-        int32_t middle = a.indices[k], last = b.offsets[middle + 1];
-        from = b.offsets[middle];
-        if (*cursor >= 0)
-            from = *cursor;
-        else if (low > 0)
-            from = lower_bound(b.indices, from, last, low);
-        if (low + r.columns < b.columns)
-            last = lower_bound_near(b.indices, from, last, low + r.columns);
-        *cursor = last;
-        length = last - from;
+/* The part of entry k's row of B with columns low to high - 1. from, end: a wider part; from = -1: none is known. */
+__device__ void narrow(const spg_operand &a, const spg_operand &b, int32_t k, int64_t low, int64_t high, int32_t *from,
+                       int32_t *end) {
+    if (*from < 0) {
+        int32_t middle = a.indices[k];
+        *from = b.offsets[middle];
+        *end = b.offsets[middle + 1];
     }
-    unsigned some = __ballot_sync(~0u, length > 0);
-    if (lane == 0)
-        r.parts.used[warp] = __popc(some);
-    __syncthreads();
-    for (int i = 0; i < WARPS; i++) {
-        at += i < warp ? r.parts.used[i] : 0;
-        total += r.parts.used[i];
-    }
-    at += __popc(some & ((1u << lane) - 1));
-    if (length > 0) {
-        r.parts.from[at] = from;
-        r.parts.length[at] = length;
-        if (NUMERIC)
-            r.parts.factor[at] = static_cast<const T *>(a.values)[k];
-    }
-    __syncthreads();
-    return total;
+    if (low > 0)
+        *from = lower_bound(b.indices, *from, *end, low);
+    if (high < b.columns)
+        *end = lower_bound_near(b.indices, *from, *end, high);
 }
 
-/* Adds one part's products; it is the block's turn number `mine`. */
+/* Stores the terms of BLOCK entries of A, from `first` on, for columns low to high - 1. Returns the number of turns. */
 template <typename T, bool NUMERIC>
-__device__ void add_part(Range<T, NUMERIC> &r, const spg_operand &b, int part, int64_t low, int mine,
-                         spg_order ordered) {
-    int32_t from = r.parts.from[part], length = r.parts.length[part];
-    T factor = NUMERIC ? r.parts.factor[part] : T(0);
-    for (int32_t first = 0; first < length; first += 32 * AHEAD) {
-        int position[AHEAD];
-        T value[AHEAD], sum[AHEAD];
+__device__ int set_terms(Segment<T, NUMERIC> &s, const spg_operand &a, const spg_operand &b, const Task &task,
+                         int32_t first, int64_t low, int64_t high) {
+    int32_t k = first + static_cast<int32_t>(threadIdx.x), from = -1, end = -1;
+    T factor = 0;
+    if (k < task.end) {
+        narrow(a, b, k, low, high, &from, &end);
+        if (NUMERIC)
+            factor = static_cast<const T *>(a.values)[k];
+    }
+    return spg_terms_set(s.terms, from, end, factor);
+}
+
+template <typename T, bool NUMERIC>
+__device__ void mark(Segment<T, NUMERIC> &s, const spg_operand &b, int turns, int64_t low) {
+    int at = 0;
+    for (int number = threadIdx.x / 32; number < turns; number += WARPS) {
+        spg_turn<T> turn = spg_turn_at(s.terms, number, &at);
+        int column[SPG_AHEAD];
 #pragma unroll
-        for (int j = 0; j < AHEAD; j++) {
-            int32_t l = first + 32 * j + static_cast<int32_t>(threadIdx.x % 32);
-            position[j] = l < length ? static_cast<int>(b.indices[from + l] - low) : -1;
-            if (NUMERIC && l < length)
-                value[j] = static_cast<const T *>(b.values)[from + l];
+        for (int j = 0; j < SPG_AHEAD; j++) {
+            int32_t l = turn.from + 32 * j + static_cast<int32_t>(threadIdx.x % 32);
+            column[j] = l < turn.end ? static_cast<int>(b.indices[l] - low) : -1;
         }
 #pragma unroll
-        for (int j = 0; j < AHEAD; j++)
-            if (position[j] >= 0)
-                atomicOr(&r.occupied[position[j] / 32], 1u << (position[j] % 32));
-        if (!NUMERIC)
-            continue;
-        if (ordered && first == 0)
-            spg_turn_wait(&r.turn, mine, ordered);
-#pragma unroll
-        for (int j = 0; j < AHEAD; j++)
-            if (position[j] >= 0 && ordered)
-                sum[j] = r.sums[position[j]];
-#pragma unroll
-        for (int j = 0; j < AHEAD; j++)
-            if (position[j] >= 0 && ordered)
-                r.sums[position[j]] = sum[j] + factor * value[j];
-            else if (position[j] >= 0)
-                atomicAdd(&r.sums[position[j]], factor * value[j]);
+        for (int j = 0; j < SPG_AHEAD; j++)
+            if (column[j] >= 0)
+                atomicOr(&s.occupied[column[j] / 32], 1u << (column[j] % 32));
     }
-    if (NUMERIC && ordered)
-        spg_turn_pass(&r.turn, mine);
 }
 
+/* Marks all columns of the task that occur. Returns the number of turns of the last terms that were stored. */
 template <typename T, bool NUMERIC>
-__device__ void add_products(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, int32_t row, int64_t low,
-                             int32_t *cursor, spg_order ordered) {
-    int32_t end = a.offsets[row + 1];
+__device__ int mark_all(Segment<T, NUMERIC> &s, const spg_operand &a, const spg_operand &b, const Task &task) {
     int turns = 0;
-    for (int32_t first = a.offsets[row]; first < end; first += BLOCK) {
-        if (end - a.offsets[row] > BLOCK)
-            *cursor = -1;
-        int parts = find_parts(r, a, b, first, end, low, cursor);
-        for (int part = threadIdx.x / 32; part < parts; part += WARPS)
-            add_part(r, b, part, low, turns + part, ordered);
-        turns += parts;
+    for (int i = threadIdx.x; i < s.words; i += BLOCK)
+        s.occupied[i] = 0;
+    for (int32_t first = task.first; first < task.end; first += BLOCK) {
+        turns = set_terms(s, a, b, task, first, task.low, task.high);
+        mark(s, b, turns, task.low);
         __syncthreads();
     }
+    return turns;
 }
 
-/* Sets before[] and count from occupied[]; done by the first warp. */
-template <typename T> __device__ void number(Range<T, true> &r) {
-    int lane = threadIdx.x, sum = 0;
-    if (threadIdx.x >= 32)
+/* Adds the products of the terms to the sums of the window that begins with rank `base`. */
+template <typename T>
+__device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_t low, int base, spg_order order) {
+    int at = 0, warps = spg_turn_warps(WARPS, order);
+    if (static_cast<int>(threadIdx.x / 32) >= warps)
         return;
-    for (int i = 0; i < EACH; i++)
-        sum += __popc(r.occupied[lane * EACH + i]);
+    for (int number = threadIdx.x / 32; number < turns; number += warps) {
+        spg_turn<T> turn = spg_turn_at(s.terms, number, &at);
+        int rank[SPG_AHEAD];
+        T value[SPG_AHEAD], sum[SPG_AHEAD];
+#pragma unroll
+        for (int j = 0; j < SPG_AHEAD; j++) {
+            int32_t l = turn.from + 32 * j + static_cast<int32_t>(threadIdx.x % 32);
+            rank[j] = l < turn.end ? static_cast<int>(b.indices[l] - low) : -1;
+            value[j] = l < turn.end ? static_cast<const T *>(b.values)[l] : T(0);
+        }
+#pragma unroll
+        for (int j = 0; j < SPG_AHEAD; j++)
+            if (rank[j] >= 0) {
+                unsigned lower = s.occupied[rank[j] / 32] & ((1u << (rank[j] % 32)) - 1);
+                rank[j] = s.before[rank[j] / 32] + __popc(lower) - base;
+            }
+        if (order)
+            spg_turn_wait(&s.terms.turn, number, order);
+#pragma unroll
+        for (int j = 0; j < SPG_AHEAD; j++)
+            sum[j] = rank[j] >= 0 && order ? s.sums[rank[j]] : T(0);
+#pragma unroll
+        for (int j = 0; j < SPG_AHEAD; j++) {
+            if (rank[j] >= 0 && order)
+                s.sums[rank[j]] = turn.factor * value[j] + sum[j];
+            else if (rank[j] >= 0)
+                atomicAdd(&s.sums[rank[j]], turn.factor * value[j]);
+        }
+        if (order)
+            spg_turn_pass(&s.terms.turn, number, turns, order);
+    }
+}
+
+/* Sets before[] and the borders of windows from occupied[]. Returns the number of bits. */
+template <typename T> __device__ int number(Segment<T, true> &s, const Task &task) {
+    constexpr int each = Segment<T, true>::each;
+    int first = static_cast<int>(threadIdx.x) * each, sum = 0, total = 0;
+    for (int i = 0; i < each; i++)
+        sum += __popc(s.occupied[first + i]);
     int up_to = sum;
     for (int step = 1; step < 32; step *= 2) {
         int other = __shfl_up_sync(~0u, up_to, step);
-        if (lane >= step)
-            up_to += other;
+        up_to += static_cast<int>(threadIdx.x % 32) >= step ? other : 0;
     }
-    if (lane == 31)
-        r.count = up_to;
+    if (threadIdx.x % 32 == 31)
+        s.counts[threadIdx.x / 32] = up_to;
+    __syncthreads();
     int before = up_to - sum;
-    for (int i = 0; i < EACH; i++) {
-        r.before[lane * EACH + i] = before;
-        before += __popc(r.occupied[lane * EACH + i]);
+    for (int i = 0; i < WARPS; i++) {
+        before += i < static_cast<int>(threadIdx.x / 32) ? s.counts[i] : 0;
+        total += s.counts[i];
     }
+    for (int i = 0; i < each; i++) {
+        unsigned word = s.occupied[first + i];
+        s.before[first + i] = before;
+        int start = (before + WINDOW - 1) / WINDOW * WINDOW; /* rank of the next window's first entry */
+        if (start < before + __popc(word)) {
+            for (int skip = start - before; skip > 0; skip--)
+                word &= word - 1;
+            s.border[start / WINDOW] = task.low + 32 * (first + i) + __ffs(static_cast<int>(word)) - 1;
+        }
+        before += __popc(s.occupied[first + i]);
+    }
+    if (threadIdx.x == 0)
+        s.border[(total + WINDOW - 1) / WINDOW] = task.high;
+    return total;
 }
 
-/* Sets written and denied from the row's ranges before this one, and publishes this range; done by one thread. The
- * first range requests memory for the row. */
+/* Sets written and denied from the row's segments before this one, and publishes this one; done by one thread. The
+ * first segment requests memory for the row. */
 template <typename T>
-__device__ void follow(Range<T, true> &r, const spg_target &c, int32_t row, int64_t range, int64_t ranges,
-                       Progress *progress) {
+__device__ void follow(Segment<T, true> &s, const spg_target &c, int32_t row, int count, int64_t segment,
+                       int64_t segments, Progress *progress) {
     Progress state = 0;
-    if (range == 0) {
+    if (segment == 0) {
         if (c.spread.size && c.size[row] > c.spread.size && !spg_spread_request(c.spread, row, c.size[row]))
             state = DENIED;
     } else {
-        while (static_cast<int64_t>((state = *static_cast<volatile Progress *>(progress)) >> NUMBER_AT) != range)
+        while (static_cast<int64_t>((state = *static_cast<volatile Progress *>(progress)) >> NUMBER_AT) != segment)
             __nanosleep(20);
         __threadfence();
         state &= (Progress{1} << NUMBER_AT) - 1;
     }
-    r.denied = (state & DENIED) != 0;
-    r.written = static_cast<int>(state & (DENIED - 1));
-    state += static_cast<Progress>(r.count);
-    if (range == ranges - 1)
+    s.denied = (state & DENIED) != 0;
+    s.written = static_cast<int>(state & (DENIED - 1));
+    state += static_cast<Progress>(count);
+    if (segment == segments - 1)
         c.size[row] = static_cast<int32_t>(state & (DENIED - 1));
     __threadfence();
-    *static_cast<volatile Progress *>(progress) = static_cast<Progress>(range + 1) << NUMBER_AT | state;
+    *static_cast<volatile Progress *>(progress) = static_cast<Progress>(segment + 1) << NUMBER_AT | state;
 }
 
-template <typename T>
-__device__ void write(Range<T, true> &r, const spg_target &c, int32_t row, int64_t low, bool extra) {
-    T *values = static_cast<T *>(c.values);
-    int size = c.spread.size;
-    int64_t start = size ? spg_first_chunk(&c.spread, row) : c.start[row];
-    /* Another block may have set it. */
-    int64_t first_extra = extra ? static_cast<volatile int32_t *>(c.spread.first_extra)[row] : 0;
-    for (int i = threadIdx.x; i < SPG_RANGE; i += BLOCK) {
-        unsigned word = r.occupied[i / 32], bit = 1u << (i % 32);
-        if (!(word & bit))
-            continue;
-        int32_t rank = r.written + r.before[i / 32] + __popc(word & (bit - 1));
-        int64_t slot = size ? spg_spread_slot(&c.spread, start, first_extra, rank) : start + rank;
-        c.columns[slot] = static_cast<int32_t>(low + i);
-        values[slot] = r.sums[i];
-        r.sums[i] = 0; /* for the next range */
+/* Where the row's entries lie in C. */
+struct Place {
+    const spg_target &c;
+    int64_t start, first_extra;
+
+    __device__ Place(const spg_target &target, int32_t row, bool extra)
+        : c(target), start(target.spread.size ? spg_first_chunk(&target.spread, row) : target.start[row]),
+          /* Another block may have set it. */
+          first_extra(extra ? static_cast<volatile int32_t *>(target.spread.first_extra)[row] : 0) {}
+
+    __device__ int64_t slot(int32_t rank) const {
+        return c.spread.size ? spg_spread_slot(&c.spread, start, first_extra, rank) : start + rank;
+    }
+};
+
+template <typename T> __device__ void write_columns(const Segment<T, true> &s, const Place &to, int64_t low) {
+    for (int i = threadIdx.x; i < s.words; i += BLOCK) {
+        int rank = s.written + s.before[i];
+        for (unsigned left = s.occupied[i]; left; left &= left - 1)
+            to.c.columns[to.slot(rank++)] = static_cast<int32_t>(low + 32 * i + __ffs(static_cast<int>(left)) - 1);
     }
 }
 
-template <typename T, bool NUMERIC> __device__ void clear(Range<T, NUMERIC> &r) {
-    for (int i = threadIdx.x; NUMERIC && i < r.columns; i += BLOCK)
-        r.sums[i] = 0;
+/* Computes and writes the sums of one window. `stored`: its terms are stored already, with so many turns; -1: not. */
+template <typename T>
+__device__ void window(Segment<T, true> &s, const spg_operand &a, const spg_operand &b, const Task &task, int number,
+                       int count, int stored, const Place &to, spg_order order) {
+    int base = number * WINDOW, here = min(count - base, WINDOW);
+    for (int i = threadIdx.x; i < here; i += BLOCK)
+        s.sums[i] = 0;
+    if (stored >= 0) {
+        __syncthreads();
+        add(s, b, stored, task.low, base, order);
+        __syncthreads();
+    }
+    for (int32_t first = task.first; stored < 0 && first < task.end; first += BLOCK) {
+        int turns = set_terms(s, a, b, task, first, s.border[number], s.border[number + 1]);
+        add(s, b, turns, task.low, base, order);
+        __syncthreads();
+    }
+    for (int i = threadIdx.x; i < here; i += BLOCK)
+        static_cast<T *>(to.c.values)[to.slot(s.written + base + i)] = s.sums[i];
+    __syncthreads();
 }
 
 template <typename T>
-__device__ void finish(Range<T, true> &r, const spg_target &c, int32_t row, int64_t range, int64_t ranges,
-                       Progress *progress) {
-    bool extra = c.spread.size && c.size[row] > c.spread.size;
-    number(r);
-    __syncthreads();
+__device__ void compute(Segment<T, true> &s, const spg_operand &a, const spg_operand &b, const spg_target &c,
+                        const Task &task, int64_t segment, int64_t segments, Progress *progress, spg_order order) {
+    bool extra = c.spread.size && c.size[task.row] > c.spread.size;
+    int turns = mark_all(s, a, b, task), count = number(s, task);
     if (threadIdx.x == 0)
-        follow(r, c, row, range, ranges, progress);
+        follow(s, c, task.row, count, segment, segments, progress);
     __syncthreads();
-    if (r.denied)
-        clear(r);
-    else
-        write(r, c, row, range * SPG_RANGE, extra);
+    if (s.denied)
+        return;
+    Place to(c, task.row, extra);
+    write_columns(s, to, task.low);
+    bool kept = task.end - task.first <= BLOCK && count <= WINDOW;
+    for (int i = 0; i * WINDOW < count; i++)
+        window(s, a, b, task, i, count, kept ? turns : -1, to, order);
 }
 
 template <typename T>
-__device__ void finish(Range<T, false> &r, const spg_target &c, int32_t row, int64_t, int64_t ranges,
-                       Progress *progress) {
+__device__ void compute(Segment<T, false> &s, const spg_operand &a, const spg_operand &b, const spg_target &c,
+                        const Task &task, int64_t, int64_t segments, Progress *progress, spg_order) {
     int sum = 0;
-    for (int i = threadIdx.x; i < r.words; i += BLOCK)
-        sum += __popc(r.occupied[i]);
+    mark_all(s, a, b, task);
+    for (int i = threadIdx.x; i < s.words; i += BLOCK)
+        sum += __popc(s.occupied[i]);
     for (int step = 16; step > 0; step /= 2)
         sum += __shfl_xor_sync(~0u, sum, step);
     if (threadIdx.x % 32 == 0)
-        atomicAdd(&r.count, sum);
+        s.counts[threadIdx.x / 32] = sum;
     __syncthreads();
     if (threadIdx.x != 0)
         return;
-    Progress before = atomicAdd(progress, Progress{1} << 32 | static_cast<Progress>(r.count));
-    if (static_cast<int64_t>(before >> 32) != ranges - 1)
+    for (int i = 1; i < WARPS; i++)
+        sum += s.counts[i];
+    Progress before = atomicAdd(progress, Progress{1} << 32 | static_cast<Progress>(sum));
+    if (static_cast<int64_t>(before >> 32) != segments - 1)
         return;
-    int32_t entries = static_cast<int32_t>(before & (DENIED - 1)) + r.count;
-    c.size[row] = entries;
+    int32_t entries = static_cast<int32_t>(before & (DENIED - 1)) + sum;
+    c.size[task.row] = entries;
     if (c.spread.size)
-        spg_spread_defer_counted(c.spread, row, entries);
+        spg_spread_defer_counted(c.spread, task.row, entries);
 }
 
 template <typename T, bool NUMERIC>
-__device__ void range_of_row(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, const spg_target &c,
-                             int32_t row, int64_t range, int64_t ranges, Progress *progress, int32_t *cursor,
-                             spg_order ordered) {
-    if (threadIdx.x == 0)
-        r.turn = r.count = 0;
-    for (int i = threadIdx.x; i < r.words; i += BLOCK)
-        r.occupied[i] = 0;
-    __syncthreads();
-    add_products(r, a, b, row, range * r.columns, cursor, ordered);
-    finish(r, c, row, range, ranges, progress);
-    __syncthreads();
-}
-
-/* A task has `each` ranges; a row has `tasks` tasks. */
-template <typename T, bool NUMERIC>
-__global__ void __launch_bounds__(BLOCK)
-    range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count, int64_t ranges, int64_t each,
-               int64_t tasks, spg_target c, Progress *progress, spg_order ordered) {
+__global__ void __launch_bounds__(BLOCK, 2)
+    range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count, int64_t segments, spg_target c,
+               Progress *progress, spg_order order) {
     extern __shared__ __align__(16) unsigned char memory[];
-    Range<T, NUMERIC> &r = *reinterpret_cast<Range<T, NUMERIC> *>(memory);
-    clear(r);
+    Segment<T, NUMERIC> &s = *reinterpret_cast<Segment<T, NUMERIC> *>(memory);
     for (;;) {
         if (threadIdx.x == 0)
-            r.task = atomicAdd(&progress[count], Progress{1});
+            s.task = atomicAdd(&progress[count], Progress{1});
         __syncthreads();
-        int64_t item = static_cast<int64_t>(r.task) / tasks, range = static_cast<int64_t>(r.task) % tasks * each;
-        int64_t end = min(range + each, ranges);
-        int32_t cursor = -1;
+        int64_t item = static_cast<int64_t>(s.task) / segments, segment = static_cast<int64_t>(s.task) % segments;
         if (item >= count)
             return;
-        for (; range < end; range++)
-            range_of_row(r, a, b, c, list[item], range, ranges, &progress[item], &cursor, ordered);
+        int32_t row = list[item];
+        int64_t low = segment * s.columns;
+        Task task = {row, a.offsets[row], a.offsets[row + 1], low,
+                     min(low + s.columns, static_cast<int64_t>(b.columns))};
+        compute(s, a, b, c, task, segment, segments, &progress[item], order);
+        __syncthreads();
     }
 }
 
 template <typename T, bool NUMERIC>
 cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows, const spg_target &c,
                    Progress *progress, cudaStream_t stream) {
-    using R = Range<T, NUMERIC>;
+    using S = Segment<T, NUMERIC>;
     int device = 0, processors = 0, blocks = 0;
-    int64_t ranges = (static_cast<int64_t>(b.columns) + R::columns - 1) / R::columns;
+    int64_t segments = (static_cast<int64_t>(b.columns) + S::columns - 1) / S::columns;
     cudaError_t status = cudaFuncSetAttribute(range_rows<T, NUMERIC>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              static_cast<int>(sizeof(R)));
+                                              static_cast<int>(sizeof(S)));
     if (status == cudaSuccess)
         status = cudaGetDevice(&device);
     if (status == cudaSuccess)
         status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (status == cudaSuccess)
-        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, range_rows<T, NUMERIC>, BLOCK, sizeof(R));
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, range_rows<T, NUMERIC>, BLOCK, sizeof(S));
     if (status == cudaSuccess)
         status = cudaMemsetAsync(progress, 0, (static_cast<size_t>(rows) + 1) * sizeof *progress, stream);
     if (status != cudaSuccess)
         return status;
-    int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1);
-    /* Enough tasks for each block that the last ones end at about the same time. */
-    int64_t each = rows * ranges / (grid * TASKS);
-    each = each < 1 ? 1 : each < ranges ? each : ranges;
-    int64_t tasks = (ranges + each - 1) / each;
-    unsigned blocks_used = static_cast<unsigned>(rows * tasks < grid ? rows * tasks : grid);
-    range_rows<T, NUMERIC><<<blocks_used, BLOCK, sizeof(R), stream>>>(a, b, list, rows, ranges, each, tasks, c,
-                                                                      progress, spg_order_wanted());
+    int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1), tasks = rows * segments;
+    range_rows<T, NUMERIC><<<static_cast<unsigned>(tasks < grid ? tasks : grid), BLOCK, sizeof(S), stream>>>(
+        a, b, list, rows, segments, c, progress, spg_order_wanted());
     return cudaGetLastError();
 }
 

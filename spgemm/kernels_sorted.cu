@@ -19,6 +19,7 @@
 namespace {
 
 constexpr int BLOCK = 256;
+constexpr int LENGTHS_BLOCK = 512;
 constexpr int SHORT = 64; /* products of one key that one thread adds */
 
 unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK); }
@@ -38,19 +39,26 @@ template <typename I> __device__ I last_up_to(const int64_t *from, I count, int6
     return low;
 }
 
-__global__ void row_lengths(spg_operand a, spg_operand b, const int32_t *list, int32_t rows, int32_t *terms,
-                            int32_t *products) {
-    int64_t warp = thread_number() / 32;
-    if (warp >= rows)
-        return;
-    int32_t row = list[warp], begin = a.offsets[row], end = a.offsets[row + 1], sum = 0;
-    for (int32_t k = begin + threadIdx.x % 32; k < end; k += 32)
-        sum += b.offsets[a.indices[k] + 1] - b.offsets[a.indices[k]];
+/* A block measures one row: rows that are sorted may have very many entries. */
+__global__ void __launch_bounds__(LENGTHS_BLOCK)
+    row_lengths(spg_operand a, spg_operand b, const int32_t *list, int32_t *terms, int32_t *products) {
+    __shared__ int32_t total;
+    int32_t row = list[blockIdx.x], begin = a.offsets[row], end = a.offsets[row + 1], sum = 0;
+    if (threadIdx.x == 0)
+        total = 0;
+    __syncthreads();
+    for (int32_t k = begin + static_cast<int32_t>(threadIdx.x); k < end; k += LENGTHS_BLOCK) {
+        int32_t middle = a.indices[k];
+        sum += b.offsets[middle + 1] - b.offsets[middle];
+    }
     for (int step = 16; step > 0; step /= 2)
         sum += __shfl_xor_sync(~0u, sum, step);
-    if (threadIdx.x % 32 == 0) {
-        terms[warp] = end - begin;
-        products[warp] = sum;
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(&total, sum);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        terms[blockIdx.x] = end - begin;
+        products[blockIdx.x] = total;
     }
 }
 
@@ -251,7 +259,7 @@ cudaError_t spg_launch_row_lengths(const spg_operand *a, const spg_operand *b, c
                                    int32_t *terms, int32_t *products) {
     if (!rows)
         return cudaSuccess;
-    row_lengths<<<blocks_of(static_cast<int64_t>(rows) * 32), BLOCK>>>(*a, *b, list, rows, terms, products);
+    row_lengths<<<static_cast<unsigned>(rows), LENGTHS_BLOCK>>>(*a, *b, list, terms, products);
     return cudaGetLastError();
 }
 

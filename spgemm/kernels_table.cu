@@ -1,11 +1,11 @@
 /* The fast accumulator: a group of threads computes one row of C in a hash table in shared memory. Small rows have a
  * part of a warp or a warp, long rows a block.
  *
- * 1. insert: each thread reads one entry of A's row, and the bounds of its row of B. The group, or each warp of a
- *    block, then takes these entries one after the other; its threads take the entries of that row of B, whose columns
- *    differ. A thread claims or finds the table slot of its column and adds the product by plain read and write,
- * because no other thread has the same slot. In a block the warps take turns in the order of A's entries (turns.cuh).
- * So no addition is atomic, and sums are the same in every run. A full table ends the row: it is listed as overflowed.
+ * 1. insert: each thread reads one entry of A's row, and the bounds of its row of B. A group inside a warp takes these
+ *    entries one after the other; its threads take the entries of that row of B, whose columns differ. A thread claims
+ *    or finds the table slot of its column and adds the product by plain read and write, because no other thread has
+ *    the same slot. The warps of a block take turns (turns.cuh). So no addition is atomic, and sums are the same in
+ *    every run. A full table ends the row: it is listed as overflowed.
  *    Rows of A of equal pattern share a table (bins.h): each product's column is probed once for up to SPG_ALIKE rows,
  *    which have a sum each in the slot.
  * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
@@ -58,7 +58,8 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     /* The rows of a warp step through their tables together. The padding puts them on different banks. */
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
     static constexpr size_t keys = NUMERIC ? sizeof(KEY) : sizeof(int32_t);
-    static constexpr size_t shared = static_cast<size_t>(rows) * stride * (keys + (NUMERIC ? ALIKE * sizeof(T) : 0));
+    static constexpr size_t tables = static_cast<size_t>(rows) * stride * (keys + (NUMERIC ? ALIKE * sizeof(T) : 0));
+    static constexpr size_t shared = tables + (whole ? sizeof(spg_terms<T, threads>) : 0);
 };
 
 template <typename S> __device__ void sync() {
@@ -167,62 +168,56 @@ __device__ Inserted insert(const Operand<T> &a, const Operand<T> &b, int32_t fir
     return in;
 }
 
-constexpr int AHEAD = 4; /* entries of B that a thread of a block finds slots for before its warp waits for its turn */
-
-/* The same for a block. Unless the order is SPG_ANY_ORDER, the warps take turns. The sums must be 0.
- */
+/* The same for a block, whose warps take turns (turns.cuh). The sums must be 0. */
 template <typename T, typename S, bool NUMERIC>
 __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end,
-                                    int32_t *table, T *sums, int *turn, spg_order ordered) {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+                                    int32_t *table, T *sums, spg_terms<T, S::threads> &terms, spg_order ordered) {
+    int warps = NUMERIC ? spg_turn_warps(S::warps, ordered) : S::warps;
     Inserted in;
-    for (int32_t base = warp; base < end - first; base += 32 * S::warps) {
+    for (; first < end; first += S::threads) {
         Term<T, 1> mine;
-        int32_t left = (end - first - base - 1) / S::warps + 1; /* terms of this warp from here on */
-        if (lane < left)
-            mine = read_term<T, 1, NUMERIC>(a, b, first + base + lane * S::warps, 0, 1);
-        for (int j = 0; j < 32 && j < left; j++) {
-            Term<T, 1> term = term_of<32, NUMERIC>(mine, j);
-            int number = base + j * S::warps;
-            int32_t from = term.from;
-            do {
-                int slot[AHEAD];
-                Entry<T> entry[AHEAD];
+        int at = 0;
+        if (static_cast<int32_t>(threadIdx.x) < end - first)
+            mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x), 0, 1);
+        int turns = spg_terms_set(terms, mine.from, mine.end, mine.factor[0]);
+        for (int number = threadIdx.x / 32; number < turns && static_cast<int>(threadIdx.x / 32) < warps;
+             number += warps) {
+            spg_turn<T> turn = spg_turn_at(terms, number, &at);
+            int slot[SPG_AHEAD];
+            Entry<T> entry[SPG_AHEAD];
 #pragma unroll
-                for (int i = 0; i < AHEAD; i++)
-                    entry[i] = read_entry<T, NUMERIC>(b, from + 32 * i + lane, term.end);
+            for (int i = 0; i < SPG_AHEAD; i++)
+                entry[i] =
+                    read_entry<T, NUMERIC>(b, turn.from + 32 * i + static_cast<int32_t>(threadIdx.x % 32), turn.end);
 #pragma unroll
-                for (int i = 0; i < AHEAD; i++) {
-                    bool claimed = false;
-                    slot[i] = -1;
-                    if (entry[i].column != SPG_EMPTY && !in.full) {
-                        slot[i] = spg_table_find(table, S::log2_slots, entry[i].column, &claimed);
-                        in.full = slot[i] < 0;
-                    }
-                    in.claimed += claimed;
+            for (int i = 0; i < SPG_AHEAD; i++) {
+                bool claimed = false;
+                slot[i] = -1;
+                if (entry[i].column != SPG_EMPTY && !in.full) {
+                    slot[i] = spg_table_find(table, S::log2_slots, entry[i].column, &claimed);
+                    in.full = slot[i] < 0;
                 }
-                if (NUMERIC && ordered && from == term.from)
-                    spg_turn_wait(turn, number, ordered);
-                if (NUMERIC) {
-                    T sum[AHEAD];
+                in.claimed += claimed;
+            }
+            if (!NUMERIC)
+                continue;
+            if (ordered)
+                spg_turn_wait(&terms.turn, number, ordered);
+            T sum[SPG_AHEAD];
 #pragma unroll
-                    for (int i = 0; i < AHEAD; i++)
-                        sum[i] = slot[i] >= 0 && ordered ? sums[slot[i]] : T(0);
+            for (int i = 0; i < SPG_AHEAD; i++)
+                sum[i] = slot[i] >= 0 && ordered ? sums[slot[i]] : T(0);
 #pragma unroll
-                    for (int i = 0; i < AHEAD; i++) {
-                        if (slot[i] < 0)
-                            continue;
-                        if (ordered)
-                            sums[slot[i]] = term.factor[0] * entry[i].value + sum[i];
-                        else
-                            atomicAdd(&sums[slot[i]], term.factor[0] * entry[i].value);
-                    }
-                }
-                from += 32 * AHEAD;
-            } while (from < term.end && !__all_sync(~0u, in.full));
-            if (NUMERIC && ordered)
-                spg_turn_pass(turn, number);
+            for (int i = 0; i < SPG_AHEAD; i++) {
+                if (slot[i] >= 0 && ordered)
+                    sums[slot[i]] = turn.factor * entry[i].value + sum[i];
+                else if (slot[i] >= 0)
+                    atomicAdd(&sums[slot[i]], turn.factor * entry[i].value);
+            }
+            if (ordered)
+                spg_turn_pass(&terms.turn, number, turns, ordered);
         }
+        __syncthreads();
     }
     return in;
 }
@@ -384,7 +379,7 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
                Overflow overflow, spg_order ordered) {
     using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int claimed, full, turn;
+    __shared__ int claimed, full;
     int mine = threadIdx.x / S::threads, thread = threadIdx.x % S::threads;
     int64_t item = static_cast<int64_t>(blockIdx.x) * S::rows + mine;
     T *sums = reinterpret_cast<T *>(memory) + (NUMERIC ? mine * S::stride * ALIKE : 0);
@@ -403,14 +398,14 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     for (int i = 0; i < S::each; i++)
         table[i * S::threads + thread] = SPG_EMPTY;
     Inserted in;
-    if (S::whole) {
+    if constexpr (S::whole) {
         for (int i = thread; NUMERIC && i < S::slots; i += S::threads)
             sums[i] = 0;
         if (thread == 0)
-            claimed = full = turn = 0;
+            claimed = full = 0;
         __syncthreads();
-        in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums, &turn, ordered);
-        __syncthreads();
+        in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums,
+                                            *reinterpret_cast<spg_terms<T, S::threads> *>(memory + S::tables), ordered);
     } else {
         __syncwarp();
         in = insert<T, S, NUMERIC>(a, b, first, end, alike, table, sums);
@@ -438,7 +433,7 @@ cudaError_t launch_shape(const spg_operand &a, const spg_operand &b, const int32
                          const Groups &groups, const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
     using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
     /* The kernel's static shared variables count too. */
-    if (S::shared + sizeof(int[3]) > 48 * 1024) {
+    if (S::shared + sizeof(int[2]) > 48 * 1024) {
         cudaError_t status =
             cudaFuncSetAttribute(table_rows<T, KEY, BIN, NUMERIC, ALIKE>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(S::shared));

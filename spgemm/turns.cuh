@@ -1,38 +1,127 @@
-/* Warps of a block take turns, so that their additions have the same order in every run.
+/* The products of one row of C, shared out over the warps of a block, and added in the same order in every run.
  *
- * Turns are numbered from 0 on. A warp prepares its operands, waits for its turn, adds, and passes the turn on. Only
- * the additions are serial: the reads from memory and the probes before them overlap. */
+ * An entry of A's row and a part of its row of B make a term. The products of a term are cut into turns of at most
+ * SPG_TURN, so a long row of B does not keep one warp busy while others wait. Turns are numbered in the order of A's
+ * entries and of B's columns. A warp takes every so many turns: it reads its products and prepares them, waits until
+ * all turns before its own are added, adds, and passes on. Only additions in shared memory are serial; all reads from
+ * global memory overlap. The columns of a turn differ, so additions need not be atomic. */
 #ifndef SPG_TURNS_CUH
 #define SPG_TURNS_CUH
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
-/* SPG_ANY_ORDER: no turns, additions are atomic. A warp that waits sleeps between looks, or spins. */
-enum spg_order { SPG_ANY_ORDER, SPG_ORDERED, SPG_ORDERED_SPINNING };
+constexpr int SPG_AHEAD = 4; /* products of a turn for each thread */
+constexpr int SPG_TURN = 32 * SPG_AHEAD;
 
-/* SPGEMM_ADDITIONS=atomic and =spin are for comparisons. */
+/* SPG_ANY_ORDER: no turns, additions are atomic. SPG_ORDERED: a warp looks until its turn has come. SPG_BY_BARRIER: it
+ * waits at a barrier that it shares with the warp before; at most 15 warps work, because a block has 16 barriers. */
+enum spg_order { SPG_ANY_ORDER, SPG_ORDERED, SPG_BY_BARRIER };
+
+/* SPGEMM_ADDITIONS=atomic and =barrier are for comparisons. */
 inline spg_order spg_order_wanted() {
     const char *text = getenv("SPGEMM_ADDITIONS");
     if (text && !strcmp(text, "atomic"))
         return SPG_ANY_ORDER;
-    return text && !strcmp(text, "spin") ? SPG_ORDERED_SPINNING : SPG_ORDERED;
+    return text && !strcmp(text, "barrier") ? SPG_BY_BARRIER : SPG_ORDERED;
 }
 
-/* Called by all threads of a warp. */
-inline __device__ void spg_turn_wait(volatile int *turn, int mine, spg_order order) {
-    if (threadIdx.x % 32 == 0)
-        while (*turn != mine)
-            if (order != SPG_ORDERED_SPINNING)
-                __nanosleep(10);
+/* The terms of THREADS entries of A, in shared memory. */
+template <typename T, int THREADS> struct spg_terms {
+    int32_t from[THREADS], end[THREADS]; /* of the part of B's row */
+    int32_t turns[THREADS];              /* of this term and of those before it */
+    T factor[THREADS];
+    int32_t sums[THREADS / 32];
+    int turn; /* that may add */
+};
+
+/* Stores one term for each thread of the block; from = end: none. Returns the number of turns. No warp may still take
+ * turns of the terms before. */
+template <typename T, int THREADS>
+__device__ int spg_terms_set(spg_terms<T, THREADS> &t, int32_t from, int32_t end, T factor) {
+    int thread = threadIdx.x, lane = thread % 32, warp = thread / 32, before = 0, total = 0;
+    int32_t up_to = end > from ? (end - from - 1) / SPG_TURN + 1 : 0;
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t other = __shfl_up_sync(~0u, up_to, step);
+        up_to += lane >= step ? other : 0;
+    }
+    t.from[thread] = from;
+    t.end[thread] = end;
+    t.factor[thread] = factor;
+    if (lane == 31)
+        t.sums[warp] = up_to;
+    if (thread == 0)
+        t.turn = 0;
+    __syncthreads();
+    for (int i = 0; i < THREADS / 32; i++) {
+        before += i < warp ? t.sums[i] : 0;
+        total += t.sums[i];
+    }
+    t.turns[thread] = before + up_to;
+    __syncthreads();
+    return total;
+}
+
+/* Products from, from + 1, ... of B, before end. */
+template <typename T> struct spg_turn {
+    int32_t from, end;
+    T factor;
+};
+
+/* Turn `number`, for all threads of a warp. *at: the term of the warp's turn before, or 0; becomes the turn's term. */
+template <typename T, int THREADS>
+__device__ spg_turn<T> spg_turn_at(const spg_terms<T, THREADS> &t, int number, int *at) {
+    unsigned reached;
+    for (;; *at += 32) {
+        int i = *at + static_cast<int>(threadIdx.x % 32);
+        reached = __ballot_sync(~0u, i >= THREADS || t.turns[i < THREADS ? i : 0] > number);
+        if (reached)
+            break;
+    }
+    *at += __ffs(static_cast<int>(reached)) - 1;
+    int32_t before = *at ? t.turns[*at - 1] : 0;
+    return {t.from[*at] + (number - before) * SPG_TURN, t.end[*at], t.factor[*at]};
+}
+
+/* Warps of a block that take turns. */
+inline __device__ int spg_turn_warps(int warps, spg_order order) {
+    return order == SPG_BY_BARRIER && warps > 15 ? 15 : warps;
+}
+
+/* Called by all threads of a warp, in the order of its turns. */
+inline __device__ void spg_turn_wait(const int *turn, int mine, spg_order order) {
+#ifdef __CUDA_ARCH__
+    if (order == SPG_BY_BARRIER) {
+        if (mine)
+            asm volatile("barrier.cta.sync %0, 64;" ::"r"(1 + mine % 15) : "memory");
+        return;
+    }
+#endif
+#ifdef __CUDA_ARCH__
+    constexpr int near = 1; /* the warp does not sleep for the last turn before its own */
+#else
+    constexpr int near = 0;
+#endif
+    for (int left; (left = mine - *static_cast<const volatile int *>(turn)) > 0;)
+        if (left > near)
+            __nanosleep(static_cast<unsigned>(20 * left));
     __syncwarp();
 }
 
-inline __device__ void spg_turn_pass(volatile int *turn, int mine) {
+/* `turns`: of all terms. */
+inline __device__ void spg_turn_pass(int *turn, int mine, int turns, spg_order order) {
+#ifdef __CUDA_ARCH__
+    if (order == SPG_BY_BARRIER) {
+        if (mine + 1 < turns)
+            asm volatile("barrier.cta.arrive %0, 64;" ::"r"(1 + (mine + 1) % 15) : "memory");
+        return;
+    }
+#endif
     __threadfence_block();
     __syncwarp();
     if (threadIdx.x % 32 == 0)
-        *turn = mine + 1;
+        *static_cast<volatile int *>(turn) = mine + 1;
 }
 
 #endif

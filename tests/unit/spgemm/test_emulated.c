@@ -59,19 +59,21 @@ static bool unlike(struct spg_csr *m, bool is_a, struct spg_error *error) {
     return true;
 }
 
-/* A and B whose product has rows of up to 12000 entries, in ranges of columns with an empty range between them. */
-#define WIDE_TERMS 40
-#define WIDE_RUN   300
-#define WIDE_STEP  61
-#define FAR_STEP   6100 /* so many columns that these rows are sorted */
+/* A and B whose product has rows of up to 12000 entries: of two windows, and of several segments, one of them empty. */
+#define WIDE_TERMS     40
+#define WIDE_RUN       300
+#define WIDE_STEP      61
+#define LONG_STEP      1100  /* several segments */
+#define FAR_STEP       61000 /* so many columns that these rows are sorted */
+#define WIDE_GAP(step) ((step) == LONG_STEP ? 2 * SPG_SEGMENT : 30000)
 static bool wide(struct spg_csr *m, bool is_a, int32_t step, struct spg_error *error) {
     static const int32_t terms[] = {WIDE_TERMS, 0, 1, 30, WIDE_TERMS};
-    int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : 30000 + (WIDE_RUN + 1) * step, at = 0;
+    int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : WIDE_GAP(step) + (WIDE_RUN + 1) * step, at = 0;
     if (!spg_csr_make(m, rows, columns, is_a ? 111 : WIDE_TERMS * WIDE_RUN, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
         for (int32_t k = 0; k < (is_a ? terms[i] : WIDE_RUN); k++)
-            m->indices[at++] = is_a ? k : (k < WIDE_RUN / 2 ? 0 : 30000) + k * step + i * 7 % WIDE_STEP;
+            m->indices[at++] = is_a ? k : (k < WIDE_RUN / 2 ? 0 : WIDE_GAP(step)) + k * step + i * 7 % WIDE_STEP;
         m->offsets[i + 1] = at;
     }
     spg_csr_fill(m, 7);
@@ -94,6 +96,23 @@ static bool crowd(struct spg_csr *m, bool is_a, struct spg_error *error) {
         m->offsets[i + 1] = at;
     }
     spg_csr_fill(m, 11);
+    return true;
+}
+
+/* A and B whose product has rows of 14000 intermediate products and some 10000 entries: A's rows have more entries than
+ * a block has threads, and rows of B lie across the border of two windows. The second row is a short one. */
+#define HUB_TERMS 700
+#define HUB_RUN   20
+static bool hub(struct spg_csr *m, bool is_a, struct spg_error *error) {
+    int32_t rows = is_a ? 3 : HUB_TERMS, columns = is_a ? HUB_TERMS : 40000, at = 0;
+    if (!spg_csr_make(m, rows, columns, is_a ? 2 * HUB_TERMS + 2 : HUB_TERMS * HUB_RUN, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t k = 0; k < (is_a ? (i == 1 ? 2 : HUB_TERMS) : HUB_RUN); k++)
+            m->indices[at++] = is_a ? k : k * 1900 + i % 500 * 3;
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 13);
     return true;
 }
 
@@ -122,6 +141,8 @@ static struct spg_csr matrix(const char *name) {
     bool made = sscanf(name, "dense-row:%d", &rows) == 1 ? dense_row(&m, rows, &error)
                 : !strncmp(name, "unlike-", 7)           ? unlike(&m, name[7] == 'a', &error)
                 : !strncmp(name, "wide-", 5)             ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
+                : !strncmp(name, "long-", 5)             ? wide(&m, name[5] == 'a', LONG_STEP, &error)
+                : !strncmp(name, "hub-", 4)              ? hub(&m, name[4] == 'a', &error)
                 : !strncmp(name, "far-", 4)              ? wide(&m, name[4] == 'a', FAR_STEP, &error)
                 : !strncmp(name, "vast-", 5)             ? vast(&m, name[5] == 'a', &error)
                 : !strncmp(name, "crowd-", 6)            ? crowd(&m, name[6] == 'a', &error)
@@ -277,7 +298,11 @@ static void hash_large(void **state) {
 static void hash_overflow(void **state) { all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(100)); }
 
 /* Rows that exceed the largest table. */
-static void hash_ranges(void **state) { all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 2000)); }
+static void hash_ranges(void **state) {
+    all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 2000));
+    all_modes("long-a", "long-b", SPG_KERNEL_HASH, SIZES(0, 2000));
+    all_modes("hub-a", "hub-b", SPG_KERNEL_HASH, SIZES(0, 2000));
+}
 
 static void hash_sorted(void **state) { all_modes("far-a", "far-b", SPG_KERNEL_HASH, SIZES(100, 2000)); }
 
