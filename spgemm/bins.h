@@ -50,12 +50,15 @@ static inline SPG_BOTH int64_t spg_entries_expected(int32_t bound, int32_t colum
     return guess < most ? guess : most;
 }
 
-/* The same, doubled when each entry receives SPG_MANY_TIMES intermediate products or more: a half-empty table finds
- * an entry with fewer probes. */
+/* The same, doubled where a half-empty table pays, because it finds an entry with fewer probes: when each entry
+ * receives SPG_MANY_TIMES intermediate products or more; and, if `roomy`, for rows that warps compute: the slowest of a
+ * warp's threads decides, and takes 5 probes in tables of cage14 that are not doubled, 2.5 in doubled ones. */
 #define SPG_MANY_TIMES 16
-static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bound) {
+#define SPG_WARP_BINS  4 /* bins 0 to 3: a warp or a part of one computes a row */
+static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bound, bool roomy) {
     bool many = bound / SPG_MANY_TIMES >= entries && 2 * entries <= spg_bin_entries(SPG_TABLES - 1);
-    return many ? 2 * entries : entries;
+    bool warps = roomy && entries > spg_bin_entries(0) && 2 * entries <= spg_bin_entries(SPG_WARP_BINS - 1);
+    return many || warps ? 2 * entries : entries;
 }
 
 #define SPG_TABLE_TERMS    16384     /* most entries of A's row for a table: its warps take turns, entry by entry */
@@ -134,10 +137,11 @@ static inline SPG_BOTH int32_t spg_table_claim(int32_t *slot, int32_t column) {
 #endif
 }
 
-/* Table slot of `column` in a table of 2^log2_slots; claims one if the column is missing, and sets *claimed. Returns -1
- * when the table is full of other columns. */
-static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, int32_t column, bool *claimed) {
-    uint32_t mask = (1u << log2_slots) - 1, slot = spg_table_hash(column, log2_slots);
+/* Table slot of `column` in a table of 2^log2_slots, probed from `slot` on; claims one if the column is missing, and
+ * sets *claimed. Returns -1 when the table is full of other columns. */
+static inline SPG_BOTH int32_t spg_table_find_from(int32_t *table, int log2_slots, uint32_t slot, int32_t column,
+                                                   bool *claimed) {
+    uint32_t mask = (1u << log2_slots) - 1;
     for (uint32_t step = 0; step <= mask; step++) {
         /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
         int32_t found = *(volatile int32_t *)&table[slot];
@@ -150,6 +154,10 @@ static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, in
         slot = (slot + 1) & mask;
     }
     return -1;
+}
+
+static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, int32_t column, bool *claimed) {
+    return spg_table_find_from(table, log2_slots, spg_table_hash(column, log2_slots), column, claimed);
 }
 
 #endif

@@ -129,8 +129,11 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
 
 bool spg_work_totals(struct spg_work *w, struct spg_error *error) {
     const char *groups = getenv("SPGEMM_GROUPS"); /* "off" is for comparisons */
+    if (w->counted)
+        return true;
     if (!fetch(&w->totals, &w->counters->totals, sizeof w->totals, error))
         return false;
+    w->counted = true;
     w->grouped = w->totals.alike >= w->rows / FOLLOWERS && w->totals.alike > 0 && !(groups && !strcmp(groups, "off"));
     return true;
 }
@@ -203,6 +206,18 @@ static bool start_slab(struct spg_work *w, int slab, struct spg_target *c, struc
     return spg_cuda(spg_launch_start_slab(w->chunk_counts, slab), "chunks", error);
 }
 
+/* SPGEMM_LOAD=full is for comparisons. */
+static bool is_roomy(void) {
+    const char *text = getenv("SPGEMM_LOAD");
+    return !text || strcmp(text, "full") != 0;
+}
+
+/* SPGEMM_TABLES=n is for comparisons: longer rows than bin n - 1 holds are computed by ranges. */
+static int32_t tables_wanted(void) {
+    const char *text = getenv("SPGEMM_TABLES");
+    return text ? atoi(text) : SPG_TABLES;
+}
+
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,
                   struct spg_binned *b, struct spg_error *error) {
     struct spg_bin_rule rule = {.offsets = w->a->offsets,
@@ -211,7 +226,9 @@ bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t
                                 .size = exact ? w->size : NULL,
                                 .columns = w->b->columns,
                                 .share = exact ? 1 : share,
-                                .slab = slab};
+                                .slab = slab,
+                                .roomy = is_roomy(),
+                                .tables = tables_wanted()};
     *b = (struct spg_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
     int32_t sum = 0;
     size_t size = (size_t)b->slabs * SPG_BINS * sizeof *b->first;
@@ -272,14 +289,14 @@ bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t
 bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error) {
     struct spg_target counted = {.size = w->size};
     const int32_t *list = w->method->sample.at;
-    int32_t rows = w->method->sample_rows, *size = w->sampled, bound[SPG_SAMPLE_ROWS];
-    size_t bytes = (size_t)rows * sizeof *size;
+    int32_t rows = w->method->sample_rows, gathered[2][SPG_SAMPLE_ROWS], *size = w->sampled, *bound = gathered[1];
     int64_t size_sum = 0, bound_sum = 0;
     if (!spg_work_compute(w, list, rows, &counted, false, error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->size, w->counters->gathered[0]), "a sample", error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->bound, w->counters->gathered[1]), "a sample", error) ||
-        !fetch(size, w->counters->gathered[0], bytes, error) || !fetch(bound, w->counters->gathered[1], bytes, error))
+        !fetch(gathered, w->counters->gathered, sizeof gathered, error))
         return false;
+    memcpy(size, gathered[0], (size_t)rows * sizeof *size);
     for (int32_t i = 0; i < rows; i++) {
         size_sum += size[i];
         bound_sum += bound[i];

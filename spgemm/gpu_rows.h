@@ -55,6 +55,7 @@ struct spg_work {
     size_t scratch_size;
     struct spg_block progress; /* for rows by ranges */
     /* on the host */
+    bool counted; /* the totals are known */
     struct spg_bound_totals totals;
     bool grouped; /* rows of equal pattern are computed together (bins.h) */
     struct spg_row_results results;

@@ -133,7 +133,7 @@ __device__ int mark_all(Segment<T, NUMERIC> &s, const spg_operand &a, const spg_
 /* Adds the products of the terms to the sums of the window that begins with rank `base`. */
 template <typename T>
 __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_t low, int base, spg_order order) {
-    int at = 0, warps = spg_turn_warps(WARPS, order);
+    int at = 0, warps = spg_turn_warps<true>(WARPS, order);
     if (static_cast<int>(threadIdx.x / 32) >= warps)
         return;
     for (int number = threadIdx.x / 32; number < turns; number += warps) {
@@ -153,7 +153,7 @@ __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_
                 rank[j] = s.before[rank[j] / 32] + __popc(lower) - base;
             }
         if (order)
-            spg_turn_wait(&s.terms.turn, number, order);
+            spg_turn_wait<true>(&s.terms.turn, number, order);
 #pragma unroll
         for (int j = 0; j < SPG_AHEAD; j++)
             sum[j] = rank[j] >= 0 && order ? s.sums[rank[j]] : T(0);
@@ -165,7 +165,7 @@ __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_
                 atomicAdd(&s.sums[rank[j]], turn.factor * value[j]);
         }
         if (order)
-            spg_turn_pass(&s.terms.turn, number, turns, order);
+            spg_turn_pass<true>(&s.terms.turn, number, turns, order);
     }
 }
 

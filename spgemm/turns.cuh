@@ -84,15 +84,16 @@ __device__ spg_turn<T> spg_turn_at(const spg_terms<T, THREADS> &t, int number, i
     return {t.from[*at] + (number - before) * SPG_TURN, t.end[*at], t.factor[*at]};
 }
 
-/* Warps of a block that take turns. */
-inline __device__ int spg_turn_warps(int warps, spg_order order) {
-    return order == SPG_BY_BARRIER && warps > 15 ? 15 : warps;
+/* Warps of a block that take turns. BARRIERS: the kernel's blocks may have 16 barriers each, which few blocks of a
+ * multiprocessor may; without, SPG_BY_BARRIER is SPG_ORDERED. */
+template <bool BARRIERS> __device__ int spg_turn_warps(int warps, spg_order order) {
+    return BARRIERS && order == SPG_BY_BARRIER && warps > 15 ? 15 : warps;
 }
 
 /* Called by all threads of a warp, in the order of its turns. */
-inline __device__ void spg_turn_wait(const int *turn, int mine, spg_order order) {
+template <bool BARRIERS> __device__ void spg_turn_wait(const int *turn, int mine, [[maybe_unused]] spg_order order) {
 #ifdef __CUDA_ARCH__
-    if (order == SPG_BY_BARRIER) {
+    if (BARRIERS && order == SPG_BY_BARRIER) {
         if (mine)
             asm volatile("barrier.cta.sync %0, 64;" ::"r"(1 + mine % 15) : "memory");
         return;
@@ -110,9 +111,10 @@ inline __device__ void spg_turn_wait(const int *turn, int mine, spg_order order)
 }
 
 /* `turns`: of all terms. */
-inline __device__ void spg_turn_pass(int *turn, int mine, int turns, spg_order order) {
+template <bool BARRIERS>
+__device__ void spg_turn_pass(int *turn, int mine, [[maybe_unused]] int turns, [[maybe_unused]] spg_order order) {
 #ifdef __CUDA_ARCH__
-    if (order == SPG_BY_BARRIER) {
+    if (BARRIERS && order == SPG_BY_BARRIER) {
         if (mine + 1 < turns)
             asm volatile("barrier.cta.arrive %0, 64;" ::"r"(1 + (mine + 1) % 15) : "memory");
         return;

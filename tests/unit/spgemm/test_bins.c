@@ -57,10 +57,16 @@ static void rows_get_the_method_of_least_work(void **state) {
 /* The number of entries doubles while the largest table holds that many. */
 static void tables_double_for_entries_of_many_products(void **state) {
     int64_t most = spg_bin_entries(SPG_TABLES - 1);
-    assert_int_equal(spg_entries_of_table(100, 100 * SPG_MANY_TIMES - 1), 100);
-    assert_int_equal(spg_entries_of_table(100, 100 * SPG_MANY_TIMES), 200);
-    assert_int_equal(spg_entries_of_table(most / 2, INT32_MAX), most / 2 * 2);
-    assert_int_equal(spg_entries_of_table(most / 2 + 1, INT32_MAX), most / 2 + 1);
+    assert_int_equal(spg_entries_of_table(100, 100 * SPG_MANY_TIMES - 1, false), 100);
+    assert_int_equal(spg_entries_of_table(100, 100 * SPG_MANY_TIMES, false), 200);
+    assert_int_equal(spg_entries_of_table(most / 2, INT32_MAX, false), most / 2 * 2);
+    assert_int_equal(spg_entries_of_table(most / 2 + 1, INT32_MAX, false), most / 2 + 1);
+    most = spg_bin_entries(SPG_WARP_BINS - 1);
+    assert_int_equal(spg_entries_of_table(spg_bin_entries(0), 100, true), spg_bin_entries(0));
+    assert_int_equal(spg_entries_of_table(spg_bin_entries(0) + 1, 100, true), 2 * spg_bin_entries(0) + 2);
+    assert_int_equal(spg_entries_of_table(most / 2, 1000, true), most / 2 * 2);
+    assert_int_equal(spg_entries_of_table(most / 2 + 1, 1000, true), most / 2 + 1);
+    assert_int_equal(spg_entries_of_table(most / 2, 1000, false), most / 2);
 }
 
 /* Each column keeps its table slot, until the table is full of other columns. */
