@@ -31,7 +31,6 @@ constexpr Progress DENIED = Progress{1} << 32;
 
 template <typename T, bool NUMERIC> struct Segment {
     static constexpr int columns = NUMERIC ? SPG_SEGMENT : 2 * SPG_SEGMENT, words = columns / 32;
-    static constexpr int each = words / BLOCK; /* words of a thread */
     T sums[NUMERIC ? WINDOW : 1];
     unsigned occupied[words];        /* one bit for each column */
     int before[NUMERIC ? words : 1]; /* bits set in the words before this one */
@@ -171,7 +170,7 @@ __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_
 
 /* Sets before[] and the borders of windows from occupied[]. Returns the number of bits. */
 template <typename T> __device__ int number(Segment<T, true> &s, const Task &task) {
-    constexpr int each = Segment<T, true>::each;
+    constexpr int each = Segment<T, true>::words / BLOCK; /* words of a thread */
     int first = static_cast<int>(threadIdx.x) * each, sum = 0, total = 0;
     for (int i = 0; i < each; i++)
         sum += __popc(s.occupied[first + i]);

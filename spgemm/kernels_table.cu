@@ -61,6 +61,8 @@ bool halves_wanted() {
     return !text || strcmp(text, "whole") != 0;
 }
 
+constexpr int IN_TURN = 16; /* rows that a group computes one after the other (STREAM) */
+
 constexpr int threads_of(int bin) { return bin == 3 ? 32 : SPG_GROUP_MIN << bin; }
 
 /* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. ALIKE: rows that share a table.
@@ -76,7 +78,6 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE, Way WAY> s
     static constexpr int each = slots / threads; /* table slots that a thread sorts */
     /* Of a multiprocessor: 64, 56 or 48 registers. */
     static constexpr int blocks = (whole || ALIKE > 1 || WAY == STREAM ? 1024 : pairs ? 1152 : 1280) / block;
-    static constexpr int in_turn = WAY == STREAM ? 16 : 1; /* rows that a group computes one after the other */
     /* The rows of a warp step through their tables together. The padding puts them on different banks. */
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
     static constexpr size_t keys = NUMERIC ? sizeof(KEY) : sizeof(int32_t);
@@ -217,6 +218,13 @@ template <typename S> struct Probe {
     }
 };
 
+template <typename T, typename S>
+__device__ void add_entry(int32_t *table, T *sums, const Entry<T> &entry, T factor, Inserted &in) {
+    int slot = Probe<S>(table, entry.column).finish(table, entry.column, in);
+    if (slot >= 0)
+        sums[slot] += factor * entry.value;
+}
+
 /* The same as insert, two terms at a time, so that the probes of one hide the latency of the other's. The sums must be
  * 0. `given`: the first term of each thread is known but for its factor. */
 template <typename T, typename S>
@@ -247,22 +255,24 @@ __device__ Inserted insert_pairs(const Operand<T> &a, const Operand<T> &b, int32
             Term<T, 1> next_one = term_of<LANES, true>(mine, ahead), next_two = term_of<LANES, true>(mine, ahead + 1);
             Entry<T> of_next_one = read_entry<T, true>(b, next_one.from + lane, next_one.end);
             Entry<T> of_next_two = read_entry<T, true>(b, next_two.from + lane, next_two.end);
-            int32_t l = one.from + lane, m = two.from + lane;
-            do {
-                Probe<S> probe_one(table, of_one.column), probe_two(table, of_two.column);
-                int slot_one = probe_one.finish(table, of_one.column, in);
-                int slot_two = probe_two.finish(table, of_two.column, in);
-                if (slot_one >= 0)
-                    sums[slot_one] += one.factor[0] * of_one.value;
+            /* All of one's entries are added before two's, so a column's products keep the order of A. */
+            int32_t l = one.from, m = two.from + LANES;
+            for (; __any_sync(~0u, l + LANES < one.end && !in.full); l += LANES) {
+                add_entry<T, S>(table, sums, of_one, one.factor[0], in);
+                of_one = read_entry<T, true>(b, l + LANES + lane, one.end);
                 __syncwarp();
-                if (slot_two >= 0)
-                    sums[slot_two] += two.factor[0] * of_two.value;
-                l += LANES;
-                m += LANES;
-                of_one = read_entry<T, true>(b, l, one.end);
-                of_two = read_entry<T, true>(b, m, two.end);
-                __syncwarp();
-            } while (__any_sync(~0u, (l < one.end || m < two.end) && !in.full));
+            }
+            Probe<S> probe_one(table, of_one.column), probe_two(table, of_two.column);
+            int slot_one = probe_one.finish(table, of_one.column, in);
+            int slot_two = probe_two.finish(table, of_two.column, in);
+            if (slot_one >= 0)
+                sums[slot_one] += one.factor[0] * of_one.value;
+            __syncwarp();
+            if (slot_two >= 0)
+                sums[slot_two] += two.factor[0] * of_two.value;
+            for (; __any_sync(~0u, m < two.end && !in.full); m += LANES)
+                add_entry<T, S>(table, sums, read_entry<T, true>(b, m + lane, two.end), two.factor[0], in);
+            __syncwarp();
             one = next_one;
             two = next_two;
             of_one = of_next_one;
@@ -690,7 +700,7 @@ cudaError_t launch_stream(const spg_operand &a, const spg_operand &b, const int3
                           const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
     using S = Shape<T, KEY, BIN, true, 1, STREAM>;
     static_assert(S::shared <= 48 * 1024, "more needs the attribute");
-    int blocks = (rows - 1) / (S::rows * S::in_turn) + 1;
+    int blocks = (rows - 1) / (S::rows * IN_TURN) + 1;
     stream_rows<T, KEY, BIN><<<blocks, S::block, S::shared, stream>>>(Operand<T>(a), Operand<T>(b), list, rows, c,
                                                                       overflow, halves_wanted());
     return cudaGetLastError();
