@@ -6,12 +6,14 @@
  *    or finds the table slot of its column and adds the product by plain read and write, because no other thread has
  *    the same slot. The warps of a block take turns (turns.cuh). So no addition is atomic, and sums are the same in
  *    every run. A full table ends the row: it is listed as overflowed.
+ *    Probes of two entries of A overlap in time, and what is needed first of the group's next row is read meanwhile.
  *    Rows of A of equal pattern share a table (bins.h): each product's column is probed once for up to SPG_ALIKE rows,
  *    which have a sum each in the slot.
  * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
  * 3. sort: each used table slot becomes a number, column x slots + slot. A bitonic network sorts the numbers of the
  *    whole table in registers, by shuffles inside a warp and through shared memory between warps. All strides are
- *    constants. Numbers of more than 32 bits, of very wide matrices, are sorted in shared memory.
+ *    constants. In a half-empty table the used slots are moved together first, and half as many are sorted. Numbers of
+ * more than 32 bits, of very wide matrices, are sorted in shared memory.
  * 4. write: entries are read in the order of columns and written to the row's slots of C.
  *
  * Cost: one probe or more for each intermediate product, one pass over the table, and log^2(slots) / 2 exchanges of
