@@ -51,13 +51,13 @@ static inline SPG_BOTH int64_t spg_entries_expected(int32_t bound, int32_t colum
 }
 
 /* The same, doubled where a half-empty table pays, because it finds an entry with fewer probes: when each entry
- * receives SPG_MANY_TIMES intermediate products or more; and, if `roomy`, for rows that warps compute: the slowest of a
- * warp's threads decides, and takes 5 probes in tables of cage14 that are not doubled, 2.5 in doubled ones. */
+ * receives SPG_MANY_TIMES intermediate products or more; and for rows that warps compute: the slowest of a warp's
+ * threads decides, and takes 5 probes in tables of cage14 that are not doubled, 2.5 in doubled ones. */
 #define SPG_MANY_TIMES 16
 #define SPG_WARP_BINS  4 /* bins 0 to 3: a warp or a part of one computes a row */
-static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bound, bool roomy) {
+static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bound) {
     bool many = bound / SPG_MANY_TIMES >= entries && 2 * entries <= spg_bin_entries(SPG_TABLES - 1);
-    bool warps = roomy && entries > spg_bin_entries(0) && 2 * entries <= spg_bin_entries(SPG_WARP_BINS - 1);
+    bool warps = entries > spg_bin_entries(0) && 2 * entries <= spg_bin_entries(SPG_WARP_BINS - 1);
     return many || warps ? 2 * entries : entries;
 }
 
@@ -67,6 +67,13 @@ static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bou
 
 static inline SPG_BOTH int64_t spg_segments(int32_t columns) {
     return ((int64_t)columns + SPG_SEGMENT - 1) / SPG_SEGMENT;
+}
+
+/* Bins whose rows use tables. When rows that ranges compute need not be computed again (`final`), and few segments
+ * cover the columns, ranges take less time than tables of 4096 slots, whose sort dominates. */
+#define SPG_FEW_SEGMENTS 2
+static inline int32_t spg_bins_of_tables(int32_t columns, bool final) {
+    return final && spg_segments(columns) <= SPG_FEW_SEGMENTS ? 6 : SPG_TABLES;
 }
 
 /* Work for a row with `terms` entries of A and `bound` intermediate products. The unit is about a picosecond of a whole
@@ -137,11 +144,10 @@ static inline SPG_BOTH int32_t spg_table_claim(int32_t *slot, int32_t column) {
 #endif
 }
 
-/* Table slot of `column` in a table of 2^log2_slots, probed from `slot` on; claims one if the column is missing, and
- * sets *claimed. Returns -1 when the table is full of other columns. */
-static inline SPG_BOTH int32_t spg_table_find_from(int32_t *table, int log2_slots, uint32_t slot, int32_t column,
-                                                   bool *claimed) {
-    uint32_t mask = (1u << log2_slots) - 1;
+/* Table slot of `column` in a table of 2^log2_slots; claims one if the column is missing, and sets *claimed. Returns -1
+ * when the table is full of other columns. */
+static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, int32_t column, bool *claimed) {
+    uint32_t mask = (1u << log2_slots) - 1, slot = spg_table_hash(column, log2_slots);
     for (uint32_t step = 0; step <= mask; step++) {
         /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
         int32_t found = *(volatile int32_t *)&table[slot];
@@ -154,10 +160,6 @@ static inline SPG_BOTH int32_t spg_table_find_from(int32_t *table, int log2_slot
         slot = (slot + 1) & mask;
     }
     return -1;
-}
-
-static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, int32_t column, bool *claimed) {
-    return spg_table_find_from(table, log2_slots, spg_table_hash(column, log2_slots), column, claimed);
 }
 
 #endif

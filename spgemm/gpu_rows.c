@@ -206,20 +206,8 @@ static bool start_slab(struct spg_work *w, int slab, struct spg_target *c, struc
     return spg_cuda(spg_launch_start_slab(w->chunk_counts, slab), "chunks", error);
 }
 
-/* SPGEMM_LOAD=full is for comparisons. */
-static bool is_roomy(void) {
-    const char *text = getenv("SPGEMM_LOAD");
-    return !text || strcmp(text, "full") != 0;
-}
-
-/* SPGEMM_TABLES=n is for comparisons: longer rows than bin n - 1 holds are computed by ranges. */
-static int32_t tables_wanted(void) {
-    const char *text = getenv("SPGEMM_TABLES");
-    return text ? atoi(text) : SPG_TABLES;
-}
-
-bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,
-                  struct spg_binned *b, struct spg_error *error) {
+bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
+                  float share, struct spg_binned *b, struct spg_error *error) {
     struct spg_bin_rule rule = {.offsets = w->a->offsets,
                                 .alike = !list && w->grouped ? w->alike : NULL,
                                 .bound = w->bound,
@@ -227,8 +215,7 @@ bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t
                                 .columns = w->b->columns,
                                 .share = exact ? 1 : share,
                                 .slab = slab,
-                                .roomy = is_roomy(),
-                                .tables = tables_wanted()};
+                                .tables = spg_bins_of_tables(w->b->columns, final)};
     *b = (struct spg_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
     int32_t sum = 0;
     size_t size = (size_t)b->slabs * SPG_BINS * sizeof *b->first;
@@ -256,7 +243,9 @@ static bool compute(struct spg_work *w, const int32_t *list, int32_t rows, const
                     float share, struct spg_error *error) {
     int32_t slab = c->spread.size && !list ? c->spread.slab : INT32_MAX;
     struct spg_binned b;
-    bool done = spg_work_bin(w, list, rows, slab, exact, share, &b, error);
+    /* Ranges count the rows of a spread first, unless their sizes are known. */
+    bool final = exact || !c->values || !c->spread.size;
+    bool done = spg_work_bin(w, list, rows, slab, exact, final, share, &b, error);
     for (int at = 0; done && at < b.slabs; at++)
         done = spg_work_compute_slab(w, &b, at, c, error);
     return done;

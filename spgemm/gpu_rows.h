@@ -87,9 +87,9 @@ struct spg_binned {
     int32_t count[SPG_SLABS * SPG_BINS], first[SPG_SLABS * SPG_BINS]; /* rows of a bin; position of its first row */
 };
 /* Sorts the rows of the list (NULL: all rows) into bins. `exact`: by the sizes in w->size; else by `share` of their
- * intermediate products. A slab has `slab` rows. */
-bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,
-                  struct spg_binned *b, struct spg_error *error);
+ * intermediate products. `final`: of spg_bins_of_tables(). A slab has `slab` rows. */
+bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
+                  float share, struct spg_binned *b, struct spg_error *error);
 /* Computes or counts the rows of one slab. The slabs of a spread must be computed in order. Ranges write rows into a
  * spread only when the sizes are exact; otherwise they count and defer them. */
 bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,

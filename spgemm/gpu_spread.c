@@ -132,7 +132,7 @@ static bool settle(struct spg_loop *l, struct spg_error *error) {
 static bool compute_slabs(struct spg_loop *l, struct spg_error *error) {
     struct spg_work *w = &l->w;
     struct spg_binned b;
-    bool done = spg_work_bin(w, NULL, w->rows, l->spread.slab, false, w->share, &b, error);
+    bool done = spg_work_bin(w, NULL, w->rows, l->spread.slab, false, false, w->share, &b, error);
     for (int slab = 0; done && slab < b.slabs; slab++) {
         done = slab != l->early_slabs || ensure_chunks(l, w->rows + l->spread.capacity, error);
         struct spg_target c = spread_target(l);

@@ -57,8 +57,7 @@ struct spg_bin_rule {
     int32_t columns;        /* of C */
     float share;            /* of spg_entries_expected(); 1 with exact sizes */
     int32_t slab;           /* rows of a slab; each slab has its own bins. INT32_MAX: all rows are one slab */
-    bool roomy;             /* of spg_entries_of_table() */
-    int32_t tables; /* bins with tables, at most SPG_TABLES; rows that need a larger one are computed by ranges */
+    int32_t tables;         /* spg_bins_of_tables(): longer rows are computed by ranges */
 };
 /* Counts the rows of each bin in count[SPG_BINS] of each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
  */

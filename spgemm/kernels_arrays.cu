@@ -165,8 +165,7 @@ __device__ int bin_of(const spg_bin_rule &rule, int32_t row) {
         return -1;
     int32_t bound = rule.bound[row], terms = rule.offsets[row + 1] - rule.offsets[row];
     /* A table of a group has several values in each slot: it must stay small. */
-    int bin = spg_bin_of_row(rule.alike ? entries : spg_entries_of_table(entries, bound, rule.roomy), terms, bound,
-                             rule.columns);
+    int bin = spg_bin_of_row(rule.alike ? entries : spg_entries_of_table(entries, bound), terms, bound, rule.columns);
     if (bin >= rule.tables && bin < SPG_TABLES)
         bin = SPG_BIN_RANGES;
     if (rule.alike && bin < SPG_ALIKE_BINS && !spg_group_begins(rule.alike, row, rule.slab))

@@ -152,7 +152,7 @@ __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_
                 rank[j] = s.before[rank[j] / 32] + __popc(lower) - base;
             }
         if (order)
-            spg_turn_wait<true>(&s.terms.turn, number, order);
+            spg_turn_wait<true>(&s.terms.turn, number);
 #pragma unroll
         for (int j = 0; j < SPG_AHEAD; j++)
             sum[j] = rank[j] >= 0 && order ? s.sums[rank[j]] : T(0);
@@ -164,7 +164,7 @@ __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_
                 atomicAdd(&s.sums[rank[j]], turn.factor * value[j]);
         }
         if (order)
-            spg_turn_pass<true>(&s.terms.turn, number, turns, order);
+            spg_turn_pass<true>(&s.terms.turn, number, turns);
     }
 }
 

@@ -6,7 +6,6 @@
  *    or finds the table slot of its column and adds the product by plain read and write, because no other thread has
  *    the same slot. The warps of a block take turns (turns.cuh). So no addition is atomic, and sums are the same in
  *    every run. A full table ends the row: it is listed as overflowed.
- *    Probes of two entries of A overlap in time, and what is needed first of the group's next row is read meanwhile.
  *    Rows of A of equal pattern share a table (bins.h): each product's column is probed once for up to SPG_ALIKE rows,
  *    which have a sum each in the slot.
  * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
@@ -45,41 +44,18 @@ struct Overflow {
 
 constexpr int log2_of(int number) { return number > 1 ? 1 + log2_of(number / 2) : 0; }
 
-/* How groups inside a warp compute rows of their own tables: each group one row, whose terms are added one after the
- * other, or two at a time; or each group several rows, where the first terms of a row are read while the row before is
- * computed. SPGEMM_TERMS=one, =pairs and =stream are for comparisons. */
-enum Way { ONE_TERM, PAIRS, STREAM };
-
-Way way_wanted() {
-    const char *text = getenv("SPGEMM_TERMS");
-    if (text && !strcmp(text, "one"))
-        return ONE_TERM;
-    return text && !strcmp(text, "pairs") ? PAIRS : STREAM;
-}
-
-/* Whether half-empty tables are sorted as half as many numbers. SPGEMM_SORT=whole is for comparisons. */
-bool halves_wanted() {
-    const char *text = getenv("SPGEMM_SORT");
-    return !text || strcmp(text, "whole") != 0;
-}
-
-constexpr int IN_TURN = 16; /* rows that a group computes one after the other (STREAM) */
-
-constexpr int threads_of(int bin) { return bin == 3 ? 32 : SPG_GROUP_MIN << bin; }
-
 /* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. ALIKE: rows that share a table.
  */
-template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE, Way WAY> struct Shape {
+template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
     static constexpr int alike = ALIKE;
-    static constexpr bool pairs = WAY != ONE_TERM;
     static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
-    static constexpr int threads = threads_of(BIN);
+    static constexpr int threads = BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
     static constexpr bool whole = threads > 32; /* the row has the block for itself */
     static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
-    static constexpr int block = whole ? threads : BIN == 3 || ALIKE > 1 || pairs ? 128 : 256, rows = block / threads;
+    static constexpr int block = whole ? threads : BIN == 3 || ALIKE > 1 ? 128 : 256, rows = block / threads;
     static constexpr int each = slots / threads; /* table slots that a thread sorts */
-    /* Of a multiprocessor: 64, 56 or 48 registers. */
-    static constexpr int blocks = (whole || ALIKE > 1 || WAY == STREAM ? 1024 : pairs ? 1152 : 1280) / block;
+    /* Of a multiprocessor: 64 or 48 registers. */
+    static constexpr int blocks = (whole || ALIKE > 1 ? 1024 : 1280) / block;
     /* The rows of a warp step through their tables together. The padding puts them on different banks. */
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
     static constexpr size_t keys = NUMERIC ? sizeof(KEY) : sizeof(int32_t);
@@ -193,97 +169,6 @@ __device__ Inserted insert(const Operand<T> &a, const Operand<T> &b, int32_t fir
     return in;
 }
 
-/* The first look for a column in the table. SPG_EMPTY: there is nothing to look for. */
-template <typename S> struct Probe {
-    uint32_t slot;
-    int32_t found;
-
-    __device__ Probe(int32_t *table, int32_t column) : slot(0), found(column) {
-        if (column != SPG_EMPTY) {
-            slot = spg_table_hash(column, S::log2_slots);
-            found = *static_cast<volatile int32_t *>(&table[slot]);
-        }
-    }
-
-    /* Returns the slot, or -1 if there is none. */
-    __device__ int finish(int32_t *table, int32_t column, Inserted &in) const {
-        if (column == SPG_EMPTY || in.full)
-            return -1;
-        if (found == column)
-            return static_cast<int>(slot);
-        bool claimed = false;
-        uint32_t from = found == SPG_EMPTY ? slot : (slot + 1) & (S::slots - 1);
-        int at = spg_table_find_from(table, S::log2_slots, from, column, &claimed);
-        in.claimed += claimed;
-        in.full = at < 0;
-        return at;
-    }
-};
-
-template <typename T, typename S>
-__device__ void add_entry(int32_t *table, T *sums, const Entry<T> &entry, T factor, Inserted &in) {
-    int slot = Probe<S>(table, entry.column).finish(table, entry.column, in);
-    if (slot >= 0)
-        sums[slot] += factor * entry.value;
-}
-
-/* The same as insert, two terms at a time, so that the probes of one hide the latency of the other's. The sums must be
- * 0. `given`: the first term of each thread is known but for its factor. */
-template <typename T, typename S>
-__device__ Inserted insert_pairs(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, bool given,
-                                 Term<T, 1> mine, int32_t *table, T *sums) {
-    constexpr int LANES = S::lanes;
-    int lane = threadIdx.x % LANES;
-    int32_t most = end - first;
-    Inserted in;
-    for (int step = LANES; step < 32; step *= 2)
-        most = max(most, __shfl_xor_sync(~0u, most, step));
-    for (int32_t base = 0; base < most; base += LANES) {
-        if (base > 0 || !given)
-            mine = Term<T, 1>();
-        if (base + lane < end - first) {
-            if (base > 0 || !given)
-                mine = read_term<T, 1, true>(a, b, first + base + lane, end - first, 1);
-            else
-                mine.factor[0] = a.values[first + lane];
-        }
-        int here = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
-        Term<T, 1> one = term_of<LANES, true>(mine, 0), two = term_of<LANES, true>(mine, 1);
-        Entry<T> of_one = read_entry<T, true>(b, one.from + lane, one.end);
-        Entry<T> of_two = read_entry<T, true>(b, two.from + lane, two.end);
-        for (int j = 0; j < here; j += 2) {
-            /* Threads beyond `here` have empty terms, and the last pair of all has none ahead. */
-            int ahead = j + 2 < LANES ? j + 2 : j;
-            Term<T, 1> next_one = term_of<LANES, true>(mine, ahead), next_two = term_of<LANES, true>(mine, ahead + 1);
-            Entry<T> of_next_one = read_entry<T, true>(b, next_one.from + lane, next_one.end);
-            Entry<T> of_next_two = read_entry<T, true>(b, next_two.from + lane, next_two.end);
-            /* All of one's entries are added before two's, so a column's products keep the order of A. */
-            int32_t l = one.from, m = two.from + LANES;
-            for (; __any_sync(~0u, l + LANES < one.end && !in.full); l += LANES) {
-                add_entry<T, S>(table, sums, of_one, one.factor[0], in);
-                of_one = read_entry<T, true>(b, l + LANES + lane, one.end);
-                __syncwarp();
-            }
-            Probe<S> probe_one(table, of_one.column), probe_two(table, of_two.column);
-            int slot_one = probe_one.finish(table, of_one.column, in);
-            int slot_two = probe_two.finish(table, of_two.column, in);
-            if (slot_one >= 0)
-                sums[slot_one] += one.factor[0] * of_one.value;
-            __syncwarp();
-            if (slot_two >= 0)
-                sums[slot_two] += two.factor[0] * of_two.value;
-            for (; __any_sync(~0u, m < two.end && !in.full); m += LANES)
-                add_entry<T, S>(table, sums, read_entry<T, true>(b, m + lane, two.end), two.factor[0], in);
-            __syncwarp();
-            one = next_one;
-            two = next_two;
-            of_one = of_next_one;
-            of_two = of_next_two;
-        }
-    }
-    return in;
-}
-
 /* The same for a block, whose warps take turns (turns.cuh). The sums must be 0. */
 template <typename T, typename S, bool NUMERIC>
 __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end,
@@ -318,7 +203,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
             if (!NUMERIC)
                 continue;
             if (ordered)
-                spg_turn_wait<false>(&terms.turn, number, ordered);
+                spg_turn_wait<false>(&terms.turn, number);
             T sum[SPG_AHEAD];
 #pragma unroll
             for (int i = 0; i < SPG_AHEAD; i++)
@@ -331,7 +216,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
                     atomicAdd(&sums[slot[i]], turn.factor * entry[i].value);
             }
             if (ordered)
-                spg_turn_pass<false>(&terms.turn, number, turns, ordered);
+                spg_turn_pass<false>(&terms.turn, number, turns);
         }
         __syncthreads();
     }
@@ -541,22 +426,20 @@ __device__ int report(const spg_target &c, int32_t row, int alike, const Inserte
     return in.full ? 0 : alike;
 }
 
-template <typename S, typename KEY>
-__device__ void sort_table(int32_t *table, KEY *sorted, int claimed, [[maybe_unused]] bool halves) {
+template <typename S, typename KEY> __device__ void sort_table(int32_t *table, KEY *sorted, int claimed) {
     if constexpr (!S::whole && sizeof(KEY) == sizeof(uint32_t))
-        if (halves && __all_sync(~0u, claimed <= S::slots / 2)) {
+        if (__all_sync(~0u, claimed <= S::slots / 2)) {
             sort_half<S>(table, sorted);
             return;
         }
     sort<S>(table, sorted);
 }
 
-template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE, Way WAY>
-__global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE, WAY>::block,
-                                  Shape<T, KEY, BIN, NUMERIC, ALIKE, WAY>::blocks)
+template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
+__global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Shape<T, KEY, BIN, NUMERIC, ALIKE>::blocks)
     table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, Groups groups, spg_target c,
-               Overflow overflow, spg_order ordered, bool halves) {
-    using S = Shape<T, KEY, BIN, NUMERIC, ALIKE, WAY>;
+               Overflow overflow, spg_order ordered) {
+    using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int claimed, full;
     int mine = threadIdx.x / S::threads, thread = threadIdx.x % S::threads;
@@ -577,19 +460,14 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE, WAY>::block
     for (int i = 0; i < S::each; i++)
         table[i * S::threads + thread] = SPG_EMPTY;
     Inserted in;
-    if constexpr (S::whole || S::pairs)
-#pragma unroll
-        for (int i = 0; NUMERIC && i < S::each; i++)
-            sums[i * S::threads + thread] = 0;
     if constexpr (S::whole) {
+        for (int i = thread; NUMERIC && i < S::slots; i += S::threads)
+            sums[i] = 0;
         if (thread == 0)
             claimed = full = 0;
         __syncthreads();
         in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums,
                                             *reinterpret_cast<spg_terms<T, S::threads> *>(memory + S::tables), ordered);
-    } else if constexpr (S::pairs) {
-        __syncwarp();
-        in = insert_pairs<T, S>(a, b, first, end, false, {}, table, sums);
     } else {
         __syncwarp();
         in = insert<T, S, NUMERIC>(a, b, first, end, alike, table, sums);
@@ -600,135 +478,35 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE, WAY>::block
         return;
     sync<S>(); /* until every thread has read `full` */
     int denied_rows = denied<S>(c, row, alike, in.claimed, &full);
-    sort_table<S, KEY>(table, sorted, in.claimed, halves);
+    sort_table<S, KEY>(table, sorted, in.claimed);
     for (int g = 0; g < alike; g++)
         if (!(denied_rows >> g & 1))
             write<T, S>(c, row + g, sorted, sums + g * S::stride, in.claimed);
 }
 
-/* A row that a group is going to compute; what is known of it grows while the row before is computed, so each read has
- * time. Rows are those of the list that are `step` apart. */
-template <typename T, typename S> struct Ahead {
-    int32_t row = 0, first = 0, end = 0, middle = 0;
-    bool some = false; /* there is a row */
-    Term<T, 1> mine;
-
-    __device__ void read_row(const int32_t *list, int64_t item, int32_t count) {
-        *this = Ahead();
-        some = item < count;
-        if (some)
-            row = list[item];
-    }
-    __device__ void read_bounds(const Operand<T> &a) {
-        if (some) {
-            first = a.offsets[row];
-            end = a.offsets[row + 1];
-        }
-    }
-    __device__ bool has_term() const { return static_cast<int32_t>(threadIdx.x % S::lanes) < end - first; }
-    __device__ void read_middle(const Operand<T> &a) {
-        if (has_term())
-            middle = a.indices[first + static_cast<int32_t>(threadIdx.x % S::lanes)];
-    }
-    __device__ void read_term(const Operand<T> &b) {
-        if (has_term()) {
-            mine.from = b.offsets[middle];
-            mine.end = b.offsets[middle + 1];
-        }
-    }
-};
-
-/* Rows by groups inside a warp, several rows for each group. */
-template <typename T, typename KEY, int BIN>
-__global__ void __launch_bounds__(Shape<T, KEY, BIN, true, 1, STREAM>::block,
-                                  Shape<T, KEY, BIN, true, 1, STREAM>::blocks)
-    stream_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, spg_target c, Overflow overflow,
-                bool halves) {
-    using S = Shape<T, KEY, BIN, true, 1, STREAM>;
-    extern __shared__ __align__(16) unsigned char memory[];
-    int group = threadIdx.x / S::threads, thread = threadIdx.x % S::threads;
-    T *sums = reinterpret_cast<T *>(memory) + group * S::stride;
-    KEY *sorted = reinterpret_cast<KEY *>(memory + S::rows * S::stride * sizeof(T)) + group * S::stride;
-    int32_t *table = reinterpret_cast<int32_t *>(sorted);
-    int64_t step = static_cast<int64_t>(gridDim.x) * S::rows, item = static_cast<int64_t>(blockIdx.x) * S::rows;
-    Ahead<T, S> now, next;
-    now.read_row(list, item + group, count);
-    next.read_row(list, item + step + group, count);
-    now.read_bounds(a);
-    now.read_middle(a);
-    now.read_term(b);
-    for (; item < count; item += step) {
-        next.read_bounds(a);
-#pragma unroll
-        for (int i = 0; i < S::each; i++) {
-            table[i * S::threads + thread] = SPG_EMPTY;
-            sums[i * S::threads + thread] = 0;
-        }
-        __syncwarp();
-        Inserted in = insert_pairs<T, S>(a, b, now.first, now.end, true, now.mine, table, sums);
-        next.read_middle(a);
-        in = total_of<S>(in, nullptr, nullptr);
-        int rows = report<S>(c, now.row, now.some, in, overflow);
-        int denied_row = denied<S>(c, now.row, rows, in.claimed, nullptr);
-        sort_table<S, KEY>(table, sorted, in.claimed, halves);
-        next.read_term(b);
-        if (rows && !denied_row)
-            write<T, S>(c, now.row, sorted, sums, in.claimed);
-        __syncwarp();
-        now = next;
-        next.read_row(list, item + 2 * step + group, count);
-    }
-}
-
-template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE, Way WAY>
+template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
 cudaError_t launch_shape(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
                          const Groups &groups, const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
-    using S = Shape<T, KEY, BIN, NUMERIC, ALIKE, WAY>;
+    using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
     /* The kernel's static shared variables count too. */
     if (S::shared + sizeof(int[2]) > 48 * 1024) {
         cudaError_t status =
-            cudaFuncSetAttribute(table_rows<T, KEY, BIN, NUMERIC, ALIKE, WAY>,
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(S::shared));
+            cudaFuncSetAttribute(table_rows<T, KEY, BIN, NUMERIC, ALIKE>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(S::shared));
         if (status != cudaSuccess)
             return status;
     }
-    table_rows<T, KEY, BIN, NUMERIC, ALIKE, WAY><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
-        Operand<T>(a), Operand<T>(b), list, rows, groups, c, overflow, spg_order_wanted(), halves_wanted());
+    table_rows<T, KEY, BIN, NUMERIC, ALIKE><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
+        Operand<T>(a), Operand<T>(b), list, rows, groups, c, overflow, spg_order_wanted());
     return cudaGetLastError();
-}
-
-template <typename T, typename KEY, int BIN>
-cudaError_t launch_stream(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
-                          const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
-    using S = Shape<T, KEY, BIN, true, 1, STREAM>;
-    static_assert(S::shared <= 48 * 1024, "more needs the attribute");
-    int blocks = (rows - 1) / (S::rows * IN_TURN) + 1;
-    stream_rows<T, KEY, BIN><<<blocks, S::block, S::shared, stream>>>(Operand<T>(a), Operand<T>(b), list, rows, c,
-                                                                      overflow, halves_wanted());
-    return cudaGetLastError();
-}
-
-/* Rows that have tables of their own. */
-template <typename T, typename KEY, int BIN, bool NUMERIC>
-cudaError_t launch_alone(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
-                         const Groups &groups, const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
-    if constexpr (NUMERIC && threads_of(BIN) <= 32) {
-        Way way = way_wanted();
-        if (way == PAIRS)
-            return launch_shape<T, KEY, BIN, true, 1, PAIRS>(a, b, list, rows, groups, c, overflow, stream);
-        if (way == STREAM)
-            return launch_stream<T, KEY, BIN>(a, b, list, rows, c, overflow, stream);
-    }
-    return launch_shape<T, KEY, BIN, NUMERIC, 1, ONE_TERM>(a, b, list, rows, groups, c, overflow, stream);
 }
 
 template <typename T, typename KEY, int BIN, bool NUMERIC>
 cudaError_t launch_key(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
                        const Groups &groups, const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
     constexpr int alike = NUMERIC && BIN < SPG_ALIKE_BINS ? SPG_ALIKE : 1;
-    return groups.alike
-               ? launch_shape<T, KEY, BIN, NUMERIC, alike, ONE_TERM>(a, b, list, rows, groups, c, overflow, stream)
-               : launch_alone<T, KEY, BIN, NUMERIC>(a, b, list, rows, groups, c, overflow, stream);
+    return groups.alike ? launch_shape<T, KEY, BIN, NUMERIC, alike>(a, b, list, rows, groups, c, overflow, stream)
+                        : launch_shape<T, KEY, BIN, NUMERIC, 1>(a, b, list, rows, groups, c, overflow, stream);
 }
 
 template <typename T, int BIN, bool NUMERIC>

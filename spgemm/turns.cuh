@@ -15,16 +15,12 @@
 constexpr int SPG_AHEAD = 4; /* products of a turn for each thread */
 constexpr int SPG_TURN = 32 * SPG_AHEAD;
 
-/* SPG_ANY_ORDER: no turns, additions are atomic. SPG_ORDERED: a warp looks until its turn has come. SPG_BY_BARRIER: it
- * waits at a barrier that it shares with the warp before; at most 15 warps work, because a block has 16 barriers. */
-enum spg_order { SPG_ANY_ORDER, SPG_ORDERED, SPG_BY_BARRIER };
+/* SPG_ANY_ORDER: no turns, additions are atomic. SPGEMM_ADDITIONS=atomic is for comparisons. */
+enum spg_order { SPG_ANY_ORDER, SPG_ORDERED };
 
-/* SPGEMM_ADDITIONS=atomic and =barrier are for comparisons. */
 inline spg_order spg_order_wanted() {
     const char *text = getenv("SPGEMM_ADDITIONS");
-    if (text && !strcmp(text, "atomic"))
-        return SPG_ANY_ORDER;
-    return text && !strcmp(text, "barrier") ? SPG_BY_BARRIER : SPG_ORDERED;
+    return text && !strcmp(text, "atomic") ? SPG_ANY_ORDER : SPG_ORDERED;
 }
 
 /* The terms of THREADS entries of A, in shared memory. */
@@ -84,23 +80,22 @@ __device__ spg_turn<T> spg_turn_at(const spg_terms<T, THREADS> &t, int number, i
     return {t.from[*at] + (number - before) * SPG_TURN, t.end[*at], t.factor[*at]};
 }
 
-/* Warps of a block that take turns. BARRIERS: the kernel's blocks may have 16 barriers each, which few blocks of a
- * multiprocessor may; without, SPG_BY_BARRIER is SPG_ORDERED. */
+/* How a warp waits for its turn. BARRIERS: at a barrier that it shares with the warp before, which takes less time. A
+ * block then has 16 barriers, one of them for __syncthreads, so at most 15 of its warps take turns. Otherwise the warp
+ * looks at shared memory again and again. */
 template <bool BARRIERS> __device__ int spg_turn_warps(int warps, spg_order order) {
-    return BARRIERS && order == SPG_BY_BARRIER && warps > 15 ? 15 : warps;
+    return BARRIERS && order && warps > 15 ? 15 : warps;
 }
 
 /* Called by all threads of a warp, in the order of its turns. */
-template <bool BARRIERS> __device__ void spg_turn_wait(const int *turn, int mine, [[maybe_unused]] spg_order order) {
+template <bool BARRIERS> __device__ void spg_turn_wait(const int *turn, int mine) {
 #ifdef __CUDA_ARCH__
-    if (BARRIERS && order == SPG_BY_BARRIER) {
+    constexpr int near = 1; /* the warp does not sleep for the last turn before its own */
+    if constexpr (BARRIERS) {
         if (mine)
             asm volatile("barrier.cta.sync %0, 64;" ::"r"(1 + mine % 15) : "memory");
         return;
     }
-#endif
-#ifdef __CUDA_ARCH__
-    constexpr int near = 1; /* the warp does not sleep for the last turn before its own */
 #else
     constexpr int near = 0;
 #endif
@@ -111,10 +106,9 @@ template <bool BARRIERS> __device__ void spg_turn_wait(const int *turn, int mine
 }
 
 /* `turns`: of all terms. */
-template <bool BARRIERS>
-__device__ void spg_turn_pass(int *turn, int mine, [[maybe_unused]] int turns, [[maybe_unused]] spg_order order) {
+template <bool BARRIERS> __device__ void spg_turn_pass(int *turn, int mine, [[maybe_unused]] int turns) {
 #ifdef __CUDA_ARCH__
-    if (BARRIERS && order == SPG_BY_BARRIER) {
+    if constexpr (BARRIERS) {
         if (mine + 1 < turns)
             asm volatile("barrier.cta.arrive %0, 64;" ::"r"(1 + (mine + 1) % 15) : "memory");
         return;

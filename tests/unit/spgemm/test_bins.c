@@ -54,19 +54,25 @@ static void rows_get_the_method_of_least_work(void **state) {
         }
 }
 
-/* The number of entries doubles while the largest table holds that many. */
+/* Few segments cover the columns: longer rows leave the tables, unless they had to be computed again. */
+static void long_rows_leave_tables(void **state) {
+    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS, true), 6);
+    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS, false), SPG_TABLES);
+    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS + 1, true), SPG_TABLES);
+}
+
+/* The number of entries doubles while the largest table holds that many, and in the tables of warps. */
 static void tables_double_for_entries_of_many_products(void **state) {
     int64_t most = spg_bin_entries(SPG_TABLES - 1);
-    assert_int_equal(spg_entries_of_table(100, 100 * SPG_MANY_TIMES - 1, false), 100);
-    assert_int_equal(spg_entries_of_table(100, 100 * SPG_MANY_TIMES, false), 200);
-    assert_int_equal(spg_entries_of_table(most / 2, INT32_MAX, false), most / 2 * 2);
-    assert_int_equal(spg_entries_of_table(most / 2 + 1, INT32_MAX, false), most / 2 + 1);
+    assert_int_equal(spg_entries_of_table(1000, 1000 * SPG_MANY_TIMES - 1), 1000);
+    assert_int_equal(spg_entries_of_table(1000, 1000 * SPG_MANY_TIMES), 2000);
+    assert_int_equal(spg_entries_of_table(most / 2, INT32_MAX), most / 2 * 2);
+    assert_int_equal(spg_entries_of_table(most / 2 + 1, INT32_MAX), most / 2 + 1);
     most = spg_bin_entries(SPG_WARP_BINS - 1);
-    assert_int_equal(spg_entries_of_table(spg_bin_entries(0), 100, true), spg_bin_entries(0));
-    assert_int_equal(spg_entries_of_table(spg_bin_entries(0) + 1, 100, true), 2 * spg_bin_entries(0) + 2);
-    assert_int_equal(spg_entries_of_table(most / 2, 1000, true), most / 2 * 2);
-    assert_int_equal(spg_entries_of_table(most / 2 + 1, 1000, true), most / 2 + 1);
-    assert_int_equal(spg_entries_of_table(most / 2, 1000, false), most / 2);
+    assert_int_equal(spg_entries_of_table(spg_bin_entries(0), 100), spg_bin_entries(0));
+    assert_int_equal(spg_entries_of_table(spg_bin_entries(0) + 1, 100), 2 * spg_bin_entries(0) + 2);
+    assert_int_equal(spg_entries_of_table(most / 2, 1000), most / 2 * 2);
+    assert_int_equal(spg_entries_of_table(most / 2 + 1, 1000), most / 2 + 1);
 }
 
 /* Each column keeps its table slot, until the table is full of other columns. */
@@ -155,6 +161,7 @@ int main(void) {
         cmocka_unit_test(rows_are_expected_within_their_bound),
         cmocka_unit_test(rows_get_the_method_of_least_work),
         cmocka_unit_test(tables_double_for_entries_of_many_products),
+        cmocka_unit_test(long_rows_leave_tables),
         cmocka_unit_test(tables_fill_up),
         cmocka_unit_test(rows_form_groups),
         cmocka_unit_test(rows_get_slots_of_their_own),
