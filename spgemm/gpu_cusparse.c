@@ -56,7 +56,7 @@ static bool open_library(struct spg_error *error) {
     sparse.library = dlopen(SPG_CUSPARSE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     /* The folder of the toolkit is often not in the loader's search path. */
     if (!sparse.library)
-        sparse.library = dlopen(SPG_CUSPARSE_FOLDER "/" SPG_CUSPARSE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+        sparse.library = dlopen(SPG_CUDA_LIBRARIES "/" SPG_CUSPARSE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!sparse.library)
         return spg_fail(error, "%s", dlerror());
 #define FIND(name) &&find(#name, &sparse.name)

@@ -134,6 +134,18 @@ struct spg_c_totals {
 cudaError_t spg_launch_offsets(const int64_t *c_offset, const int32_t *size, int32_t rows, int32_t *offsets,
                                int32_t slab, struct spg_c_totals *totals);
 
+/* ---- slabs of rows: kernels_split.cu */
+
+/* Cuts the rows into `parts` slabs of about equal work: cut[0] = 0 to cut[parts] = rows. start[0] to start[rows] are
+ * the intermediate products before each row. */
+cudaError_t spg_launch_even_cuts(const int64_t *start, int32_t rows, int32_t parts, int32_t *cut);
+/* Cuts the rows into slabs of at most `most` by `start`, or of one row. *parts is their number, at most
+ * 2 x start[rows] / most + 1. */
+cudaError_t spg_launch_limited_cuts(const int64_t *start, int32_t rows, int64_t most, int32_t *cut, int32_t *parts);
+/* Offsets of 64 bits to 32 bits, less `base`; and back, plus `base`. */
+cudaError_t spg_launch_narrow(const int64_t *from, int64_t base, int64_t count, int32_t *to);
+cudaError_t spg_launch_widen(const int32_t *from, int64_t base, int64_t count, int64_t *to);
+
 /* ---- compaction: row i's size[i] elements move to c_offset[i]; elements have 4 or 8 bytes */
 
 /* From rows that begin at start[i]. kernels_arrays.cu */

@@ -213,6 +213,17 @@ out:
     return made;
 }
 
+bool spg_csr_rows(struct spg_csr *r, const struct spg_csr *m, int32_t first, int32_t rows, struct spg_error *error) {
+    int32_t base = m->offsets[first], stored = m->offsets[first + rows] - base;
+    if (!spg_csr_make(r, rows, m->columns, stored, error))
+        return false;
+    for (int32_t i = 0; i <= rows; i++)
+        r->offsets[i] = m->offsets[first + i] - base;
+    memcpy(r->indices, m->indices + base, (size_t)stored * sizeof *r->indices);
+    memcpy(r->values, m->values + base, (size_t)stored * sizeof *r->values);
+    return true;
+}
+
 bool spg_csr_transpose(struct spg_csr *t, const struct spg_csr *m, struct spg_error *error) {
     int64_t stored = spg_csr_stored(m);
     if (!spg_csr_make(t, m->columns, m->rows, stored, error))

@@ -62,6 +62,9 @@ bool spg_csr_from_rows(struct spg_csr *m, int32_t rows, int32_t columns, int32_t
 bool spg_csr_from_triplets(struct spg_csr *m, int32_t rows, int32_t columns, int64_t count, const int64_t *row,
                            const int64_t *column, const double *value, int64_t *merged, struct spg_error *error);
 
+/* Makes a new matrix of rows `first` to first + rows - 1. */
+bool spg_csr_rows(struct spg_csr *r, const struct spg_csr *m, int32_t first, int32_t rows, struct spg_error *error);
+
 /* Makes a new matrix, the transpose of `m`. */
 bool spg_csr_transpose(struct spg_csr *t, const struct spg_csr *m, struct spg_error *error);
 

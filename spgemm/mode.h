@@ -18,6 +18,8 @@ enum spg_vector { SPG_VECTOR_VMM, SPG_VECTOR_COPY };
  * (listing 2.1), where one thread computes a row. */
 enum spg_kernel { SPG_KERNEL_HASH, SPG_KERNEL_THESIS };
 
+struct spg_processes;
+
 struct spg_job {
     const struct spg_csr *a, *b; /* values are already rounded when `precision` is single */
     enum spg_precision precision;
@@ -27,18 +29,22 @@ struct spg_job {
     enum spg_kernel kernel;
     bool persistent; /* mode rounds, kernel thesis: one launch runs as many rounds as the memory allows */
     size_t limit;    /* bytes of device memory for the product, without A and B; 0 = no limit */
+    const int *devices;
+    int devices_count;                     /* for modes on several devices; 0 = all */
+    const struct spg_processes *processes; /* `a` has rows of this process; NULL = there is one process */
 };
 
 /* Measurements of one product. A field that does not apply is 0. */
 struct spg_run {
     double ms; /* until C is complete, with all allocations; without copies of A, B and C between host and device and
                 * without the return of unused memory */
-    double estimate_ms; /* part of ms: until the first request for memory for C's entries */
-    double grow_ms;     /* part of ms: growing C's arrays, measured on the host */
-    double compact_ms;  /* part of ms: moving rows together */
-    double trim_ms;     /* after ms, measured on the host: returning slots that C does not need, or helper buffers */
-    size_t peak;        /* largest number of bytes allocated at one time during the call, without A and B */
-    int64_t stored;     /* nnz(C) */
+    double estimate_ms;   /* part of ms: until the first request for memory for C's entries */
+    double grow_ms;       /* part of ms: growing C's arrays, measured on the host */
+    double compact_ms;    /* part of ms: moving rows together */
+    double distribute_ms; /* part of ms: cutting A, and copying A and B to other devices */
+    double trim_ms;       /* after ms, measured on the host: returning slots that C does not need, or helper buffers */
+    size_t peak;          /* largest number of bytes allocated at one time during the call, without A and B */
+    int64_t stored;       /* nnz(C) */
     int64_t entries; /* slots for entries of C before compaction. Memory for chunks that no row took is not counted. */
     int32_t rounds;
     int32_t size_per_row; /* the one that was used; 0 if the mode takes none */
@@ -48,6 +54,15 @@ struct spg_run {
 struct spg_estimates {
     double sampled, sampled_ms; /* from sampled rows; the sample also chooses size_per_row */
     double cohen, cohen_ms;     /* Cohen's estimator; only reported */
+};
+
+/* What one of several devices computed in a run. */
+#define SPG_SHARES 64
+struct spg_share {
+    int device;
+    int64_t rows, products, stored;
+    size_t peak;
+    char b[16]; /* how the device reads B: own, copied, broadcast, read */
 };
 
 struct spg_mode_ops {
@@ -62,11 +77,13 @@ struct spg_mode_ops {
     /* Makes both estimates; C and the measurements of runs stay as they are. NULL in modes that choose no size_per_row.
      */
     bool (*estimate)(void *state, struct spg_estimates *estimates, struct spg_error *error);
+    /* Writes at most `most` shares of the last run; returns their number. NULL in modes of one device. */
+    int (*shares)(void *state, struct spg_share *shares, int most);
 };
 
 extern const struct spg_mode_ops spg_mode_graphblas;
 /* Only in builds with CUDA; the last one only with cuSPARSE. */
-extern const struct spg_mode_ops spg_mode_auto, spg_mode_upper_bound, spg_mode_precise, spg_mode_rounds,
+extern const struct spg_mode_ops spg_mode_auto, spg_mode_group, spg_mode_upper_bound, spg_mode_precise, spg_mode_rounds,
     spg_mode_cusparse;
 
 /* The host's monotonic clock in milliseconds, for the times above. */

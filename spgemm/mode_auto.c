@@ -2,8 +2,10 @@
  * starts.
  *
  * cold: each run has a new multiplier, so it allocates all its memory. warm: one multiplier for all runs. same: one
- * multiplier, and from the second run on only values are computed. */
+ * multiplier, and from the second run on only values are computed. wide: one multiplier, and C has 64-bit offsets. */
+#include "spgemm/check_sums.h"
 #include "spgemm/gpu.h"
+#include "spgemm/modes.h"
 #include "spgemm/spgemm.h"
 
 #include <stdlib.h>
@@ -73,16 +75,17 @@ static struct gpumem_spgemm_csr csr_of(const struct spg_operand *o) {
                                       .values = o->values};
 }
 
+static bool is_wide(const struct state *s) { return !strcmp(s->job->argument, "wide"); }
+
 static bool multiply(struct state *s, float *ms, struct spg_error *error) {
     struct gpumem_spgemm_csr a = csr_of(&s->first), b = csr_of(s->job->b == s->job->a ? &s->first : &s->second);
     bool same = s->has_product && !strcmp(s->job->argument, "same");
+    uint64_t flags = same ? GPUMEM_SPGEMM_SAME_STRUCTURE : is_wide(s) ? GPUMEM_SPGEMM_WIDE : 0;
     s->c.struct_size = sizeof s->c;
     s->has_product = false;
     s->has_product = spg_cuda(cudaDeviceSynchronize(), "the device", error) &&
                      spg_cuda(cudaEventRecord(s->started, NULL), "event", error) &&
-                     worked(gpumem_spgemm_multiply(s->multiplier, &a, &b, NULL, same ? GPUMEM_SPGEMM_SAME_STRUCTURE : 0,
-                                                   NULL, &s->c),
-                            error) &&
+                     worked(gpumem_spgemm_multiply(s->multiplier, &a, &b, NULL, flags, NULL, &s->c), error) &&
                      spg_cuda(cudaEventRecord(s->finished, NULL), "event", error) &&
                      spg_cuda(cudaEventSynchronize(s->finished), "the product", error) &&
                      spg_cuda(cudaEventElapsedTime(ms, s->started, s->finished), "event", error);
@@ -115,6 +118,46 @@ static bool fetch(void *pointer, struct spg_csr *c, struct spg_error *error) {
                                 .indices.at = s->c.indices,
                                 .values.at = s->c.values};
     return spg_result_fetch(&result, s->job->precision, c, error);
+}
+
+/* The floats lie at the front of the array. Widening from the end overwrites none before it is read. */
+static void widen_values(double *values, size_t count) {
+    const char *narrow = (const char *)values;
+    for (size_t k = count; k-- > 0;) {
+        float value;
+        memcpy(&value, narrow + k * sizeof value, sizeof value);
+        values[k] = value;
+    }
+}
+
+/* Reads entries of C; floats become doubles. */
+static bool read_entries(void *pointer, int64_t first, int64_t count, int32_t *indices, double *values,
+                         struct spg_error *error) {
+    const struct state *s = pointer;
+    size_t value = spg_value_size(s->job->precision);
+    const char *from = (const char *)s->c.values + (size_t)first * value;
+    if (!count)
+        return true;
+    if (!spg_cuda(cudaMemcpy(indices, s->c.indices + first, (size_t)count * sizeof *indices, cudaMemcpyDeviceToHost),
+                  "copy of C", error) ||
+        !spg_cuda(cudaMemcpy(values, from, (size_t)count * value, cudaMemcpyDeviceToHost), "copy of C", error))
+        return false;
+    if (s->job->precision == SPG_FLOAT)
+        widen_values(values, (size_t)count);
+    return true;
+}
+
+bool spg_auto_verify(void *pointer, struct spg_check *check, struct spg_error *error) {
+    struct state *s = pointer;
+    size_t count = (size_t)s->c.rows + 1;
+    int64_t *offsets = malloc(count * sizeof *offsets);
+    if (!offsets)
+        return spg_fail(error, "out of host memory for offsets of C");
+    bool right = spg_cuda(cudaMemcpy(offsets, s->c.wide_offsets, count * sizeof *offsets, cudaMemcpyDeviceToHost),
+                          "copy of C", error) &&
+                 spg_check_sums(s->job->a, s->job->b, offsets, read_entries, s, s->job->precision, check, error);
+    free(offsets);
+    return right;
 }
 
 const struct spg_mode_ops spg_mode_auto = {open_state, run, fetch, close_state, NULL};

@@ -5,8 +5,10 @@
 
 #ifdef SPG_HAVE_CUDA
 #define CUDA(ops) (&ops)
+#define VERIFY    spg_auto_verify
 #else
 #define CUDA(ops) NULL
+#define VERIFY    NULL
 #endif
 #ifdef SPG_HAVE_CUSPARSE
 #define CUSPARSE(ops) (&ops)
@@ -20,21 +22,21 @@
 #endif
 
 static const struct spg_mode modes[] = {
-    {"auto", "cold warm same",
+    {"auto", "cold warm same wide",
      "the library call of spgemm.h, which chooses the method: with new memory in each run (cold, default), with the "
-     "memory of the run before (warm), with its structure too (same)",
-     "the CUDA part", false, false, CUDA(spg_mode_auto)},
+     "memory of the run before (warm), with its structure too (same), or as warm with 64-bit offsets of C (wide)",
+     "the CUDA part", false, false, CUDA(spg_mode_auto), false, VERIFY, CUDA(spg_mode_group)},
     {"upper-bound", NULL, "one pass into as many slots as there are intermediate products", "the CUDA part", false,
-     true, CUDA(spg_mode_upper_bound)},
+     true, CUDA(spg_mode_upper_bound), false, NULL, NULL},
     {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false, true,
-     CUDA(spg_mode_precise)},
+     CUDA(spg_mode_precise), false, NULL, NULL},
     {"rounds", NULL,
      "the loop of the thesis: in each round the output grows by size_per_row slots for every unfinished row",
-     "the CUDA part", true, true, CUDA(spg_mode_rounds)},
+     "the CUDA part", true, true, CUDA(spg_mode_rounds), false, NULL, NULL},
     {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part with cuSPARSE", false, false,
-     CUSPARSE(spg_mode_cusparse)},
+     CUSPARSE(spg_mode_cusparse), false, NULL, NULL},
     {"graphblas", NULL, "SuiteSparse:GraphBLAS on the host, as a peer", "GraphBLAS", false, false,
-     GRAPHBLAS(spg_mode_graphblas)},
+     GRAPHBLAS(spg_mode_graphblas), true, NULL, NULL},
 };
 #define MODES (sizeof modes / sizeof modes[0])
 

@@ -2,6 +2,7 @@
 #ifndef SPG_MODES_H
 #define SPG_MODES_H
 
+#include "spgemm/check.h"
 #include "spgemm/mode.h"
 
 #ifdef __cplusplus
@@ -16,7 +17,14 @@ struct spg_mode {
     bool sized;       /* takes size_per_row */
     bool kernels;     /* offers both kernels of enum spg_kernel */
     const struct spg_mode_ops *ops; /* NULL = this build lacks the mode */
+    bool on_host;                   /* computes without a device */
+    /* Checks the C of the last run without copying all of it to the host. NULL = spg_mode_ops.fetch can copy it. */
+    bool (*verify)(void *state, struct spg_check *check, struct spg_error *error);
+    const struct spg_mode_ops *on_devices; /* NULL = the mode uses one device only */
 };
+
+/* verify of mode auto with "wide"; only in builds with CUDA. */
+bool spg_auto_verify(void *state, struct spg_check *check, struct spg_error *error);
 
 /* Row number `index`; NULL after the last. */
 const struct spg_mode *spg_mode_at(unsigned index);

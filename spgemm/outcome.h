@@ -26,6 +26,8 @@ struct spg_outcome {
     bool estimated; /* only when the mode chose size_per_row */
     struct spg_estimates estimates;
     struct spg_check check;
+    struct spg_share shares[SPG_SHARES]; /* of the last run on several devices */
+    int shares_count, processes;         /* processes: of MPI; 0 = without */
 };
 
 /* Bytes of one slot of C: a value and a 32-bit column, as in the two vectors of the thesis (3.2). */

@@ -33,27 +33,40 @@ static json_t *model(const struct spg_outcome *o) {
                      o->sampled, "cohen_nnz_c", o->cohen, "sizes", sizes);
 }
 
+/* null for a product of one device */
+static json_t *shares(const struct spg_outcome *o) {
+    json_t *list = o->shares_count ? json_array() : json_null();
+    for (int i = 0; i < o->shares_count; i++) {
+        const struct spg_share *s = &o->shares[i];
+        json_array_append_new(list, json_pack("{s:i, s:I, s:I, s:I, s:I, s:s}", "device", s->device, "rows",
+                                              (json_int_t)s->rows, "products", (json_int_t)s->products, "nnz_c",
+                                              (json_int_t)s->stored, "peak_bytes", (json_int_t)s->peak, "b", s->b));
+    }
+    return list;
+}
+
 static json_t *product(const struct spg_outcome *o) {
     const struct spg_settings *s = o->settings;
     json_t *runs = json_array();
     for (unsigned i = 0; i < o->runs_count; i++)
-        json_array_append_new(runs, json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i}", "ms", o->runs[i].ms,
-                                              "estimate_ms", o->runs[i].estimate_ms, "grow_ms", o->runs[i].grow_ms,
-                                              "compact_ms", o->runs[i].compact_ms, "trim_ms", o->runs[i].trim_ms,
-                                              "peak_bytes", (json_int_t)o->runs[i].peak, "nnz_c",
-                                              (json_int_t)o->runs[i].stored, "entries", (json_int_t)o->runs[i].entries,
-                                              "rounds", (int)o->runs[i].rounds));
+        json_array_append_new(
+            runs, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i}", "ms", o->runs[i].ms, "distribute_ms",
+                            o->runs[i].distribute_ms, "estimate_ms", o->runs[i].estimate_ms, "grow_ms",
+                            o->runs[i].grow_ms, "compact_ms", o->runs[i].compact_ms, "trim_ms", o->runs[i].trim_ms,
+                            "peak_bytes", (json_int_t)o->runs[i].peak, "nnz_c", (json_int_t)o->runs[i].stored,
+                            "entries", (json_int_t)o->runs[i].entries, "rounds", (int)o->runs[i].rounds));
     json_t *check = s->check ? json_pack("{s:f}", "worst_of_bound", o->check.worst) : json_null();
     json_t *estimates = json_null();
     if (o->estimated)
         estimates =
             json_pack("{s:f, s:f, s:f, s:f}", "sampled_nnz_c", o->estimates.sampled, "sampled_ms",
                       o->estimates.sampled_ms, "cohen_nnz_c", o->estimates.cohen, "cohen_ms", o->estimates.cohen_ms);
-    return json_pack(
-        "{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o, s:o}", "mode", s->mode_text, "vector",
-        s->vector == SPG_VECTOR_COPY ? "copy" : "vmm", "size_per_row", (int)o->runs[o->runs_count - 1].size_per_row,
-        "kernel", s->kernel == SPG_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent, "limit",
-        (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "estimates", estimates, "check", check);
+    return json_pack("{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o, s:o, s:i, s:o}", "mode", s->mode_text, "vector",
+                     s->vector == SPG_VECTOR_COPY ? "copy" : "vmm", "size_per_row",
+                     (int)o->runs[o->runs_count - 1].size_per_row, "kernel",
+                     s->kernel == SPG_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent, "limit",
+                     (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "estimates", estimates, "check",
+                     check, "processes", o->processes, "devices", shares(o));
 }
 
 bool spg_outcome_json(const struct spg_outcome *o, struct spg_error *error) {

@@ -54,6 +54,7 @@ static void times(const struct spg_outcome *o) {
     struct spg_times all = spg_outcome_times(o, offsetof(struct spg_run, ms));
     printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f", o->runs_count, o->warmup, all.least, all.median,
            all.most);
+    share(o, "distribute", offsetof(struct spg_run, distribute_ms), all.median);
     share(o, "estimate", offsetof(struct spg_run, estimate_ms), all.median);
     share(o, "grow", offsetof(struct spg_run, grow_ms), all.median);
     share(o, "compact", offsetof(struct spg_run, compact_ms), all.median);
@@ -61,6 +62,14 @@ static void times(const struct spg_outcome *o) {
     if (trim > 0)
         printf(" trim_ms=%.3f", trim);
     putchar('\n');
+}
+
+static void shares(const struct spg_outcome *o) {
+    for (int i = 0; i < o->shares_count; i++) {
+        const struct spg_share *s = &o->shares[i];
+        printf("device=%d rows=%lld products=%lld nnz_c=%lld peak_bytes=%zu b=%s\n", s->device, (long long)s->rows,
+               (long long)s->products, (long long)s->stored, s->peak, s->b);
+    }
 }
 
 static void product(const struct spg_outcome *o) {
@@ -73,6 +82,8 @@ static void product(const struct spg_outcome *o) {
     if (s->mode->sized)
         printf(" vector=%s size_per_row=%d%s", s->vector == SPG_VECTOR_COPY ? "copy" : "vmm", last->size_per_row,
                s->size_per_row > 0 ? "" : " (auto)");
+    if (o->processes)
+        printf(" processes=%d", o->processes);
     putchar('\n');
     times(o);
     printf("nnz_c=%lld entries=%lld efficiency=%.2f%%", (long long)last->stored, (long long)last->entries,
@@ -82,6 +93,7 @@ static void product(const struct spg_outcome *o) {
     if (last->rounds)
         printf(" rounds=%d", last->rounds);
     putchar('\n');
+    shares(o);
     if (o->estimated) {
         printf("sampled_nnz_c=%.0f off=%+.2f%% sampled_ms=%.3f\n", o->estimates.sampled,
                off_by(o->estimates.sampled, last->stored), o->estimates.sampled_ms);

@@ -2,9 +2,11 @@
 #include "shim/base/options.h"
 #include "spgemm/generators.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum row {
@@ -22,6 +24,8 @@ enum row {
     LAYOUT,
     PRECISION,
     LIMIT,
+    DEVICES,
+    MPI,
     ANY_SIZE,
     JSON,
     HELP,
@@ -56,6 +60,10 @@ static const struct gm_option rows[ROWS] = {
                    "of values (default double)"},
     [LIMIT] = {0, GM_OPTION_BYTES, "--limit", "limit", NULL, "BYTES", NULL, 0, 0,
                "device memory for the product, without A and B; 0 (default): no limit"},
+    [DEVICES] = {0, GM_OPTION_TEXT, "--devices", "devices", NULL, "N,N...|all", NULL, 0, 0,
+                 "mode auto: multiply on these devices, each a range of rows; A and B are on the first one before"},
+    [MPI] = {0, GM_OPTION_BOOL, "--mpi", "mpi", NULL, NULL, NULL, 0, 0,
+             "modes auto and graphblas: started by mpirun, each process multiplies a range of rows"},
     [ANY_SIZE] = {0, GM_OPTION_BOOL, "--any-size", "any-size", NULL, NULL, NULL, 0, 0,
                   "read files with far more rows or columns than entries; memory grows with the rows"},
     [JSON] = {0, GM_OPTION_TEXT, "--json", "json", NULL, "FILE", NULL, 0, 0,
@@ -89,6 +97,25 @@ static void help(void) {
     }
 }
 
+/* Reads "0,1" or "all". */
+static int take_devices(const char *text, struct spg_settings *s) {
+    const char *at = text;
+    char *end = (char *)at;
+    s->on_devices = true;
+    s->devices_count = 0;
+    if (!strcmp(text, "all"))
+        return -1;
+    for (; s->devices_count < SPG_DEVICES; at = end + 1) {
+        long device = isdigit((unsigned char)*at) ? strtol(at, &end, 10) : -1;
+        if (device < 0 || device > INT16_MAX || (*end && *end != ','))
+            break;
+        s->devices[s->devices_count++] = (int)device;
+        if (!*end)
+            return -1;
+    }
+    return usage_error("--devices=%s is not all, or up to %d numbers of devices as in 0,1", text, SPG_DEVICES);
+}
+
 static int take(enum row row, const char *text, struct spg_settings *s) {
     char why[256];
     uint64_t number = 0;
@@ -111,6 +138,8 @@ static int take(enum row row, const char *text, struct spg_settings *s) {
     case LAYOUT: s->columns = number == 1; break;
     case PRECISION: s->precision = (enum spg_precision)number; break;
     case LIMIT: s->limit = (size_t)number; break;
+    case DEVICES: return take_devices(text, s);
+    case MPI: s->mpi = true; break;
     case ANY_SIZE: s->any_size = true; break;
     case JSON: s->json = text; break;
     case HELP:
@@ -138,6 +167,19 @@ static int check_settings(struct spg_settings *s) {
         return usage_error("--kernel thesis: mode %s has a kernel of its own", s->mode->name);
     if (s->persistent && (!s->mode || !s->mode->sized || s->kernel != SPG_KERNEL_THESIS))
         return usage_error("--persistent needs --mode rounds and --kernel thesis");
+    if ((s->on_devices || s->mpi) && !s->mode)
+        return usage_error("%s needs --mode auto", s->on_devices ? "--devices" : "--mpi");
+    if (s->on_devices && s->mpi)
+        return usage_error("--devices and --mpi: each process chooses a device by itself");
+    if (s->on_devices && !s->mode->on_devices)
+        return usage_error("--devices: mode %s uses one device; mode auto can use several", s->mode->name);
+    if (s->mpi && !s->mode->on_devices && !s->mode->on_host)
+        return usage_error("--mpi: mode %s uses one device; modes auto and graphblas run in several processes",
+                           s->mode->name);
+    if ((s->on_devices || s->mpi) && !strcmp(s->argument, "wide"))
+        return usage_error("%s: 64-bit offsets are for one device", s->on_devices ? "--devices" : "--mpi");
+    if (s->mpi && s->model)
+        return usage_error("--mpi and --model: the model describes the whole product; leave one out");
 #ifndef GM_HAVE_JANSSON
     if (s->json)
         return usage_error("--json needs jansson, which this build lacks");

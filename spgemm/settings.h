@@ -6,6 +6,8 @@
 
 #define SPG_EXIT_USAGE 2 /* exit status for a bad option or value; nothing was read or computed */
 
+#define SPG_DEVICES 32
+
 struct spg_settings {
     const char *matrix, *b;      /* as written by the user; b is NULL for A A */
     const char *mode_text;       /* NULL = none */
@@ -18,7 +20,9 @@ struct spg_settings {
     enum spg_kernel kernel;
     bool check, model, persistent, columns; /* columns: layout csc */
     bool any_size;
-    const char *json; /* NULL = none */
+    bool on_devices, mpi;
+    int devices[SPG_DEVICES], devices_count; /* 0 = all */
+    const char *json;                        /* NULL = none */
     size_t limit;
     enum spg_precision precision;
 };

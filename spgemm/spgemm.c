@@ -1,8 +1,8 @@
 /* The calls of spgemm.h: arguments, structs, streams and statuses around gpu_product.c. */
 #include "spgemm/spgemm.h"
-#include "spgemm/gpu_product.h"
+#include "spgemm/multiplier.h"
+#include "spgemm/wide.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,63 +10,13 @@ _Static_assert(SPG_OUT_OF_MEMORY == GPUMEM_OUT_OF_MEMORY && SPG_INVALID_VALUE ==
                    SPG_NOT_SUPPORTED == GPUMEM_NOT_SUPPORTED && SPG_NOT_INITIALIZED == GPUMEM_NOT_INITIALIZED,
                "statuses of spg_fail_as()");
 
-struct gpumem_spgemm {
-    struct spg_product product;
-    struct spg_job job;
-    int device;
-    struct gpumem_spgemm_csr a, b; /* of the last product */
-    bool in_own_memory;            /* the last product's entries */
-};
-
-/* ---- errors and structs */
-
-static _Thread_local char last_error[sizeof((struct spg_error *)0)->text];
-
-__attribute__((visibility("default"))) const char *gpumem_spgemm_last_error(void) { return last_error; }
-
-static enum gpumem_status failed(const struct spg_error *error) {
-    snprintf(last_error, sizeof last_error, "%s", error->text);
-    return error->status ? (enum gpumem_status)error->status : GPUMEM_UNKNOWN;
-}
-
-#define STRUCT_MOST 4096
-
-static bool size_of(const char *name, const void *theirs, size_t *size, struct spg_error *error) {
-    memcpy(size, theirs, sizeof *size);
-    return (*size >= sizeof *size && *size <= STRUCT_MOST) ||
-           spg_fail_as(error, GPUMEM_INVALID_VALUE, "struct %s has struct_size %zu: set it to sizeof(struct %s)", name,
-                       *size, name);
-}
-
-/* Copies the caller's struct, which may have the size of another version. */
-static bool struct_read(const char *name, void *ours, size_t size, const void *theirs, struct spg_error *error) {
-    size_t their_size;
-    if (!size_of(name, theirs, &their_size, error))
-        return false;
-    for (size_t at = size; at < their_size; at++)
-        if (((const char *)theirs)[at])
-            return spg_fail_as(error, GPUMEM_NOT_SUPPORTED,
-                               "struct %s has a field at byte %zu that this version does not know (it knows %zu bytes)",
-                               name, at, size);
-    memset(ours, 0, size);
-    memcpy(ours, theirs, their_size < size ? their_size : size);
-    return true;
-}
-
-static void struct_write(void *theirs, const void *ours, size_t size) {
-    size_t their_size, head = sizeof their_size;
-    memcpy(&their_size, theirs, sizeof their_size);
-    memset((char *)theirs + head, 0, their_size - head);
-    memcpy((char *)theirs + head, (const char *)ours + head, (their_size < size ? their_size : size) - head);
-}
-
 /* ---- the multiplier */
 
 static bool create(const struct gpumem_spgemm_options *options, struct gpumem_spgemm **multiplier,
                    struct spg_error *error) {
     struct gpumem_spgemm_options o = {.struct_size = sizeof o};
     int device;
-    if (options && !struct_read("gpumem_spgemm_options", &o, sizeof o, options, error))
+    if (options && !spg_struct_read("gpumem_spgemm_options", &o, sizeof o, options, error))
         return false;
     if (o.precision > GPUMEM_SPGEMM_FLOAT)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "precision %llu is not 0 (double) or 1 (float)",
@@ -92,60 +42,37 @@ static bool create(const struct gpumem_spgemm_options *options, struct gpumem_sp
 __attribute__((visibility("default"))) enum gpumem_status
 gpumem_spgemm_create(const struct gpumem_spgemm_options *options, struct gpumem_spgemm **multiplier) {
     struct spg_error error;
-    return create(options, multiplier, &error) ? GPUMEM_OK : failed(&error);
+    return create(options, multiplier, &error) ? GPUMEM_OK : spg_failed(&error);
 }
 
-__attribute__((visibility("default"))) void gpumem_spgemm_destroy(struct gpumem_spgemm *m) {
+void spg_multiplier_empty(struct gpumem_spgemm *m) {
     struct spg_memory uncounted = {0};
-    if (!m)
-        return;
     cudaDeviceSynchronize();
     spg_product_forget(&m->product);
     spg_cache_empty(&m->product.method.gpu.memory);
     spg_block_drop(&m->product.method.sample, &uncounted);
+    m->product.sampled_of = -1;
+}
+
+__attribute__((visibility("default"))) void gpumem_spgemm_destroy(struct gpumem_spgemm *m) {
+    if (!m)
+        return;
+    spg_multiplier_empty(m);
     spg_gpu_close(&m->product.method.gpu);
     free(m);
 }
 
 /* ---- operands */
 
-static bool read_csr(const char *name, struct gpumem_spgemm_csr *ours, const struct gpumem_spgemm_csr *theirs,
-                     struct spg_error *error) {
-    if (!theirs)
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s is NULL", name);
-    if (!struct_read("gpumem_spgemm_csr", ours, sizeof *ours, theirs, error))
-        return false;
-    if (ours->rows < 0 || ours->columns < 0 || ours->stored < 0)
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s is %lld x %lld with %lld entries", name,
-                           (long long)ours->rows, (long long)ours->columns, (long long)ours->stored);
-    if (ours->rows > SPG_ROWS_MAX || ours->columns > SPG_ROWS_MAX)
-        return spg_fail_as(error, GPUMEM_NOT_SUPPORTED, "%s is %lld x %lld, and 32-bit indices end at %d", name,
-                           (long long)ours->rows, (long long)ours->columns, SPG_ROWS_MAX);
-    if (ours->stored > INT32_MAX - SPG_STEP_MAX)
-        return spg_fail_as(error, GPUMEM_NOT_SUPPORTED, "%s has %lld entries, and 32-bit offsets end at %d", name,
-                           (long long)ours->stored, INT32_MAX - SPG_STEP_MAX);
-    if (!ours->offsets || (ours->stored && (!ours->indices || !ours->values)))
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s has %lld entries, and an array is NULL", name,
-                           (long long)ours->stored);
-    return true;
-}
-
-static struct spg_operand operand_of(const struct gpumem_spgemm_csr *m) {
-    return (struct spg_operand){.rows = (int32_t)m->rows,
-                                .columns = (int32_t)m->columns,
-                                .stored = m->stored,
-                                .offsets = (int32_t *)m->offsets,
-                                .indices = (int32_t *)m->indices,
-                                .values = (void *)m->values};
-}
-
 /* Checks device, stream and operands, and sets the operands. */
 static bool enter(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *b,
-                  struct gpumem_spgemm_csr operands[2], struct CUstream_st *stream, struct spg_error *error) {
+                  struct gpumem_spgemm_csr operands[2], bool wide, struct CUstream_st *stream,
+                  struct spg_error *error) {
+    unsigned accepts = SPG_READ_ARRAYS | (wide ? SPG_READ_WIDE : 0);
     struct spg_gpu *g = &m->product.method.gpu;
     enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     int device;
-    if (!read_csr("A", &operands[0], a, error) || !read_csr("B", &operands[1], b, error))
+    if (!spg_read_csr("A", &operands[0], a, accepts, error) || !spg_read_csr("B", &operands[1], b, accepts, error))
         return false;
     if (operands[0].columns != operands[1].rows)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "A has %lld columns and B has %lld rows",
@@ -159,10 +86,7 @@ static bool enter(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *a, co
         return false;
     if (capture != cudaStreamCaptureStatusNone)
         return spg_fail_as(error, GPUMEM_STREAM_CAPTURE, "the stream is captured, and a product waits for the device");
-    g->first = operand_of(&operands[0]);
-    g->second = operand_of(&operands[1]);
-    g->a = &g->first;
-    g->b = &g->second;
+    spg_multiplier_take(m, &operands[0], &operands[1]);
     g->memory.peak = g->memory.now;
     return spg_cuda(cudaEventRecord(g->started, stream), "event", error) &&
            spg_cuda(cudaStreamWaitEvent(NULL, g->started, 0), "event", error);
@@ -180,7 +104,7 @@ static enum gpumem_status abandon(struct gpumem_spgemm *m, const struct spg_erro
     cudaDeviceSynchronize();
     if (error->status == GPUMEM_OUT_OF_MEMORY)
         spg_cache_empty(&m->product.method.gpu.memory);
-    return failed(error);
+    return spg_failed(error);
 }
 
 __attribute__((visibility("default"))) enum gpumem_status
@@ -191,14 +115,15 @@ gpumem_spgemm_workspace(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr 
     struct gpumem_spgemm_workspace w = {0};
     double expected;
     size_t size;
-    if (!size_of("gpumem_spgemm_workspace", workspace, &size, &error) || !enter(m, a, b, operands, stream, &error))
-        return failed(&error);
+    if (!spg_struct_size("gpumem_spgemm_workspace", workspace, &size, &error) ||
+        !enter(m, a, b, operands, false, stream, &error))
+        return spg_failed(&error);
     if (!spg_product_analyse(&m->product, &w.helpers, &w.products, &expected, &error) || !leave(m, stream, &error))
         return abandon(m, &error);
     w.expected = (int64_t)(expected + 0.5);
     w.output = ((size_t)operands[0].rows + 1) * sizeof(int32_t) +
                (size_t)w.expected * (sizeof(int32_t) + spg_value_size(m->job.precision));
-    struct_write(workspace, &w, sizeof w);
+    spg_struct_write(workspace, &w, sizeof w);
     return GPUMEM_OK;
 }
 
@@ -207,8 +132,10 @@ gpumem_spgemm_workspace(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr 
 /* The caller's memory for C, and what the library has found about C. */
 struct target {
     struct gpumem_spgemm_output output;
+    bool wide; /* offsets have 64 bits */
     size_t value_size;
     int64_t rows, stored;
+    void *offsets;
 };
 
 static bool grown(struct gpumem_region *region, size_t size, const char *what, void **at, struct spg_error *error) {
@@ -222,34 +149,41 @@ static bool grown(struct gpumem_region *region, size_t size, const char *what, v
     return true;
 }
 
+static void *offsets_of(const struct target *t) {
+    return t->wide ? (void *)t->output.wide_offsets : (void *)t->output.offsets;
+}
+
 static bool provide(void *context, int64_t stored, int32_t **indices, void **values, struct spg_error *error) {
     struct target *t = context;
-    struct gpumem_spgemm_output *o = &t->output;
+    const struct gpumem_spgemm_output *o = &t->output;
     t->stored = stored;
-    if (o->offsets && stored > o->capacity)
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "C has %lld entries, and the capacity is %lld",
-                           (long long)stored, (long long)o->capacity);
-    if (!o->offsets) {
-        void *at[3];
-        if (!grown(o->offsets_region, ((size_t)t->rows + 1) * sizeof(int32_t), "offsets", &at[0], error) ||
-            !grown(o->indices_region, (size_t)stored * sizeof(int32_t), "columns", &at[1], error) ||
-            !grown(o->values_region, (size_t)stored * t->value_size, "values", &at[2], error))
-            return false;
-        *o = (struct gpumem_spgemm_output){.offsets = at[0], .indices = at[1], .values = at[2], .capacity = stored};
+    if (offsets_of(t)) {
+        if (stored > o->capacity)
+            return spg_fail_as(error, GPUMEM_INVALID_VALUE, "C has %lld entries%s, and the capacity is %lld",
+                               (long long)stored, t->wide ? " or more" : "", (long long)o->capacity);
+        t->offsets = offsets_of(t);
+        *indices = o->indices;
+        *values = o->values;
+        return true;
     }
-    *indices = o->indices;
-    *values = o->values;
+    size_t offset = t->wide ? sizeof(int64_t) : sizeof(int32_t);
+    void *at;
+    if (!grown(o->offsets_region, ((size_t)t->rows + 1) * offset, "offsets", &t->offsets, error) ||
+        !grown(o->indices_region, (size_t)stored * sizeof(int32_t), "columns", &at, error) ||
+        !grown(o->values_region, (size_t)stored * t->value_size, "values", values, error))
+        return false;
+    *indices = at;
     return true;
 }
 
 static bool read_output(struct target *t, const struct gpumem_spgemm_output *output, struct spg_error *error) {
     struct gpumem_spgemm_output *o = &t->output;
-    if (!struct_read("gpumem_spgemm_output", o, sizeof *o, output, error))
+    if (!spg_struct_read("gpumem_spgemm_output", o, sizeof *o, output, error))
         return false;
     bool regions = o->offsets_region && o->indices_region && o->values_region;
-    if (!o->offsets && !regions)
+    if (!offsets_of(t) && !regions)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "the output has neither arrays nor three regions");
-    if (o->offsets && (o->capacity < 0 || (o->capacity && (!o->indices || !o->values))))
+    if (offsets_of(t) && (o->capacity < 0 || (o->capacity && (!o->indices || !o->values))))
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "the output has capacity %lld, and an array is NULL",
                            (long long)o->capacity);
     return true;
@@ -275,6 +209,23 @@ static bool check_repeated(const struct gpumem_spgemm *m, const struct gpumem_sp
                        "has none of its own for this one");
 }
 
+static bool compute_wide(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr operands[2], struct target *t,
+                         struct gpumem_spgemm_result *c, struct spg_error *error) {
+    struct spg_place place = {t, provide};
+    struct spg_wide_c found = {.values = NULL};
+    if (!spg_wide_compute(m, operands, t ? &place : NULL, t ? &t->offsets : NULL, &found, error))
+        return false;
+    *c = (struct gpumem_spgemm_result){.rows = operands[0].rows,
+                                       .columns = operands[1].columns,
+                                       .stored = found.stored,
+                                       .wide_offsets = found.offsets,
+                                       .indices = found.indices,
+                                       .values = found.values,
+                                       .products = found.products,
+                                       .peak = m->product.method.gpu.memory.peak};
+    return true;
+}
+
 static bool compute(struct gpumem_spgemm *m, struct target *t, bool repeated, struct gpumem_spgemm_result *c,
                     struct spg_error *error) {
     struct spg_place place = {t, provide}, *to = t ? &place : NULL;
@@ -283,7 +234,7 @@ static bool compute(struct gpumem_spgemm *m, struct target *t, bool repeated, st
         return false;
     c->offsets = own->offsets.at;
     if (t) {
-        c->offsets = t->output.offsets;
+        c->offsets = t->offsets;
         if (!spg_cuda(cudaMemcpyAsync(c->offsets, own->offsets.at, ((size_t)t->rows + 1) * sizeof(int32_t),
                                       cudaMemcpyDeviceToDevice, NULL),
                       "offsets of C", error))
@@ -303,19 +254,25 @@ gpumem_spgemm_multiply(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *
                        struct gpumem_spgemm_result *result) {
     struct spg_error error;
     struct gpumem_spgemm_csr operands[2];
-    struct target target = {.value_size = spg_value_size(m->job.precision)};
+    struct target target = {.wide = flags & GPUMEM_SPGEMM_WIDE, .value_size = spg_value_size(m->job.precision)};
     struct gpumem_spgemm_result c = {0};
-    bool repeated = flags & GPUMEM_SPGEMM_SAME_STRUCTURE;
+    bool repeated = flags & GPUMEM_SPGEMM_SAME_STRUCTURE, wide = flags & GPUMEM_SPGEMM_WIDE;
     size_t size;
-    if (flags & ~(uint64_t)GPUMEM_SPGEMM_SAME_STRUCTURE) {
-        spg_fail_as(&error, GPUMEM_INVALID_VALUE, "unknown flags %#llx", (unsigned long long)flags);
-        return failed(&error);
+    const uint64_t known = GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_WIDE;
+    if (flags & ~known || flags == known) {
+        spg_fail_as(&error, GPUMEM_INVALID_VALUE,
+                    flags == known ? "same structure is not for 64-bit offsets (flags %#llx)" : "unknown flags %#llx",
+                    (unsigned long long)flags);
+        return spg_failed(&error);
     }
-    if (!size_of("gpumem_spgemm_result", result, &size, &error) || (output && !read_output(&target, output, &error)) ||
-        !enter(m, a, b, operands, stream, &error) || (repeated && !check_repeated(m, operands, !output, &error)))
-        return failed(&error);
+    if (!spg_struct_size("gpumem_spgemm_result", result, &size, &error) ||
+        (output && !read_output(&target, output, &error)) || !enter(m, a, b, operands, wide, stream, &error) ||
+        (repeated && !check_repeated(m, operands, !output, &error)))
+        return spg_failed(&error);
     target.rows = operands[0].rows;
-    if (!compute(m, output ? &target : NULL, repeated, &c, &error) || !leave(m, stream, &error)) {
+    bool done = wide ? compute_wide(m, operands, output ? &target : NULL, &c, &error)
+                     : compute(m, output ? &target : NULL, repeated, &c, &error);
+    if (!done || !leave(m, stream, &error)) {
         /* So the caller can make room. */
         if (error.status == GPUMEM_INVALID_VALUE && size >= offsetof(struct gpumem_spgemm_result, offsets))
             result->stored = target.stored;
@@ -324,7 +281,7 @@ gpumem_spgemm_multiply(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *
     m->a = operands[0];
     m->b = operands[1];
     m->in_own_memory = !output;
-    struct_write(result, &c, sizeof c);
+    spg_struct_write(result, &c, sizeof c);
     return GPUMEM_OK;
 }
 
@@ -348,12 +305,12 @@ __attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_trim(str
     struct spg_result *c = &m->product.method.gpu.c;
     struct spg_error error;
     if (!spg_cuda(cudaDeviceSynchronize(), "the device", &error))
-        return failed(&error);
+        return spg_failed(&error);
     spg_work_drop(&m->product.work);
     m->product.work = (struct spg_work){0};
     spg_cache_empty(memory);
     return shrink(&c->indices, (size_t)c->stored * sizeof(int32_t), memory, &error) &&
                    shrink(&c->values, (size_t)c->stored * spg_value_size(m->job.precision), memory, &error)
                ? GPUMEM_OK
-               : failed(&error);
+               : spg_failed(&error);
 }

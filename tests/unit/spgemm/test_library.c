@@ -3,9 +3,11 @@
 #include "spgemm_test.h"
 
 #include "spgemm/check.h"
+#include "spgemm/check_sums.h"
 #include "spgemm/gpu_product.h"
 #include "spgemm/modes.h"
 #include "spgemm/spgemm.h"
+#include "spgemm/wide.h"
 
 #include <stdio.h>
 
@@ -437,6 +439,258 @@ static void limits(void **state) {
     drop_pair(&q);
 }
 
+/* ---- 64-bit offsets */
+
+static struct gpumem_spgemm_result multiplied_wide(struct gpumem_spgemm *m, const struct pair *p,
+                                                   const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *b,
+                                                   const struct gpumem_spgemm_output *output) {
+    struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+    struct spg_error error;
+    if (gpumem_spgemm_multiply(m, a, b, output, GPUMEM_SPGEMM_WIDE, NULL, &c))
+        fail_msg("%s: %s", p->name, gpumem_spgemm_last_error());
+    /* What checks the product knows 32-bit offsets only. */
+    struct spg_memory uncounted = {0};
+    struct spg_block offsets;
+    assert_null(c.offsets);
+    assert_true(spg_block_make(&offsets, &uncounted, ((size_t)c.rows + 1) * 4, "a test", &error));
+    for (int64_t i = 0; i <= c.rows; i++)
+        ((int32_t *)offsets.at)[i] = (int32_t)c.wide_offsets[i];
+    assert_int_equal(c.wide_offsets[c.rows], c.stored);
+    struct gpumem_spgemm_result narrow = c;
+    narrow.offsets = offsets.at;
+    check_product(p, &narrow);
+    spg_block_drop(&offsets, &uncounted);
+    return c;
+}
+
+/* The same matrix with 64-bit offsets. */
+static struct gpumem_spgemm_csr widened(const struct gpumem_spgemm_csr *m, struct spg_block *offsets) {
+    struct spg_memory uncounted = {0};
+    struct spg_error error;
+    struct gpumem_spgemm_csr wide = *m;
+    assert_true(spg_block_make(offsets, &uncounted, ((size_t)m->rows + 1) * 8, "a test", &error));
+    for (int64_t i = 0; i <= m->rows; i++)
+        ((int64_t *)offsets->at)[i] = m->offsets[i];
+    wide.offsets = NULL;
+    wide.wide_offsets = offsets->at;
+    return wide;
+}
+
+static const char *const wide_names[][2] = {
+    {"stencil7:1x1x1", "stencil7:1x1x1"}, {"empty:5x5", "empty:5x5"}, {"empty:0x0", "empty:0x0"},
+    {"empty:4x0", "empty:0x3"},           {"cage:5", "cage:5"},       {"rmat:7:12", "rmat:7:8"},
+    {"brick27:3:2", "brick27:3:2"},       {"wide-a", "wide-b"},
+};
+
+/* Slabs of one row, of a few, and of all rows; and so for the pieces of A. */
+static const struct spg_wide_settings slab_sizes[] = {{1, 60}, {500, 60}, {500, 200}, {INT32_MAX, 200}};
+
+static void wide_offsets(void **state) {
+    struct spg_wide_settings usual = spg_wide_settings;
+    for (size_t i = 0; i < sizeof wide_names / sizeof wide_names[0]; i++) {
+        for (size_t k = 0; k <= sizeof slab_sizes / sizeof slab_sizes[0]; k++) {
+            enum spg_precision precision = (i + k) % 2 ? SPG_FLOAT : SPG_DOUBLE;
+            size_t live = emulated_live();
+            struct pair p = make_pair(wide_names[i][0], wide_names[i][1], precision);
+            struct spg_memory uncounted = {0};
+            struct spg_block offsets[2];
+            struct gpumem_spgemm_csr a = widened(&p.first, &offsets[0]), b = widened(&p.second, &offsets[1]);
+            struct gpumem_spgemm *m = multiplier_of(precision, 0);
+            struct gpumem_spgemm_result narrow = multiplied(m, &p, NULL, 0);
+            spg_wide_settings = k ? slab_sizes[k - 1] : usual;
+            struct gpumem_spgemm_result c = multiplied_wide(m, &p, &p.first, &p.second, NULL);
+            assert_int_equal(c.stored, narrow.stored);
+            assert_int_equal(c.products, narrow.products);
+            assert_true(c.peak > 0);
+            multiplied_wide(m, &p, &a, &p.second, NULL);
+            multiplied_wide(m, &p, &p.first, &b, NULL);
+            multiplied_wide(m, &p, &a, &b, NULL);
+            emulated_fail(0);
+            multiplied_wide(m, &p, &a, &b, NULL);
+            /* There is no last product for another one of its structure. */
+            assert_int_equal(
+                gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE, NULL, &c),
+                GPUMEM_INVALID_VALUE);
+            c = multiplied_wide(m, &p, &a, &p.second, NULL);
+            assert_int_equal(gpumem_spgemm_trim(m), GPUMEM_OK);
+            assert_int_equal(c.wide_offsets[c.rows], narrow.stored);
+            multiplied(m, &p, NULL, 0);
+            gpumem_spgemm_destroy(m);
+            spg_block_drop(&offsets[0], &uncounted);
+            spg_block_drop(&offsets[1], &uncounted);
+            drop_pair(&p);
+            assert_int_equal(emulated_live(), live);
+        }
+    }
+    spg_wide_settings = usual;
+}
+
+static void wide_into_memory_of_the_caller(void **state) {
+    struct spg_wide_settings usual = spg_wide_settings;
+    struct pair p = make_pair("rmat:7:8", "rmat:7:8", SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    struct gpumem_spgemm_result wanted = multiplied(m, &p, NULL, 0), c = {.struct_size = sizeof c};
+    struct spg_memory uncounted = {0};
+    struct spg_block offsets, indices, values;
+    struct spg_error error;
+    spg_wide_settings.products = 500;
+    assert_true(spg_block_make(&offsets, &uncounted, ((size_t)p.a.rows + 1) * 8, "a test", &error));
+    assert_true(spg_block_make(&indices, &uncounted, (size_t)wanted.stored * 4, "a test", &error));
+    assert_true(spg_block_make(&values, &uncounted, (size_t)wanted.stored * 8, "a test", &error));
+    struct gpumem_spgemm_output output = {.struct_size = sizeof output,
+                                          .wide_offsets = offsets.at,
+                                          .indices = indices.at,
+                                          .values = values.at,
+                                          .capacity = wanted.stored - 1};
+    assert_int_equal(gpumem_spgemm_multiply(m, &p.first, &p.second, &output, GPUMEM_SPGEMM_WIDE, NULL, &c),
+                     GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_spgemm_last_error(), "entries or more, and the capacity is "));
+    output.capacity++;
+    c = multiplied_wide(m, &p, &p.first, &p.second, &output);
+    assert_ptr_equal(c.wide_offsets, offsets.at);
+    assert_ptr_equal(c.indices, indices.at);
+    assert_ptr_equal(c.values, values.at);
+    output = (struct gpumem_spgemm_output){.struct_size = sizeof output};
+    struct gpumem_region **regions[] = {&output.offsets_region, &output.indices_region, &output.values_region};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(gpumem_region_create(NULL, regions[i]), GPUMEM_OK);
+    multiplied_wide(m, &p, &p.first, &p.second, &output);
+    gpumem_spgemm_destroy(m);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(gpumem_region_destroy(*regions[i]), GPUMEM_OK);
+    spg_block_drop(&offsets, &uncounted);
+    spg_block_drop(&indices, &uncounted);
+    spg_block_drop(&values, &uncounted);
+    drop_pair(&p);
+    spg_wide_settings = usual;
+}
+
+static void wide_refused(void **state) {
+    struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
+    struct spg_memory uncounted = {0};
+    struct spg_block offsets;
+    struct gpumem_spgemm_csr a = widened(&p.first, &offsets), both = a;
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+    refused(gpumem_spgemm_multiply(m, &a, &p.second, NULL, 0, NULL, &c), GPUMEM_INVALID_VALUE,
+            "A has 64-bit offsets, which need GPUMEM_SPGEMM_WIDE");
+    both.offsets = p.first.offsets;
+    refused(gpumem_spgemm_multiply(m, &both, &p.second, NULL, GPUMEM_SPGEMM_WIDE, NULL, &c), GPUMEM_INVALID_VALUE,
+            "A has both 32-bit and 64-bit offsets");
+    refused(gpumem_spgemm_multiply(m, &a, &p.second, NULL, 5, NULL, &c), GPUMEM_INVALID_VALUE,
+            "same structure is not for 64-bit offsets");
+    /* B is reached by 32-bit offsets, and is refused before it is read. */
+    struct gpumem_spgemm_csr b = a;
+    b.stored = (int64_t)1 << 31;
+    refused(gpumem_spgemm_multiply(m, &a, &b, NULL, GPUMEM_SPGEMM_WIDE, NULL, &c), GPUMEM_NOT_SUPPORTED,
+            "B has 2147483648 entries, and at most 2147482623 are possible");
+    /* So is A with 32-bit offsets, but not with 64-bit ones: those are read, and only its rows must be short. */
+    b = p.first;
+    b.stored = (int64_t)1 << 31;
+    refused(gpumem_spgemm_multiply(m, &b, &p.second, NULL, GPUMEM_SPGEMM_WIDE, NULL, &c), GPUMEM_NOT_SUPPORTED,
+            "A has 2147483648 entries, and 32-bit offsets end at");
+    int64_t *offset = offsets.at, usual = offset[1];
+    for (int64_t i = 1; i <= a.rows; i++)
+        offset[i] += (int64_t)1 << 31;
+    a.stored += (int64_t)1 << 31;
+    refused(gpumem_spgemm_multiply(m, &a, &p.second, NULL, GPUMEM_SPGEMM_WIDE, NULL, &c), GPUMEM_NOT_SUPPORTED,
+            "row 0 of A has 21474836");
+    for (int64_t i = 1; i <= a.rows; i++)
+        offset[i] -= (int64_t)1 << 31;
+    assert_int_equal(offset[1], usual);
+    a.stored -= (int64_t)1 << 31;
+    multiplied_wide(m, &p, &a, &p.second, NULL);
+    gpumem_spgemm_destroy(m);
+    spg_block_drop(&offsets, &uncounted);
+    drop_pair(&p);
+}
+
+static void every_allocation_of_a_wide_product_fails_once(void **state) {
+    struct spg_wide_settings usual = spg_wide_settings;
+    struct pair p = make_pair("rmat:6:8", "rmat:6:8", SPG_DOUBLE);
+    struct spg_memory uncounted = {0};
+    struct spg_block offsets;
+    struct gpumem_spgemm_csr a = widened(&p.first, &offsets);
+    size_t fault = 0;
+    bool reached = true;
+    spg_wide_settings = (struct spg_wide_settings){1000, 150};
+    while (reached) {
+        size_t live = emulated_live();
+        struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+        struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+        emulated_fail(++fault);
+        host_fails = true;
+        enum gpumem_status status = gpumem_spgemm_multiply(m, &a, &p.second, NULL, GPUMEM_SPGEMM_WIDE, NULL, &c);
+        reached = emulated_allocations() >= fault;
+        host_fails = false;
+        emulated_fail(0);
+        if (status)
+            refused(status, GPUMEM_OUT_OF_MEMORY, "out of ");
+        multiplied_wide(m, &p, &a, &p.second, NULL);
+        gpumem_spgemm_destroy(m);
+        assert_int_equal(emulated_live(), live);
+    }
+    assert_true(fault > 15);
+    spg_block_drop(&offsets, &uncounted);
+    drop_pair(&p);
+    spg_wide_settings = usual;
+}
+
+/* What checks products that are too large for the host finds each kind of error. */
+struct portions {
+    const struct spg_csr *c;
+    int64_t column, value; /* the entry that is wrong; -1: none */
+};
+
+static bool read_portion(void *context, int64_t first, int64_t count, int32_t *indices, double *values,
+                         struct spg_error *error) {
+    const struct portions *p = context;
+    for (int64_t k = 0; k < count; k++) {
+        indices[k] = p->c->indices[first + k] + (first + k == p->column);
+        values[k] = p->c->values[first + k] * (first + k == p->value ? 1.001 : 1);
+    }
+    return true;
+}
+
+static void checked_by_sums(void **state) {
+    struct pair p = make_pair("rmat:7:8", "rmat:7:8", SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    struct gpumem_spgemm_result found = multiplied(m, &p, NULL, 0);
+    struct spg_result r = {.rows = p.a.rows,
+                           .columns = p.b.columns,
+                           .stored = found.stored,
+                           .offsets.at = found.offsets,
+                           .indices.at = found.indices,
+                           .values.at = found.values};
+    struct spg_error error;
+    struct spg_check check;
+    struct spg_csr c;
+    int64_t offsets[p.a.rows + 1], usual = spg_check_portion;
+    assert_true(spg_result_fetch(&r, SPG_DOUBLE, &c, &error));
+    for (int32_t i = 0; i <= c.rows; i++)
+        offsets[i] = c.offsets[i];
+    for (spg_check_portion = 1; spg_check_portion < 100000; spg_check_portion *= 30) {
+        struct portions good = {&c, -1, -1}, bad = {&c, -1, found.stored / 2}, moved = {&c, found.stored / 3, -1};
+        if (!spg_check_sums(&p.a, &p.b, offsets, read_portion, &good, SPG_DOUBLE, &check, &error))
+            fail_msg("%s", error.text);
+        assert_true(check.worst < 1);
+        assert_false(spg_check_sums(&p.a, &p.b, offsets, read_portion, &bad, SPG_DOUBLE, &check, &error));
+        assert_non_null(strstr(error.text, "C x is "));
+        assert_false(spg_check_sums(&p.a, &p.b, offsets, read_portion, &moved, SPG_DOUBLE, &check, &error));
+        int32_t row = 0;
+        while (offsets[row + 1] == offsets[row])
+            row++;
+        offsets[row + 1]--;
+        assert_false(spg_check_sums(&p.a, &p.b, offsets, read_portion, &good, SPG_DOUBLE, &check, &error));
+        assert_non_null(strstr(error.text, " entries, not "));
+        offsets[row + 1]++;
+    }
+    spg_check_portion = usual;
+    spg_csr_free(&c);
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
+}
+
 /* The driver's mode auto, which is a client of the library. */
 static void as_a_mode(void **state) {
     static const char *const names[] = {"auto", "auto:cold", "auto:warm", "auto:same"};
@@ -481,6 +735,11 @@ int main(void) {
         cmocka_unit_test(into_regions),
         cmocka_unit_test(wrong_operands),
         cmocka_unit_test(sizes_of_structs),
+        cmocka_unit_test(wide_offsets),
+        cmocka_unit_test(wide_into_memory_of_the_caller),
+        cmocka_unit_test(wide_refused),
+        cmocka_unit_test(every_allocation_of_a_wide_product_fails_once),
+        cmocka_unit_test(checked_by_sums),
         cmocka_unit_test(as_a_mode),
         cmocka_unit_test(limits),
         cmocka_unit_test(every_allocation_fails_once),

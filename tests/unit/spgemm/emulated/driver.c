@@ -53,6 +53,12 @@ void emulated_driver_use(void) {
     gm_drv.mem_address_reserve = reserve_or_fail;
 }
 
+void emulated_driver_device(int device) {
+    CUcontext context;
+    if (cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context))
+        abort();
+}
+
 size_t emulated_driver_live(void) { return simcuda_live_reservations() + simcuda_live_handles(); }
 
 void emulated_driver_limit(size_t size) { simcuda_set_memory(size < memory ? size : memory); }

@@ -22,6 +22,11 @@ bool emulated_fails(void);
 size_t emulated_allocations(void); /* counted since emulated_fail() */
 
 extern int emulated_device; /* the current one */
+/* Sets the number of devices, up to 8; there is one at first. With several, the host cannot access memory of other
+ * devices than the current one, except by copies. The simulated driver must have as many (SIMCUDA_DEVICES). */
+void emulated_devices(int count);
+/* Makes the device's context current in the simulated driver. */
+void emulated_driver_device(int device);
 /* A stream that is captured. */
 #define EMULATED_CAPTURING ((cudaStream_t)7)
 

@@ -234,14 +234,58 @@ unsigned long long cooperative_groups::grid_group::size() const {
 namespace {
 
 constexpr size_t PAGE = 4096;
-std::map<char *, std::pair<char *, size_t>> blocks; /* by address: mapping and its size */
-size_t objects;                                     /* events and streams */
+struct Block {
+    char *base; /* of the mapping, with the inaccessible page */
+    size_t size;
+    int device;
+};
+/* By address. Ready before the constructor of start.c runs. */
+std::map<char *, Block> blocks __attribute__((init_priority(200)));
+size_t objects; /* events and streams */
+int devices = 1;
+bool peers[8][8]; /* [device][other]: whether the device may access the other one's memory */
+
+/* Memory of other devices cannot be accessed, unless `all`. */
+void open_memory(bool all) {
+    for (auto &[at, block] : blocks) {
+        bool open = all || block.device == emulated_device || peers[emulated_device][block.device];
+        mprotect(block.base, block.size - PAGE, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    }
+}
+
+/* A copy may touch memory of every device. */
+struct AllMemory {
+    AllMemory() {
+        if (devices > 1)
+            open_memory(true);
+    }
+    ~AllMemory() {
+        if (devices > 1)
+            open_memory(false);
+    }
+};
+
+/* The device whose block holds the address; -1: none's. */
+int owner_of(const void *at) {
+    auto found = blocks.upper_bound(static_cast<char *>(const_cast<void *>(at)));
+    if (found == blocks.begin())
+        return -1;
+    const Block &block = (--found)->second;
+    return at < block.base + block.size ? block.device : -1;
+}
 
 } // namespace
 
 extern "C" {
 
 int emulated_device;
+
+void emulated_devices(int count) {
+    devices = count;
+    memset(peers, 0, sizeof peers);
+    emulated_device = 0;
+    open_memory(false);
+}
 
 cudaError_t cudaMalloc(void **at, size_t size) {
     if (emulated_fails())
@@ -253,7 +297,7 @@ cudaError_t cudaMalloc(void **at, size_t size) {
     memset(base, 0xcd, whole);
     mprotect(base + whole - PAGE, PAGE, PROT_NONE);
     char *block = base + whole - PAGE - (size + 7) / 8 * 8;
-    blocks[block] = {base, whole};
+    blocks[block] = {base, whole, emulated_device};
     *at = block;
     return cudaSuccess;
 }
@@ -262,7 +306,7 @@ cudaError_t cudaFree(void *at) {
     auto found = blocks.find(static_cast<char *>(at));
     if (found == blocks.end())
         return cudaErrorInvalidValue;
-    munmap(found->second.first, found->second.second);
+    munmap(found->second.base, found->second.size);
     blocks.erase(found);
     return cudaSuccess;
 }
@@ -270,6 +314,7 @@ cudaError_t cudaFree(void *at) {
 size_t emulated_live(void) { return blocks.size() + objects + emulated_driver_live(); }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind) {
+    AllMemory open;
     memcpy(to, from, size);
     return cudaSuccess;
 }
@@ -286,9 +331,45 @@ cudaError_t cudaGetDevice(int *device) {
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *count) {
-    *count = 1;
+    *count = devices;
     return cudaSuccess;
 }
+cudaError_t cudaSetDevice(int device) {
+    if (device < 0 || device >= devices)
+        return cudaErrorInvalidDevice;
+    if (device == emulated_device)
+        return cudaSuccess;
+    emulated_device = device;
+    open_memory(false);
+    emulated_driver_device(device);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size, cudaStream_t) {
+    int to_owner = owner_of(to), from_owner = owner_of(from);
+    if ((to_owner >= 0 && to_owner != to_device) || (from_owner >= 0 && from_owner != from_device))
+        return cudaErrorInvalidValue;
+    AllMemory open;
+    memcpy(to, from, size);
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) {
+    *can = !getenv("EMULATED_NO_PEERS");
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int other, unsigned) {
+    if (peers[emulated_device][other])
+        return cudaErrorPeerAccessAlreadyEnabled;
+    peers[emulated_device][other] = true;
+    open_memory(false);
+    return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *about, const void *at) {
+    *about = {};
+    about->device = owner_of(at);
+    about->type = about->device >= 0 ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
     *value = 2;
     return cudaSuccess;
