@@ -12,7 +12,7 @@ PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:br
             "gen:rmat:13:64", "gen:nlpkkt:12", "arrow", "empty", "hollow", "wide"]
 SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:10:8", "empty", "hollow", "wide"]
 PEERS = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3"]
-LIBRARY = [("auto",), ("auto:warm",), ("auto:same",)]
+LIBRARY = [("auto",), ("auto:warm",), ("auto:same",), ("auto:wide",), ("auto", "--devices", "all"), ("auto:same", "--devices", "all")]
 PASSES = [("upper-bound",), ("precise",)]
 GROWING = [("rounds",), ("rounds", "--size-per-row", "8"), ("rounds", "--size-per-row", "64", "--vector", "copy")]
 # Compaction in place: sizes where the ends of tiles, rows and C coincide, and sizes where they do not; slabs; many tiles at one time.

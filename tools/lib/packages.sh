@@ -48,6 +48,8 @@ missing_peers() { has_header GraphBLAS.h || echo libgraphblas-dev; }
 # What opens the pages of gpumem html in tests; see tests/unit/tools/browser.py.
 has_browser() { has_program chromium || has_program chromium-browser || has_program google-chrome; }
 
+has_mpi() { has_program mpicc && has_program mpirun; }
+
 # What the sources are formatted with; another version formats them otherwise.
 has_clang_format() {
     local program

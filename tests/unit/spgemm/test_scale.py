@@ -7,6 +7,7 @@ usage: test_scale.py devices DRIVER FAKE_NCCL
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -70,6 +71,37 @@ def test_json():
         assert all(one["ms"] >= one["distribute_ms"] > 0 for one in found["runs"]), found
 
 
+def test_wide():
+    for precision in ("double", "float"):
+        for matrix in [*MATRICES, "gen:dense-rows:300:5:0"]:
+            product(matrix, "auto:wide", "--precision", precision, devices=1)
+    product("gen:rmat:7:8", "auto:wide", "--b", "gen:stencil7:8x4x4", "--layout", "csc", devices=1)
+    bad(2, "64-bit offsets are for one device", "--mode", "auto:wide", "--devices", "all")
+
+
+def test_bench():
+    """tools/bench/spgemm_scale.py on emulated devices."""
+    bench = pathlib.Path(__file__).parents[3] / "tools" / "bench" / "spgemm_scale.py"
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "scale.json"
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "EMULATED_DEVICES": "2", "SIMCUDA_DEVICES": "2", "SPGEMM_NCCL": sys.argv[3]}
+        done = subprocess.run([sys.executable, bench, "--spgemm", DRIVER, "--matrices", "gen:cage:4", "gen:cage:5", "--runs", "2", "--out", out],
+                              capture_output=True, text=True, timeout=100, env=env)
+        if "needs jansson" in done.stdout:
+            return
+        assert done.returncode == 0 and "gen:cage:5" in done.stdout, done
+        rows = json.loads(out.read_text())["rows"]
+        assert [row["matrix"] for row in rows] == ["gen:cage:4", "gen:cage:5"], rows
+        for row in rows:
+            assert list(row["sets"]) == ["0", "0,1", "0,1 copied"], row
+            kinds = [[part["b"] for part in found["devices"]] for found in row["sets"].values()]
+            assert kinds == [["own"], ["own", "broadcast"], ["own", "copied"]], row
+            assert len({found["nnz_c"] for found in row["sets"].values()}) == 1 and row["sets"]["0,1"]["checked"], row
+        failed = subprocess.run([sys.executable, bench, "--spgemm", DRIVER, "--matrices", "gen:cage:4", "--devices", "0,7"],
+                                capture_output=True, text=True, timeout=100, env=env)
+        assert failed.returncode == 1 and "device 7: there are 0 to 1" in failed.stdout, failed
+
+
 def test_errors():
     bad(2, "--devices=0,x is not all, or", "--mode", "auto", "--devices", "0,x")
     bad(2, "--devices=0, is not all, or", "--mode", "auto", "--devices", "0,")
@@ -103,5 +135,5 @@ def test_processes():
     assert done.returncode != 0 and "out of device memory" in done.stderr, done
 
 
-for test in [test_devices, test_json, test_errors] if PART == "devices" else [test_processes]:
+for test in [test_devices, test_json, test_wide, test_bench, test_errors] if PART == "devices" else [test_processes]:
     test()
