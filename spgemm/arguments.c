@@ -1,5 +1,4 @@
 #include "spgemm/arguments.h"
-#include "spgemm/gpu.h"
 
 #include <stdio.h>
 #include <string.h>

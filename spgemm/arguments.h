@@ -2,7 +2,7 @@
 #ifndef SPG_ARGUMENTS_H
 #define SPG_ARGUMENTS_H
 
-#include "spgemm/matrix.h"
+#include "spgemm/gpu.h"
 #include "spgemm/spgemm.h"
 
 /* Keeps the text for gpumem_spgemm_last_error() and returns the status. */
@@ -20,5 +20,15 @@ void spg_struct_write(void *theirs, const void *ours, size_t size);
 /* Copies and checks A or B, which is `name`. */
 bool spg_read_csr(const char *name, struct gpumem_spgemm_csr *ours, const struct gpumem_spgemm_csr *theirs,
                   unsigned accepts, struct spg_error *error);
+
+/* The matrix for kernels; its offsets must have 32 bits. */
+static inline struct spg_operand spg_operand_of(const struct gpumem_spgemm_csr *m) {
+    return (struct spg_operand){.rows = (int32_t)m->rows,
+                                .columns = (int32_t)m->columns,
+                                .stored = m->stored,
+                                .offsets = (int32_t *)m->offsets,
+                                .indices = (int32_t *)m->indices,
+                                .values = (void *)m->values};
+}
 
 #endif

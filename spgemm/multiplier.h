@@ -1,4 +1,4 @@
-/* What a handle of spgemm.h holds. */
+/* The handle of spgemm.h for one device. */
 #ifndef SPG_MULTIPLIER_H
 #define SPG_MULTIPLIER_H
 
@@ -12,15 +12,6 @@ struct gpumem_spgemm {
     struct gpumem_spgemm_csr a, b; /* of the last product */
     bool in_own_memory;            /* the last product's entries */
 };
-
-static inline struct spg_operand spg_operand_of(const struct gpumem_spgemm_csr *m) {
-    return (struct spg_operand){.rows = (int32_t)m->rows,
-                                .columns = (int32_t)m->columns,
-                                .stored = m->stored,
-                                .offsets = (int32_t *)m->offsets,
-                                .indices = (int32_t *)m->indices,
-                                .values = (void *)m->values};
-}
 
 /* Waits for the device and frees all memory, also that of C. Its device is current. */
 void spg_multiplier_empty(struct gpumem_spgemm *m);

@@ -187,7 +187,7 @@ static bool make_own(struct wide *w, int64_t rows, struct spg_error *error) {
                         spg_output_make(&w->values, SPG_VECTOR_VMM, w->memory, "values by slabs", error));
 }
 
-/* The multiplier owns C from here on, as after an ordinary product. */
+/* The product owns C from here on, as after an ordinary product. */
 static bool keep(struct wide *w, const struct gpumem_spgemm_csr operands[2], struct spg_error *error) {
     struct spg_result *c = &w->product->method.gpu.c;
     spg_product_forget(w->product);
@@ -202,23 +202,22 @@ static bool keep(struct wide *w, const struct gpumem_spgemm_csr operands[2], str
            spg_output_to_block(&w->values, (size_t)c->stored * spg_value_size(w->precision), &c->values, error);
 }
 
-bool spg_wide_compute(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr operands[2],
-                      const struct spg_place *place, void *const *offsets, struct spg_wide_c *c,
-                      struct spg_error *error) {
-    struct wide w = {.product = &m->product,
-                     .memory = &m->product.method.gpu.memory,
-                     .precision = m->job.precision,
+bool spg_wide_compute(struct spg_product *p, const struct gpumem_spgemm_csr operands[2], const struct spg_place *place,
+                      void *const *offsets, struct spg_wide_c *c, struct spg_error *error) {
+    struct wide w = {.product = p,
+                     .memory = &p->method.gpu.memory,
+                     .precision = p->method.gpu.job->precision,
                      .place = place,
                      .c = c,
                      .offsets = offsets};
     *c = (struct spg_wide_c){0};
-    spg_product_forget(&m->product);
+    spg_product_forget(p);
     bool done = take_b(&w, &operands[1], error) && make_own(&w, operands[0].rows, error) &&
                 provide_total(&w, 0, error) &&
                 spg_cuda(cudaMemsetAsync(c->offsets, 0, sizeof *c->offsets, NULL), "64-bit offsets", error) &&
                 multiply_all(&w, &operands[0], error) && keep(&w, operands, error);
     if (!done)
-        spg_product_forget(&m->product);
+        spg_product_forget(p);
     spg_output_release(&w.columns);
     spg_output_release(&w.values);
     spg_block_drop(&w.own_offsets, w.memory);

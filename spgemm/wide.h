@@ -2,7 +2,8 @@
 #ifndef SPG_WIDE_H
 #define SPG_WIDE_H
 
-#include "spgemm/multiplier.h"
+#include "spgemm/arguments.h"
+#include "spgemm/gpu_product.h"
 
 /* Only tests change these. */
 struct spg_wide_settings {
@@ -18,11 +19,10 @@ struct spg_wide_c {
     void *values;
 };
 
-/* Computes C in the multiplier's own memory, or with `place` not NULL in the caller's: `provide` is called with the
+/* Computes C in the product's own memory, or with `place` not NULL in the caller's: `provide` is called with the
  * entries so far, must not move them, and sets *offsets. On failure and on success there is no product for another one
  * of the same structure. */
-bool spg_wide_compute(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr operands[2],
-                      const struct spg_place *place, void *const *offsets, struct spg_wide_c *c,
-                      struct spg_error *error);
+bool spg_wide_compute(struct spg_product *p, const struct gpumem_spgemm_csr operands[2], const struct spg_place *place,
+                      void *const *offsets, struct spg_wide_c *c, struct spg_error *error);
 
 #endif

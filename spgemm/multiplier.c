@@ -1,4 +1,4 @@
-/* The calls of spgemm.h: arguments, structs, streams and statuses around gpu_product.c. */
+/* The calls of spgemm.h for one device: streams, statuses and memory of the caller around gpu_product.c and wide.c. */
 #include "spgemm/spgemm.h"
 #include "spgemm/multiplier.h"
 #include "spgemm/wide.h"
@@ -213,7 +213,7 @@ static bool compute_wide(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr
                          struct gpumem_spgemm_result *c, struct spg_error *error) {
     struct spg_place place = {t, provide};
     struct spg_wide_c found = {.values = NULL};
-    if (!spg_wide_compute(m, operands, t ? &place : NULL, t ? &t->offsets : NULL, &found, error))
+    if (!spg_wide_compute(&m->product, operands, t ? &place : NULL, t ? &t->offsets : NULL, &found, error))
         return false;
     *c = (struct gpumem_spgemm_result){.rows = operands[0].rows,
                                        .columns = operands[1].columns,
