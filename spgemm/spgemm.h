@@ -161,6 +161,8 @@ enum gpumem_status gpumem_spgemm_trim(struct gpumem_spgemm *multiplier);
  * rows of A, which stay in the process; the process of the group's first device gives B. All of them make the same
  * calls in the same order.
  *
+ * Offsets have 32 bits, those of C in each part: C as a whole may have more than 2^31 entries.
+ *
  * The calls leave the current device as it was. A group is used by one thread at a time; inside, each device has a
  * thread for the time of a call. Errors are those of the calls for one device, and begin with the device's number. */
 
@@ -199,7 +201,8 @@ enum gpumem_spgemm_group_flags {
 };
 
 /* Cuts A and copies A and B. Both are memory of the first device of this process, or accessible from it, and must stay
- * until the last product. In processes without the group's first device, B has sizes but no arrays. Begins after the
+ * until the last product. Copies to other devices need memory of cudaMalloc(), or regions that those devices may access
+ * (gpumem_region_allow()). In processes without the group's first device, B has sizes but no arrays. Begins after the
  * work submitted to `stream` of that device, and waits until the copies are complete. With
  * GPUMEM_SPGEMM_SAME_STRUCTURE only values are copied. After a failure the group has no operands. Errors: as
  * gpumem_spgemm_multiply(). */
