@@ -20,13 +20,16 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "sign; empty = no trace."},
     {GM_OPT_TRACE_FORMAT, GM_OPTION_CHOICE, "GPUMEM_TRACE_FORMAT", "trace-format", "auto", "", "auto binary csv", 0, 0,
      "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise."},
-    {GM_OPT_TRACE_FLUSH, GM_OPTION_TIME, "GPUMEM_TRACE_FLUSH", "trace-flush", "100ms", "us, ms or s", NULL, 0, 0,
+    {GM_OPT_TRACE_FLUSH, GM_OPTION_TIME, "GPUMEM_TRACE_FLUSH", "trace-flush", "100ms", "us, ms, s or min", NULL, 0, 0,
      "Longest time an event waits in memory before it is written to the trace; 0 = each at once."},
     {GM_OPT_TRACE_LIMIT, GM_OPTION_BYTES, "GPUMEM_TRACE_LIMIT", "trace-limit", "0", "bytes", NULL, 0, 0,
      "Largest size of the trace's file; later events are counted and not written; 0 = any size, the least is 1M."},
     {GM_OPT_TRACE_RING, GM_OPTION_TEXT, "GPUMEM_TRACE_RING", "trace-ring", "", "BYTES|TIME", NULL, 0, 0,
      "Keep only the latest events in the binary trace: so many bytes (64M), or those of so much time (30s); "
      "allocations of live blocks are kept too; empty = keep all."},
+    {GM_OPT_TRACE_SUMMARY, GM_OPTION_TIME, "GPUMEM_TRACE_SUMMARY", "trace-summary", "0", "us, ms, s or min", NULL, 0, 0,
+     "Write no single blocks into the trace but, for each interval of this time, a row for each call site and kind of "
+     "memory that was active, for runs of days; 0 = single blocks, the least is 10ms."},
     {GM_OPT_TRACE_COPIES, GM_OPTION_BOOL, "GPUMEM_TRACE_COPIES", "trace-copies", "0", "", NULL, 0, 0,
      "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "
      "--duplicates; the processor reads all bytes of each copy once more."},
@@ -69,7 +72,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "How many frees of the cache share one fence; with 1 a block is reusable soonest, with more a free is cheaper."},
     {GM_OPT_CACHE_LIMIT, GM_OPTION_BYTES, "GPUMEM_CACHE_LIMIT", "cache-limit", "0", "bytes", NULL, 0, 0,
      "Limit of the free blocks that the cache holds for reuse on each device; 0 = a quarter of the device's memory."},
-    {GM_OPT_CACHE_IDLE, GM_OPTION_TIME, "GPUMEM_CACHE_IDLE", "cache-idle", "10s", "us, ms or s", NULL, 0, 0,
+    {GM_OPT_CACHE_IDLE, GM_OPTION_TIME, "GPUMEM_CACHE_IDLE", "cache-idle", "10s", "us, ms, s or min", NULL, 0, 0,
      "Free blocks that were unused for this time are released when later blocks are freed; 0 = never."},
     {GM_OPT_FILL, GM_OPTION_CHOICE, "GPUMEM_FILL", "fill", "off", "", "off zero poison", 0, 0,
      "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written."},
@@ -162,7 +165,7 @@ static bool parse_time(const char *text, uint64_t *number) {
     static const struct {
         const char *suffix;
         uint64_t ns;
-    } units[] = {{"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+    } units[] = {{"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", 60000000000}};
     const char *p = read_digits(text, number);
     if (!p)
         return false;
@@ -238,7 +241,7 @@ static void explain(const struct gm_option *row, const char *text, char *error, 
                       (unsigned long long)row->high);
         break;
     case GM_OPTION_BYTES: gm_format(error, size, "a number of bytes such as 0, 4096, 512M or 2GiB"); break;
-    case GM_OPTION_TIME: gm_format(error, size, "a time such as 500us, 100ms, 2s or 0"); break;
+    case GM_OPTION_TIME: gm_format(error, size, "a time such as 500us, 100ms, 2s, 1min or 0"); break;
     case GM_OPTION_CHOICE:
         list_choices(row->choices, choices, sizeof choices);
         gm_format(error, size, "one of %s", choices);

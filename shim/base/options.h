@@ -12,7 +12,7 @@ enum gm_option_type {
     GM_OPTION_BOOL,   /* 0|1|on|off|yes|no|true|false */
     GM_OPTION_COUNT,  /* unsigned integer within [low, high] */
     GM_OPTION_BYTES,  /* integer with optional K, M, G, T or KiB, MiB, GiB, TiB (powers of 1024); 0 = off */
-    GM_OPTION_TIME,   /* integer with us, ms or s; stored as nanoseconds */
+    GM_OPTION_TIME,   /* integer with us, ms, s or min; stored as nanoseconds */
     GM_OPTION_CHOICE, /* one of `choices`, space separated; stored as index */
     GM_OPTION_TEXT,   /* free text, checked by the code that uses it */
 };
@@ -24,6 +24,7 @@ enum gm_option_id {
     GM_OPT_TRACE_FLUSH,  /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time an event waits in memory; 0 = none */
     GM_OPT_TRACE_LIMIT,  /* GPUMEM_TRACE_LIMIT bytes: largest size of the trace's file, default 0 = any */
     GM_OPT_TRACE_RING,   /* GPUMEM_TRACE_RING text: bytes or time of the latest events to keep, default empty = all */
+    GM_OPT_TRACE_SUMMARY, /* GPUMEM_TRACE_SUMMARY time: interval of a summary, default 0 = an event for each block */
     GM_OPT_TRACE_COPIES, /* GPUMEM_TRACE_COPIES bool: record copies from host memory, with a hash of their bytes */
     GM_OPT_STACKS,       /* GPUMEM_STACKS count 0..64: frames recorded for each call site beyond the first, default 8 */
     GM_OPT_PYTHON,       /* GPUMEM_PYTHON bool, default 1: with GPUMEM_STACKS, record Python frames, too */

@@ -12,6 +12,7 @@
 #include "shim/placement/router.h"
 #include "shim/resource/giving.h"
 #include "shim/resource/rows.h"
+#include "shim/trace/summary.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys; no address uses them */
 
@@ -229,9 +230,28 @@ static void bump(uint64_t *counter) { gm_stats_count(counter, 1); }
 
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
+/* In a summary a block counts for the site of its allocation. True: the event is counted, or no part of a summary. */
+static GM_RARE bool sum_up(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block,
+                           uint64_t spent_ns) {
+    bool ends = action == GM_ACT_FREE || action == GM_ACT_RELEASE;
+    if (action != GM_ACT_ALLOC && !ends)
+        return false;
+    const struct gm_event event = {.time_ns = gm_ticks_to_ns(scope->begin) + spent_ns,
+                                   .bytes = block->size,
+                                   .site = block->site,
+                                   .device = (int8_t)block->device,
+                                   .action = (uint8_t)action,
+                                   .kind = block->kind};
+    if (gm_block_is_memory(block))
+        gm_trace_sum_up(&event);
+    return true;
+}
+
 static GM_APART void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block,
                                  gm_status status, enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
     const struct gm_request *request = &scope->request;
+    if (GM_UNLIKELY(gm_summary_on()) && sum_up(scope, action, block, spent_ns))
+        return;
     struct gm_event event = {
         .seq = scope->sequence ? scope->sequence : gm_trace_sequence(),
         .time_ns = gm_ticks_to_ns(scope->begin),

@@ -11,6 +11,7 @@
 #include "shim/driver/linked.h"
 #include "shim/hook/contents.h"
 #include "shim/hook/hook.h"
+#include "shim/trace/summary.h"
 
 static bool active;
 
@@ -261,8 +262,8 @@ void *gm_host_copies_route(void *function, void *entry) {
 void gm_host_copies_start(void) {
     if (!gm_option_bool(GM_OPT_TRACE_COPIES))
         return;
-    active = gm_trace_on;
-    if (!active)
+    active = gm_trace_on && !gm_summary_on();
+    if (!gm_trace_on)
         gm_log(GM_LOG_WARN, "GPUMEM_TRACE_COPIES: copies are recorded in the trace, so set GPUMEM_TRACE, too");
 }
 

@@ -40,6 +40,7 @@
 #include "shim/placement/oom.h"
 #include "shim/trace/parts.h"
 #include "shim/trace/ring.h"
+#include "shim/trace/summary.h"
 
 extern char **environ;
 
@@ -330,9 +331,28 @@ static bool parse_as(enum gm_option_type type, const char *text, uint64_t *numbe
     return !gm_option_parse(&row, text, number, error, sizeof(error)) && *number;
 }
 
+/* Returns whether the trace is a summary. */
+static bool sum_up(void) {
+    uint64_t interval = gm_option_number(GM_OPT_TRACE_SUMMARY);
+    struct gm_option_label label;
+    if (!interval)
+        return false;
+    const char *name = gm_option_label(GM_OPT_TRACE_SUMMARY, &label);
+    if (interval < GM_SUMMARY_LEAST) {
+        gm_log(GM_LOG_WARN, "%s is below 10ms: intervals of 10ms", name);
+        interval = GM_SUMMARY_LEAST;
+    }
+    if (gm_option_text(GM_OPT_TRACE_RING)[0])
+        gm_log(GM_LOG_WARN, "%s: a summary has no single events, so GPUMEM_TRACE_RING has no effect", name);
+    if (gm_option_bool(GM_OPT_TRACE_COPIES))
+        gm_log(GM_LOG_WARN, "%s: a summary has no single events, so GPUMEM_TRACE_COPIES has no effect", name);
+    gm_summary_setup(interval);
+    return true;
+}
+
 static void bound_trace(void) {
     uint64_t limit = gm_option_number(GM_OPT_TRACE_LIMIT), bytes = 0, ns = 0;
-    const char *ring = gm_option_text(GM_OPT_TRACE_RING);
+    const char *ring = sum_up() ? "" : gm_option_text(GM_OPT_TRACE_RING);
     const uint64_t least = (uint64_t)1 << 20;
     struct gm_option_label label;
     if (limit && limit < least) {

@@ -45,6 +45,8 @@ struct cursor {
 
 _Static_assert(sizeof(struct cursor) <= GM_ROOM_SITES - GM_ROOM_TRACE, "fits");
 
+static struct cursor packed;
+static struct gm_event last_packed; /* the one before in its chunk, zeros at the begin */
 static struct cursor records;
 static gm_spin records_lock;
 
@@ -58,11 +60,12 @@ static uint64_t events; /* in the file */
 static uint64_t dropped;
 static uint32_t cuts;                                  /* number of times the file was found without a header */
 static uint64_t most_bytes;                            /* GPUMEM_TRACE_LIMIT; 0 = none */
+static bool reserve_used;                              /* events take the room of definitions, too */
 static int reported_loss, reported_cut, reported_full; /* messages that are logged once */
 
 static void drop(uint64_t count) { __atomic_fetch_add(&dropped, count, __ATOMIC_RELAXED); }
 
-/* Number of events in `bytes` of payload. Definitions count as one. */
+/* Number of events in `bytes` of payload. Definitions count as one, and so do packed events. */
 static uint64_t events_in(const struct buffer *buffer, uint32_t bytes) {
     return buffer->chunk.type == GM_CHUNK_EVENTS ? bytes / sizeof(struct gm_event) : bytes != 0;
 }
@@ -182,10 +185,14 @@ static void set_cursor(struct cursor *c) {
     c->remaining = room_of(c->buffer);
 }
 
-/* Moves `end` behind a new chunk. False: the file would be too large. The last eighth is for definitions, so that no
- * event lacks its own. */
+/* The last eighth of the file is for definitions, so that no event lacks its own. */
+static uint64_t most_for(enum gm_chunk_type type) {
+    return !most_bytes ? UINT64_MAX : type == GM_CHUNK_RECORDS || reserve_used ? most_bytes : most_bytes - most_bytes / 8;
+}
+
+/* Moves `end` behind a new chunk. False: the file would be too large. */
 static bool reserve_chunk(enum gm_chunk_type type, uint32_t bytes, uint64_t *offset) {
-    uint64_t most = !most_bytes ? UINT64_MAX : type == GM_CHUNK_RECORDS ? most_bytes : most_bytes - most_bytes / 8;
+    uint64_t most = most_for(type);
     uint64_t now = __atomic_load_n(&end, __ATOMIC_RELAXED);
     do {
         if (now + bytes > most) {
@@ -309,6 +316,48 @@ void gm_chunks_event(const struct gm_event *event) {
         flush_by_hand(c->buffer, event->time_ns);
 }
 
+static unsigned char *pack_number(unsigned char *out, uint64_t value) {
+    for (; value > 127; value >>= 7)
+        *out++ = (unsigned char)(value | 128);
+    *out++ = (unsigned char)value;
+    return out;
+}
+
+/* Returns the end of the packed event. */
+static unsigned char *pack(unsigned char *out, const struct gm_event *event) {
+    uint64_t words[GM_PACKED_WORDS], before[GM_PACKED_WORDS];
+    unsigned char *which = out++;
+    memcpy(words, event, sizeof words);
+    memcpy(before, &last_packed, sizeof before);
+    before[0]++;
+    *which = 0;
+    for (unsigned i = 0; i < GM_PACKED_WORDS; i++) {
+        uint64_t difference = words[i] - before[i];
+        if (!difference)
+            continue;
+        *which |= (unsigned char)(1u << i);
+        out = pack_number(out, difference << 1 ^ (0 - (difference >> 63)));
+    }
+    return out;
+}
+
+void gm_chunks_packed(const struct gm_event *event) {
+    unsigned char bytes[GM_PACKED_MOST];
+    struct gm_event relative = *event;
+    relative.time_ns = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
+    if ((packed.generation != *gm_trace_generation || packed.remaining < sizeof bytes) &&
+        !make_room(&packed, GM_CHUNK_PACKED, sizeof bytes)) {
+        drop(1);
+        return;
+    }
+    if (!packed.buffer->used)
+        last_packed = (struct gm_event){0};
+    uint32_t length = (uint32_t)(pack(bytes, &relative) - bytes);
+    memcpy(packed.next, bytes, length);
+    last_packed = relative;
+    raise_used(&packed, length);
+}
+
 /* Definitions are rare and written at once, so that the file never holds an event without its definitions. */
 void gm_chunks_record(const struct gm_record *record) {
     gm_spin_lock(&records_lock);
@@ -330,6 +379,14 @@ void gm_chunks_record(const struct gm_record *record) {
 }
 
 void gm_chunks_limit(uint64_t bytes) { most_bytes = bytes; }
+
+bool gm_chunks_have_room(uint64_t count) {
+    uint64_t per_chunk = (MOST_CHUNK - sizeof(struct gm_trace_chunk)) / GM_PACKED_MOST;
+    uint64_t bytes = (count + per_chunk - 1) / per_chunk * MOST_CHUNK;
+    return __atomic_load_n(&end, __ATOMIC_RELAXED) + bytes <= most_for(GM_CHUNK_PACKED);
+}
+
+void gm_chunks_use_reserve(void) { reserve_used = true; }
 
 int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
     file = opened;
@@ -392,10 +449,11 @@ void gm_chunks_forget(void) {
     struct cursor *own = gm_room_part_known(GM_ROOM_TRACE);
     if (own)
         *own = (struct cursor){0};
-    records.buffer = NULL;
-    records.remaining = 0;
+    records.buffer = packed.buffer = NULL;
+    records.remaining = packed.remaining = 0;
     records_lock.held = head_lock.held = 0;
     gm_ring_forget();
     events = dropped = 0;
+    reserve_used = false;
     reported_loss = reported_cut = reported_full = 0;
 }

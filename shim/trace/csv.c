@@ -223,8 +223,10 @@ size_t gm_trace_csv_about(char *out, size_t size, const struct gm_trace_header *
         {"pid ", h->pid},
         {"parent ", h->parent},
         {"rank ", h->rank},
+        {"summary_ns ", (int64_t)h->summary_ns},
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    size_t count = sizeof numbers / sizeof numbers[0] - !h->summary_ns;
+    for (size_t i = 0; i < count; i++) {
         add_word(&l, numbers[i].name);
         add_number(&l, numbers[i].value);
     }

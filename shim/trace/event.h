@@ -53,7 +53,15 @@
     /* measured now and then: */                                                                                      \
     X(GM_ACT_BEYOND, "beyond") /* bytes that the process holds on the device beyond gpumem's view; address = bytes in \
                                   use on the card */                                                                  \
-    X(GM_ACT_HELD, "held")     /* unused bytes that could not be released; reason = why */
+    X(GM_ACT_HELD, "held")     /* unused bytes that could not be released; reason = why */                            \
+    /* of a summary, which has no events of single blocks: */                                                         \
+    X(GM_ACT_SUM, "sum")   /* a call site and kind since its row before: duration_ns = number of allocations, address \
+                              = their bytes, slack = number of frees (reason context-gone: of blocks released with    \
+                              their context), stream = most live bytes; bytes = live bytes at the time */             \
+    X(GM_ACT_PEAK, "peak") /* maximum of device memory in the interval: bytes = live bytes; address = most reserved   \
+                              bytes of the run so far. The rows before it say what sites held at this time. */        \
+    X(GM_ACT_TOTAL, "total") /* end of the interval: bytes = live bytes, address = kept, stream = reserved bytes on   \
+                                devices; slack = failed calls without an event */
 
 enum gm_action {
 #define X(e, n) e,
@@ -108,9 +116,10 @@ struct gm_trace_header { /* padded to GM_TRACE_HEADER */
     char policy[64];
     char library[32];    /* version of gpumem */
     uint64_t file_bytes; /* length of the file after an orderly exit; 0: unknown */
+    uint64_t summary_ns; /* interval of a summary; 0: the trace has an event for each block */
 };
 
-enum gm_chunk_type { GM_CHUNK_NONE = 0, GM_CHUNK_EVENTS = 1, GM_CHUNK_RECORDS = 2 };
+enum gm_chunk_type { GM_CHUNK_NONE = 0, GM_CHUNK_EVENTS = 1, GM_CHUNK_RECORDS = 2, GM_CHUNK_PACKED = 3 };
 struct gm_trace_chunk { /* 64 bytes, then payload */
     uint32_t magic;     /* GM_TRACE_CHUNK_MAGIC */
     uint16_t type;      /* enum gm_chunk_type */
@@ -122,6 +131,15 @@ struct gm_trace_chunk { /* 64 bytes, then payload */
 };
 #define GM_TRACE_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 _Static_assert(sizeof(struct gm_trace_chunk) == 64, "");
+
+/* The rows of a summary lie in GM_CHUNK_PACKED chunks. An event is eight words of 64 bits. A byte says which words are
+ * not as expected, bit 0 for the first one; then each of these has the difference from what was expected, as a number
+ * with sign: d * 2, or -d * 2 - 1 if it is negative, in groups of 7 bits, the lowest first, with the highest bit set in
+ * all bytes but the last. A word is expected to be as in the event before, seq one higher; before the first event of a
+ * chunk all words are 0. */
+#define GM_PACKED_MOST  81u /* bytes of an event */
+#define GM_PACKED_WORDS 8u
+_Static_assert(sizeof(struct gm_event) == GM_PACKED_WORDS * 8, "");
 
 /* Records have a variable length and are aligned to 8 bytes. They lie in GM_CHUNK_RECORDS chunks. A definition is
  * written before every event that names it. */

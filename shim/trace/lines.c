@@ -47,6 +47,11 @@ static bool take_bytes(size_t bytes) {
     return false;
 }
 
+bool gm_lines_have_room(uint64_t count) {
+    uint64_t bytes = count * GM_TRACE_CSV_LINE;
+    return !most_bytes || __atomic_load_n(&taken_bytes, __ATOMIC_RELAXED) + bytes <= most_bytes - most_bytes / 8;
+}
+
 static void drop(const char *text, size_t bytes, int error) {
     uint64_t lines = 0;
     for (size_t i = 0; i < bytes; i++)

@@ -43,6 +43,12 @@ GM_INTERNAL void gm_chunks_limit(uint64_t bytes);
 GM_INTERNAL int gm_chunks_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
 GM_INTERNAL void gm_chunks_event(const struct gm_event *event);
 GM_INTERNAL void gm_chunks_record(const struct gm_record *record);
+/* The same in chunks of packed events. One thread at a time. */
+GM_INTERNAL void gm_chunks_packed(const struct gm_event *event);
+/* Whether so many packed events certainly fit into the largest size. */
+GM_INTERNAL bool gm_chunks_have_room(uint64_t events);
+/* The last events of the trace may use the room of definitions. */
+GM_INTERNAL void gm_chunks_use_reserve(void);
 /* Writes to the file what waits in memory. */
 GM_INTERNAL void gm_chunks_flush(void);
 GM_INTERNAL void gm_chunks_finish(void);
@@ -54,6 +60,7 @@ GM_INTERNAL void gm_lines_limit(uint64_t bytes);
 GM_INTERNAL void gm_lines_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
 GM_INTERNAL void gm_lines_event(const struct gm_event *event);
 GM_INTERNAL void gm_lines_record(const struct gm_record *record);
+GM_INTERNAL bool gm_lines_have_room(uint64_t events);
 GM_INTERNAL void gm_lines_flush(void);
 GM_INTERNAL void gm_lines_finish(void);
 GM_INTERNAL void gm_lines_forget(void);

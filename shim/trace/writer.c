@@ -6,6 +6,7 @@
 #include "shim/base/real_dl.h"
 #include "shim/trace/parts.h"
 #include "shim/trace/ring.h"
+#include "shim/trace/summary.h"
 
 #include <errno.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static void fill_header(struct gm_trace_header *h) {
         h->program[0] = 0;
     gm_format(h->policy, sizeof h->policy, "%s", policy_name);
     gm_format(h->library, sizeof h->library, "%s", library_version);
+    h->summary_ns = gm_summary_ns;
 }
 
 /* The generation lies in a page that the kernel clears in every child, also after a bare clone(), which runs no fork
@@ -133,6 +135,11 @@ static void open_trace(void) {
         return;
     }
     fill_header(&header);
+    if (gm_summary_on() && !gm_summary_open(header.start_ns)) {
+        gm_log(GM_LOG_ERROR, "trace '%s': no memory for a summary", file.name);
+        give_up();
+        return;
+    }
     bool text = wanted_format == FORMAT_CSV ||
                 (wanted_format == FORMAT_AUTO && (!file.regular || gm_trace_name_is_csv(file.name)));
     if (!text) {
@@ -156,6 +163,18 @@ static void open_trace(void) {
         gm_trace_opened(file.name);
 }
 
+/* ---- a summary */
+
+/* End of an interval, where it is over; or of the trace. */
+static void write_summary(enum state now, uint64_t now_ns, bool end) {
+    if (now == STATE_BINARY && end)
+        gm_chunks_use_reserve();
+    if (now == STATE_BINARY)
+        gm_summary_write(now_ns, end, gm_chunks_have_room, gm_chunks_packed);
+    else if (now == STATE_TEXT)
+        gm_summary_write(now_ns, end, gm_lines_have_room, gm_lines_event);
+}
+
 /* ---- flushing */
 
 static uint32_t woken;
@@ -175,13 +194,16 @@ static void flush(enum state now) {
 /* The thread gets its generation as argument, because the trace may end before the thread first runs. */
 static void *flush_often(void *opened_as) {
     uint32_t generation = (uint32_t)(uintptr_t)opened_as;
-    const struct timespec interval = {(time_t)(flush_interval / 1000000000u), (long)(flush_interval % 1000000000u)};
+    uint64_t ns = gm_summary_on() && gm_summary_ns < flush_interval ? gm_summary_ns : flush_interval;
+    const struct timespec interval = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     for (;;) {
         gm_futex_wait(&woken, 0, &interval);
         __atomic_store_n(&woken, 0, __ATOMIC_RELAXED);
         enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
         if (now == STATE_ENDED || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation)
             return NULL;
+        if (gm_summary_on())
+            write_summary(now, gm_now_ns(), false);
         flush(now);
     }
 }
@@ -210,8 +232,20 @@ static enum state ready(void) {
     return now;
 }
 
+void gm_trace_sum_up(const struct gm_event *event) {
+    enum state now = ready();
+    if (now != STATE_BINARY && now != STATE_TEXT)
+        return;
+    if (gm_summary_change(event) && GM_UNLIKELY(!gm_trace_flushes())) {
+        write_summary(now, event->time_ns, false);
+        flush(now);
+    }
+}
+
 void gm_trace_event(const struct gm_event *event) {
     enum state now = ready();
+    if (GM_UNLIKELY(gm_summary_on()) && !gm_summary_keeps(event))
+        return;
     switch (now) {
     case STATE_BINARY: gm_chunks_event(event); break;
     case STATE_TEXT: gm_lines_event(event); break;
@@ -238,6 +272,8 @@ void gm_trace_finish(void) {
     enum state was = state;
     __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
     gm_spin_unlock(&opening);
+    if (gm_summary_on())
+        write_summary(was, gm_now_ns(), true);
     if (was == STATE_BINARY)
         gm_chunks_finish();
     else if (was == STATE_TEXT)
@@ -250,6 +286,8 @@ void gm_trace_after_fork(void) {
         gm_chunks_forget();
     else if (state == STATE_TEXT)
         gm_lines_forget();
+    if (gm_summary_on())
+        gm_summary_forget();
     gm_trace_flusher = false;  /* the child has no flusher thread */
     gm_trace_file_drop(&file); /* otherwise the child would keep the parent's file lock */
     if (gm_trace_generation != &no_trace)

@@ -22,6 +22,8 @@ uint64_t gm_trace_sequence(void);
 /* Appends a copy of the event. The caller fills every field; nothing is checked. time_ns is an absolute
  * CLOCK_MONOTONIC time here, and the writer makes it relative to the start of the file. */
 void gm_trace_event(const struct gm_event *event);
+/* The same for the event of a block in a summary (summary.h). Only members that gm_summary_change needs are set. */
+void gm_trace_sum_up(const struct gm_event *event);
 
 /* Appends one definition record (head.bytes = the whole size, a multiple of 8, at most 4096). A CSV trace holds
  * definitions as comment lines with '#' (module, site, device, context, string), which a reader may skip. */

@@ -15,6 +15,11 @@ struct size_entry {
     UT_hash_handle hh;
 };
 
+struct sum_entry {
+    struct gm_sum sum;
+    UT_hash_handle hh;
+};
+
 struct thread_entry {
     int id;
     uint64_t last_key; /* its latest allocation; 0 after it allocated or freed another block */
@@ -30,6 +35,7 @@ struct gm_analysis_pass {
     struct size_entry *sizes;
     struct size_entry *recent_sizes[RECENT_SIZES]; /* cache of `sizes`: most allocations repeat a size */
     struct thread_entry *threads, *last_thread;
+    struct sum_entry *sums; /* of a summary, by site, kind and device */
     uint64_t trim_ns; /* of the latest trim: one trim has an event for each kind */
     uint32_t peak;    /* number of peaks so far; shows whether a total changed since the latest one */
     bool failed;
@@ -298,6 +304,119 @@ static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
     a->lifetime_bytes[bin] += bytes;
 }
 
+/* ---- a summary */
+
+static struct gm_sum *sum_of(struct gm_analysis_pass *p, const struct gm_event *e) {
+    uint64_t key = (uint64_t)e->site << 16 | (uint64_t)e->kind << 8 | (uint8_t)e->device;
+    struct sum_entry *found;
+    HASH_FIND(hh, p->sums, &key, sizeof key, found);
+    if (found)
+        return &found->sum;
+    found = calloc(1, sizeof *found);
+    if (!found) {
+        p->failed = true;
+        return NULL;
+    }
+    found->sum = (struct gm_sum){key, e->site < SITE_IDS ? e->site : 0, e->kind, e->device, 0, 0};
+    HASH_ADD(hh, p->sums, sum.key, sizeof found->sum.key, found);
+    return &found->sum;
+}
+
+bool gm_sum_is_leak(const struct gm_sum *sum) { return sum->live && gm_kind_can_leak((enum gm_kind)sum->kind); }
+
+/* The peaks of process and kinds follow with GM_ACT_PEAK or GM_ACT_TOTAL: the rows before it belong to one moment. */
+static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
+    struct gm_analysis *a = p->a;
+    struct gm_sum *sum = sum_of(p, e);
+    struct gm_site_totals *site = site_of(p, e->site);
+    if (!sum || !site)
+        return;
+    bool released = e->reason == GM_REASON_CONTEXT_GONE;
+    uint64_t held = sum->live + e->address, gone = held > e->bytes ? held - e->bytes : 0;
+    struct gm_sum_step step = {.event = e, .sum = sum, .before = sum->live, .allocs = e->duration_ns, .bytes = e->address,
+                               .now = a};
+    *(released ? &step.released : &step.frees) = e->slack;
+    *(released ? &step.released_bytes : &step.freed_bytes) = gone;
+    struct gm_kind_totals *kind = &a->by_kind[e->kind];
+    uint64_t blocks = step.allocs - e->slack, bytes = e->bytes - sum->live;
+    a->allocs += step.allocs;
+    a->alloc_bytes += step.bytes;
+    a->frees += step.frees;
+    a->released_count += step.released;
+    a->released_bytes += step.released_bytes;
+    kind->allocs += step.allocs;
+    kind->bytes += step.bytes;
+    kind->frees += step.frees;
+    kind->live_count += blocks;
+    site->allocs += step.allocs;
+    site->bytes += step.bytes;
+    site->released_count += step.released;
+    site->released_bytes += step.released_bytes;
+    site->live_count += blocks;
+    site->live_bytes += bytes;
+    sum->count += blocks;
+    sum->live = e->bytes;
+    change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
+    if (gm_kind_is_on_device((enum gm_kind)e->kind))
+        change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->summed && !(*o)->summed(*o, &step);
+}
+
+/* All rows of a moment were read. */
+static void on_moment(struct gm_analysis_pass *p, const struct gm_event *e) {
+    struct gm_analysis *a = p->a;
+    a->live_bytes = e->bytes;
+    for (int k = 0; k < GM_KIND_COUNT; k++)
+        if (a->by_kind[k].live_bytes > a->by_kind[k].peak_bytes)
+            a->by_kind[k].peak_bytes = a->by_kind[k].live_bytes;
+    if (e->bytes <= a->peak_bytes)
+        return;
+    a->peak_bytes = e->bytes;
+    a->peak_ns = e->time_ns;
+    p->peak++;
+}
+
+/* What was live and kept when reserved bytes peaked is known only if that was the end of an interval. */
+static void on_peak(struct gm_analysis_pass *p, const struct gm_event *e) {
+    struct gm_analysis *a = p->a;
+    on_moment(p, e);
+    if (e->address <= a->peak_reserved)
+        return;
+    a->peak_reserved = a->reserved.bytes = e->address;
+    a->peak_reserved_ns = e->time_ns;
+    a->live_at_reserved = a->kept_at_reserved = UINT64_MAX;
+}
+
+static void on_total(struct gm_analysis_pass *p, const struct gm_event *e) {
+    struct gm_analysis *a = p->a;
+    on_moment(p, e);
+    a->failed_allocs += e->slack;
+    a->reserved.kept = e->address;
+    a->reserved.bytes = e->stream;
+    if (a->live_at_reserved == UINT64_MAX && e->stream == a->peak_reserved) {
+        a->live_at_reserved = e->bytes;
+        a->kept_at_reserved = e->address;
+        a->peak_reserved_ns = e->time_ns;
+    }
+}
+
+static void conclude_sums(struct gm_analysis_pass *p) {
+    struct gm_analysis *a = p->a;
+    a->sums = calloc(HASH_COUNT(p->sums) + 1, sizeof *a->sums);
+    p->failed = !a->sums;
+    for (struct sum_entry *s = p->sums; s && !p->failed; s = s->hh.next) {
+        struct gm_site_totals *site;
+        a->sums[a->sum_count++] = s->sum;
+        if (!gm_sum_is_leak(&s->sum) || !(site = site_of(p, s->sum.site)))
+            continue;
+        site->leaked_count += s->sum.count;
+        site->leaked_bytes += s->sum.live;
+        a->leaked_count += s->sum.count;
+        a->leaked_bytes += s->sum.live;
+    }
+}
+
 /* ---- events */
 
 /* The block lies in a kind of memory that its call does not return by itself. */
@@ -458,7 +577,7 @@ static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_eve
 
 static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
-    uint64_t end = e->time_ns + e->duration_ns;
+    uint64_t end = e->time_ns + (e->action == GM_ACT_SUM ? 0 : e->duration_ns);
     struct gm_step step = {.event = e, .thread = thread, .now = a, .time_ns = e->time_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->event && !(*o)->event(*o, &step);
@@ -496,6 +615,9 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
     case GM_ACT_POOL_SIZE: on_trim(p, e); break;
     case GM_ACT_BEYOND: on_beyond(a, e); break;
     case GM_ACT_HELD: on_held(a, e); break;
+    case GM_ACT_SUM: on_sum(p, e); break;
+    case GM_ACT_PEAK: on_peak(p, e); break;
+    case GM_ACT_TOTAL: on_total(p, e); break;
     case GM_ACT_CONTEXT_DESTROYED: on_context_destroyed(p, e, thread); break;
     default: break;
     }
@@ -538,6 +660,7 @@ static void conclude(struct gm_analysis_pass *p) {
         a->leaked_count++;
         a->leaked_bytes += b->bytes;
     }
+    conclude_sums(p);
     for (size_t i = 0; i < a->site_count; i++)
         change(p, &a->sites[i].device_live, &a->sites[i].at_peak, &a->sites[i].peak_seen, 0);
     for (int k = 0; k < GM_KIND_COUNT; k++)
@@ -562,6 +685,11 @@ static void free_pass(struct gm_analysis_pass *p) {
     HASH_ITER(hh, p->threads, t, next_thread) {
         HASH_DEL(p->threads, t);
         free(t);
+    }
+    struct sum_entry *sum, *next_sum;
+    HASH_ITER(hh, p->sums, sum, next_sum) {
+        HASH_DEL(p->sums, sum);
+        free(sum);
     }
     gm_live_blocks_free(&p->live);
     free(p->site_index);
@@ -614,5 +742,6 @@ void gm_analysis_free(struct gm_analysis *a) {
         return;
     free(a->sites);
     free(a->sizes);
+    free(a->sums);
     free(a);
 }

@@ -53,6 +53,15 @@ struct gm_failure {
     uint8_t call, action;
 };
 
+/* What a summary says of a call site, a kind of memory and a device. */
+struct gm_sum {
+    uint64_t key;
+    uint32_t site;
+    uint8_t kind;
+    int8_t device;
+    uint64_t live, count; /* bytes and blocks */
+};
+
 struct gm_analysis {
     uint64_t events, end_ns, time_ns;
     uint64_t by_action[GM_ACT_COUNT];
@@ -94,6 +103,8 @@ struct gm_analysis {
     struct gm_size_totals *sizes; /* array, most frequent first */
     size_t size_count;
     bool sizes_cut; /* there are more different sizes than the analysis counts */
+    struct gm_sum *sums; /* array: of a summary, at its end */
+    size_t sum_count;
 };
 
 /* One event, or one change of a block. Valid only during the call of the observer. */
@@ -106,6 +117,18 @@ struct gm_step {
     uint64_t time_ns;                  /* of creation or destruction */
 };
 
+/* A row of a summary: what changed. Valid only during the call of the observer. */
+struct gm_sum_step {
+    const struct gm_event *event;
+    const struct gm_sum *sum;           /* after the row */
+    uint64_t before;                    /* live bytes before it */
+    uint64_t allocs, bytes;             /* allocated since the row before */
+    uint64_t frees, freed_bytes;        /* freed */
+    uint64_t released, released_bytes;  /* released with their context */
+    const struct gm_analysis *now;      /* totals: those of single sites and kinds include the row; live_bytes and the
+                                           peak change with the next GM_ACT_PEAK or GM_ACT_TOTAL */
+};
+
 /* Observes a trace while it is read. Each function may be NULL. A function returns false to stop the reading, for
  * instance when it has no memory. */
 struct gm_observer {
@@ -114,6 +137,7 @@ struct gm_observer {
     bool (*destroyed)(struct gm_observer *self, const struct gm_step *step);
     /* The block is alive at the end of the trace. There is no event. */
     bool (*alive_at_end)(struct gm_observer *self, const struct gm_step *step);
+    bool (*summed)(struct gm_observer *self, const struct gm_sum_step *step); /* GM_ACT_SUM */
 };
 
 /* Reads the trace to its end. NULL = no memory, or an observer stopped the reading. Owned by the caller. `observers`
@@ -129,6 +153,9 @@ bool gm_analysis_event(struct gm_analysis_pass *pass, const struct gm_event *eve
 struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *pass); /* frees the pass */
 
 void gm_analysis_free(struct gm_analysis *analysis);
+
+/* Whether what remains of the sum at the end of the trace is a leak. */
+bool gm_sum_is_leak(const struct gm_sum *sum);
 
 /* All trims of the trace together. */
 struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *analysis);

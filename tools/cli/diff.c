@@ -82,13 +82,13 @@ static struct row *row_of_site(struct diff *d, uint32_t site, enum gm_kind kind)
     return row;
 }
 
-static struct side *side_of(struct diff *d, const struct gm_live_block *b) {
-    uint64_t key = (uint64_t)b->site << 8 | b->kind;
+static struct side *side_of(struct diff *d, uint32_t site, uint8_t kind) {
+    uint64_t key = (uint64_t)site << 8 | kind;
     struct known *k = d->last;
     if (!k || k->key != key)
         HASH_FIND(hh, d->known, &key, sizeof key, k);
     if (!k) {
-        struct row *row = row_of_site(d, b->site, (enum gm_kind)b->kind);
+        struct row *row = row_of_site(d, site, (enum gm_kind)kind);
         k = row ? malloc(sizeof *k) : NULL;
         if (!k)
             return NULL;
@@ -100,7 +100,7 @@ static struct side *side_of(struct diff *d, const struct gm_live_block *b) {
 }
 
 static bool created(struct gm_observer *self, const struct gm_step *step) {
-    struct side *s = side_of((struct diff *)self, step->block);
+    struct side *s = side_of((struct diff *)self, step->block->site, step->block->kind);
     if (!s)
         return false;
     s->allocs++;
@@ -113,7 +113,7 @@ static bool created(struct gm_observer *self, const struct gm_step *step) {
 }
 
 static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
-    struct side *s = side_of((struct diff *)self, step->block);
+    struct side *s = side_of((struct diff *)self, step->block->site, step->block->kind);
     if (!s)
         return false;
     s->live -= step->block->bytes;
@@ -122,12 +122,39 @@ static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
 }
 
 static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
-    struct side *s = side_of((struct diff *)self, step->block);
+    struct side *s = side_of((struct diff *)self, step->block->site, step->block->kind);
     if (!s)
         return false;
     s->leaked_count += gm_live_block_is_leak(step->block);
     s->leaked += gm_live_block_is_leak(step->block) ? step->block->bytes : 0;
     return true;
+}
+
+/* The peak of a site and kind on several devices is the sum of its peaks there. */
+static bool summed(struct gm_observer *self, const struct gm_sum_step *step) {
+    struct side *s = side_of((struct diff *)self, step->sum->site, step->sum->kind);
+    if (!s)
+        return false;
+    s->allocs += step->allocs;
+    s->bytes += step->bytes;
+    uint64_t most = s->live - step->before + step->event->stream;
+    s->live += step->sum->live - step->before;
+    if (most > s->peak)
+        s->peak = most;
+    return true;
+}
+
+static bool add_leaks(struct diff *d, const struct gm_analysis *a) {
+    bool done = true;
+    for (size_t i = 0; i < a->sum_count && done; i++) {
+        struct side *s = gm_sum_is_leak(&a->sums[i]) ? side_of(d, a->sums[i].site, a->sums[i].kind) : NULL;
+        done = s || !gm_sum_is_leak(&a->sums[i]);
+        if (s) {
+            s->leaked_count += a->sums[i].count;
+            s->leaked += a->sums[i].live;
+        }
+    }
+    return done;
 }
 
 static void forget_known(struct diff *d) {
@@ -178,7 +205,7 @@ static bool read_side(struct diff *d, const char *path, int side) {
                                         .leaked_count = a->leaked_count,
                                         .leaked = a->leaked_bytes,
                                         .time_ns = a->time_ns};
-    bool done = a != NULL;
+    bool done = a && add_leaks(d, a);
     gm_analysis_free(a);
     gm_reader_close(events);
     forget_known(d);
@@ -442,6 +469,12 @@ static void print_depths(const struct diff *d, struct gm_out *out) {
                     b ? 'B' : 'A', d->depths[b] + 1, b ? 'A' : 'B');
 }
 
+static void print_summaries(const struct diff *d, struct gm_out *out) {
+    for (int side = 0; side < 2; side++)
+        if (gm_reader_header(d->definitions[side])->summary_ns)
+            gm_out_note(out, "%c is a summary, which has no single blocks and no time in calls", "AB"[side]);
+}
+
 static int print(struct diff *d, const struct options *o) {
     struct gm_report_json *json = o->json ? gm_report_json_begin() : NULL;
     struct gm_out out = {.top = (unsigned)o->top, .json = json ? gm_report_json_document(json) : NULL};
@@ -451,6 +484,7 @@ static int print(struct diff *d, const struct options *o) {
     }
     gm_out_section(&out, "diff", "FROM A TO B");
     print_depths(d, &out);
+    print_summaries(d, &out);
     print_totals(d, &out);
     if (!json)
         gm_print_heading("BY CALL SITE AND KIND (changes; each row has its own peak)");
@@ -465,7 +499,7 @@ static int print(struct diff *d, const struct options *o) {
 
 int gm_command_diff(int argc, char **argv) {
     struct options options = {.top = 10};
-    struct diff d = {.observer = {NULL, created, destroyed, alive_at_end}};
+    struct diff d = {.observer = {NULL, created, destroyed, alive_at_end, summed}};
     struct row *row, *next;
     int first, status = gm_flags_read(argc, argv, take, &options, gm_command_diff_help, &first);
     if (status >= 0)

@@ -73,6 +73,10 @@ static int export_trace(const struct options *o, const char *path) {
     struct gm_reader *events = definitions ? gm_reader_open(path, error, sizeof error) : NULL;
     if (!events)
         fprintf(stderr, "gpumem: %s\n", error);
+    if (events && !o->to->sums && !gm_reader_has_blocks(events, o->to->name, error, sizeof error)) {
+        fprintf(stderr, "gpumem: %s\n", error);
+        goto out;
+    }
     if (!events || !(x.symbols = gm_symbols_new(definitions)))
         goto out;
     x.reader = definitions;

@@ -29,6 +29,7 @@ struct gm_exporter {
     /* Writes the rest. `a` is NULL if reading stopped early; then it only frees memory. False = not written. The caller
      * checks `out` for errors. */
     bool (*end)(struct gm_export *export, struct gm_observer *observer, const struct gm_analysis *a);
+    bool sums; /* the format does not need single blocks, so it can hold a summary */
 };
 
 extern const struct gm_exporter gm_exporter_csv, gm_exporter_rmm, gm_exporter_heaptrack, gm_exporter_pprof,

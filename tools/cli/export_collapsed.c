@@ -37,4 +37,4 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     return true;
 }
 
-const struct gm_exporter gm_exporter_collapsed = {"collapsed", false, false, begin, end};
+const struct gm_exporter gm_exporter_collapsed = {"collapsed", false, false, begin, end, true};

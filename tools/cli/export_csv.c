@@ -123,4 +123,4 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     return done;
 }
 
-const struct gm_exporter gm_exporter_csv = {"csv", false, false, begin, end};
+const struct gm_exporter gm_exporter_csv = {"csv", false, false, begin, end, true};

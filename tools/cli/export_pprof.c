@@ -247,7 +247,7 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     return done;
 }
 
-const struct gm_exporter gm_exporter_pprof = {"pprof", false, true, begin, end};
+const struct gm_exporter gm_exporter_pprof = {"pprof", false, true, begin, end, true};
 #else
 const struct gm_exporter gm_exporter_pprof = {.name = "pprof"};
 #endif

@@ -73,7 +73,7 @@ const struct gm_flag gm_flags[] = {
      "File to write, - is standard output; default the name of the trace with .html, in the current folder."},
     {"zoom", "OBJECTS", "plot", "Number of objects in the enlarged parts of scatter pictures; default 1000."},
     {"lifetime", "TIME", "plan",
-     "Objects that live less than TIME are temporary (async); seconds, or a number with us, ms or s."},
+     "Objects that live less than TIME are temporary (async); seconds, or a number with us, ms, s or min."},
     {"fit", "BYTES", "plan",
      "Choose the largest lifetime of 2^-10 to 2^9 s whose async objects fit in BYTES; default the device's memory "
      "minus the headroom."},

@@ -123,7 +123,8 @@ struct open_trace {
     struct {
         size_t index; /* index in job->devices, plus 1 */
         uint64_t live;
-    } devices[256]; /* by ordinal + 128 */
+        uint64_t summed; /* bytes of rows of a summary whose moment is not complete */
+    } devices[256];      /* by ordinal + 128 */
 };
 
 static struct gm_job_device *device_of(struct open_trace *s, int device) {
@@ -148,19 +149,38 @@ static struct gm_job_device *device_of(struct open_trace *s, int device) {
     return &job->devices[at];
 }
 
-static bool change(struct open_trace *s, const struct gm_live_block *b, bool up) {
-    if (!gm_kind_is_on_device((enum gm_kind)b->kind))
-        return true;
-    struct gm_job_device *d = device_of(s, b->device);
+static bool add_live(struct open_trace *s, int device, uint64_t bytes) {
+    struct gm_job_device *d = device_of(s, device);
     if (!d)
         return false;
-    d->live += up ? b->bytes : 0 - b->bytes;
-    s->devices[b->device + 128].live += up ? b->bytes : 0 - b->bytes;
+    d->live += bytes;
+    s->devices[device + 128].live += bytes;
     if (d->live > d->peak) {
         d->peak = d->live;
         d->peak_epoch_ns = s->epoch_ns;
     }
     return true;
+}
+
+static bool change(struct open_trace *s, const struct gm_live_block *b, bool up) {
+    return !gm_kind_is_on_device((enum gm_kind)b->kind) || add_live(s, b->device, up ? b->bytes : 0 - b->bytes);
+}
+
+static bool summed(struct gm_observer *self, const struct gm_sum_step *step) {
+    struct open_trace *s = (struct open_trace *)self;
+    if (gm_kind_is_on_device((enum gm_kind)step->sum->kind))
+        s->devices[step->sum->device + 128].summed += step->sum->live - step->before;
+    return true;
+}
+
+static bool event(struct gm_observer *self, const struct gm_step *step) {
+    struct open_trace *s = (struct open_trace *)self;
+    bool complete = step->event->action == GM_ACT_PEAK || step->event->action == GM_ACT_TOTAL, done = true;
+    for (int i = 0; i < 256 && complete && done; i++) {
+        done = !s->devices[i].summed || add_live(s, i - 128, s->devices[i].summed);
+        s->devices[i].summed = 0;
+    }
+    return done;
 }
 
 static bool created(struct gm_observer *self, const struct gm_step *step) {
@@ -208,7 +228,7 @@ static struct open_trace *begin_trace(struct gm_trace_job *job, struct gm_job_tr
         return NULL;
     while (t->observers[observers])
         observers++;
-    s->observer = (struct gm_observer){NULL, created, destroyed};
+    s->observer = (struct gm_observer){.event = event, .created = created, .destroyed = destroyed, .summed = summed};
     s->job = job;
     s->trace = t;
     t->observers[observers] = &s->observer;

@@ -231,6 +231,11 @@ int gm_command_plan(int argc, char **argv) {
         fprintf(stderr, "gpumem: %s\n", error);
         return 1;
     }
+    if (!gm_reader_has_blocks(reader, "plan", error, sizeof error)) {
+        fprintf(stderr, "gpumem: %s\n", error);
+        gm_reader_close(reader);
+        return 1;
+    }
     struct gm_objects *objects = gm_objects_read(reader);
     if (!objects)
         fprintf(stderr, "gpumem: %s: out of memory\n", trace);

@@ -3,6 +3,7 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/launch.h"
+#include "tools/cli/reader.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,6 +75,20 @@ static int draw(const struct options *o, char **traces, int count) {
     return 1;
 }
 
+/* The pictures are made of single blocks. What cannot be read is reported when it is drawn. */
+static bool can_draw(char **traces, int count) {
+    char error[512];
+    bool blocks = true;
+    for (int i = 0; i < count && blocks; i++) {
+        struct gm_reader *reader = gm_reader_open(traces[i], error, sizeof error);
+        blocks = !reader || gm_reader_has_blocks(reader, "plot", error, sizeof error);
+        gm_reader_close(reader);
+    }
+    if (!blocks)
+        fprintf(stderr, "gpumem: %s; gpumem html draws it\n", error);
+    return blocks;
+}
+
 int gm_command_plot(int argc, char **argv) {
     struct options options = {.top = 10, .zoom = 1000};
     int first, status = gm_flags_read(argc, argv, take, &options, gm_command_plot_help, &first);
@@ -83,5 +98,5 @@ int gm_command_plot(int argc, char **argv) {
         return gm_usage_error("plot: no output given; use -o FOLDER");
     if (first == argc)
         return gm_usage_error("plot: no trace given; usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...");
-    return draw(&options, argv + first, argc - first);
+    return can_draw(argv + first, argc - first) ? draw(&options, argv + first, argc - first) : 1;
 }

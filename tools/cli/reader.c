@@ -42,6 +42,13 @@ fail:
     return NULL;
 }
 
+bool gm_reader_has_blocks(const struct gm_reader *r, const char *what, char *error, size_t size) {
+    if (!r->file.header.summary_ns)
+        return true;
+    snprintf(error, size, "%s: a summary has no single blocks, which %s needs", r->file.path, what);
+    return false;
+}
+
 static void end_progress(struct gm_reader *r) {
     if (r->reading)
         gm_progress_end(r->file.size, r->counted);

@@ -19,8 +19,10 @@
 struct chunk {
     uint64_t seq;    /* the lowest that is left; the heap's key */
     uint64_t offset; /* of the first event behind the window */
-    uint32_t left;   /* number of events behind the window */
+    uint32_t left;   /* number of events behind the window; of packed events: bytes */
     int thread;
+    bool packed;
+    struct gm_event last; /* packed: the one before `offset` */
     struct gm_event *window;
     uint32_t next, count; /* position and number of events in the window */
 };
@@ -69,19 +71,80 @@ static void sort(struct gm_event *events, uint32_t count) {
     }
 }
 
+/* ---- packed events */
+
+static const unsigned char *unpack_number(const unsigned char *p, const unsigned char *end, uint64_t *value) {
+    *value = 0;
+    for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
+        *value |= (uint64_t)(*p & 127) << shift;
+        if (!(*p++ & 128))
+            return p;
+    }
+    return NULL;
+}
+
+/* Replaces `event` by the next one. Returns the end of what was packed, or NULL: it is invalid. */
+static const unsigned char *unpack(const unsigned char *p, const unsigned char *end, struct gm_event *event) {
+    uint64_t words[GM_PACKED_WORDS], difference;
+    memcpy(words, event, sizeof words);
+    words[0]++;
+    unsigned which = *p++;
+    for (unsigned i = 0; i < GM_PACKED_WORDS && p; i++) {
+        if (!(which >> i & 1))
+            continue;
+        if ((p = unpack_number(p, end, &difference)))
+            words[i] += difference >> 1 ^ (0 - (difference & 1));
+    }
+    memcpy(event, words, sizeof words);
+    return p;
+}
+
+/* Returns how many events it read into `out`, at most `most`. */
+static uint32_t read_packed(struct gm_binary_reader *r, struct chunk *c, struct gm_event *out, uint32_t most) {
+    unsigned char bytes[WINDOW * 32];
+    uint32_t room = c->left < sizeof bytes ? c->left : (uint32_t)sizeof bytes, count = 0;
+    const unsigned char *p = bytes, *end = bytes + room, *next;
+    if (!read_at(r->file, bytes, room, c->offset))
+        end = bytes;
+    while (count < most && p < end && (c->left == room || (size_t)(end - p) >= GM_PACKED_MOST)) {
+        if (!(next = unpack(p, end, &c->last)))
+            break;
+        p = next;
+        out[count++] = c->last;
+    }
+    if (!count) {
+        r->file->damaged++;
+        c->left = 0;
+        return 0;
+    }
+    c->offset += (uint64_t)(p - bytes);
+    c->left -= (uint32_t)(p - bytes);
+    return count;
+}
+
+static uint32_t read_plain(struct gm_binary_reader *r, struct chunk *c, struct gm_event *out, uint32_t most) {
+    uint32_t count = c->left < most ? c->left : most;
+    if (!read_at(r->file, out, count * sizeof *out, c->offset)) {
+        r->file->damaged++;
+        count = c->left = 0;
+    }
+    c->offset += count * sizeof *out;
+    c->left -= count;
+    return count;
+}
+
 /* Moves what the window still has to its start and reads on behind it. What cannot be read is lost. */
 static void refill(struct gm_binary_reader *r, struct chunk *c) {
-    uint32_t rest = c->count - c->next, fresh = c->left < WINDOW - rest ? c->left : WINDOW - rest;
+    uint32_t rest = c->count - c->next, fresh = 0;
     if (!c->window)
         c->window = malloc(WINDOW * sizeof *c->window);
-    if (c->window)
+    if (c->window) {
         memmove(c->window, c->window + c->next, rest * sizeof *c->window);
-    if (!c->window || !read_at(r->file, c->window + rest, fresh * sizeof *c->window, c->offset)) {
+        fresh = (c->packed ? read_packed : read_plain)(r, c, c->window + rest, WINDOW - rest);
+    } else {
         r->file->damaged++;
-        fresh = c->left = 0;
+        c->left = 0;
     }
-    c->offset += fresh * sizeof *c->window;
-    c->left -= fresh;
     c->next = 0;
     c->count = rest + fresh;
     sort(c->window, c->count);
@@ -99,16 +162,17 @@ static bool settle(struct gm_binary_reader *r, struct chunk *c) {
 
 static bool add_events(struct gm_binary_reader *r, uint64_t offset, const struct gm_trace_chunk *chunk,
                        uint32_t payload) {
-    struct chunk c = {
-        .offset = offset + sizeof *chunk, .left = payload / sizeof(struct gm_event), .thread = chunk->thread};
+    struct chunk c = {.offset = offset + sizeof *chunk,
+                      .left = chunk->type == GM_CHUNK_PACKED ? payload : payload / (uint32_t)sizeof(struct gm_event),
+                      .thread = chunk->thread,
+                      .packed = chunk->type == GM_CHUNK_PACKED};
     if (!c.left)
         return true;
     struct gm_event first[NESTED + 1];
-    uint32_t known = c.left < NESTED + 1 ? c.left : NESTED + 1;
-    if (!read_at(r->file, first, known * sizeof *first, c.offset)) {
-        r->file->damaged++;
+    struct chunk peeked = c;
+    uint32_t known = (c.packed ? read_packed : read_plain)(r, &peeked, first, NESTED + 1);
+    if (!known)
         return true;
-    }
     c.seq = first[0].seq;
     for (uint32_t i = 1; i < known; i++)
         c.seq = first[i].seq < c.seq ? first[i].seq : c.seq;
@@ -170,7 +234,7 @@ static bool read_chunks(struct gm_binary_reader *r) {
             if (chunk.used < payload)
                 payload = chunk.used;
         }
-        bool memory = chunk.type == GM_CHUNK_EVENTS    ? add_events(r, offset, &chunk, payload)
+        bool memory = chunk.type == GM_CHUNK_EVENTS || chunk.type == GM_CHUNK_PACKED ? add_events(r, offset, &chunk, payload)
                       : chunk.type == GM_CHUNK_RECORDS ? add_records(r, offset + sizeof chunk, payload)
                                                        : true;
         if (!memory)

@@ -272,7 +272,8 @@ static void read_about(struct gm_trace_header *h, char *text) {
     } rows[] = {{"start_ns ", &h->start_ns, NULL},
                 {"epoch_ns ", &h->epoch_ns, NULL},
                 {"pid ", NULL, &h->pid},
-                {"parent ", NULL, &h->parent}};
+                {"parent ", NULL, &h->parent},
+                {"summary_ns ", &h->summary_ns, NULL}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         p = strstr(text, rows[i].name);
         if (!p)

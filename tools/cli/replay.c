@@ -4,6 +4,7 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/reader.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -171,6 +172,17 @@ static bool print_json(json_t *document) {
 
 /* ---- the command */
 
+/* What cannot be read is reported when it is replayed. */
+static bool can_replay(const char *trace) {
+    char error[512];
+    struct gm_reader *reader = gm_reader_open(trace, error, sizeof error);
+    bool blocks = !reader || gm_reader_has_blocks(reader, "replay", error, sizeof error);
+    if (!blocks)
+        fprintf(stderr, "gpumem: %s\n", error);
+    gm_reader_close(reader);
+    return blocks;
+}
+
 int gm_command_replay(int argc, char **argv) {
     struct options options = {0};
     bool done = true;
@@ -178,6 +190,8 @@ int gm_command_replay(int argc, char **argv) {
     int status = read_options(argc, argv, &options, &trace);
     if (status >= 0)
         return status;
+    if (!can_replay(trace))
+        return 1;
 #ifdef GM_HAVE_JANSSON
     json_t *policies = json_array();
 #endif

@@ -108,6 +108,18 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
     return status;
 }
 
+static bool can_show(const struct gm_job_trace *t, const struct options *o) {
+    char error[512], what[64];
+    for (unsigned i = 0; i < GM_SECTION_COUNT; i++) {
+        snprintf(what, sizeof what, "report --%s", gm_sections[i].flag);
+        if (!o->sections[i] || !gm_sections[i].blocks || gm_reader_has_blocks(t->reader, what, error, sizeof error))
+            continue;
+        fprintf(stderr, "gpumem: %s\n", error);
+        return false;
+    }
+    return true;
+}
+
 static int report_trace(struct gm_job_trace *t, const struct options *o, struct gm_observer *const *observer,
                         struct gm_report_json *json, bool quiet) {
     struct gm_report r = {.path = t->path,
@@ -119,6 +131,8 @@ static int report_trace(struct gm_job_trace *t, const struct options *o, struct 
                           .stacks = o->stacks,
                           .suppressions = o->suppressions};
     int status = 1;
+    if (!can_show(t, o))
+        return 1;
     if (o->suppressions)
         gm_suppressions_reset_use(o->suppressions);
     if (!r.symbols || !gm_report_make_sites(&r) || (!quiet && !print_trace(&r, o, observer, json)))

@@ -41,11 +41,12 @@ static json_t *process(const struct gm_report *r) {
     for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
         json_array_append_new(devices, json_pack("{s:i, s:o, s:o}", "device", device.device, "name",
                                                  gm_json_text(device.name), "bytes", gm_json_number(device.total)));
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "pid", h->pid, "parent", h->parent,
+    json_t *interval = h->summary_ns ? gm_json_number(h->summary_ns) : json_null();
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "pid", h->pid, "parent", h->parent,
                      "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host", gm_json_text(h->host),
                      "program", gm_json_text(h->program), "policy", gm_json_text(h->policy), "library",
                      gm_json_text(h->library), "epoch_ns", gm_json_number(h->epoch_ns), "finished", (int)h->finished,
-                     "lost_events", gm_json_number(h->dropped), "devices", devices);
+                     "lost_events", gm_json_number(h->dropped), "devices", devices, "summary_ns", interval);
 }
 
 static json_t *totals(const struct gm_analysis *a) {

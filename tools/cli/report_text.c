@@ -29,7 +29,11 @@ void gm_report_head(const struct gm_report *r) {
     printf(", %s, policy %s\n", h->program[0] ? h->program : "unknown program", h->policy[0] ? h->policy : "unknown");
     for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
         printf("device %d: %s, %s\n", device.device, device.name, BYTES(0, device.total));
-    printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
+    if (h->summary_ns)
+        printf("summary in intervals of %s over %s: by call site and kind of memory, without single blocks\n",
+               TIME(0, h->summary_ns), TIME(1, a->end_ns));
+    else
+        printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
     if (!h->finished)
         puts("note: the program did not end normally (killed, crashed, or still running)");
     if (h->dropped)
@@ -53,11 +57,13 @@ static void print_elsewhere(const struct gm_analysis *a) {
 
 static void print_totals(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
+    bool summary = r->header->summary_ns;
     gm_print_heading("TOTALS");
     printf("  allocations       %s (%s)\n", COUNT(0, a->allocs), BYTES(1, a->alloc_bytes));
     printf("  frees             %s\n", COUNT(0, a->frees));
-    printf("  temporary         %s (%s of the allocations: freed before their thread allocated again)\n",
-           COUNT(0, a->temporary), gm_text_percent(&room[1], a->temporary, a->allocs));
+    if (!summary)
+        printf("  temporary         %s (%s of the allocations: freed before their thread allocated again)\n",
+               COUNT(0, a->temporary), gm_text_percent(&room[1], a->temporary, a->allocs));
     printf("  peak live         %s at %s\n", BYTES(0, a->peak_bytes), TIME(1, a->peak_ns));
     printf("  peak reserved     %s at %s\n", BYTES(0, a->peak_reserved), TIME(1, a->peak_reserved_ns));
     if (a->beyond.peak)
@@ -69,7 +75,8 @@ static void print_totals(struct gm_report *r) {
     if (a->released_count)
         printf("  with its context  %s in %s %s\n", BYTES(0, a->released_bytes), COUNT(1, a->released_count),
                blocks(a->released_count));
-    printf("  in memory calls   %s (%s of the time from first to last event; all threads together)\n",
+    if (!summary)
+        printf("  in memory calls   %s (%s of the time from first to last event; all threads together)\n",
            TIME(0, a->time_ns), gm_text_percent(&room[1], a->time_ns, a->end_ns));
     if (a->hits)
         printf("  reused            %s (%s of the allocations: served from the cache)\n", COUNT(0, a->hits),
@@ -139,11 +146,12 @@ static void print_peak(struct gm_report *r) {
 
 static void print_sites(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_BYTES);
+    bool summary = r->header->summary_ns;
     gm_print_heading("BY CALL SITE      bytes  allocations   temporary");
     for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.allocs; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        printf("  %15s %12s %11s  %s\n", BYTES(0, s->bytes), COUNT(1, s->allocs), COUNT(2, s->temporary),
-               r->sites[i].name.text);
+        printf("  %15s %12s %11s  %s\n", BYTES(0, s->bytes), COUNT(1, s->allocs),
+               summary ? "-" : COUNT(2, s->temporary), r->sites[i].name.text);
         print_callers(r, s->id, 46);
     }
 }
@@ -270,12 +278,18 @@ static void print_failures(struct gm_report *r) {
 }
 
 void gm_report_text(struct gm_report *r) {
+    bool summary = r->header->summary_ns;
     print_totals(r);
     print_failures(r);
     print_leaks(r);
     print_peak(r);
     print_sites(r);
     print_kinds(r);
+    if (summary) {
+        puts("\na summary has no single blocks, so it lacks temporary and reused blocks, decisions, calls, sizes and "
+             "lifetimes");
+        return;
+    }
     print_decisions(r);
     print_calls(r);
     print_sizes(r);

@@ -14,6 +14,7 @@ struct gm_section {
     /* `observer` is the result of observe(). False = no memory, or the trace cannot be read again. */
     bool (*print)(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
     void (*drop)(struct gm_observer *observer); /* frees the observer's own memory but not the observer; may be NULL */
+    bool blocks;                                /* needs single blocks: not of a summary */
 };
 
 #define ONE(...) +1

@@ -44,7 +44,7 @@ struct timeline_pass {
     struct heap largest, *each; /* each: array by interval */
     unsigned interval;
     uint32_t peak; /* number of new maxima so far; shows whether a series changed since the latest one */
-    uint64_t live, temporary;
+    uint64_t live, temporary, kept, reserved, beyond;
     size_t rows;
     bool full, ended;
 };
@@ -132,7 +132,30 @@ static void begin_interval(struct timeline_pass *p, unsigned number) {
     uint64_t begin = number * p->t->interval_ns;
     p->interval = number;
     p->peak++;
-    p->t->intervals[number] = (struct gm_interval){begin, p->live, p->live};
+    p->t->intervals[number] = (struct gm_interval){begin, p->live, p->live, p->kept, p->reserved, p->beyond};
+}
+
+static void raise(uint64_t *most, uint64_t value) { *most = value > *most ? value : *most; }
+
+/* The totals are so at the latest event. */
+static void note_totals(struct timeline_pass *p, const struct gm_analysis *now) {
+    struct gm_interval *interval = &p->t->intervals[p->interval];
+    p->kept = now->reserved.kept;
+    p->reserved = now->reserved.bytes;
+    p->beyond = now->beyond.bytes;
+    raise(&interval->kept, p->kept);
+    raise(&interval->reserved, p->reserved);
+    raise(&interval->beyond, p->beyond);
+}
+
+static void note_live(struct timeline_pass *p, uint64_t live, uint64_t now_ns) {
+    struct gm_interval *interval = &p->t->intervals[p->interval];
+    p->live = live;
+    if (live <= interval->peak_bytes)
+        return;
+    interval->peak_bytes = live;
+    interval->peak_ns = now_ns;
+    p->peak++;
 }
 
 static bool end_interval(struct timeline_pass *p) {
@@ -268,13 +291,7 @@ static bool created(struct gm_observer *self, const struct gm_step *step) {
         if (i == GM_SERIES_KIND || on_device)
             change_live(p, series[i], b->bytes);
     }
-    p->live = step->now->live_bytes;
-    struct gm_interval *interval = &p->t->intervals[p->interval];
-    if (p->live > interval->peak_bytes) {
-        interval->peak_bytes = p->live;
-        interval->peak_ns = step->time_ns;
-        p->peak++;
-    }
+    note_live(p, step->now->live_bytes, step->time_ns);
     return true;
 }
 
@@ -300,8 +317,55 @@ static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     return keep_block(p, b, step->time_ns);
 }
 
+/* A summary knows no phases and threads. The maximum of a kind of memory is that of known moments. */
+static bool summed(struct gm_observer *self, const struct gm_sum_step *step) {
+    struct timeline_pass *p = (struct timeline_pass *)self;
+    const uint64_t keys[] = {[GM_SERIES_KIND] = step->sum->kind, [GM_SERIES_SITE] = step->sum->site};
+    if (!advance(p, step->event->time_ns))
+        return false;
+    for (int i = GM_SERIES_KIND; i <= GM_SERIES_SITE; i++) {
+        struct series *series = series_of(&p->sets[i], keys[i]);
+        if (!series)
+            return false;
+        struct gm_timeline_row *row = touch(p, &p->sets[i], series);
+        row->allocs += step->allocs;
+        row->bytes += step->bytes;
+        row->frees += step->frees;
+        row->freed_bytes += step->freed_bytes;
+        if (i == GM_SERIES_KIND || gm_kind_is_on_device((enum gm_kind)step->sum->kind))
+            change_live(p, series, step->sum->live - step->before);
+    }
+    return true;
+}
+
+/* The leaks of a summary count for the latest interval in which their site was active. */
+static void note_leaks(struct timeline_pass *p, const struct gm_analysis *a) {
+    for (size_t i = 0; i < a->sum_count; i++) {
+        const uint64_t keys[] = {[GM_SERIES_KIND] = a->sums[i].kind, [GM_SERIES_SITE] = a->sums[i].site};
+        for (int set = GM_SERIES_KIND; set <= GM_SERIES_SITE && gm_sum_is_leak(&a->sums[i]); set++) {
+            const struct series *series = series_of(&p->sets[set], keys[set]);
+            struct gm_timeline_rows *rows = &p->t->sets[set];
+            size_t at = rows->count;
+            while (at && rows->list[at - 1].series != series->index)
+                at--;
+            if (!at)
+                continue;
+            rows->list[at - 1].leaked += a->sums[i].count;
+            rows->list[at - 1].leaked_bytes += a->sums[i].live;
+        }
+    }
+}
+
+/* The totals do not contain this event yet, so they belong to the one before. */
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct timeline_pass *p = (struct timeline_pass *)self;
+    const struct gm_event *e = step->event;
+    note_totals(p, step->now);
+    if (e->action == GM_ACT_PEAK || e->action == GM_ACT_TOTAL) {
+        if (!advance(p, e->time_ns))
+            return false;
+        note_live(p, e->bytes, e->time_ns);
+    }
     return gm_phases_event(p->phases, step->event, step->thread);
 }
 
@@ -421,7 +485,7 @@ static struct gm_timeline *read_intervals(const char *path, uint64_t end_ns, uns
     if (!t)
         return NULL;
     *t = (struct gm_timeline){.interval_ns = end_ns / intervals + 1, .interval_count = intervals};
-    struct timeline_pass p = {.observer = {event, created, destroyed, alive_at_end}, .t = t};
+    struct timeline_pass p = {.observer = {event, created, destroyed, alive_at_end, summed}, .t = t};
     t->intervals = calloc(intervals, sizeof *t->intervals);
     p.each = calloc(intervals, sizeof *p.each);
     p.phases = gm_phases_new(NULL, NULL);
@@ -429,7 +493,11 @@ static struct gm_timeline *read_intervals(const char *path, uint64_t end_ns, uns
     if (done) {
         begin_interval(&p, 0);
         t->analysis = read_again(path, &p.observer);
+        if (t->analysis)
+            note_totals(&p, t->analysis);
         done = t->analysis && end_last_interval(&p) && collect_blocks(&p) && collect_keys(&p);
+        if (done)
+            note_leaks(&p, t->analysis);
     }
     *fewer = p.full ? (p.interval * 9 / 10 > INTERVALS_LEAST ? p.interval * 9 / 10 : INTERVALS_LEAST) : 0;
     free_pass(&p);

@@ -1,6 +1,7 @@
 /* A trace as totals by interval of time and by series, which a page draws and adds up again for each selection. A
  * series is one kind of memory, call site, phase or thread. Within an interval the live bytes are exact at two moments:
- * when device memory was at its maximum of the interval, and at the end. Sizes are bytes, times ns. */
+ * when device memory was at its maximum of the interval, and at the end. A summary knows them at the ends and maxima of
+ * its own intervals. Sizes are bytes, times ns. */
 #ifndef GM_TIMELINE_H
 #define GM_TIMELINE_H
 
@@ -31,7 +32,8 @@ struct gm_timeline_rows {
 #define GM_SERIES_MAX   20000
 
 struct gm_interval {
-    uint64_t peak_ns, peak_bytes, end_bytes; /* device memory */
+    uint64_t peak_ns, peak_bytes, end_bytes; /* live device memory */
+    uint64_t kept, reserved, beyond;         /* the most in the interval, each by itself */
 };
 
 struct gm_timeline_block {

@@ -48,7 +48,7 @@ struct table {
 static const struct gm_option interval_row = {.type = GM_OPTION_TIME,
                                               .name = "--interval",
                                               .initial = "1s",
-                                              .unit = "us, ms or s",
+                                              .unit = "us, ms, s or min",
                                               .help = "time between two readings"};
 static const struct gm_option count_row = {.type = GM_OPTION_COUNT,
                                            .name = "--count",

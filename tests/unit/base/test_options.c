@@ -144,7 +144,7 @@ static void error_texts(void **unused) {
         {"GPUMEM_WORKSPACE_SIZE=-1",
          "gpumem: GPUMEM_WORKSPACE_SIZE=-1 is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
         {"GPUMEM_TRACE_FLUSH=5",
-         "gpumem: GPUMEM_TRACE_FLUSH=5 is not a time such as 500us, 100ms, 2s or 0; using 100ms\n"},
+         "gpumem: GPUMEM_TRACE_FLUSH=5 is not a time such as 500us, 100ms, 2s, 1min or 0; using 100ms\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *const environment[] = {cases[i].entry, NULL};
@@ -216,6 +216,7 @@ static void values(void **unused) {
         {GM_OPT_TRACE_FLUSH, "0", 0, 0},
         {GM_OPT_TRACE_FLUSH, "0s", 0, 0},
         {GM_OPT_TRACE_FLUSH, "7us", 0, 7000},
+        {GM_OPT_TRACE_FLUSH, "2min", 0, 120000000000},
         {GM_OPT_TRACE_FLUSH, "7", -1, 0},
         {GM_OPT_TRACE_FLUSH, "7m", -1, 0},
         {GM_OPT_TRACE_FLUSH, "18446744074s", -1, 0},
