@@ -18,19 +18,19 @@ enum gm_option_type {
 };
 
 enum gm_option_id {
-    GM_OPT_POLICY,       /* GPUMEM_POLICY text name[:argument], default auto */
-    GM_OPT_TRACE,        /* GPUMEM_TRACE text file name with %p %h %r %%, default empty = off */
-    GM_OPT_TRACE_FORMAT, /* GPUMEM_TRACE_FORMAT choice auto binary csv */
-    GM_OPT_TRACE_FLUSH,  /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time an event waits in memory; 0 = none */
-    GM_OPT_TRACE_LIMIT,  /* GPUMEM_TRACE_LIMIT bytes: largest size of the trace's file, default 0 = any */
-    GM_OPT_TRACE_RING,   /* GPUMEM_TRACE_RING text: bytes or time of the latest events to keep, default empty = all */
+    GM_OPT_POLICY,        /* GPUMEM_POLICY text name[:argument], default auto */
+    GM_OPT_TRACE,         /* GPUMEM_TRACE text file name with %p %h %r %%, default empty = off */
+    GM_OPT_TRACE_FORMAT,  /* GPUMEM_TRACE_FORMAT choice auto binary csv */
+    GM_OPT_TRACE_FLUSH,   /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time an event waits in memory; 0 = none */
+    GM_OPT_TRACE_LIMIT,   /* GPUMEM_TRACE_LIMIT bytes: largest size of the trace's file, default 0 = any */
+    GM_OPT_TRACE_RING,    /* GPUMEM_TRACE_RING text: bytes or time of the latest events to keep, default empty = all */
     GM_OPT_TRACE_SUMMARY, /* GPUMEM_TRACE_SUMMARY time: interval of a summary, default 0 = an event for each block */
-    GM_OPT_TRACE_COPIES, /* GPUMEM_TRACE_COPIES bool: record copies from host memory, with a hash of their bytes */
-    GM_OPT_STACKS,       /* GPUMEM_STACKS count 0..64: frames recorded for each call site beyond the first, default 8 */
-    GM_OPT_PYTHON,       /* GPUMEM_PYTHON bool, default 1: with GPUMEM_STACKS, record Python frames, too */
-    GM_OPT_SKIP,         /* GPUMEM_SKIP text: globs of allocation wrappers, separated by commas */
-    GM_OPT_LOG,          /* GPUMEM_LOG choice off error warn info debug, default warn */
-    GM_OPT_COVERAGE,     /* GPUMEM_COVERAGE bool: print the coverage report at exit */
+    GM_OPT_TRACE_COPIES,  /* GPUMEM_TRACE_COPIES bool: record copies from host memory, with a hash of their bytes */
+    GM_OPT_STACKS,   /* GPUMEM_STACKS count 0..64: frames recorded for each call site beyond the first, default 8 */
+    GM_OPT_PYTHON,   /* GPUMEM_PYTHON bool, default 1: with GPUMEM_STACKS, record Python frames, too */
+    GM_OPT_SKIP,     /* GPUMEM_SKIP text: globs of allocation wrappers, separated by commas */
+    GM_OPT_LOG,      /* GPUMEM_LOG choice off error warn info debug, default warn */
+    GM_OPT_COVERAGE, /* GPUMEM_COVERAGE bool: print the coverage report at exit */
     GM_OPT_FREE, /* GPUMEM_FREE choice safe wait order async (enum gm_free_level), default safe: when a cudaFree returns
                   */
     GM_OPT_STRICT,           /* GPUMEM_STRICT bool: GPUMEM_FREE=wait */

@@ -187,7 +187,9 @@ static void set_cursor(struct cursor *c) {
 
 /* The last eighth of the file is for definitions, so that no event lacks its own. */
 static uint64_t most_for(enum gm_chunk_type type) {
-    return !most_bytes ? UINT64_MAX : type == GM_CHUNK_RECORDS || reserve_used ? most_bytes : most_bytes - most_bytes / 8;
+    return !most_bytes                                ? UINT64_MAX
+           : type == GM_CHUNK_RECORDS || reserve_used ? most_bytes
+                                                      : most_bytes - most_bytes / 8;
 }
 
 /* Moves `end` behind a new chunk. False: the file would be too large. */

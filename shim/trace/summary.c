@@ -30,12 +30,12 @@ static gm_spin lock; /* protects the following */
 static struct sum *sums;
 static uint32_t *places; /* index in `sums` plus 1 */
 static uint32_t count;
-static uint64_t live;             /* bytes of all kinds on devices */
-static uint64_t peak, peak_ns;    /* of `live` in the interval */
-static uint32_t peaks;            /* number of peaks so far */
-static uint32_t failures;         /* failed calls in the interval */
-static bool changed;              /* in the interval */
-static uint64_t next_ns;          /* end of the interval; read without the lock, too */
+static uint64_t live;          /* bytes of all kinds on devices */
+static uint64_t peak, peak_ns; /* of `live` in the interval */
+static uint32_t peaks;         /* number of peaks so far */
+static uint32_t failures;      /* failed calls in the interval */
+static bool changed;           /* in the interval */
+static uint64_t next_ns;       /* end of the interval; read without the lock, too */
 
 static gm_spin writing; /* held while rows are written; protects the following */
 static struct gm_event *rows;

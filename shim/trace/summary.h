@@ -1,6 +1,6 @@
-/* A summary (GPUMEM_TRACE_SUMMARY): in place of an event for each block the trace has, for each interval, a row for each
- * call site and kind of memory that allocated or freed in it (GM_ACT_SUM), and the totals of the process (GM_ACT_PEAK,
- * GM_ACT_TOTAL). The file grows by intervals x active call sites, however many blocks come and go.
+/* A summary (GPUMEM_TRACE_SUMMARY): in place of an event for each block the trace has, for each interval, a row for
+ * each call site and kind of memory that allocated or freed in it (GM_ACT_SUM), and the totals of the process
+ * (GM_ACT_PEAK, GM_ACT_TOTAL). The file grows by intervals x active call sites, however many blocks come and go.
  *
  * A change takes one lock for some dozen instructions. It keeps the peak of device memory exact: each site saves its
  * live bytes at its first change after a peak. There is no thread of its own: the flusher of the trace writes the rows,
@@ -21,8 +21,8 @@ static inline bool gm_summary_on(void) { return gm_summary_ns != 0; }
 /* The trace was opened at this time. False: there is no memory for a summary. */
 GM_INTERNAL bool gm_summary_open(uint64_t now_ns);
 
-/* Counts the event of a block: GM_ACT_ALLOC, GM_ACT_FREE or GM_ACT_RELEASE. time_ns (CLOCK_MONOTONIC), bytes, site, kind
- * and device are set; the site is always that of the allocation. True: an interval is over. */
+/* Counts the event of a block: GM_ACT_ALLOC, GM_ACT_FREE or GM_ACT_RELEASE. time_ns (CLOCK_MONOTONIC), bytes, site,
+ * kind and device are set; the site is always that of the allocation. True: an interval is over. */
 GM_INTERNAL bool gm_summary_change(const struct gm_event *event);
 
 /* Whether this other event is part of a summary. Of failed calls only the first ones of each interval are, and the

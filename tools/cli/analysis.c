@@ -36,8 +36,8 @@ struct gm_analysis_pass {
     struct size_entry *recent_sizes[RECENT_SIZES]; /* cache of `sizes`: most allocations repeat a size */
     struct thread_entry *threads, *last_thread;
     struct sum_entry *sums; /* of a summary, by site, kind and device */
-    uint64_t trim_ns; /* of the latest trim: one trim has an event for each kind */
-    uint32_t peak;    /* number of peaks so far; shows whether a total changed since the latest one */
+    uint64_t trim_ns;       /* of the latest trim: one trim has an event for each kind */
+    uint32_t peak;          /* number of peaks so far; shows whether a total changed since the latest one */
     bool failed;
 };
 
@@ -333,8 +333,8 @@ static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
         return;
     bool released = e->reason == GM_REASON_CONTEXT_GONE;
     uint64_t held = sum->live + e->address, gone = held > e->bytes ? held - e->bytes : 0;
-    struct gm_sum_step step = {.event = e, .sum = sum, .before = sum->live, .allocs = e->duration_ns, .bytes = e->address,
-                               .now = a};
+    struct gm_sum_step step = {
+        .event = e, .sum = sum, .before = sum->live, .allocs = e->duration_ns, .bytes = e->address, .now = a};
     *(released ? &step.released : &step.frees) = e->slack;
     *(released ? &step.released_bytes : &step.freed_bytes) = gone;
     struct gm_kind_totals *kind = &a->by_kind[e->kind];

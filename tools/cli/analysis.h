@@ -102,7 +102,7 @@ struct gm_analysis {
     size_t site_count;
     struct gm_size_totals *sizes; /* array, most frequent first */
     size_t size_count;
-    bool sizes_cut; /* there are more different sizes than the analysis counts */
+    bool sizes_cut;      /* there are more different sizes than the analysis counts */
     struct gm_sum *sums; /* array: of a summary, at its end */
     size_t sum_count;
 };
@@ -120,13 +120,13 @@ struct gm_step {
 /* A row of a summary: what changed. Valid only during the call of the observer. */
 struct gm_sum_step {
     const struct gm_event *event;
-    const struct gm_sum *sum;           /* after the row */
-    uint64_t before;                    /* live bytes before it */
-    uint64_t allocs, bytes;             /* allocated since the row before */
-    uint64_t frees, freed_bytes;        /* freed */
-    uint64_t released, released_bytes;  /* released with their context */
-    const struct gm_analysis *now;      /* totals: those of single sites and kinds include the row; live_bytes and the
-                                           peak change with the next GM_ACT_PEAK or GM_ACT_TOTAL */
+    const struct gm_sum *sum;          /* after the row */
+    uint64_t before;                   /* live bytes before it */
+    uint64_t allocs, bytes;            /* allocated since the row before */
+    uint64_t frees, freed_bytes;       /* freed */
+    uint64_t released, released_bytes; /* released with their context */
+    const struct gm_analysis *now;     /* totals: those of single sites and kinds include the row; live_bytes and the
+                                          peak change with the next GM_ACT_PEAK or GM_ACT_TOTAL */
 };
 
 /* Observes a trace while it is read. Each function may be NULL. A function returns false to stop the reading, for

@@ -17,7 +17,8 @@ void gm_reader_close(struct gm_reader *reader);
 
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *reader);
 
-/* Whether the trace has its single blocks. If not, it is a summary, which `what` cannot use: `error` then is one line. */
+/* Whether the trace has its single blocks. If not, it is a summary, which `what` cannot use: `error` then is one line.
+ */
 bool gm_reader_has_blocks(const struct gm_reader *reader, const char *what, char *error, size_t size);
 
 /* Reads the next event. Its time is relative to the header's start_ns. False at the end. */

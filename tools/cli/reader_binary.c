@@ -234,7 +234,8 @@ static bool read_chunks(struct gm_binary_reader *r) {
             if (chunk.used < payload)
                 payload = chunk.used;
         }
-        bool memory = chunk.type == GM_CHUNK_EVENTS || chunk.type == GM_CHUNK_PACKED ? add_events(r, offset, &chunk, payload)
+        bool memory = chunk.type == GM_CHUNK_EVENTS || chunk.type == GM_CHUNK_PACKED
+                          ? add_events(r, offset, &chunk, payload)
                       : chunk.type == GM_CHUNK_RECORDS ? add_records(r, offset + sizeof chunk, payload)
                                                        : true;
         if (!memory)

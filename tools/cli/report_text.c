@@ -77,7 +77,7 @@ static void print_totals(struct gm_report *r) {
                blocks(a->released_count));
     if (!summary)
         printf("  in memory calls   %s (%s of the time from first to last event; all threads together)\n",
-           TIME(0, a->time_ns), gm_text_percent(&room[1], a->time_ns, a->end_ns));
+               TIME(0, a->time_ns), gm_text_percent(&room[1], a->time_ns, a->end_ns));
     if (a->hits)
         printf("  reused            %s (%s of the allocations: served from the cache)\n", COUNT(0, a->hits),
                gm_text_percent(&room[1], a->hits, a->allocs));

@@ -64,14 +64,17 @@ const char *gm_action_meaning(enum gm_action action) {
                                "contents (XXH3, 64 bits; of "
                                "rows with gaps it also depends on their shape), unknown if result is not 0",
         [GM_ACT_COPY] = "a copy from host memory to a device; address is the destination, for kind array its handle",
-        [GM_ACT_SUM] = "a row of a summary, for a call site and kind of memory since its row before: duration_ns is the "
-                       "number of allocations, address their bytes, bytes_got - bytes the number of frees (reason "
-                       "context-gone: of blocks released with their context), stream the most live bytes; bytes are live "
-                       "at the row's time",
-        [GM_ACT_PEAK] = "maximum of device memory in an interval of a summary: bytes are live then, address is the most "
-                        "reserved bytes of the run so far; the rows before it say what call sites held then",
-        [GM_ACT_TOTAL] = "end of an interval of a summary: bytes are live, address is kept and stream reserved bytes, all "
-                         "on devices; bytes_got - bytes is the number of failed calls without a line",
+        [GM_ACT_SUM] =
+            "a row of a summary, for a call site and kind of memory since its row before: duration_ns is the "
+            "number of allocations, address their bytes, bytes_got - bytes the number of frees (reason "
+            "context-gone: of blocks released with their context), stream the most live bytes; bytes are live "
+            "at the row's time",
+        [GM_ACT_PEAK] =
+            "maximum of device memory in an interval of a summary: bytes are live then, address is the most "
+            "reserved bytes of the run so far; the rows before it say what call sites held then",
+        [GM_ACT_TOTAL] =
+            "end of an interval of a summary: bytes are live, address is kept and stream reserved bytes, all "
+            "on devices; bytes_got - bytes is the number of failed calls without a line",
         [GM_ACT_MARK] = "a phase mark of the program; site is the number of its text",
         [GM_ACT_CAPTURE_BEGIN] = "a stream began to capture",
         [GM_ACT_CAPTURE_END] = "a stream ended its capture",
