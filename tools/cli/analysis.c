@@ -317,7 +317,7 @@ static struct gm_sum *sum_of(struct gm_analysis_pass *p, const struct gm_event *
         p->failed = true;
         return NULL;
     }
-    found->sum = (struct gm_sum){key, e->site < SITE_IDS ? e->site : 0, e->kind, e->device, 0, 0};
+    found->sum = (struct gm_sum){key, e->site < SITE_IDS ? e->site : 0, e->kind, e->device, 0, 0, 0};
     HASH_ADD(hh, p->sums, sum.key, sizeof found->sum.key, found);
     return &found->sum;
 }
@@ -332,7 +332,8 @@ static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
     if (!sum || !site)
         return;
     bool released = e->reason == GM_REASON_CONTEXT_GONE;
-    uint64_t held = sum->live + e->address, gone = held > e->bytes ? held - e->bytes : 0;
+    bool counts = e->duration_ns || e->slack; /* else it says what the site held at a peak */
+    uint64_t held = sum->counted + e->address, gone = counts && held > e->bytes ? held - e->bytes : 0;
     struct gm_sum_step step = {
         .event = e, .sum = sum, .before = sum->live, .allocs = e->duration_ns, .bytes = e->address, .now = a};
     *(released ? &step.released : &step.frees) = e->slack;
@@ -356,6 +357,7 @@ static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
     site->live_bytes += bytes;
     sum->count += blocks;
     sum->live = e->bytes;
+    sum->counted = counts ? e->bytes : sum->counted;
     change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
     if (gm_kind_is_on_device((enum gm_kind)e->kind))
         change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);

@@ -60,6 +60,7 @@ struct gm_sum {
     uint8_t kind;
     int8_t device;
     uint64_t live, count; /* bytes and blocks */
+    uint64_t counted;     /* live bytes at its latest row with counts */
 };
 
 struct gm_analysis {

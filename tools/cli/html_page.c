@@ -117,6 +117,9 @@ static void put_intervals(FILE *out, const struct gm_timeline *t) {
         put_number(&n, peak_ns > begin ? peak_ns - begin : 0);
         put_number(&n, t->intervals[i].peak_bytes);
         put_number(&n, t->intervals[i].end_bytes);
+        put_number(&n, t->intervals[i].kept);
+        put_number(&n, t->intervals[i].reserved);
+        put_number(&n, t->intervals[i].beyond);
     }
     end_numbers(&n);
     putc(',', out);
@@ -327,6 +330,9 @@ static void put_trace(FILE *out, const char *path, const struct gm_trace_header 
     put_value(out, "peak_bytes", a->peak_bytes);
     put_value(out, "peak_ns", a->peak_ns);
     put_value(out, "failed", a->failed_allocs);
+    put_value(out, "summary_ns", h->summary_ns);
+    put_value(out, "beyond_measured", a->beyond.count);
+    put_value(out, "beyond_shared", a->beyond.shared);
 }
 
 static void put_calls(FILE *out) {

@@ -50,13 +50,15 @@ function decoder(text) {
 }
 
 const intervalCount = data.interval_count, intervalNs = data.interval_ns;
-const intervals = {peakNs: new Float64Array(intervalCount), peak: new Float64Array(intervalCount), end: new Float64Array(intervalCount)};
+const intervals = {};
 {
-    const next = decoder(data.intervals);
+    const next = decoder(data.intervals), fields = ["peakNs", "peak", "end", "kept", "reserved", "beyond"];
+    for (const field of fields)
+        intervals[field] = new Float64Array(intervalCount);
     for (let i = 0; i < intervalCount; i++) {
-        intervals.peakNs[i] = i * intervalNs + next();
-        intervals.peak[i] = next();
-        intervals.end[i] = next();
+        for (const field of fields)
+            intervals[field][i] = next();
+        intervals.peakNs[i] += i * intervalNs;
     }
 }
 
@@ -188,13 +190,16 @@ function showSelection() {
                     peak_ns: intervals.peakNs[peakAt]};
     for (const field of SUMS)
         values[field] = sum(field);
+    for (const field of ["kept", "reserved", "beyond"])
+        values[field] = intervals[field].subarray(from, to + 1).reduce((a, b) => Math.max(a, b), 0);
     const words = [`${timeText(values.begin_ns)} to ${timeText(values.end_ns)}`,
                    `peak of device memory ${bytesText(values.peak_bytes)} at ${timeText(values.peak_ns)}`,
                    `${countText(values.allocs)} allocations, ${bytesText(values.bytes)}`,
                    `${countText(values.frees)} frees`,
-                   `${countText(values.temporary)} temporary`,
-                   `${countText(values.leaked)} leaked, ${bytesText(values.leaked_bytes)}`];
-    $("selection").textContent = "Selected: " + words.join(" \u00b7 ");
+                   !data.summary_ns && `${countText(values.temporary)} temporary`,
+                   `${countText(values.leaked)} leaked, ${bytesText(values.leaked_bytes)}`,
+                   `reserved at most ${bytesText(values.reserved)}`];
+    $("selection").textContent = "Selected: " + words.filter(Boolean).join(" \u00b7 ");
     for (const field in values)
         $("selection").dataset[field] = values[field];
 }
@@ -254,19 +259,20 @@ function makeBands(set) {
     return {points, labels, colours, colourOf, most: labels.map((_, at) => points.reduce((a, point) => Math.max(a, point[1 + at]), 0))};
 }
 
-function showLegend(values) {
-    const list = $("legend");
-    list.replaceChildren(...bands.labels.map((label, at) => {
+function fillLegend(list, {labels, colours, most}, values) {
+    list.replaceChildren(...labels.map((label, at) => {
         const item = document.createElement("li"), mark = document.createElement("i"), name = document.createElement("span");
         const value = document.createElement("b");
-        mark.style.background = bands.colours[at];
+        mark.style.background = colours[at];
         name.className = "name";
         name.textContent = name.title = label;
-        value.textContent = values ? bytesText(values[at]) : "at most " + bytesText(bands.most[at]);
+        value.textContent = values ? bytesText(values[at]) : "at most " + bytesText(most[at]);
         item.append(mark, name, value);
         return item;
     }));
 }
+
+const showLegend = values => fillLegend($("legend"), bands, values);
 
 let queued = 0;
 function selectSoon(range) {
@@ -305,7 +311,12 @@ function showChart() {
         ylabel: set.which === KIND ? "live bytes" : "live device memory",
         axes: {x: {ticker: (min, max, pixels) => timeTicks(min, max, pixels), pixelsPerLabel: 100},
                y: {ticker: (min, max, pixels) => bytesTicks(min, max, pixels), axisLabelWidth: 88}},
-        drawCallback: (graph, first) => { if (!first) selectSoon(graph.xAxisRange()); },
+        drawCallback: (graph, first) => {
+            if (first)
+                return;
+            selectSoon(graph.xAxisRange());
+            taken.chart.updateOptions({dateWindow: graph.xAxisRange()});
+        },
         highlightCallback: (event, x, points, row) => {
             const values = bands.points[row].slice(1);
             showLegend(values);
@@ -317,6 +328,41 @@ function showChart() {
         unhighlightCallback: () => { showLegend(null); hideTip(); },
     });
     showLegend(null);
+}
+
+// ---- memory taken from the devices: the most of each interval
+
+const taken = {labels: ["live", "kept for reuse", "reserved"], colours: ["#0072B2", "#E69F00", "#009E73"], points: []};
+
+function showTaken() {
+    if (data.beyond_measured) {
+        taken.labels.push("reserved and beyond gpumem");
+        taken.colours.push("#CC79A7");
+    }
+    const rowAt = i => [intervals.peak[i], intervals.kept[i], intervals.reserved[i], intervals.reserved[i] + intervals.beyond[i]]
+        .slice(0, taken.labels.length);
+    for (let i = 0; i < intervalCount && i * intervalNs <= data.end_ns; i++)
+        taken.points.push([i * intervalNs, ...rowAt(i)]);
+    taken.points.push([Math.max(data.end_ns, 1), ...taken.points[taken.points.length - 1].slice(1)]);
+    taken.most = taken.labels.map((_, at) => taken.points.reduce((most, point) => Math.max(most, point[1 + at]), 0));
+    taken.labels.forEach((label, at) => { $("taken").dataset[label.split(" ").pop()] = taken.most[at]; });
+    $("taken-note").textContent = "Reserved: bytes taken from the driver, with what rounding adds." + (data.beyond_measured ?
+        " Beyond gpumem: contexts, modules, graphs, libraries" + (data.beyond_shared ? ", and other processes of the card" : "") +
+        ", measured now and then." : "");
+    const legend = values => fillLegend($("taken-legend"), taken, values);
+    taken.chart = new Dygraph($("taken"), taken.points, {
+        labels: ["time", ...taken.labels], colors: taken.colours, stepPlot: true, strokeWidth: 1.5, includeZero: true, legend: "never",
+        dateWindow: [0, data.end_ns], highlightCircleSize: 2, ylabel: "device memory",
+        axes: {x: {ticker: (min, max, pixels) => timeTicks(min, max, pixels), pixelsPerLabel: 100},
+               y: {ticker: (min, max, pixels) => bytesTicks(min, max, pixels), axisLabelWidth: 88}},
+        zoomCallback: (begin, end) => chart.updateOptions({dateWindow: [Math.max(0, begin), Math.min(data.end_ns, end)]}),
+        highlightCallback: (event, x, points, row) => {
+            legend(taken.points[row].slice(1));
+            showTip(event, [timeText(x), ...taken.labels.map((label, at) => `${label}: ${bytesText(taken.points[row][1 + at])}`)]);
+        },
+        unhighlightCallback: () => { legend(null); hideTip(); },
+    });
+    legend(null);
 }
 
 function largestAt(ns) {
@@ -485,6 +531,8 @@ let blockBoxes = [];
 const MAP_HEIGHT = 260;
 
 function showBlocks() {
+    if (data.summary_ns)
+        return;
     const canvas = $("block-map"), {draw, width} = surface(canvas, MAP_HEIGHT), {begin, end} = selection, span = Math.max(1, end - begin);
     const which = Number($("by").value), words = searched(), field = ["kind", "site", "phase", "thread"][which];
     const some = mapped.filter(block => block.created <= end && block.ended >= begin), {edges, height} = packed(some);
@@ -523,14 +571,15 @@ function blockAt(event) {
 const SERIES_COLUMNS = [["at_peak", "at the peak", bytesText], ["bytes", "allocated", bytesText], ["allocs", "allocations", countText],
                         ["freed_bytes", "freed", bytesText], ["frees", "frees", countText], ["live_at_end", "live at the end", bytesText],
                         ["temporary", "temporary", countText], ["temporary_bytes", "temporary bytes", bytesText],
-                        ["leaked", "leaked", countText], ["leaked_bytes", "leaked bytes", bytesText]];
+                        ["leaked", "leaked", countText], ["leaked_bytes", "leaked bytes", bytesText]]
+    .filter(([field]) => !data.summary_ns || !field.startsWith("temporary"));
 const MOST = ["most_live", "own peak", bytesText];
 const BLOCK_COLUMNS = [["bytes", "size", bytesText], ["created", "allocated at", timeText], ["age", "lifetime", value => value < 0 ? "-" : timeText(value)],
                        ["kind", "kind"], ["thread", "thread"], ["phase", "phase"], ["site", "call site"]];
 const tables = [
     {set: 1, sort: ["bytes", -1]}, {blocks: true, sort: ["bytes", -1]}, {set: 2, sort: ["bytes", -1]}, {set: 0, sort: ["bytes", -1]},
     {set: 3, sort: ["bytes", -1]},
-];
+].filter(some => !data.summary_ns || some.set <= SITE);
 let table = tables[0];
 const titleOf = some => some.blocks ? "Largest blocks" : TITLES[some.set][1];
 
@@ -602,7 +651,8 @@ function showFacts() {
                    `peak of device memory ${bytesText(data.peak_bytes)} at ${timeText(data.peak_ns)}`,
                    data.failed && `${countText(data.failed)} failed allocations`, data.lost && `${countText(data.lost)} events lost`,
                    !data.finished && "the process did not end normally",
-                   `intervals of ${timeText(intervalNs)}`];
+                   `intervals of ${timeText(intervalNs)}`,
+                   data.summary_ns && `a summary in intervals of ${timeText(data.summary_ns)}, which has no single blocks, phases, threads`];
     $("facts").textContent = facts.filter(Boolean).join(" \u00b7 ");
 }
 
@@ -628,7 +678,7 @@ function connect() {
         const value = flameValues[box.node];
         showTip(event, [flameText(box.node), `${bytesText(value)} (${countText(value)} bytes), ${(100 * value / flameValues[0]).toPrecision(3)} %`]);
     });
-    $("block-map").addEventListener("mousemove", event => {
+    $("block-map")?.addEventListener("mousemove", event => {
         const block = blockAt(event);
         if (block)
             showTip(event, blockLines(block));
@@ -650,7 +700,7 @@ function connect() {
             hideTip();
     });
     for (const id of ["flame", "block-map", "table"])
-        $(id).addEventListener("mouseleave", hideTip);
+        $(id)?.addEventListener("mouseleave", hideTip);
     for (const some of tables) {
         const button = document.createElement("button");
         button.type = "button";
@@ -662,8 +712,18 @@ function connect() {
     addEventListener("resize", () => { showFlame(); showBlocks(); });
 }
 
+// Leaves out what needs single blocks.
+function showSummary() {
+    $("blocks").remove();
+    for (const choice of document.querySelectorAll("#by option[value='2'], #by option[value='3'], #measure option[value=temporary_bytes]"))
+        choice.remove();
+}
+
+if (data.summary_ns)
+    showSummary();
 showFacts();
 connect();
+showTaken();
 showChart();
 select(0, data.end_ns);
 }());

@@ -259,6 +259,70 @@ class Page(ToolCase):
         self.assertEqual(page.data("#table")["rows"], sites)
         self.assertTrue(200 <= int(re.search(r'"interval_count":(\d+)', self.content())[1]) < 400)
 
+    def test_memory_taken_from_the_devices(self):
+        """Live, kept and reserved bytes and what is beyond gpumem, as the report has them."""
+        events, number = [t.event(1, 500, "beyond", "none", 0, 300 * MIB)], 1
+        for round_ in range(40):
+            address, begin = 0x1000000 * (round_ % 4 + 1), 1000 + 100000 * round_
+            events.append(t.event(number + 1, begin, "alloc", "cuMemAlloc", address, 3 * MIB, kind="cache", slack=MIB, hit=round_ > 3))
+            if round_ != 39:
+                events.append(t.event(number + 2, begin + 50000, "free", "cuMemFree", address, 3 * MIB, kind="cache", flags=t.KEPT))
+            number += 2
+        events.append(t.event(number + 1, 4200000, "trim", "none", 0, 8 * MIB, kind="cache", reason=t.IDLE))
+        events.append(t.event(number + 2, 4300000, "beyond", "none", 0, 310 * MIB))
+        page = self.open(t.header() + t.chunk(b"".join(events)))
+        found = self.report("--reserved")["reserved"]
+        rows = found["over_time"]
+        most = {name: max(row[name + "_bytes"] for row in rows) for name in ("live", "kept", "reserved")}
+        self.assertEqual(page.data("#taken"), {"live": most["live"], "reuse": most["kept"], "reserved": most["reserved"],
+                                               "gpumem": max(most["reserved"] + 300 * MIB, rows[-1]["reserved_bytes"] + 310 * MIB)})
+        self.assertEqual(page.run("[...document.querySelectorAll('#taken-legend .name')].map(e => e.textContent)"),
+                         ["live", "kept for reuse", "reserved", "reserved and beyond gpumem"])
+        shown = page.data("#selection")
+        self.assertEqual((shown["reserved"], shown["kept"], shown["beyond"]), (most["reserved"], most["kept"], found["beyond_peak_bytes"]))
+        page.drag("#taken", 0.2, 0.4)
+        shown = page.data("#selection")
+        self.assertLess(shown["end_ns"] - shown["begin_ns"], 0.4 * 4300000)
+        self.assertLess(0, shown["begin_ns"])
+        self.assertEqual(shown["beyond"], 300 * MIB)
+        page.double_click("#taken", y=0.5)
+        self.assertEqual(page.data("#selection")["allocs"], 40)
+        page.move("#taken", 0.99, 0.5)
+        self.assertIn("reserved and beyond gpumem: ", page.text("#tip"))
+
+    def test_summary(self):
+        """Two intervals of a summary: what single blocks would say of the same run, without what needs them."""
+        second, records = 10 ** 9, b"".join(t.site(site, [0x10000 + 16 * site]) for site in (1, 2, 3))
+
+        def row(seq, time, site, allocs, allocated, frees, live, most, kind="cache"):
+            return t.event(seq, time, "sum", "none", allocated, live, kind=kind, site=site, slack=frees, duration=allocs, stream=most, context=0)
+
+        def moment(seq, time, action, live, first, second=0):
+            return t.event(seq, time, action, "none", first, live, device=-1, stream=second, duration=0, context=0)
+        events = [row(1, 3 * second, 1, 0, 0, 0, 6 * MIB, 0), row(2, 3 * second, 2, 0, 0, 0, 2 * MIB, 0), moment(3, 3 * second, "peak", 8 * MIB, 9 * MIB),
+                  row(4, 10 * second, 1, 5, 10 * MIB, 4, 2 * MIB, 6 * MIB), row(5, 10 * second, 2, 3, 3 * MIB, 0, 3 * MIB, 3 * MIB),
+                  row(6, 10 * second, 3, 1, 7, 0, 7, 7, kind="host"), moment(7, 10 * second, "total", 5 * MIB, 4 * MIB, 9 * MIB),
+                  moment(8, 10 * second, "peak", 5 * MIB, 9 * MIB), row(9, 20 * second, 1, 0, 0, 1, 0, 2 * MIB),
+                  moment(10, 20 * second, "total", 3 * MIB, 6 * MIB, 9 * MIB)]
+        page = self.open(t.header(summary_ns=10 * second) + t.chunk(records, kind=2) + t.chunk(b"".join(events)))
+        found, shown = self.report()["totals"], page.data("#selection")
+        self.assertEqual((shown["allocs"], shown["bytes"], shown["frees"], shown["freed_bytes"]), (9, 13 * MIB + 7, 5, 10 * MIB))
+        self.assertEqual((shown["peak_bytes"], shown["peak_ns"], shown["leaked"], shown["leaked_bytes"]), (8 * MIB, 3 * second, 4, 3 * MIB + 7))
+        for ours, theirs in (("allocs", "allocations"), ("frees", "frees"), ("peak_bytes", "peak_live_bytes"), ("peak_ns", "peak_live_ns"),
+                             ("leaked", "leaked_blocks"), ("leaked_bytes", "leaked_bytes"), ("reserved", "peak_reserved_bytes")):
+            self.assertEqual(shown[ours], found[theirs], ours)
+        self.assertEqual({row["name"]: (row["at_peak"], row["live_at_end"], row["freed_bytes"]) for row in self.table()},
+                         {"0x10010": (6 * MIB, 0, 10 * MIB), "0x10020": (2 * MIB, 3 * MIB, 0), "0x10030": (0, 0, 0)})
+        self.assertEqual(page.data("#taken"), {"live": 8 * MIB, "reuse": 6 * MIB, "reserved": 9 * MIB})
+        self.assertIn("a summary in intervals of 10 s", page.text("#facts"))
+        self.assertEqual(page.run("[...document.querySelectorAll('#tabs button')].map(e => e.textContent)"), ["Call sites", "Kinds"])
+        self.assertEqual(page.run("[document.querySelector('#blocks'), document.querySelectorAll('#by option').length]"), [None, 2])
+        self.tab("Kinds")
+        self.assertEqual({row["name"]: row["allocs"] for row in self.table()}, {"cache": 8, "host": 1})
+        page.drag("#chart", 0.6, 0.9)  # in the second interval
+        self.assertEqual(page.data("#selection")["peak_bytes"], 5 * MIB)
+        self.assertEqual(page.data("#flame")["total"], 5 * MIB)
+
     def content(self):
         with open(self.path("x.trace.html"), encoding="utf-8") as file:
             return file.read()

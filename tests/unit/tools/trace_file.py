@@ -5,7 +5,8 @@ MAGIC = b"GPUMEM\r\n"
 CHUNK_MAGIC = 0x4B4E4843
 HEADER = 4096
 ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
-               trim=10, drop=12, mark=13, context_gone=18, phase_begin=19, phase_end=20, copy_source=21, copy=22, pool_size=23, beyond=24, held=25)
+               trim=10, drop=12, mark=13, context_gone=18, phase_begin=19, phase_end=20, copy_source=21, copy=22, pool_size=23, beyond=24, held=25,
+               sum=26, peak=27, total=28)
 CALLS = dict(none=0, cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemMap=14, cuMemFree=20, cuMemFreeAsync=21,
              cuMemFreeHost=22, cuMemAddressFree=26, cuMemRelease=27, cuMemUnmap=28, cuCtxDestroy=35)
 KINDS = dict(native=0, async_=1, managed=2, host=4, array=5, vmm=6, cache=11, host_numa=12, mapped=13)
@@ -15,10 +16,10 @@ KEPT, SHARED = 4, 8  # as flags
 
 
 def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0,
-           pid=4242, rank=-1, epoch=2000, host=b"node7", file_bytes=0):
+           pid=4242, rank=-1, epoch=2000, host=b"node7", file_bytes=0, summary_ns=0):
     text = struct.pack("<8sIIIIQQiiiIQ", MAGIC, version, header_bytes, chunk_bytes, event_bytes, 1000, epoch, pid, 1, rank,
                        finished, dropped)
-    text += struct.pack("64s256s64s32sQ", host, b"/bin/solver", b"auto", b"0.1.0", file_bytes)
+    text += struct.pack("64s256s64s32sQQ", host, b"/bin/solver", b"auto", b"0.1.0", file_bytes, summary_ns)
     return text.ljust(HEADER, b"\0")
 
 
