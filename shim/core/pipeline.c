@@ -234,10 +234,11 @@ static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MA
 static GM_RARE bool sum_up(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block,
                            uint64_t spent_ns) {
     bool ends = action == GM_ACT_FREE || action == GM_ACT_RELEASE;
+    size_t bytes = block->size;
     if (action != GM_ACT_ALLOC && !ends)
         return false;
     const struct gm_event event = {.time_ns = gm_ticks_to_ns(scope->begin) + spent_ns,
-                                   .bytes = block->size,
+                                   .bytes = bytes,
                                    .site = block->site,
                                    .device = (int8_t)block->device,
                                    .action = (uint8_t)action,

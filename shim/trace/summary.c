@@ -1,7 +1,6 @@
 #include "shim/trace/summary.h"
 
 #include "shim/base/stats.h"
-#include "shim/trace/writer.h"
 
 #include <string.h>
 
@@ -19,6 +18,7 @@ struct sum {
     uint64_t at_peak;     /* live bytes at the latest peak, if `seen` is its number; else `live` */
     uint64_t written;     /* live bytes that the trace has */
     uint32_t seen;
+    bool on_device;
     /* of the interval: */
     uint32_t allocs, frees, released;
     uint64_t bytes, most, released_bytes;
@@ -30,6 +30,7 @@ static gm_spin lock; /* protects the following */
 static struct sum *sums;
 static uint32_t *places; /* index in `sums` plus 1 */
 static uint32_t count;
+static struct sum *latest;     /* found last */
 static uint64_t live;          /* bytes of all kinds on devices */
 static uint64_t peak, peak_ns; /* of `live` in the interval */
 static uint32_t peaks;         /* number of peaks so far */
@@ -78,10 +79,11 @@ void gm_summary_forget(void) {
     memset(places, 0, PLACES * sizeof *places);
     memset(sums, 0, count * sizeof *sums);
     count = 0;
+    latest = NULL;
     live = 0;
 }
 
-static struct sum *sum_of(uint64_t key) {
+static struct sum *find(uint64_t key) {
     for (uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;; at++) {
         uint32_t *place = &places[at % PLACES];
         if (*place && sums[*place - 1].key == key)
@@ -89,19 +91,27 @@ static struct sum *sum_of(uint64_t key) {
         if (*place)
             continue;
         if (count >= SUMS - UNKNOWN_ROOM && key >> 16)
-            return sum_of(key & 0xffff);
+            return find(key & 0xffff);
         if (count == SUMS)
             return &sums[0];
         sums[count].key = key;
+        sums[count].on_device = gm_kind_is_on_device(kind_of(&sums[count]));
         *place = ++count;
         return &sums[count - 1];
     }
 }
 
-static void raise(struct sum *s, uint64_t bytes, uint64_t now_ns) {
+static inline struct sum *sum_of(const struct gm_event *e) {
+    uint64_t key = key_of(e);
+    if (!latest || latest->key != key)
+        latest = find(key);
+    return latest;
+}
+
+static inline void raise(struct sum *s, uint64_t bytes, uint64_t now_ns) {
     s->live += bytes;
     s->most = s->live > s->most ? s->live : s->most;
-    if (!gm_kind_is_on_device(kind_of(s)))
+    if (!s->on_device)
         return;
     live += bytes;
     if (live <= peak)
@@ -111,16 +121,16 @@ static void raise(struct sum *s, uint64_t bytes, uint64_t now_ns) {
     peaks++;
 }
 
-static void sink(struct sum *s, uint64_t bytes) {
+static inline void sink(struct sum *s, uint64_t bytes) {
     bytes = bytes < s->live ? bytes : s->live;
     s->live -= bytes;
-    if (gm_kind_is_on_device(kind_of(s)))
+    if (s->on_device)
         live -= bytes;
 }
 
 bool gm_summary_change(const struct gm_event *e) {
     gm_spin_lock(&lock);
-    struct sum *s = sum_of(key_of(e));
+    struct sum *s = sum_of(e);
     if (s->seen != peaks) {
         s->at_peak = s->live;
         s->seen = peaks;
@@ -182,7 +192,7 @@ static struct gm_event row_of(const struct sum *s, uint64_t time_ns) {
 /* What the site held at the peak of the interval, unless the trace says so already. */
 static void add_at_peak(struct sum *s) {
     uint64_t held = s->seen == peaks ? s->at_peak : s->live;
-    if (held == s->written || !gm_kind_is_on_device(kind_of(s)))
+    if (held == s->written || !s->on_device)
         return;
     struct gm_event row = row_of(s, peak_ns);
     row.bytes = s->written = held;
@@ -248,7 +258,7 @@ static uint64_t rows_to_come(void) {
 }
 
 void gm_summary_write(uint64_t now_ns, bool end, bool (*has_room)(uint64_t events),
-                      void (*write)(const struct gm_event *event)) {
+                      void (*write)(struct gm_event *event)) {
     if (!sums || (!end && now_ns < __atomic_load_n(&next_ns, __ATOMIC_RELAXED)))
         return;
     if (end)
@@ -262,9 +272,7 @@ void gm_summary_write(uint64_t now_ns, bool end, bool (*has_room)(uint64_t event
     else if (end || has_room(rows_to_come()))
         collect(now_ns);
     gm_spin_unlock(&lock);
-    for (uint32_t i = 0; i < row_count; i++) {
-        rows[i].seq = gm_trace_sequence();
+    for (uint32_t i = 0; i < row_count; i++)
         write(&rows[i]);
-    }
     gm_spin_unlock(&writing);
 }

@@ -30,10 +30,10 @@ GM_INTERNAL bool gm_summary_change(const struct gm_event *event);
 GM_INTERNAL bool gm_summary_keeps(const struct gm_event *event);
 
 /* Ends the interval if it is over, or in any case at the `end` of the trace, and passes its rows on in their order.
- * Does nothing while another thread does the same, or where `has_room` says that so many events do not fit; the
- * interval then lasts longer. */
+ * `write` numbers them. Does nothing while another thread does the same, or where `has_room` says that so many events
+ * do not fit; the interval then lasts longer. */
 GM_INTERNAL void gm_summary_write(uint64_t now_ns, bool end, bool (*has_room)(uint64_t events),
-                                  void (*write)(const struct gm_event *event));
+                                  void (*write)(struct gm_event *event));
 
 /* In the child of a fork: no block is known. */
 GM_INTERNAL void gm_summary_forget(void);

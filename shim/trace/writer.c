@@ -165,14 +165,24 @@ static void open_trace(void) {
 
 /* ---- a summary */
 
+static void write_packed(struct gm_event *row) {
+    row->seq = gm_trace_sequence();
+    gm_chunks_packed(row);
+}
+
+static void write_line(struct gm_event *row) {
+    row->seq = gm_trace_sequence();
+    gm_lines_event(row);
+}
+
 /* End of an interval, where it is over; or of the trace. */
 static void write_summary(enum state now, uint64_t now_ns, bool end) {
     if (now == STATE_BINARY && end)
         gm_chunks_use_reserve();
     if (now == STATE_BINARY)
-        gm_summary_write(now_ns, end, gm_chunks_have_room, gm_chunks_packed);
+        gm_summary_write(now_ns, end, gm_chunks_have_room, write_packed);
     else if (now == STATE_TEXT)
-        gm_summary_write(now_ns, end, gm_lines_have_room, gm_lines_event);
+        gm_summary_write(now_ns, end, gm_lines_have_room, write_line);
 }
 
 /* ---- flushing */
