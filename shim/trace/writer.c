@@ -78,7 +78,7 @@ static void fill_header(struct gm_trace_header *h) {
     struct timespec wall;
     struct utsname host;
     memset(h, 0, sizeof *h);
-    h->version = GM_TRACE_VERSION;
+    h->version = gm_summary_on() ? GM_TRACE_VERSION : 1;
     h->header_bytes = GM_TRACE_HEADER;
     h->chunk_bytes = GM_TRACE_CHUNK;
     h->event_bytes = sizeof(struct gm_event);

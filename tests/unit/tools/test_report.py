@@ -127,7 +127,7 @@ class Report(unittest.TestCase):
         self.refused(t.header()[:1000], "truncated header: 1000 bytes of 4096")
 
     def test_newer(self):
-        self.refused(t.header(version=2), "trace version 2 is newer than this gpumem, which reads up to 1")
+        self.refused(t.header(version=3), "trace version 3 is newer than this gpumem, which reads up to 2")
 
     def test_event_size(self):
         self.refused(t.header(event_bytes=48), "damaged header: events of 48 bytes, expected 64")

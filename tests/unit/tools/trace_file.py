@@ -41,6 +41,23 @@ def chunk(payload, thread=100, kind=1, used=None, size=None):
     return (struct.pack("<IHHiII44x", CHUNK_MAGIC, kind, 0, thread, used, size) + payload).ljust(size, b"\0")
 
 
+def packed(events, thread=100):
+    """A chunk of packed events."""
+    before, out = (0,) * 8, b""
+    for at in range(0, len(events), 64):
+        words = struct.unpack("<8Q", events[at:at + 64])
+        expected = (before[0] + 1, *before[1:])
+        differences = [(word - old + (1 << 63)) % (1 << 64) - (1 << 63) for word, old in zip(words, expected)]
+        out += bytes([sum(1 << place for place, difference in enumerate(differences) if difference)])
+        for difference in filter(None, differences):
+            number = 2 * difference if difference > 0 else -2 * difference - 1
+            while number > 127:
+                out, number = out + bytes([number & 127 | 128]), number >> 7
+            out += bytes([number])
+        before = words
+    return chunk(out, thread=thread, kind=3)
+
+
 def _record(kind, body):
     body = body.ljust((len(body) + 7) // 8 * 8, b"\0")
     return struct.pack("<IHH", 8 + len(body), kind, 0) + body
