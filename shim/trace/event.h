@@ -17,7 +17,7 @@
 #include "policy/policy.h"
 
 #define GM_TRACE_MAGIC   "GPUMEM\r\n" /* 8 bytes; shows damage by text mode */
-#define GM_TRACE_VERSION 2u /* of a summary; a trace without packed events has version 1 */
+#define GM_TRACE_VERSION 2u           /* of a summary; a trace without packed events has version 1 */
 #define GM_TRACE_HEADER  4096u
 #define GM_TRACE_CHUNK   (1024u * 1024u)
 
