@@ -189,7 +189,9 @@ static inline unsigned gm_kind_traits(enum gm_kind kind) {
     /* why unused memory could not be released */                                                \
     X(GM_REASON_FENCE, "fence")             /* earlier work may still use it */                  \
     X(GM_REASON_PARTLY_USED, "partly-used") /* other blocks lie in its pages */                  \
-    X(GM_REASON_THRESHOLD, "threshold")     /* a pool of the program keeps it */
+    X(GM_REASON_THRESHOLD, "threshold")     /* a pool of the program keeps it */                 \
+    /* why kept mapped memory was released to the driver */                                      \
+    X(GM_REASON_REMAPPED, "remapped")       /* the program uses its addresses otherwise */
 
 enum gm_reason {
 #define X(e, n) e,

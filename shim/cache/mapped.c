@@ -9,6 +9,7 @@
 #include "shim/driver/free_sync.h"
 #include "shim/driver/mapping.h"
 #include "shim/resource/adaptor.h"
+#include "shim/resource/giving.h"
 #include "shim/resource/stack.h"
 
 #define GRANULE ((size_t)2 << 20) /* least alignment of an address range */
@@ -68,10 +69,21 @@ static gm_status undo(const struct gm_buffer *buffer) {
     return status;
 }
 
+/* Memory that was kept, and that the cache does not count, goes back to the driver. */
+static void give(int device, size_t size, enum gm_reason reason) {
+    struct gm_giving giving;
+    gm_giving_begin(&giving, reason);
+    gm_give(GM_KIND_MAPPED, device, size);
+    gm_stats_trimmed(size);
+    gm_giving_end(&giving, false);
+}
+
 /* The buffer becomes ordinary memory of the program, and is forgotten. */
-static void let_go(struct gm_buffer *buffer) {
+static void let_go_of(struct gm_buffer *buffer, bool was_kept) {
     buffer->busy = true;
     gm_spin_unlock(&gm_buffers_lock);
+    if (was_kept)
+        give(buffer->device, buffer->size, GM_REASON_REMAPPED);
     if (!buffer->mapped)
         gm_free_sync_unmap();
     if (undo(buffer))
@@ -79,6 +91,9 @@ static void let_go(struct gm_buffer *buffer) {
     gm_spin_lock(&gm_buffers_lock);
     forget(buffer);
 }
+
+/* The cache itself counts a buffer of which the program has nothing. */
+static void let_go(struct gm_buffer *buffer) { let_go_of(buffer, gm_buffer_is_idle(buffer)); }
 
 struct range {
     CUdeviceptr address;
@@ -118,8 +133,8 @@ static void let_go_in_use(CUdeviceptr address, size_t size) {
 
 /* ---- to the cache and back */
 
-/* The program has nothing of the buffer any more. Releases the lock. */
-static CUresult keep(struct gm_buffer *buffer) {
+/* The program has nothing of the buffer any more. Releases the lock. Returns whether the cache keeps the memory. */
+static bool keep(struct gm_buffer *buffer) {
     static const struct gm_free_request how = {.call = GM_CALL_FREE};
     const struct gm_block block = {.address = buffer->address,
                                    .size = buffer->size,
@@ -134,26 +149,28 @@ static CUresult keep(struct gm_buffer *buffer) {
         let_go(buffer);
     gm_spin_unlock(&gm_buffers_lock);
     if (!living)
-        return CUDA_SUCCESS;
-    gm_stats_take(GM_KIND_MAPPED, block.device, block.size);
+        return false;
+    uint64_t *cached = &gm_stats_mine()->cached_in[GM_KIND_MAPPED], before = *cached;
     if (cache->ops->free(cache, &block, &how) == GM_OK)
-        return CUDA_SUCCESS;
-    gm_stats_give(GM_KIND_MAPPED, block.device, block.size);
+        return *cached != before;
     gm_spin_lock(&gm_buffers_lock);
     buffer = gm_buffer_at(block.address);
     if (buffer && gm_buffer_is_kept(buffer))
         let_go(buffer);
     gm_spin_unlock(&gm_buffers_lock);
-    return CUDA_SUCCESS;
+    return false;
 }
 
 /* The program gave back the memory, and natively it would be free now. Usually the address range follows at once.
- * Where it does not, the memory must not be held for long. */
-static void bound_idle(struct gm_buffer *buffer) {
-    if (gm_buffers_partly_held > MOST_IDLE || buffer->size > gm_cache_limit(cache->state, buffer->device)) {
+ * Where it does not, the memory must not be held for long. Returns whether it is held. */
+static bool hold_idle(struct gm_buffer *buffer) {
+    bool living = gm_context_life(buffer->context, buffer->context_id) >= 0;
+    if (living && gm_buffers_partly_held <= MOST_IDLE && buffer->size <= gm_cache_limit(cache->state, buffer->device))
+        return true;
+    if (living)
         note_deviation();
-        let_go(buffer);
-    }
+    let_go_of(buffer, false);
+    return false;
 }
 
 /* A kept buffer of this size whose fence is complete. The lock is held if there is one. */
@@ -167,7 +184,6 @@ static struct gm_buffer *take(const struct gm_request *request, int device, size
     CUdeviceptr address = gm_cache_take(cache, &wanted);
     if (!address)
         return NULL;
-    gm_stats_give(GM_KIND_MAPPED, device, size);
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
     if (buffer)
@@ -233,10 +249,13 @@ CUresult gm_mapped_address_free(CUdeviceptr address, size_t size) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (buffer && !buffer->mapped && buffer->address_held && buffer->size == size) {
+        int device = buffer->device;
+        bool idle = gm_buffer_is_idle(buffer);
         gm_buffer_change(buffer, buffer->holds, false, false);
-        if (!buffer->holds)
-            return keep(buffer);
-        gm_spin_unlock(&gm_buffers_lock);
+        if (!idle)
+            gm_spin_unlock(&gm_buffers_lock);
+        else if (!keep(buffer))
+            give(device, size, GM_REASON_CACHE_LIMIT);
         return CUDA_SUCCESS;
     }
     clear(address, size);
@@ -277,12 +296,13 @@ static bool create_kept(const struct gm_request *request, int device, CUmemGener
 }
 
 CUresult gm_mapped_create(const struct gm_request *request, int device, CUmemGenericAllocationHandle *handle,
-                          size_t size, const CUmemAllocationProp *properties, unsigned long long flags) {
+                          size_t size, const CUmemAllocationProp *properties, unsigned long long flags, bool *reused) {
     CUcontext context = (CUcontext)(uintptr_t)request->context;
     bool plain = cache && handle && size && !flags && device >= 0 && device < GM_CACHE_DEVICES &&
                  is_plain(properties, device) && has_the_same_flag(properties) &&
                  gm_context_is_alone(context, request->context_id, device) && gm_cache_limit(cache->state, device);
-    if (plain && create_kept(request, device, handle, size))
+    *reused = plain && create_kept(request, device, handle, size);
+    if (*reused)
         return CUDA_SUCCESS;
     CUresult result = gm_drv.mem_create(handle, size, properties, flags);
     halves.handle_size = 0;
@@ -296,7 +316,8 @@ CUresult gm_mapped_create(const struct gm_request *request, int device, CUmemGen
     return result;
 }
 
-CUresult gm_mapped_release(CUmemGenericAllocationHandle handle) {
+CUresult gm_mapped_release(CUmemGenericAllocationHandle handle, bool *kept) {
+    *kept = false;
     if (!cache)
         return gm_drv.mem_release(handle);
     if (halves.handle_size && halves.handle == handle)
@@ -310,10 +331,11 @@ CUresult gm_mapped_release(CUmemGenericAllocationHandle handle) {
     if (buffer && buffer->holds == 1 && !buffer->withheld) {
         buffer->withheld = true;
         gm_buffer_change(buffer, 0, buffer->address_held, buffer->mapped);
-        if (gm_buffer_is_kept(buffer))
-            return keep(buffer);
-        if (gm_buffer_is_idle(buffer))
-            bound_idle(buffer);
+        if (gm_buffer_is_kept(buffer)) {
+            *kept = keep(buffer);
+            return CUDA_SUCCESS;
+        }
+        *kept = gm_buffer_is_idle(buffer) && hold_idle(buffer);
         gm_spin_unlock(&gm_buffers_lock);
         return CUDA_SUCCESS;
     }
@@ -469,25 +491,25 @@ static bool may_keep(const struct gm_buffer *buffer, bool pinned) {
            gm_context_is_alone(buffer->context, buffer->context_id, buffer->device);
 }
 
-CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned) {
+CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned, bool *kept) {
+    *kept = false;
     if (!cache) {
         gm_free_sync_unmap();
         return gm_drv.mem_unmap(address, size);
     }
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
-    bool kept = buffer && gm_buffer_is_kept(buffer);
+    bool empty = buffer && gm_buffer_is_kept(buffer);
     bool stays = buffer && buffer->mapped && buffer->size == size && may_keep(buffer, pinned);
     if (stays) {
         buffer->opened = false;
         gm_buffer_change(buffer, buffer->holds, true, false);
-        if (gm_buffer_is_idle(buffer))
-            bound_idle(buffer);
-    } else if (!kept) {
+        *kept = gm_buffer_is_idle(buffer) && hold_idle(buffer);
+    } else if (!empty) {
         clear(address, size);
     }
     gm_spin_unlock(&gm_buffers_lock);
-    if (stays || kept)
+    if (stays || empty)
         return stays ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     gm_free_sync_unmap();
     CUresult result = gm_drv.mem_unmap(address, size);

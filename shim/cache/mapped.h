@@ -30,17 +30,19 @@ GM_INTERNAL struct gm_resource *gm_mapped_start(void);
 GM_INTERNAL CUresult gm_mapped_reserve(const struct gm_request *request, CUdeviceptr *address, size_t size,
                                        size_t alignment, CUdeviceptr wanted, unsigned long long flags);
 GM_INTERNAL CUresult gm_mapped_address_free(CUdeviceptr address, size_t size);
+/* *reused: the handle is that of kept memory. */
 GM_INTERNAL CUresult gm_mapped_create(const struct gm_request *request, int device,
                                       CUmemGenericAllocationHandle *handle, size_t size,
-                                      const CUmemAllocationProp *properties, unsigned long long flags);
-GM_INTERNAL CUresult gm_mapped_release(CUmemGenericAllocationHandle handle);
+                                      const CUmemAllocationProp *properties, unsigned long long flags, bool *reused);
+/* *kept: the program has no memory of the buffer any more, and it is kept for reuse. */
+GM_INTERNAL CUresult gm_mapped_release(CUmemGenericAllocationHandle handle, bool *kept);
 /* *reused: kept memory is mapped. */
 GM_INTERNAL CUresult gm_mapped_map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                                    unsigned long long flags, bool *reused);
 GM_INTERNAL CUresult gm_mapped_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
                                           size_t count);
-/* `pinned`: the memory must not be reused (gm_block.pinned_native). */
-GM_INTERNAL CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned);
+/* `pinned`: the memory must not be reused (gm_block.pinned_native). *kept: as above. */
+GM_INTERNAL CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned, bool *kept);
 /* Before cuMemRetainAllocationHandle. False: to the program, the address is not mapped. */
 GM_INTERNAL bool gm_mapped_may_retain(CUdeviceptr address);
 /* After it. False: the handle is that of no buffer here. */

@@ -148,27 +148,29 @@ static GM_RARE void sample(uint64_t context, int device, bool soon) {
 static inline bool is_in_pool(const struct gm_block *block) { return gm_kind_traits(block->kind) & GM_TRAIT_POOLED; }
 
 /* ---- device memory of the program's virtual memory management: its bytes are reserved from the creation of the handle
- * on, and live while they are mapped. What gpumem keeps of it counts apart (mapped.c). */
+ * on, and live while they are mapped. What gpumem keeps of it counts as kept memory of kind mapped: from the event that
+ * took the program's last hold on the memory until the creation of the handle that reuses it. */
 
-static GM_RARE void count_handle(const struct gm_block *block, bool created) {
+static GM_RARE void count_handle_created(const struct gm_block *block) {
+    if (block->hit)
+        gm_stats_give(GM_KIND_MAPPED, block->device, block->size);
+    gm_stats_take((enum gm_kind)block->kind, block->device, block->size);
+}
+
+static GM_RARE void count_handle_destroyed(const struct gm_block *block, bool kept) {
     size_t unmapped = block->size - block->pitch;
-    if (created) {
-        gm_stats_take((enum gm_kind)block->kind, block->device, unmapped);
-        return;
-    }
     gm_stats_give((enum gm_kind)block->kind, block->device, unmapped);
+    if (kept)
+        gm_stats_take(GM_KIND_MAPPED, block->device, unmapped);
     if (block->charged)
         gm_limit_give(block->device, unmapped);
 }
 
-/* The mapping is gone. True: a handle still holds its memory. */
+/* The mapping is gone. True: its handle still holds the memory. */
 static bool returned_to_handle(const struct gm_block *mapping) {
     struct gm_block handle;
-    if (!gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_VMM_HANDLE, mapping->stream), -(int64_t)mapping->size,
-                         &handle))
-        return false;
-    gm_stats_take((enum gm_kind)handle.kind, handle.device, mapping->size);
-    return true;
+    return gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_VMM_HANDLE, mapping->stream), -(int64_t)mapping->size,
+                           &handle);
 }
 
 static inline bool is_reused(const struct gm_block *block) { return block->hit && block->call != GM_CALL_VMM_MAP; }
@@ -181,7 +183,7 @@ static GM_IN_PLACE void count_created(const struct gm_block *block) {
 
     if (GM_UNLIKELY(!gm_block_is_memory(block))) {
         if (gm_block_is_handle(block))
-            count_handle(block, true);
+            count_handle_created(block);
         return;
     }
     if (is_elsewhere(block))
@@ -208,7 +210,7 @@ static inline void count_destroyed(const struct gm_block *block, bool kept) {
 
     if (GM_UNLIKELY(!gm_block_is_memory(block))) {
         if (gm_block_is_handle(block))
-            count_handle(block, false);
+            count_handle_destroyed(block, kept);
         return;
     }
     if (is_elsewhere(block))
@@ -223,6 +225,8 @@ static inline void count_destroyed(const struct gm_block *block, bool kept) {
         __atomic_sub_fetch(&stats->slack_bytes[block->kind], block->reserved - block->size, __ATOMIC_RELAXED);
     if (!kept && !is_in_pool(block))
         gm_stats_give(block->kind, block->device, block->reserved);
+    if (held)
+        gm_stats_take(GM_KIND_VMM, block->device, block->size);
 }
 
 /* A counter of the thread's own shard. */
@@ -337,10 +341,11 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
         record_stale(&stale);
     if (gm_trace_on) /* after all events of the address's former block, also after the end of its context */
         scope->sequence = gm_trace_sequence();
-    if (GM_LIKELY(gm_block_is_memory(block)))
+    if (GM_LIKELY(gm_block_is_memory(block))) {
         bump(&shard->allocs[block->kind]);
-    if (block->hit)
-        bump(&shard->hits[block->kind]);
+        if (block->hit)
+            bump(&shard->hits[block->kind]);
+    }
     count_created(block);
     if (GM_LIKELY(gm_block_is_memory(block)))
         gm_mine.newest = block->address;
@@ -638,7 +643,7 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
             bump(&shard->temporary);
             gm_mine.newest = 0; /* the next block at this address may belong to another thread */
         }
-        scope->kept = shard->cached_in[block->kind] != scope->cached_in;
+        scope->kept |= shard->cached_in[block->kind] != scope->cached_in;
         count_destroyed(block, scope->kept);
         notify_freed(block);
         if (GM_UNLIKELY(gm_sites_on))

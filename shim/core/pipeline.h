@@ -18,9 +18,9 @@ struct gm_scope {
     struct gm_block block;     /* allocation: the new block; free: the block to free */
     uint64_t begin;            /* start in clock ticks, 0 = not timed */
     uint64_t sequence;
-    size_t charged;     /* bytes counted against GPUMEM_LIMIT before the allocation */
-    bool known;         /* free: the block was in the registry and has been removed; mapped memory: it is kept memory */
-    bool kept;          /* free: gpumem keeps the block for reuse */
+    size_t charged; /* bytes counted against GPUMEM_LIMIT before the allocation */
+    bool known; /* free: the block was in the registry and has been removed; mapped memory, handle: it is kept memory */
+    bool kept;  /* free: gpumem keeps the block for reuse */
     uint64_t cached_in; /* free: gm_stats_shard.cached_in before it */
 };
 

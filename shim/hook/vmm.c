@@ -42,36 +42,47 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
         gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     if (properties && !on_host)
         scope.request.device = properties->location.id;
-    CUresult result =
-        on_host ? WITH_TRIM(gm_real.cuMemCreate(handle, size, properties, flags))
-                : WITHIN_LIMIT(&scope, gm_mapped_create(&scope.request, current, handle, size, properties, flags));
+    CUresult result = on_host ? WITH_TRIM(gm_real.cuMemCreate(handle, size, properties, flags))
+                              : WITHIN_LIMIT(&scope, gm_mapped_create(&scope.request, current, handle, size, properties,
+                                                                      flags, &scope.known));
     gm_pipeline_saw_alloc(&scope, on_host ? GM_KIND_HOST : GM_KIND_VMM, GM_ACT_ALLOC,
                           result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
     LEAVE(result);
 }
 
-static gm_status release(const struct gm_scope *scope, uint64_t key) {
-    return (gm_status)gm_mapped_release(gm_key_value(key));
-}
-
-/* A handle may be held several times (retain, import). Only the release that ends the recorded hold is the block's
- * free. */
+/* A handle may be retained. Only the release of its last reference is the block's free. */
 HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_VMM_HANDLE, handle);
+    struct gm_registry *registry = gm_registry_shared();
+    bool kept = false;
     ENTER(cuMemRelease, handle);
+    if (registry && gm_registry_refer(registry, key, false)) {
+        CUresult result = gm_mapped_release(handle, &kept);
+        if (result != CUDA_SUCCESS)
+            gm_registry_refer(registry, key, true);
+        LEAVE(result);
+    }
     BEGIN_FREE(&scope, GM_CALL_VMM_RELEASE, 0);
-    LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, release));
+    gm_pipeline_free_begin(&scope, key);
+    CUresult result = gm_mapped_release(handle, &scope.kept);
+    gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);
+    LEAVE(result);
 }
 
-/* Allocators retain the handle of their own buffer in order to release it twice. Whoever retains another handle may use
- * the memory from elsewhere. */
+/* Allocators retain the handle of their own buffer in order to release it twice. Whoever retains another handle, or one
+ * that the program has released, may use the memory from elsewhere. */
 HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
     ENTER(cuMemRetainAllocationHandle, handle, address);
     if (!gm_mapped_may_retain((CUdeviceptr)(uintptr_t)address))
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     CUresult result = gm_real.cuMemRetainAllocationHandle(handle, address);
-    if (result == CUDA_SUCCESS && !gm_mapped_retained(*handle))
+    if (result != CUDA_SUCCESS)
+        LEAVE(result);
+    struct gm_registry *registry = gm_registry_shared();
+    if (!registry || !gm_registry_refer(registry, gm_key(GM_SPACE_VMM_HANDLE, *handle), true))
+        gm_mapped_share(*handle);
+    if (!gm_mapped_retained(*handle))
         gm_hook_pin((CUdeviceptr)(uintptr_t)address);
     LEAVE(result);
 }
@@ -102,7 +113,8 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemUnmap, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_UNMAP, size);
-    CUresult result = gm_mapped_unmap(address, size, is_pinned(address));
+    bool kept;
+    CUresult result = gm_mapped_unmap(address, size, is_pinned(address), &kept);
     if (result != CUDA_SUCCESS) {
         gm_pipeline_free_end(&scope, GM_ACT_UNMAP, address, result);
         LEAVE(result);
@@ -114,6 +126,7 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
             part.request.size = size - done;
         size_t step = part.known ? part.block.size : size - done;
         bool memory = part.known && gm_block_is_memory(&part.block);
+        part.kept = kept;
         gm_pipeline_free_end(&part, memory ? GM_ACT_FREE : GM_ACT_UNMAP, address + done, result);
         done += step ? step : size;
     }

@@ -464,19 +464,34 @@ bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
     return node != NULL;
 }
 
-bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, struct gm_block *handle) {
+/* The handle of memory with this key, or NULL. Its shard stays locked. */
+static struct gm_registered *lock_handle(struct gm_registry *registry, uint64_t key, struct index_shard **locked) {
     uint64_t hash = address_hash(key);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    struct gm_registered *node = NULL;
+    struct index_shard *shard = *locked = &registry->by_address[shard_of(hash)];
 
     gm_spin_lock(&shard->lock);
-    if (shard->table)
-        node = *address_link(shard, hash, key);
-    bool found = node && gm_block_is_handle(&node->block) && node->block.pitch + (uint64_t)bytes <= node->block.size;
+    struct gm_registered *node = shard->table ? *address_link(shard, hash, key) : NULL;
+    return node && gm_block_is_handle(&node->block) ? node : NULL;
+}
+
+bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, struct gm_block *handle) {
+    struct index_shard *shard;
+    struct gm_registered *node = lock_handle(registry, key, &shard);
+    bool found = node && node->block.pitch + (uint64_t)bytes <= node->block.size;
     if (found) {
         node->block.pitch += (uint64_t)bytes;
         read_block(node, handle);
     }
+    gm_spin_unlock(&shard->lock);
+    return found;
+}
+
+bool gm_registry_refer(struct gm_registry *registry, uint64_t key, bool add) {
+    struct index_shard *shard;
+    struct gm_registered *node = lock_handle(registry, key, &shard);
+    bool found = node && (add || node->block.stream);
+    if (found)
+        node->block.stream += add ? 1 : UINT64_MAX;
     gm_spin_unlock(&shard->lock);
     return found;
 }

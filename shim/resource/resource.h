@@ -44,7 +44,8 @@ struct gm_block {
     struct gm_resource *owner; /* the resource that frees it; NULL = only observed, the program's own call frees it */
     uint64_t context;          /* handle of its context */
     uint64_t context_id;       /* generation */
-    uint64_t stream;           /* stream-ordered: stream of the allocation; mapped memory: its handle */
+    uint64_t stream;           /* stream-ordered: stream of the allocation; mapped memory: its handle; handle of memory:
+                                  references of the program beyond the first */
     uint64_t sequence;         /* trace: seq of its release, if its context was destroyed first */
     uint32_t site;
     uint16_t context_number;

@@ -57,10 +57,10 @@ def report(trace, *flags):
     return json.loads(tool("report", "--json", *flags, trace).stdout)["traces"][0]
 
 
-def peak_in_top(policy, plan):
+def peak_in_top(policy, plan, **more):
     """The figures of gpumem top when the plan is done, before the program ends."""
     child = subprocess.Popen([PROGRAM, *plan, "."], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                             env=environment(LD_PRELOAD=os.path.join(os.path.dirname(GPUMEM), "../shim/libgpumem.so"), GPUMEM_POLICY=policy))
+                             env=environment(LD_PRELOAD=os.path.join(os.path.dirname(GPUMEM), "../shim/libgpumem.so"), GPUMEM_POLICY=policy, **more))
     equal(child.stdout.readline(), "ready\n", "the program")
     done = tool("top", "--json", "--count=1", str(child.pid))
     child.communicate("\n", LIMIT_S)
@@ -68,20 +68,21 @@ def peak_in_top(policy, plan):
     return json.loads(done.stdout.splitlines()[0])["memory"]
 
 
-def peaks(policy, *plan, **more):
-    """The peak of reserved bytes, which all tools agree on."""
+def peaks(policy, *plan, replays=True, **more):
+    """The peak of reserved bytes, which all tools agree on. replays: gpumem replay can model the calls."""
     lines, trace = run(policy, *plan, **more)
     totals, part = (lambda r: (r["totals"], r["reserved"]))(report(trace, "--reserved"))
     peak = totals["peak_reserved_bytes"]
     text = tool("report", trace).stdout
-    replayed = json.loads(tool("replay", "--json", f"--policy={policy}", trace, **more).stdout)["policies"][0]
+    if replays:
+        replayed = json.loads(tool("replay", "--json", f"--policy={policy}", trace, **more).stdout)["policies"][0]
+        equal(replayed["peak_reserved_bytes"], peak, f"{policy} replay")
     equal(part["peak_bytes"], peak, f"{policy} report --reserved")
     equal(max(row["reserved_bytes"] for row in part["over_time"]), peak, f"{policy} over time")
     equal(size_in(text, "peak reserved"), peak, f"{policy} report")
     equal(size_in(lines, "peak reserved"), peak, f"{policy} run")
     equal(size_in(run(policy, *plan, command="stat", **more)[0], "peak reserved"), peak, f"{policy} stat")
-    equal(replayed["peak_reserved_bytes"], peak, f"{policy} replay")
-    equal(peak_in_top(policy, plan)["peak_reserved_bytes"], peak, f"{policy} top")
+    equal(peak_in_top(policy, plan, **more)["peak_reserved_bytes"], peak, f"{policy} top")
     return peak, totals, part
 
 
@@ -102,6 +103,47 @@ def rounding():
     for policy in POLICIES:
         peaks(policy, "100x512", "-", "50x512", "7x4096", "-")
         peaks(policy, "a:3x2m", "-")
+
+
+def mapped():
+    """Buffers that the program maps itself: kept ones are reserved like any other kept memory."""
+    def check_mapped(policy, expected, *plan, **more):
+        peak, totals, part = peaks(policy, *plan, replays=False, **more)
+        equal(peak, expected * MIB, f"{policy} {plan}")
+        return totals, part
+
+    for way in "vr":
+        plan = (f"{way}:8x4m", "-", f"{way}:4x16m", "-")
+        check_mapped("observe", 64, *plan)
+        _, part = check_mapped("cache", 96, *plan)
+        equal((part["live_bytes"], part["kept_bytes"]), (64 * MIB, 32 * MIB), f"{way}: at the peak")
+        equal(part["over_time"][-1]["kept_bytes"], 96 * MIB, f"{way}: at the end")
+        # Kept buffers are reused: nothing more comes from the driver.
+        totals, part = check_mapped("cache", 32, *3 * (f"{way}:8x4m", "-"))
+        equal((totals["hits"], totals["unknown_frees"], part["trims"]), (16, 0, []), f"{way}: reused")
+        # The address range stays: the memory is kept all the same, and as little of it as a cache may hold.
+        check_mapped("cache", 96, f"{way}:8x4m", "=", f"{way}:4x16m", "-")
+        _, part = check_mapped("cache", 64, f"{way}:8x4m", "=", f"{way}:4x16m", "-", GPUMEM_CACHE_LIMIT="1M")
+        equal(part["trims"], [], f"{way}: nothing was kept")
+        # All is given back, and none of it is reserved any more.
+        for ranges in "-=":
+            _, part = check_mapped("cache", 1000, f"{way}:8x4m", ranges, "1x1000m", "-", SIMCUDA_MEMORY=str(1 << 30))
+            given = {row["reason"]: row["bytes"] for row in part["trims"]}
+            equal(given, {"out-of-memory": 32 * MIB}, f"{way}: given back")
+
+
+def mapped_otherwise():
+    """Calls that deviate from the sequence of whole buffers (mapped.c)."""
+    program = os.path.join(os.path.dirname(PROGRAM), "mapped")
+    for policy in ("observe", "cache"):
+        for words in (("deviations",), ("held",), *(("random", str(seed)) for seed in range(1, 9))):
+            trace = os.path.join(WORK, "run.trace")
+            pathlib.Path(trace).unlink(missing_ok=True)
+            done = tool("run", f"--policy={policy}", f"--trace={trace}", "--", program, *words)
+            totals = report(trace)["totals"]
+            what = f"{policy} {' '.join(words)}"
+            equal(size_in(done.stderr, "peak reserved"), totals["peak_reserved_bytes"], f"{what}: run")
+            check(totals["peak_reserved_bytes"] < 1 << 40, f"{what}: {totals['peak_reserved_bytes']}")
 
 
 def trims():
@@ -182,7 +224,7 @@ def host_memory():
     check(re.search(r"in host memory +\S+ GiB at most, since .*; at the end \S+ GiB; \d+ allocations", tool("report", trace).stdout), "report")
 
 
-CASES = {case.__name__: case for case in (same_figure, rounding, trims, beyond, held, host_memory)}
+CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, trims, beyond, held, host_memory)}
 
 if __name__ == "__main__":
     shutil.rmtree(WORK, ignore_errors=True)

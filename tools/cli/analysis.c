@@ -217,7 +217,7 @@ static void note_reserved(struct gm_analysis *a, uint64_t now) {
 
 static void reserve(struct gm_analysis *a, const struct gm_live_block *b) {
     if (is_handle(b))
-        gm_reserved_add(&a->reserved, b->kind, b->bytes);
+        gm_reserved_handle_created(&a->reserved, b);
     else if (gm_live_block_allocates(b))
         gm_reserved_created(&a->reserved, b);
     else
@@ -227,7 +227,7 @@ static void reserve(struct gm_analysis *a, const struct gm_live_block *b) {
 
 static void unreserve(struct gm_analysis *a, const struct gm_live_block *b, const struct gm_event *e) {
     if (is_handle(b))
-        gm_reserved_add(&a->reserved, b->kind, 0 - (b->bytes - b->mapped));
+        gm_reserved_handle_destroyed(&a->reserved, b, e);
     else if (gm_live_block_allocates(b))
         gm_reserved_destroyed(&a->reserved, b, e);
 }

@@ -25,13 +25,34 @@ static uint64_t take_kept(struct gm_reserved *r, int kind, uint64_t bytes) {
     return taken;
 }
 
+static bool is_kept(const struct gm_event *event) {
+    return event && event->action == GM_ACT_FREE && event->flags & GM_EVENT_KEPT;
+}
+
+void gm_reserved_handle_created(struct gm_reserved *r, const struct gm_live_block *handle) {
+    if (handle->hit)
+        gm_reserved_add(r, GM_KIND_MAPPED, 0 - take_kept(r, GM_KIND_MAPPED, handle->bytes));
+    gm_reserved_add(r, handle->kind, handle->bytes);
+}
+
+void gm_reserved_handle_destroyed(struct gm_reserved *r, const struct gm_live_block *handle,
+                                  const struct gm_event *event) {
+    uint64_t unmapped = handle->bytes - handle->mapped;
+    gm_reserved_add(r, handle->kind, 0 - unmapped);
+    if (!is_kept(event))
+        return;
+    gm_reserved_add(r, GM_KIND_MAPPED, unmapped);
+    keep(r, GM_KIND_MAPPED, unmapped);
+}
+
+/* Mapped memory was taken from kept memory with its handle. */
 void gm_reserved_created(struct gm_reserved *r, const struct gm_live_block *b) {
-    uint64_t from_kept = b->hit ? take_kept(r, b->kind, size_of(b)) : 0;
+    uint64_t from_kept = b->hit && b->call != GM_CALL_VMM_MAP ? take_kept(r, b->kind, size_of(b)) : 0;
     gm_reserved_add(r, b->kind, size_of(b) - from_kept);
 }
 
 void gm_reserved_destroyed(struct gm_reserved *r, const struct gm_live_block *b, const struct gm_event *event) {
-    if (event && event->action == GM_ACT_FREE && event->flags & GM_EVENT_KEPT)
+    if (is_kept(event))
         keep(r, b->kind, size_of(b));
     else
         gm_reserved_add(r, b->kind, 0 - size_of(b));

@@ -19,6 +19,10 @@ struct gm_reserved {
 
 /* Memory of a handle, or of a part of it that is not mapped. */
 void gm_reserved_add(struct gm_reserved *reserved, int kind, uint64_t bytes);
+/* A handle of memory that the program maps itself; its kept memory is that of kind mapped. */
+void gm_reserved_handle_created(struct gm_reserved *reserved, const struct gm_live_block *handle);
+void gm_reserved_handle_destroyed(struct gm_reserved *reserved, const struct gm_live_block *handle,
+                                  const struct gm_event *event);
 void gm_reserved_created(struct gm_reserved *reserved, const struct gm_live_block *block);
 /* `event` destroyed the block; NULL: another block took its place. */
 void gm_reserved_destroyed(struct gm_reserved *reserved, const struct gm_live_block *block,

@@ -21,6 +21,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_FENCE] = "work that was submitted before the free may still use it",
         [GM_REASON_PARTLY_USED] = "other blocks lie in its pages",
         [GM_REASON_THRESHOLD] = "the program's default pool keeps it, below its release threshold",
+        [GM_REASON_REMAPPED] = "the program maps other memory at the addresses, or uses them in another way",
         [GM_REASON_GROWTH] = "served by GPUMEM_GROW, because the block may grow",
         [GM_REASON_LIST_TURNOVER] = "more blocks of that size (for a new size: of similar sizes) were freed so far "
                                     "than are alive, so it counts as short-lived",
