@@ -267,6 +267,10 @@ static void on_held(struct gm_analysis *a, const struct gm_event *e) {
     held->peak = e->bytes > held->peak ? e->bytes : held->peak;
 }
 
+struct gm_amounts gm_analysis_amounts(const struct gm_analysis *a) {
+    return (struct gm_amounts){a->live_bytes, a->reserved.kept, a->reserved.bytes};
+}
+
 struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *a) {
     struct gm_count_and_bytes sum = {0};
     for (int why = 0; why < GM_REASON_COUNT; why++) {

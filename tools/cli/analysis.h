@@ -63,6 +63,11 @@ struct gm_sum {
     uint64_t counted;     /* live bytes at its latest row with counts */
 };
 
+/* Bytes on all devices (shim/base/stats.h has the words). */
+struct gm_amounts {
+    uint64_t live, kept, reserved;
+};
+
 struct gm_analysis {
     uint64_t events, end_ns, time_ns;
     uint64_t by_action[GM_ACT_COUNT];
@@ -158,6 +163,7 @@ void gm_analysis_free(struct gm_analysis *analysis);
 /* Whether what remains of the sum at the end of the trace is a leak. */
 bool gm_sum_is_leak(const struct gm_sum *sum);
 
+struct gm_amounts gm_analysis_amounts(const struct gm_analysis *analysis);
 /* All trims of the trace together. */
 struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *analysis);
 

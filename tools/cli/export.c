@@ -49,6 +49,20 @@ const struct gm_frame_name *gm_export_stack(const struct gm_export *x, uint32_t 
     return names;
 }
 
+bool gm_export_changed(struct gm_export_amounts *last, const struct gm_analysis *now, const struct gm_event *next) {
+    struct gm_amounts amounts = gm_analysis_amounts(now);
+    bool changed = amounts.live != last->amounts.live || amounts.kept != last->amounts.kept ||
+                   amounts.reserved != last->amounts.reserved;
+    if (changed) {
+        last->amounts = amounts;
+        last->since_ns = last->event_ns;
+    }
+    uint64_t end_ns = !next ? 0 : next->action == GM_ACT_ALLOC ? next->time_ns + next->duration_ns : next->time_ns;
+    if (end_ns > last->event_ns) /* events of several threads overlap */
+        last->event_ns = end_ns;
+    return changed;
+}
+
 bool gm_export_on_device(const struct gm_live_block *b) { return gm_kind_is_on_device((enum gm_kind)b->kind); }
 
 static bool same_file(const char *a, const char *b) {

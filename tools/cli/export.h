@@ -38,6 +38,16 @@ extern const struct gm_exporter gm_exporter_csv, gm_exporter_rmm, gm_exporter_he
 /* Names of a site's frames, innermost first; `room` = GM_EXPORT_FRAMES. Valid until the next call. */
 #define GM_EXPORT_FRAMES 128
 const struct gm_frame_name *gm_export_stack(const struct gm_export *export, uint32_t site, unsigned *count);
+/* Live, kept and reserved bytes over time, each change once. */
+struct gm_export_amounts {
+    struct gm_amounts amounts;
+    uint64_t since_ns; /* the amounts are valid from then on */
+    uint64_t event_ns; /* end of the latest event */
+};
+/* To be called for each event before the totals count it, and once at the end with `next` = NULL. True: the amounts
+ * changed. */
+bool gm_export_changed(struct gm_export_amounts *last, const struct gm_analysis *now, const struct gm_event *next);
+
 /* The block is in device memory. */
 bool gm_export_on_device(const struct gm_live_block *block);
 

@@ -20,6 +20,7 @@ struct perfetto {
     struct gm_observer observer;
     struct gm_export *x;
     struct name *names, *last;
+    struct gm_export_amounts amounts;
 };
 
 static const char *quoted_site(struct perfetto *p, uint32_t site) {
@@ -131,9 +132,22 @@ static bool put_block(struct perfetto *x, char phase, const struct gm_step *step
     return write_piece(x, piece, put(p, "}"));
 }
 
+/* Writes the totals since the latest event, if they changed. `next`: the event after them, NULL at the end. */
+static bool put_amounts(struct perfetto *x, const struct gm_analysis *now, const struct gm_event *next, int thread) {
+    char piece[PIECE], *p = piece;
+    if (!gm_export_changed(&x->amounts, now, next))
+        return true;
+    p = put(put_common(p, x, 'C', x->amounts.since_ns, thread), ",\"name\":\"device memory\",\"args\":{\"live\":");
+    p = put(put_number(p, x->amounts.amounts.live), ",\"kept\":");
+    p = put(put_number(p, x->amounts.amounts.kept), ",\"reserved\":");
+    return write_piece(x, piece, put(put_number(p, x->amounts.amounts.reserved), "}}"));
+}
+
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct perfetto *p = (struct perfetto *)self;
     const struct gm_event *e = step->event;
+    if (!put_amounts(p, step->now, e, step->thread))
+        return false;
     if (e->action != GM_ACT_ALLOC_FAIL && e->action != GM_ACT_FREE_FAIL && !gm_event_is_own_trim(e))
         return true;
     char piece[PIECE];
@@ -175,7 +189,7 @@ static struct gm_observer *begin(struct gm_export *x) {
 static bool end(struct gm_export *x, struct gm_observer *observer, const struct gm_analysis *a) {
     struct perfetto *p = (struct perfetto *)observer;
     struct name *n, *next;
-    (void)a;
+    bool done = !a || put_amounts(p, a, NULL, x->header->pid);
     fputs("\n]}\n", x->out);
     HASH_ITER(hh, p->names, n, next) {
         HASH_DEL(p->names, n);
@@ -183,7 +197,7 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
         free(n);
     }
     free(p);
-    return true;
+    return done;
 }
 
 const struct gm_exporter gm_exporter_perfetto = {"perfetto", false, false, begin, end};

@@ -27,6 +27,7 @@ static const char schema[] =
     " address INTEGER, bytes INTEGER, kind TEXT, reason TEXT, device INTEGER, context INTEGER, stream "
     "INTEGER,"
     " thread INTEGER, site INTEGER, result INTEGER);"
+    "CREATE TABLE memory(time_ns INTEGER, live INTEGER, kept INTEGER, reserved INTEGER);"
     "CREATE TABLE phases(name TEXT, kind TEXT, thread INTEGER, depth INTEGER, begin_ns INTEGER, ended_ns "
     "INTEGER);";
 
@@ -47,7 +48,8 @@ struct database {
     struct gm_observer observer;
     struct gm_export *x;
     sqlite3 *db;
-    struct repeated block, event;
+    struct repeated block, event, memory;
+    struct gm_export_amounts amounts;
     sqlite3_stmt *phase;
     struct gm_phases *phases;
     bool failed;
@@ -99,10 +101,24 @@ static bool complain(struct database *d) {
     return false;
 }
 
+/* A row for the totals since the latest event, if they changed. `next`: the event after them, NULL at the end. */
+static bool put_memory(struct database *d, const struct gm_analysis *now, const struct gm_event *next) {
+    struct repeated *r = &d->memory;
+    if (!gm_export_changed(&d->amounts, now, next))
+        return true;
+    put(r, 1, d->amounts.since_ns);
+    put(r, 2, d->amounts.amounts.live);
+    put(r, 3, d->amounts.amounts.kept);
+    put(r, 4, d->amounts.amounts.reserved);
+    return run(r->statement) || complain(d);
+}
+
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct database *d = (struct database *)self;
     const struct gm_event *e = step->event;
     struct repeated *r = &d->event;
+    if (!put_memory(d, step->now, e))
+        return false;
     put(r, 1, e->seq);
     put(r, 2, e->time_ns);
     put(r, 3, e->duration_ns);
@@ -178,6 +194,7 @@ static bool prepare(struct database *d, const char *sql, sqlite3_stmt **out) {
 static void close_database(struct database *d) {
     sqlite3_finalize(d->block.statement);
     sqlite3_finalize(d->event.statement);
+    sqlite3_finalize(d->memory.statement);
     sqlite3_finalize(d->phase);
     sqlite3_close(d->db);
     gm_phases_free(d->phases);
@@ -210,6 +227,7 @@ static struct gm_observer *begin(struct gm_export *x) {
         sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
         prepare(d, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->block.statement) &&
         prepare(d, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->event.statement) &&
+        prepare(d, "INSERT INTO memory VALUES(?,?,?,?)", &d->memory.statement) &&
         prepare(d, "INSERT INTO phases VALUES(?,?,?,?,?,?)", &d->phase))
         return &d->observer;
     complain(d);
@@ -280,8 +298,8 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     struct database *d = (struct database *)observer;
     if (a)
         gm_phases_end(d->phases, a->end_ns);
-    bool done = a && !d->failed && put_trace(d, x->header) && put_devices(d) && put_frames(d, a) &&
-                sqlite3_exec(d->db, finish, NULL, NULL, NULL) == SQLITE_OK;
+    bool done = a && !d->failed && put_memory(d, a, NULL) && put_trace(d, x->header) && put_devices(d) &&
+                put_frames(d, a) && sqlite3_exec(d->db, finish, NULL, NULL, NULL) == SQLITE_OK;
     if (a && !done)
         complain(d);
     close_database(d);

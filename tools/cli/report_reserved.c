@@ -7,22 +7,18 @@
 
 #define BINS 400
 
-struct amounts {
-    uint64_t live, kept, reserved;
-};
-
 struct reserved {
     struct gm_observer observer;
     uint64_t width_ns, last_ns; /* of a bin; of the latest event */
     struct {
-        struct amounts most, last; /* `most`: each the greatest of its own */
+        struct gm_amounts most, last; /* `most`: each the greatest of its own */
         bool used;
     } bins[BINS];
 };
 
 static void raise(uint64_t *most, uint64_t value) { *most = value > *most ? value : *most; }
 
-static void raise_all(struct amounts *most, const struct amounts *now) {
+static void raise_all(struct gm_amounts *most, const struct gm_amounts *now) {
     raise(&most->live, now->live);
     raise(&most->kept, now->kept);
     raise(&most->reserved, now->reserved);
@@ -37,7 +33,7 @@ static void widen(struct reserved *s) {
             continue;
         }
         bool used = s->bins[from].used || second;
-        struct amounts most = s->bins[from].used ? s->bins[from].most : (struct amounts){0};
+        struct gm_amounts most = s->bins[from].used ? s->bins[from].most : (struct gm_amounts){0};
         if (second)
             raise_all(&most, &s->bins[from + 1].most);
         s->bins[i].last = second ? s->bins[from + 1].last : s->bins[from].last;
@@ -49,12 +45,12 @@ static void widen(struct reserved *s) {
 
 /* The totals were so from `ns` on. */
 static void note(struct reserved *s, uint64_t ns, const struct gm_analysis *a) {
-    struct amounts now = {a->live_bytes, a->reserved.kept, a->reserved.bytes};
+    struct gm_amounts now = gm_analysis_amounts(a);
     while (ns / s->width_ns >= BINS)
         widen(s);
     unsigned bin = (unsigned)(ns / s->width_ns);
     if (!s->bins[bin].used)
-        s->bins[bin].most = (struct amounts){0};
+        s->bins[bin].most = (struct gm_amounts){0};
     s->bins[bin].used = true;
     s->bins[bin].last = now;
     raise_all(&s->bins[bin].most, &now);
@@ -84,12 +80,12 @@ static void print_over_time(const struct reserved *s, unsigned rows, struct gm_o
                                                {"kept_bytes", "kept", GM_CELL_BYTES},
                                                {"reserved_bytes", "reserved", GM_CELL_BYTES}};
     unsigned used = (unsigned)(s->last_ns / s->width_ns) + 1, step = out->json ? 1 : (used + rows - 1) / rows;
-    struct amounts last = {0};
+    struct gm_amounts last = {0};
     gm_out_note(out, "the most of each in the time from there to the next row:");
     gm_out_table(out, "over_time", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (unsigned i = 0; i < used; i += step) {
-        struct amounts most = last;
+        struct gm_amounts most = last;
         for (unsigned bin = i; bin < i + step && bin < used; bin++)
             if (s->bins[bin].used) {
                 raise_all(&most, &s->bins[bin].most);

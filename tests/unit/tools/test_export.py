@@ -157,6 +157,37 @@ class Export(ToolCase):
                                         "GROUP BY f.text ORDER BY 2 DESC").fetchall()[0], ("app+0x456", 10 * M))
             self.assertEqual(db.execute("SELECT count(*), sum(result = 2) FROM events").fetchone(), (11, 1))
 
+    def test_memory_over_time(self):
+        """Live, kept and reserved bytes at each change: of a cached block, and of memory that the program maps itself."""
+        def cached(seq, action, **more):
+            return t.event(seq, 1000 * seq, action, "cuMemAlloc" if action == "alloc" else "cuMemFree", 0x1000, 3 * M, kind="cache",
+                           slack=M, **more)
+
+        def mapped(seq, action, call, address, kind="vmm", **more):
+            return t.event(seq, 1000 * seq, action, call, address, 2 * M, kind=kind, **more)
+
+        events = [cached(1, "alloc"), cached(2, "free", flags=t.KEPT), cached(3, "alloc", hit=1), cached(4, "free", flags=t.KEPT),
+                  mapped(5, "reserve", "cuMemAddressReserve", 0x2000), mapped(6, "alloc", "cuMemCreate", 0x77),
+                  mapped(7, "alloc", "cuMemMap", 0x2000, "mapped", stream=0x77), mapped(8, "free", "cuMemUnmap", 0x2000, "mapped"),
+                  mapped(9, "free", "cuMemRelease", 0x77, flags=t.KEPT), mapped(10, "unreserve", "cuMemAddressFree", 0x2000),
+                  mapped(11, "alloc", "cuMemCreate", 0x77, hit=1), mapped(12, "alloc", "cuMemMap", 0x2000, "mapped", stream=0x77, hit=1),
+                  mapped(13, "free", "cuMemRelease", 0x77), mapped(14, "free", "cuMemUnmap", 0x2000, "mapped", flags=t.KEPT),
+                  t.event(15, 15000, "trim", "none", 0, 4 * M, kind="cache", reason=t.CACHE_LIMIT),
+                  t.event(16, 16000, "trim", "none", 0, 2 * M, kind="mapped", reason=t.CACHE_LIMIT)]
+        trace = t.header() + t.chunk(b"".join(events))
+        changes = [(1100, 3, 0, 4), (2000, 0, 4, 4), (3100, 3, 0, 4), (4000, 0, 4, 4), (6100, 0, 4, 6), (7100, 2, 4, 6),
+                   (8000, 0, 4, 6), (9000, 0, 6, 6), (11100, 0, 4, 6), (12100, 2, 4, 6), (14000, 0, 6, 6), (15000, 0, 2, 2),
+                   (16000, 0, 0, 0)]
+        with sqlite3.connect(self.export("sqlite", "out", trace)) as db:
+            self.assertEqual(db.execute("SELECT time_ns, live / 1048576, kept / 1048576, reserved / 1048576 FROM memory").fetchall(),
+                             changes)
+        counters = [e for e in json.loads(self.read(self.export("perfetto", "out", trace)))["traceEvents"]
+                    if e["ph"] == "C" and e["name"] == "device memory"]
+        self.assertEqual([(round(e["ts"] * 1000), *(e["args"][name] // M for name in ("live", "kept", "reserved"))) for e in counters],
+                         changes)
+        totals = json.loads(self.good("report", "--json", "x.trace"))["traces"][0]["totals"]
+        self.assertEqual(totals["peak_reserved_bytes"], 6 * M)
+
     def snapshot(self, data=None):
         path = self.export("torch", "t.pickle", data)
         raw = self.read(path)
