@@ -232,9 +232,34 @@ def hybrid_bench(place):
     check("sequence-bootstrap.csv.gz" in traces, f"{traces}")
 
 
+def explain_bench(place):
+    """Texts of a program and of its failure, and costs: whether all is there, not what it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        def bench(*words):
+            done = subprocess.run([sys.executable, place.options.bench, *words, "--build", place.options.examples.parent, "--cuda",
+                                   place.options.cuda, "--out", folder], capture_output=True, text=True)
+            check(done.returncode == 0, f"explain.py {words}: status {done.returncode}: {done.stdout[-300:]}{done.stderr[-600:]}")
+
+        bench("texts", "--programs=C++")
+        bench("calls", "--rounds=1")
+        bench("starts", "--rounds=1")
+        text = (pathlib.Path(folder) / "texts.txt").read_text()
+        calls, starts = (json.loads((pathlib.Path(folder) / f"{part}.json").read_text()) for part in ("calls", "starts"))
+    for words in ("C++: run under observe", "C++: run under cache", "LEAKS BY CALL SITE", "MEMORY TAKEN FROM THE DEVICES", "FROM A TO B",
+                  "exceeds GPUMEM_LIMIT=4.00 MiB", "requested by  load_frame", "WHEN MEMORY RAN OUT"):
+        check(words in text, f"not {words!r} in\n{text}")
+    check("usage:" not in text and "took longer" not in text, text)
+    rows = calls["rows"] + starts["rows"]
+    names = {row["what"] for row in rows}
+    check({"alloc_async+free_async", "python-same", "python-changed", "python-new", "start, 64 MiB, whole process"} <= names, f"{names}")
+    check(all(0 < row["min"] <= row["median"] <= row["max"] for row in rows), f"{rows}")
+    check({"call", "call, 8 frames", "Python frames changed"} == {row["what"] for row in calls["added"] if row["verdict"]}, "targets")
+    check(len(starts["added"]) == 4, f"{starts['added']}")
+
+
 CASES = {case.__name__: case for case in (he_ops_right, he_ops_sequences, he_ops_allocators, he_ops_limit, chunks_right,
                                           chunks_policies, refusals, resources, workspace_trsm, workspace_trsm_trace,
-                                          hybrid_bench, frontiers_bench)}
+                                          hybrid_bench, frontiers_bench, explain_bench)}
 
 
 def main_of(cases, usage, name):

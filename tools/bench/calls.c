@@ -1,7 +1,7 @@
 /* Times pairs of driver calls the way the CUDA runtime makes them: through pointers from cuGetProcAddress. Prints one
  * line a measurement: name, calls a sample, nanoseconds a pair as min, median and max over the samples. "deep": from
- * the end of a stack of 20 frames, all of which a trace may record. `startup` times how long the process takes from
- * main to the first allocation done. */
+ * the end of a stack of 20 frames, all of which a trace may record. `startup [BYTES]` times how long the process takes
+ * from main to the first allocation done. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     check(retain(&context, device), "cuDevicePrimaryCtxRetain");
     check(set(context), "cuCtxSetCurrent");
     initialise = now() - initialise;
-    check(alloc(&address, 1 << 20), "cuMemAlloc");
+    check(alloc(&address, argc > 2 ? strtoull(argv[2], NULL, 10) : 1 << 20), "cuMemAlloc");
     /* The driver's own initialisation, which is long and varies, is left out. */
     double startup = now() - begin - initialise;
     check(release(address), "cuMemFree");
