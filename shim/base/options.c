@@ -37,7 +37,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Stack frames that a trace records for each call site beyond the first."},
     {GM_OPT_PYTHON, GM_OPTION_BOOL, "GPUMEM_PYTHON", "python", "1", "", NULL, 0, 0,
      "With GPUMEM_STACKS and a trace, also record the Python functions of each call site, with file and line: the "
-     "innermost 48, of CPython 3.9 to 3.14."},
+     "innermost 48, of CPython 3.9 to 3.15."},
     {GM_OPT_SKIP, GM_OPTION_TEXT, "GPUMEM_SKIP", "skip", "", "GLOBS", NULL, 0, 0,
      "Further allocation wrappers, globs of functions, modules or source files separated by commas: the call site is "
      "the "

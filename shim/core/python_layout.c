@@ -20,6 +20,7 @@ static const struct gm_python_layout rows[] = {
     {12, 56, 0, 8, 0, 56, 70, 112, 128, 68, 136, 192, 40, 1, GM_PYTHON_LOCATIONS},
     {13, 184, NO, 232, 240, 248, 264, 280, 296, 312, 304, 344, 40, 1, GM_PYTHON_LOCATIONS},
     {14, 208, NO, 256, 264, 272, 288, 320, 336, 352, 344, 384, 40, 1, GM_PYTHON_LOCATIONS},
+    {15, 208, NO, 320, 328, 336, 352, 384, 400, 416, 408, 448, 40, 1, GM_PYTHON_LOCATIONS},
 };
 
 /* ---- finding */

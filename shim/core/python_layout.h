@@ -1,6 +1,6 @@
 /* The CPython interpreter in this process: its functions, and where its structs keep their fields.
  *
- * Nothing is linked: symbols are looked up in the loaded objects. Known are CPython 3.9 to 3.14 with a global
+ * Nothing is linked: symbols are looked up in the loaded objects. Known are CPython 3.9 to 3.15 with a global
  * interpreter lock. Up to 3.12 the offsets are a table; from 3.13 on the interpreter exports them
  * (_PyRuntime.debug_offsets). Before the first use the offsets are checked against a real stack of frames, by reads
  * that cannot fault. Where the check fails, Python frames are left out. */

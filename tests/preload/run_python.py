@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -128,6 +129,42 @@ def refused(place):
         check(not traced(done.folder)[1], f"{version}: Python frames")
 
 
+def stated(place):
+    """Versions that state the offsets of their structs, by an interpreter that has nothing else; a tag is in the low bits."""
+    fake = place.options.programs / "python_fake.so"
+    for minor in 13, 14, 15:
+        more = {"FAKE_VERSION": f"3.{minor}.0 (main)", "FAKE_FIELDS": "frames"}
+        found, _ = traced(run(place, [place.program("two_sites")], (place.options.shim, fake), **more).folder)
+        stacks = [stack for every in found.values() for stack in every]
+        check(stacks and all(stack == [["/fake/made.py", 9, "made"]] for stack in stacks), f"3.{minor}: {found}")
+
+
+def interpreters():
+    """Other interpreters of this machine, one of each minor version."""
+    root = pathlib.Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    known = {sys.version_info[:2]}
+    for path in *filter(None, map(shutil.which, (f"python3.{minor}" for minor in range(9, 16)))), *sorted(root.glob("versions/3.*/bin/python3")):
+        asked = subprocess.run([path, "-c", "import ctypes, sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+        version = tuple(map(int, asked.stdout.split())) if asked.returncode == 0 else (0, 0)
+        if version >= (3, 9) and version not in known:
+            known.add(version)
+            yield str(path)
+
+
+def versions(place):
+    """The case `frames` under every other interpreter of this machine."""
+    tried = 0
+    for python in interpreters():
+        words = [*sys.argv[1:-1], "frames"]
+        words[words.index("--work") + 1] += f"-{tried}"
+        done = subprocess.run([python, __file__, *words], capture_output=True, text=True)
+        check(done.returncode == 0, f"{python}: {done.stdout[-2000:]}{done.stderr[-1000:]}")
+        tried += 1
+    if not tried:
+        print("skipped: no other interpreter")
+        sys.exit(SKIP)
+
+
 def line_of(text):
     return next(i for i, line in enumerate(SCRIPT.read_text().split("\n"), 1) if text in line)
 
@@ -172,6 +209,8 @@ if __name__ == "__main__":
                 "off": off,
                 "absent": absent,
                 "refused": refused,
+                "stated": stated,
+                "versions": versions,
                 "explained": explained,
                 "tools": tools,
             },
