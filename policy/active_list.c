@@ -21,23 +21,31 @@
 #include <time.h>
 #include <unistd.h>
 
+struct key {
+    uint64_t size;
+    int64_t device; /* 64 bits, so that the key has no padding: it is compared as bytes */
+};
+
+/* The key is two words, which one multiplication mixes well enough. */
+static unsigned hash_of(const struct key *key) {
+    return (unsigned)((key->size ^ (uint64_t)key->device << 56) * 0x9e3779b97f4a7c15ull >> 32);
+}
+static int differ(const struct key *a, const struct key *b) { return a->size != b->size || a->device != b->device; }
+
 /* uthash's table lies in memory that is reserved at setup and never grows: one chunk for the table, one for its
  * buckets. */
 static void *take_table_memory(size_t bytes);
-#define HASH_NONFATAL_OOM           1
-#define uthash_malloc(bytes)        take_table_memory(bytes)
-#define uthash_free(address, bytes) ((void)(address), (void)(bytes))
+#define HASH_NONFATAL_OOM               1
+#define HASH_FUNCTION(at, length, hash) ((hash) = hash_of((const struct key *)(const void *)(at)))
+#define HASH_KEYCMP(a, b, length)       differ((const struct key *)(const void *)(a), (const struct key *)(const void *)(b))
+#define uthash_malloc(bytes)            take_table_memory(bytes)
+#define uthash_free(address, bytes)     ((void)(address), (void)(bytes))
 #include <uthash.h>
 /* uthash defines these unconditionally and reads them where its macros expand. */
 #undef HASH_INITIAL_NUM_BUCKETS
 #undef HASH_INITIAL_NUM_BUCKETS_LOG2
 #define HASH_INITIAL_NUM_BUCKETS      16384U
 #define HASH_INITIAL_NUM_BUCKETS_LOG2 14U
-
-struct key {
-    uint64_t size;
-    int64_t device; /* 64 bits, so that the key has no padding: it is compared as bytes */
-};
 
 struct entry {
     uint32_t live;

@@ -126,9 +126,18 @@ static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struc
 }
 
 /* Notes for find_size() how long a policy's answer for this size holds. */
-static void note_answer(struct gm_size_class *class, size_t asked, uint32_t repeats) {
+static void note_answer(struct gm_size_class *class, size_t asked, uint32_t repeats, unsigned reason,
+                        unsigned verdict) {
     class->asked = asked;
     class->repeats = repeats;
+    class->reason = (uint8_t)reason;
+    class->verdict = (uint8_t)verdict;
+}
+
+static void note_answer_for_all(struct gm_shard *shard, const struct gm_decision *decision) {
+    shard->answers = true;
+    shard->reason = (uint8_t)decision->reason;
+    shard->verdict = (uint8_t)decision->verdict;
 }
 
 static bool plain; /* the short path has a plain part */
@@ -140,17 +149,16 @@ static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, si
                                  size_t asked, const struct gm_decision *decision) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
+    if (decision && decision->repeats == GM_REPEATS_ALL)
+        note_answer_for_all(shard, decision);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
     if (class && GM_UNLIKELY(!class->ready.count && !class->kept) && gm_size_class_pends(class))
         class = query_oldest(shard, lists, class);
     if (class) {
         address = gm_free_lists_take(shard, lists, class);
-        if (decision) {
-            note_answer(class, asked, decision->repeats);
-            class->reason = (uint8_t)decision->reason;
-            class->verdict = (uint8_t)decision->verdict;
-        }
+        if (decision)
+            note_answer(class, asked, decision->repeats, decision->reason, decision->verdict);
         *waiting += (class->pending.count + class->kept_pending) * size;
     }
     gm_spin_unlock(&shard->lock);
@@ -170,18 +178,25 @@ static bool wait_for_own_fence(struct gm_shard *shard, uint64_t context_id, size
     return waited;
 }
 
-/* Takes a ready block of *size to `most` bytes and writes its size to *size. Without this, a program that requests a
- * new size each time would get every block from the driver. While no block fits, queries the recorded fences, oldest
- * first. */
-static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t *size, size_t most) {
+/* A class of ready blocks of `size` to `most` bytes. While there is none, queries the recorded fences, oldest first,
+ * for which it releases the lock. Without this, a program that requests a new size each time would get every block from
+ * the driver. */
+static struct gm_size_class *find_larger(struct gm_shard *shard, struct gm_free_lists *lists, size_t size,
+                                         size_t most) {
     bool destroyed = false;
+    struct gm_size_class *class = lists && !lists->disabled ? gm_free_lists_near(lists, size, most) : NULL;
+    while (!class && lists && !lists->disabled && lists->first && !gm_capture_any() &&
+           gm_cache_settle(shard, lists, lists->first, false, &destroyed) == GM_OK && !destroyed)
+        class = gm_free_lists_near(lists, size, most);
+    return class;
+}
+
+/* Takes a ready block of *size to `most` bytes and writes its size to *size. */
+static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t *size, size_t most) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = lists && !lists->disabled ? gm_free_lists_near(lists, *size - 1, most) : NULL;
-    while (!class && lists && !lists->disabled && lists->first && !gm_capture_any() &&
-           gm_cache_settle(shard, lists, lists->first, false, &destroyed) == GM_OK && !destroyed)
-        class = gm_free_lists_near(lists, *size - 1, most);
+    struct gm_size_class *class = find_larger(shard, lists, *size, most);
     if (class) {
         *size = class->size;
         address = gm_free_lists_take(shard, lists, class);
@@ -442,8 +457,10 @@ static uint32_t take_answer(struct gm_size_class *class) {
 }
 
 static void give_back(const struct gm_recent_size *recent) {
-    if (recent->repeats && !is_for_all(recent->repeats))
-        note_answer(recent->class, recent->asked, recent->repeats);
+    if (recent->repeats && !is_for_all(recent->repeats)) {
+        recent->class->asked = recent->asked;
+        recent->class->repeats = recent->repeats;
+    }
 }
 
 /* Finds the class for requests of this size and notes it. NULL: there is none, or the policy has to be asked. */
@@ -455,6 +472,8 @@ static struct gm_recent_size *find_size(const struct gm_cache *state, struct gm_
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     struct gm_size_class *class =
         lists && !shard->entries_only ? gm_size_class_of(lists, whole_granules(state, asked)) : NULL;
+    if (class && GM_UNLIKELY(!class->repeats) && shard->answers)
+        note_answer(class, asked, GM_REPEATS_ALL, shard->reason, shard->verdict);
     if (!class || !(is_for_all(class->repeats) || (class->repeats && class->asked == asked)))
         return NULL;
     uint32_t repeats = take_answer(class);
@@ -464,10 +483,9 @@ static struct gm_recent_size *find_size(const struct gm_cache *state, struct gm_
 }
 
 /* The newest ready record of the class serves the request. The caller holds the lock. */
-static inline struct gm_registered *make_live(struct gm_shard *shard, struct gm_recent_size *recent, size_t size) {
-    struct gm_registered *record = gm_free_lists_take_kept(recent->class->lists, recent->class);
+static inline struct gm_registered *make_live(struct gm_shard *shard, struct gm_size_class *class, size_t size) {
+    struct gm_registered *record = gm_free_lists_take_kept(class->lists, class);
     uint64_t address = gm_registered_word(record) & ~GM_REGISTERED_KEPT;
-    recent->repeats--;
     __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
     __atomic_store_n(&shard->recent_records[gm_recent_slot(address)], record, __ATOMIC_RELAXED);
     gm_registered_revive(record, address);
@@ -486,10 +504,62 @@ bool gm_cache_reuse_ready(size_t size, uint64_t *address) {
     bool serves = GM_LIKELY(recent->asked == size && recent->context_id == context_id && recent->repeats) &&
                   GM_LIKELY(recent->class->kept != NULL) &&
                   GM_LIKELY(gm_stats_took_late(gm_mine.counts, size, recent->class->size));
-    if (GM_LIKELY(serves))
-        *address = gm_registered_word(make_live(shard, recent, size));
+    if (GM_LIKELY(serves)) {
+        recent->repeats--;
+        *address = gm_registered_word(make_live(shard, recent->class, size));
+    }
     gm_spin_unlock(&shard->lock);
     return serves;
+}
+
+/* True when a shard other than `mine` may have a block of exactly the requested size, which comes first. */
+static bool others_have_some(const struct gm_cache *state, const struct gm_shard *mine, int device) {
+    for (unsigned i = 0, used = gm_cache_shards_used(); i < used; i++)
+        if (&state->shards[i] != mine && gm_cache_has_some(&state->shards[i], device))
+            return true;
+    return false;
+}
+
+/* The class of a larger block, if find_elsewhere would choose one of this shard, and as a record. The caller holds the
+ * lock; the function may release it for a time. */
+static struct gm_size_class *find_larger_kept(const struct gm_cache *state, struct gm_shard *shard, uint64_t context_id,
+                                              size_t size) {
+    struct gm_free_lists *lists = shard->entries_only ? NULL : gm_free_lists_of(shard, context_id);
+    if (!lists || !may_waste(state, lists->device) || others_have_some(state, shard, lists->device))
+        return NULL;
+    size_t whole = whole_granules(state, size);
+    struct gm_size_class *class = find_larger(shard, lists, whole, gm_cache_most(state, lists->device, whole));
+    return class && class->kept && !shard->entries_only ? class : NULL;
+}
+
+/* The policy wants to know of the block's free, so that takes no plain part (put_plainly). */
+static void mark_counted(struct gm_registered *record) {
+    __atomic_store_n(&record->block.counted, 1, __ATOMIC_RELAXED);
+    record->of_shard = 0;
+}
+
+struct gm_registered *gm_cache_serve(struct gm_resource *self, const struct gm_request *request,
+                                     const struct gm_decision *decision, bool counted) {
+    struct gm_cache *state = self->state;
+    struct gm_shard *shard = own_shard(self);
+    struct gm_registered *record = NULL;
+    size_t whole = whole_granules(state, request->size);
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = shard->entries_only ? NULL : gm_free_lists_of(shard, request->context_id);
+    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, whole) : NULL;
+    if (class && !gm_size_class_is_ready(class) && gm_size_class_pends(class))
+        class = query_oldest(shard, lists, class); /* releases the lock for a time */
+    if (class)
+        note_answer(class, request->size, decision->repeats, decision->reason, decision->verdict);
+    if (!class || !gm_size_class_is_ready(class))
+        class = find_larger_kept(state, shard, request->context_id, request->size);
+    if (class && class->kept && !shard->entries_only) {
+        if (counted)
+            mark_counted(class->kept);
+        record = make_live(shard, class, request->size);
+    }
+    gm_spin_unlock(&shard->lock);
+    return record;
 }
 
 /* A context that was destroyed has no free lists, so no block of it is found. */
@@ -502,16 +572,22 @@ struct gm_registered *gm_cache_reuse(struct gm_resource *self, size_t size, stru
     gm_spin_lock(&shard->lock);
     struct gm_recent_size *recent = find_size(self->state, shard, context_id, size);
     struct gm_size_class *class = recent ? recent->class : NULL;
-    if (class && !class->kept && !class->ready.count && gm_size_class_pends(class)) {
+    if (class && !gm_size_class_is_ready(class) && gm_size_class_pends(class)) {
         query_oldest(shard, class->lists, class); /* releases the lock for a time */
         recent = find_size(self->state, shard, context_id, size);
         class = recent ? recent->class : NULL;
     }
     if (class && class->kept) {
+        recent->repeats--;
         decision->reason = (enum gm_reason) class->reason;
         decision->verdict = (enum gm_kind) class->verdict;
-        record = make_live(shard, recent, size);
+    } else if (shard->answers && !(class && class->ready.count)) {
+        class = find_larger_kept(self->state, shard, context_id, size);
+        decision->reason = (enum gm_reason)shard->reason;
+        decision->verdict = (enum gm_kind)shard->verdict;
     }
+    if (class && class->kept)
+        record = make_live(shard, class, size);
     gm_spin_unlock(&shard->lock);
     return record;
 }

@@ -42,6 +42,10 @@ GM_INTERNAL bool gm_cache_keep(struct gm_resource *self, struct gm_registered *r
  * asks the op `alloc`.
  */
 GM_INTERNAL struct gm_registered *gm_cache_reuse(struct gm_resource *self, size_t size, struct gm_decision *decision);
+/* The same for a request that the policy has just answered with this decision: the kind of the cache. `counted`: the
+ * policy wants to know of the block's free. */
+GM_INTERNAL struct gm_registered *gm_cache_serve(struct gm_resource *self, const struct gm_request *request,
+                                                 const struct gm_decision *decision, bool counted);
 /* Ends the short path: afterwards gm_cache_reuse makes no record live. */
 GM_INTERNAL void gm_cache_stop_keeping(struct gm_resource *self);
 

@@ -1,5 +1,6 @@
 /* The data structures behind free_lists.h. Each context has a hash table of size classes; a class has one list of ready
- * blocks and one of pending blocks. A second set of lists, by size bucket, orders the ready blocks by age. */
+ * blocks and one of pending blocks. A second set of lists, by size bucket, orders the entries of ready blocks by age. A
+ * third one lists the classes of each bucket that have a ready block, so that a search by size turns no record. */
 #include "shim/cache/free_lists.h"
 #include "shim/resource/giving.h"
 
@@ -78,13 +79,44 @@ void gm_shard_renumber(struct gm_shard *shard) {
     shard->number = shard->entries_only ? GM_NO_SHARD : __atomic_add_fetch(&numbers, 1, __ATOMIC_RELAXED);
 }
 
+static struct gm_size_class **unlist(struct gm_size_class **at) {
+    struct gm_size_class *class = *at;
+    *at = class->next_listed;
+    class->listed = false;
+    return at;
+}
+
+/* The first bucket from number `from` on that lists classes; GM_SIZE_BUCKETS: none. */
+static unsigned next_listing(const struct gm_free_lists *lists, unsigned from) {
+    for (; from < GM_SIZE_BUCKETS; from = (from / 64 + 1) * 64) {
+        uint64_t bits = lists->ready_buckets[from / 64] >> from % 64;
+        if (bits)
+            return from + (unsigned)__builtin_ctzll(bits);
+    }
+    return GM_SIZE_BUCKETS;
+}
+
+static void note_unlisted(struct gm_free_lists *lists, unsigned bucket) {
+    if (!lists->ready[bucket].classes)
+        lists->ready_buckets[bucket / 64] &= ~(1ull << bucket % 64);
+}
+
+static void unlist_empty(struct gm_free_lists *lists) {
+    for (unsigned i = next_listing(lists, 0); i < GM_SIZE_BUCKETS; i = next_listing(lists, i + 1)) {
+        for (struct gm_size_class **at = &lists->ready[i].classes; *at;)
+            at = gm_size_class_is_ready(*at) ? &(*at)->next_listed : unlist(at);
+        note_unlisted(lists, i);
+    }
+}
+
 static void drop_empty_classes(struct gm_shard *shard, struct gm_free_lists *lists) {
     gm_free_lists_turn_records(lists);
+    unlist_empty(lists);
     gm_shard_renumber(shard);
     for (unsigned i = 0; i < lists->class_slots; i++)
         for (struct gm_size_class **link = &lists->classes[i]; *link;) {
             struct gm_size_class *class = *link;
-            if (class->ready.count || class->kept_listed || gm_size_class_pends(class)) {
+            if (class->listed || gm_size_class_pends(class)) {
                 link = &class->next;
                 continue;
             }
@@ -123,25 +155,34 @@ static void make_class_room(struct gm_shard *shard, struct gm_free_lists *lists)
         set_class_table(lists, table, slots);
 }
 
-/* Looks at the newest NEAR_TRIES blocks of each bucket, so that the time does not depend on the number of free blocks.
+static bool fits(const struct gm_size_class *class, size_t size, size_t most) {
+    return class->size >= size && class->size <= most;
+}
+
+/* Looks at the latest NEAR_TRIES classes of each bucket, so that the time does not depend on the number of sizes.
  * Sizes in one bucket differ by at most an eighth. */
-struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size, size_t most) {
-    struct gm_size_class *found = NULL;
-    gm_free_lists_turn_records(lists);
-    for (unsigned i = gm_size_bucket_of(size); i <= gm_size_bucket_of(most) && !found; i++) {
-        const struct gm_size_bucket *bucket = &lists->ready[i];
-        struct gm_link *age = bucket->ages.next;
-        for (unsigned tries = NEAR_TRIES; tries && age != &bucket->ages; tries--, age = age->next) {
-            struct gm_size_class *class = gm_free_block_of_age(age)->class;
-            if (class->size > size && class->size <= most && (!found || class->size < found->size))
-                found = class;
+static struct gm_size_class *nearest_in(struct gm_free_lists *lists, unsigned bucket, size_t size, size_t most) {
+    struct gm_size_class *found = NULL, **at = &lists->ready[bucket].classes;
+    for (unsigned tries = NEAR_TRIES; tries && *at; tries--) {
+        if (!gm_size_class_is_ready(*at)) {
+            at = unlist(at);
+            continue;
         }
+        if (fits(*at, size, most) && (!found || (*at)->size < found->size))
+            found = *at;
+        at = &(*at)->next_listed;
     }
+    note_unlisted(lists, bucket);
     return found;
 }
 
-static bool fits(const struct gm_size_class *class, size_t size, size_t most) {
-    return class->size >= size && class->size <= most;
+struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size, size_t most) {
+    struct gm_size_class *found = NULL;
+    unsigned last = gm_size_bucket_of(most);
+    for (unsigned i = next_listing(lists, gm_size_bucket_of(size)); i <= last && i < GM_SIZE_BUCKETS && !found;
+         i = next_listing(lists, i + 1))
+        found = nearest_in(lists, i, size, most);
+    return found;
 }
 
 bool gm_free_lists_pend_near(const struct gm_free_lists *lists, size_t size, size_t most) {
@@ -256,22 +297,14 @@ static void spend(struct gm_free_lists *lists, struct gm_batch *batch) {
     lists->unused = batch;
 }
 
-static void list_kept(struct gm_free_lists *lists, struct gm_size_class *class) {
-    if (class->kept_listed)
-        return;
-    lists->keeps_records = true;
-    class->kept_listed = true;
-    class->next_kept = lists->kept_classes;
-    lists->kept_classes = class;
-}
-
 static void ready_record(struct gm_free_lists *lists, struct gm_registered *record, uint64_t stamp) {
     struct gm_size_class *class = record->of_size;
     record->next_kept = class->kept;
     class->kept = record;
     class->kept_stamp = stamp;
     class->kept_pending--;
-    list_kept(lists, class);
+    lists->keeps_records = true;
+    gm_size_class_list(lists, class);
 }
 
 /* The batch holds records of one class only: they become ready together. */
@@ -281,7 +314,8 @@ static void ready_together(struct gm_free_lists *lists, struct gm_batch *batch) 
     class->kept = batch->kept;
     class->kept_stamp = batch->stamp;
     class->kept_pending -= batch->count;
-    list_kept(lists, class);
+    lists->keeps_records = true;
+    gm_size_class_list(lists, class);
     batch->kept = NULL;
 }
 
@@ -354,19 +388,23 @@ static void turn_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
     }
 }
 
+/* Turns the ready records of a bucket and all buckets after it. Returns true when some stay, without memory. */
+static bool turn_ready_from(struct gm_free_lists *lists, unsigned bucket) {
+    bool some = false;
+    if (!lists->keeps_records)
+        return false;
+    for (unsigned i = next_listing(lists, bucket); i < GM_SIZE_BUCKETS; i = next_listing(lists, i + 1))
+        for (struct gm_size_class *class = lists->ready[i].classes; class; class = class->next_listed) {
+            turn_ready(lists, class);
+            some |= class->kept != NULL;
+        }
+    return some;
+}
+
 void gm_free_lists_turn_records(struct gm_free_lists *lists) {
     if (!lists->keeps_records)
         return;
-    lists->keeps_records = false;
-    struct gm_size_class *class = lists->kept_classes;
-    lists->kept_classes = NULL;
-    for (struct gm_size_class *next; class; class = next) {
-        next = class->next_kept;
-        class->kept_listed = false;
-        turn_ready(lists, class);
-        if (class->kept)
-            list_kept(lists, class);
-    }
+    lists->keeps_records = turn_ready_from(lists, 0);
     for (struct gm_batch *batch = lists->first; batch; batch = batch->next)
         turn_batch(lists, batch);
     if (lists->open)
@@ -418,7 +456,7 @@ static const struct gm_size_bucket *longest_unused(const struct gm_free_lists *l
 }
 
 uint64_t gm_free_lists_oldest(struct gm_free_lists *lists, size_t least) {
-    gm_free_lists_turn_records(lists);
+    turn_ready_from(lists, gm_size_bucket_of(least));
     const struct gm_size_bucket *bucket = longest_unused(lists, least);
     return bucket ? oldest_in(bucket)->stamp : UINT64_MAX;
 }
@@ -432,13 +470,13 @@ static struct gm_size_bucket *enough_in(struct gm_free_lists *lists, size_t byte
 }
 
 size_t gm_free_lists_enough(struct gm_free_lists *lists, size_t bytes, uint64_t before) {
-    gm_free_lists_turn_records(lists);
+    turn_ready_from(lists, gm_size_bucket_of(bytes));
     const struct gm_size_bucket *bucket = enough_in(lists, bytes, before);
     return bucket ? oldest_in(bucket)->class->size : SIZE_MAX;
 }
 
 size_t gm_free_lists_release_enough(struct gm_free_lists *lists, size_t bytes, uint64_t before) {
-    gm_free_lists_turn_records(lists);
+    turn_ready_from(lists, gm_size_bucket_of(bytes));
     struct gm_size_bucket *bucket = enough_in(lists, bytes, before);
     return bucket ? release_oldest_in(lists, bucket) : 0;
 }
@@ -446,7 +484,7 @@ size_t gm_free_lists_release_enough(struct gm_free_lists *lists, size_t bytes, u
 size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least, uint64_t until) {
     const struct gm_size_bucket *bucket;
     size_t pending_release = 0;
-    gm_free_lists_turn_records(lists);
+    turn_ready_from(lists, gm_size_bucket_of(least));
     while (pending_release < bytes && (bucket = longest_unused(lists, least)) && oldest_in(bucket)->stamp <= until)
         pending_release += release_oldest_in(lists, &lists->ready[bucket - lists->ready]);
     return pending_release;
@@ -468,7 +506,7 @@ static bool is_idle(const struct gm_free_block *freed, uint64_t now, uint64_t id
 }
 
 void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint64_t idle_ns) {
-    gm_free_lists_turn_records(lists);
+    turn_ready_from(lists, 0);
     for (unsigned i = 0; i < GM_SIZE_BUCKETS; i++)
         while (lists->ready[i].bytes && is_idle(oldest_in(&lists->ready[i]), now, idle_ns))
             release_oldest_in(lists, &lists->ready[i]);
@@ -476,7 +514,7 @@ void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint6
 
 size_t gm_free_lists_ready_from(struct gm_free_lists *lists, size_t least) {
     size_t bytes = 0;
-    gm_free_lists_turn_records(lists);
+    turn_ready_from(lists, gm_size_bucket_of(least));
     for (unsigned i = gm_size_bucket_of(least); i < GM_SIZE_BUCKETS; i++)
         bytes += lists->ready[i].bytes;
     return bytes;

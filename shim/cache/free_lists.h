@@ -64,10 +64,11 @@ struct gm_free_list {
     size_t count;
 };
 
-/* Ready blocks of similar sizes, newest first. */
+/* Ready blocks of similar sizes. */
 struct gm_size_bucket {
-    struct gm_link ages;
-    size_t bytes;
+    struct gm_link ages;           /* the entries, newest first */
+    size_t bytes;                  /* of the entries */
+    struct gm_size_class *classes; /* all that have a ready block, and a few that had; see ready_buckets */
 };
 
 struct gm_size_class {
@@ -78,8 +79,8 @@ struct gm_size_class {
     struct gm_free_list ready;   /* newest first */
     struct gm_free_list pending; /* oldest first */
     struct gm_registered *kept;  /* ready, newest first */
-    struct gm_size_class *next_kept;
-    bool kept_listed;        /* in gm_free_lists.kept_classes */
+    struct gm_size_class *next_listed;
+    bool listed;             /* in gm_size_bucket.classes */
     uint64_t kept_stamp;     /* ticks when the newest of them became ready */
     size_t kept_pending;     /* records of this class in batches */
     size_t asked;            /* bytes of the request that a policy answered last ... */
@@ -155,8 +156,7 @@ struct gm_free_lists {
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* recorded, oldest first */
     unsigned recorded_count;
-    bool keeps_records;                 /* there may be some in batches and classes */
-    struct gm_size_class *kept_classes; /* all that have some ready, and a few that had */
+    bool keeps_records; /* there may be some in batches and classes */
     struct gm_shard *shard;
     unsigned class_count, class_limit, class_slots;
     unsigned settled;               /* blocks that gm_free_lists_put_ready added */
@@ -165,6 +165,7 @@ struct gm_free_lists {
     uint64_t swept;                 /* last search for idle blocks; ticks */
     struct gm_size_class **classes; /* hash table by size */
     struct gm_size_class *first_classes[GM_FIRST_SIZE_CLASSES];
+    uint64_t ready_buckets[GM_SIZE_BUCKETS / 64]; /* a bit for each bucket that lists a class */
     struct gm_size_bucket ready[GM_SIZE_BUCKETS];
 };
 
@@ -185,6 +186,8 @@ struct gm_shard {
     struct gm_free_block **addresses; /* hash table of all blocks by address; NULL until the first gm_shard_holds */
     enum gm_kind kind;                /* kind of memory of its blocks */
     bool entries_only;                /* no record stays in place any more */
+    bool answers;                     /* the policy answers all plain requests the same way: ... */
+    uint8_t reason, verdict;          /* ... with this decision */
     /* Changes when classes are dropped: a record with this number has a valid class. GM_NO_SHARD: no
      * record stays in place. */
     uint32_t number;
@@ -235,8 +238,8 @@ static inline struct gm_size_class *gm_size_class_of(const struct gm_free_lists 
     return class;
 }
 
-/* A class of ready blocks that are larger than `size`, at most `most` bytes: the smallest such class, or one near it if
- * the lists hold many sizes. NULL: none was found. */
+/* A class of ready blocks of `size` to `most` bytes: the smallest such class, or one near it if the lists hold many
+ * sizes. NULL: none was found. */
 GM_INTERNAL struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size, size_t most);
 
 /* True when a block of `size` to `most` bytes is in a recorded batch. */
@@ -284,6 +287,9 @@ static inline void gm_free_lists_count_unfenced(struct gm_shard *shard, size_t b
  * the entry, stay. */
 GM_INTERNAL void gm_free_lists_turn_records(struct gm_free_lists *lists);
 
+static inline bool gm_size_class_is_ready(const struct gm_size_class *class) {
+    return class->kept || class->ready.count;
+}
 /* A size class has blocks whose batches are not complete. */
 static inline bool gm_size_class_pends(const struct gm_size_class *class) {
     return class->pending.count || class->kept_pending;
@@ -352,8 +358,20 @@ static inline struct gm_batch *gm_free_lists_put(struct gm_shard *shard, struct 
     return batch;
 }
 
+/* To be called when the class gets a ready block. */
+static inline void gm_size_class_list(struct gm_free_lists *lists, struct gm_size_class *class) {
+    if (class->listed)
+        return;
+    size_t index = (size_t)(class->bucket - lists->ready);
+    class->listed = true;
+    class->next_listed = class->bucket->classes;
+    class->bucket->classes = class;
+    lists->ready_buckets[index / 64] |= 1ull << index % 64;
+}
+
 static inline void gm_free_lists_ready_in(struct gm_free_block *freed, uint64_t stamp) {
     struct gm_size_class *class = freed->class;
+    gm_size_class_list(class->lists, class);
     freed->stamp = stamp;
     gm_free_list_insert(&class->ready, freed, class->ready.ends.next);
     gm_link_before(&freed->age, class->bucket->ages.next);

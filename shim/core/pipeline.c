@@ -487,6 +487,65 @@ static GM_APART void identify(struct gm_request *request) {
     request->where = gm_site_keys(request->site);
 }
 
+#ifdef GM_HAVE_CUDA
+/* ---- allocation from a kept block whose record stays in place */
+
+/* Where call sites are known: the record gets that of its new block. */
+static GM_APART void write_reused(struct gm_registered *record, const struct gm_decision *decision, uint64_t begin,
+                                  uint32_t site) {
+    const struct gm_block *block = &record->block;
+    struct gm_scope scope;
+    __atomic_store_n(&record->block.site, site, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->block.hit, 1, __ATOMIC_RELAXED);
+    if (!gm_trace_on)
+        return;
+    gm_scope_begin_at(&scope, GM_CALL_ALLOC, block->size, site, begin);
+    scope.request.device = block->device;
+    scope.sequence = gm_trace_sequence();
+    write_event(&scope, GM_ACT_ALLOC, block, GM_OK, decision->reason, decision->verdict, spend(&scope));
+}
+
+static GM_RARE void count_reused(size_t size, size_t reserved) {
+    const struct gm_block block = {
+        .size = size, .reserved = reserved, .call = GM_CALL_ALLOC, .kind = (uint8_t)GM_KIND_CACHE, .hit = 1};
+    count_created(&block);
+}
+
+static inline void note_reused(struct gm_stats_shard *shard, uint64_t address) {
+    bump(&shard->allocs[GM_KIND_CACHE]);
+    bump(&shard->hits[GM_KIND_CACHE]);
+    gm_mine.newest = address;
+}
+
+/* A kept block serves a request. The thread has a shard of counters. */
+static inline uint64_t end_reuse(struct gm_registered *record, size_t size, const struct gm_decision *decision,
+                                 uint64_t begin, uint32_t site) {
+    struct gm_stats_shard *shard = gm_mine.counts;
+    uint64_t address = gm_registered_word(record), reserved = record->block.reserved;
+    note_reused(shard, address);
+    if (GM_UNLIKELY(gm_sites_on))
+        write_reused(record, decision, begin, site);
+    if (!gm_stats_took_late(shard, size, reserved)) {
+        gm_stats_uncached(GM_KIND_CACHE, reserved);
+        count_reused(size, reserved);
+    }
+    return address;
+}
+
+/* The policy wants a block of the cache, and the short path serves such requests. */
+static bool reuse_decided(struct gm_scope *scope, const struct gm_decision *decision) {
+    const struct gm_request *request = &scope->request;
+    if (decision->kind != GM_KIND_CACHE || request->call != GM_CALL_ALLOC || !gm_pipeline_is_short() ||
+        GM_UNLIKELY(!gm_mine.counts))
+        return false;
+    struct gm_registered *record = gm_cache_serve(keeper, request, decision, pipeline.policy->freed != NULL);
+    if (!record)
+        return false;
+    scope->block.address = end_reuse(record, request->size, decision, scope->begin, request->site);
+    return true;
+}
+#endif
+
 gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     struct gm_request *request = &scope->request;
     struct gm_decision decision = {GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE};
@@ -499,6 +558,10 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
             identify(request);
         policy->decide(request, &decision);
     }
+#ifdef GM_HAVE_CUDA
+    if (reuse_decided(scope, &decision))
+        return GM_OK;
+#endif
     if (GM_UNLIKELY(pipeline.grows != NULL) && movable && pipeline.grows(request)) {
         decision.kind = GM_KIND_VMM;
         decision.reason = GM_REASON_GROWTH;
@@ -676,21 +739,6 @@ void gm_pipeline_shorten(void) {
     gm_pipeline_short = gm_registry_keep_records(registry, stop_keeping);
 }
 
-/* Where call sites are known: the record gets that of its new block. */
-static GM_APART void write_reused(struct gm_registered *record, const struct gm_decision *decision, uint64_t begin,
-                                  uint32_t site) {
-    const struct gm_block *block = &record->block;
-    struct gm_scope scope;
-    __atomic_store_n(&record->block.site, site, __ATOMIC_RELAXED);
-    __atomic_store_n(&record->block.hit, 1, __ATOMIC_RELAXED);
-    if (!gm_trace_on)
-        return;
-    gm_scope_begin_at(&scope, GM_CALL_ALLOC, block->size, site, begin);
-    scope.request.device = block->device;
-    scope.sequence = gm_trace_sequence();
-    write_event(&scope, GM_ACT_ALLOC, block, GM_OK, decision->reason, decision->verdict, spend(&scope));
-}
-
 static GM_APART void write_kept(const struct gm_block *block, uint64_t sequence, uint64_t begin, uint32_t site) {
     struct gm_scope scope;
     if (gm_sites_on)
@@ -702,18 +750,6 @@ static GM_APART void write_kept(const struct gm_block *block, uint64_t sequence,
     scope.sequence = sequence;
     scope.kept = true;
     write_event(&scope, GM_ACT_FREE, block, GM_OK, GM_REASON_NONE, (enum gm_kind)block->kind, spend(&scope));
-}
-
-static GM_RARE void count_reused(size_t size, size_t reserved) {
-    const struct gm_block block = {
-        .size = size, .reserved = reserved, .call = GM_CALL_ALLOC, .kind = (uint8_t)GM_KIND_CACHE, .hit = 1};
-    count_created(&block);
-}
-
-static inline void note_reused(struct gm_stats_shard *shard, uint64_t address) {
-    bump(&shard->allocs[GM_KIND_CACHE]);
-    bump(&shard->hits[GM_KIND_CACHE]);
-    gm_mine.newest = address;
 }
 
 static inline void note_kept(struct gm_stats_shard *shard, uint64_t address) {
@@ -751,15 +787,8 @@ uint64_t gm_pipeline_reuse(size_t size, uintptr_t caller, uintptr_t frame) {
     struct gm_registered *record = shard ? gm_cache_reuse(keeper, size, &decision) : NULL;
     if (!record)
         return 0;
-    uint64_t address = gm_registered_word(record), reserved = record->block.reserved;
-    note_reused(shard, address);
-    if (GM_UNLIKELY(gm_sites_on))
-        write_reused(record, &decision, begin, gm_site_find(caller, frame));
-    if (!gm_stats_took_late(shard, size, reserved)) {
-        gm_stats_uncached(GM_KIND_CACHE, reserved);
-        count_reused(size, reserved);
-    }
-    return address;
+    uint32_t site = GM_UNLIKELY(gm_sites_on) ? gm_site_find(caller, frame) : 0;
+    return end_reuse(record, size, &decision, begin, site);
 }
 
 /* The free failed: the program still has the block, and its record is gone. */
