@@ -147,22 +147,22 @@ static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int 
     return gm_cache_drain(self, shard, context_id);
 }
 
-/* Releases the smallest ready block of about `bytes` or more that was freed before `before`. Returns the bytes
- * released; 0: there is none. */
-static size_t release_enough(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, uint64_t before) {
+/* Releases the ready block of about `bytes` or more that took the most memory for the longest time (free_lists.h),
+ * among those that were freed before `before`. Returns the bytes released; 0: there is none. */
+static size_t release_idlest(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, uint64_t before) {
     struct gm_cache *state = self->state;
     struct gm_shard *found = NULL;
-    size_t smallest = SIZE_MAX;
+    double most = 0;
     for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
         struct gm_shard *shard = &state->shards[i];
         if (!gm_cache_has_some(shard, device))
             continue;
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-        size_t size = lists ? gm_free_lists_enough(lists, bytes, before) : SIZE_MAX;
+        double product = lists ? gm_free_lists_idlest(lists, bytes, before) : 0;
         gm_spin_unlock(&shard->lock);
-        if (size < smallest) {
-            smallest = size;
+        if (product > most) {
+            most = product;
             found = shard;
         }
     }
@@ -171,7 +171,7 @@ static size_t release_enough(struct gm_resource *self, uint64_t context_id, int 
     gm_spin_lock(&found->lock);
     struct gm_free_lists *lists = gm_free_lists_of(found, context_id);
     if (lists)
-        gm_free_lists_release_enough(lists, bytes, before);
+        gm_free_lists_release_idlest(lists, bytes, before);
     gm_spin_unlock(&found->lock);
     return gm_cache_drain(self, found, context_id);
 }
@@ -307,7 +307,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
         query_all_shards(state, context_id, device);
     for (size_t most = excess, released = 0, freed = 1; release && excess && freed && released < most;
          released += freed) {
-        freed = release_enough(self, context_id, device, excess > LARGE ? excess : LARGE, closed);
+        freed = release_idlest(self, context_id, device, excess > LARGE ? excess : LARGE, closed);
         if (!freed)
             freed = release_oldest(self, context_id, device, excess);
         excess = gm_cache_excess(state, device);
