@@ -117,7 +117,7 @@ static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struc
     bool destroyed = false;
     /* The oldest batch may hold blocks of other sizes only. */
     while (class && !class->ready.count && !class->kept && !status && batch && batch->state == GM_BATCH_RECORDED &&
-           !gm_capture_any()) {
+           gm_cache_may_query(lists) && !gm_capture_any()) {
         status = gm_cache_settle(shard, lists, batch, false, &destroyed);
         class = destroyed ? NULL : gm_size_class_of(lists, size);
         batch = class ? gm_size_class_oldest(lists, class) : NULL;
@@ -178,14 +178,14 @@ static bool wait_for_own_fence(struct gm_shard *shard, uint64_t context_id, size
     return waited;
 }
 
-/* A class of ready blocks of `size` to `most` bytes. While there is none, queries the recorded fences, oldest first,
- * for which it releases the lock. Without this, a program that requests a new size each time would get every block from
- * the driver. */
-static struct gm_size_class *find_larger(struct gm_shard *shard, struct gm_free_lists *lists, size_t size,
-                                         size_t most) {
+/* A class of ready blocks of `size` to `most` bytes. While there is none, and `query`, queries the recorded fences,
+ * oldest first, for which it releases the lock. Without this, a program that requests a new size each time would get
+ * every block from the driver. */
+static struct gm_size_class *find_larger(struct gm_shard *shard, struct gm_free_lists *lists, size_t size, size_t most,
+                                         bool query) {
     bool destroyed = false;
     struct gm_size_class *class = lists && !lists->disabled ? gm_free_lists_near(lists, size, most) : NULL;
-    while (!class && lists && !lists->disabled && lists->first && !gm_capture_any() &&
+    while (!class && query && lists && !lists->disabled && lists->first && !gm_capture_any() &&
            gm_cache_settle(shard, lists, lists->first, false, &destroyed) == GM_OK && !destroyed)
         class = gm_free_lists_near(lists, size, most);
     return class;
@@ -196,7 +196,7 @@ static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t 
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = find_larger(shard, lists, *size, most);
+    struct gm_size_class *class = find_larger(shard, lists, *size, most, true);
     if (class) {
         *size = class->size;
         address = gm_free_lists_take(shard, lists, class);
@@ -528,7 +528,8 @@ static struct gm_size_class *find_larger_kept(const struct gm_cache *state, stru
     if (!lists || !may_waste(state, lists->device) || others_have_some(state, shard, lists->device))
         return NULL;
     size_t whole = whole_granules(state, size);
-    struct gm_size_class *class = find_larger(shard, lists, whole, gm_cache_most(state, lists->device, whole));
+    struct gm_size_class *class =
+        find_larger(shard, lists, whole, gm_cache_most(state, lists->device, whole), gm_cache_may_query(lists));
     return class && class->kept && !shard->entries_only ? class : NULL;
 }
 

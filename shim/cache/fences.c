@@ -15,6 +15,8 @@ void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *lists, gm_st
 static void take_answer(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch, gm_status status) {
     if (!status)
         gm_batch_complete(lists, batch);
+    else if (status == GM_FENCE_PENDING && batch == lists->first)
+        lists->found_pending = gm_ticks();
     else if (!gm_is_put_off(status))
         gm_cache_disable(shard, lists, status);
 }
@@ -53,7 +55,7 @@ gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, c
     gm_spin_unlock(&shard->lock);
     if (gm_capture_guard_enter(&mode)) {
         status = gm_fence_record(&batch->fence, context, id, device);
-        if (!status)
+        if (!status && oldest != batch) /* no device answers at once */
             answer = gm_fence_query(&oldest->fence);
         gm_capture_guard_leave(mode);
     }
@@ -68,7 +70,7 @@ gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, c
             gm_batch_recorded(lists, batch);
         if (lists->disabled || (status && status != GM_FENCE_PENDING))
             gm_cache_disable(shard, lists, status);
-        else
+        else if (oldest != batch)
             take_answer(shard, lists, oldest, answer);
         if (!lists->open && !lists->disabled)
             gm_batch_open(lists); /* the next free finds it */

@@ -289,6 +289,7 @@ static void spend(struct gm_free_lists *lists, struct gm_batch *batch) {
         *(batch->previous ? &batch->previous->next : &lists->first) = batch->next;
         *(batch->next ? &batch->next->previous : &lists->last) = batch->previous;
         lists->recorded_count--;
+        lists->found_pending = 0;
     }
     batch->state = GM_BATCH_SPENT;
     if (batch->users)

@@ -156,7 +156,8 @@ struct gm_free_lists {
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* recorded, oldest first */
     unsigned recorded_count;
-    bool keeps_records; /* there may be some in batches and classes */
+    uint64_t found_pending; /* ticks when a query found the oldest pending; 0: none did */
+    bool keeps_records;     /* there may be some in batches and classes */
     struct gm_shard *shard;
     unsigned class_count, class_limit, class_slots;
     unsigned settled;               /* blocks that gm_free_lists_put_ready added */
@@ -432,8 +433,8 @@ GM_INTERNAL uint64_t gm_free_lists_oldest(struct gm_free_lists *lists, size_t le
 /* Queues such blocks with stamps up to `until`, until `bytes` are queued. Returns the bytes queued. */
 GM_INTERNAL size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least,
                                                 uint64_t until);
-/* Among the ready blocks of about `bytes` or more with a stamp before `before`, the one with the largest product of size
- * and time unused: it takes the most memory for the longest time, and its release makes room for many small ones.
+/* Among the ready blocks of about `bytes` or more with a stamp before `before`, the one with the largest product of
+ * size and time unused: it takes the most memory for the longest time, and its release makes room for many small ones.
  * Returns this product; 0: there is none. The second function queues the block and returns its size; 0: there is none.
  */
 GM_INTERNAL double gm_free_lists_idlest(struct gm_free_lists *lists, size_t bytes, uint64_t before);
