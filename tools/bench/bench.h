@@ -93,6 +93,7 @@ void kernel_rows();
 void free_behind_row();
 void busy_rows();
 void first_touch_rows();
+void managed_first_touch_rows();
 void thrust_rows();
 int calibrate(double nanoseconds); // passes of the longer kernel that take so long
 

@@ -110,7 +110,7 @@ class Alloc:
             else:
                 row = line.strip()
                 self.rows[row] = {}
-        found = re.findall(r"^  (\S.*?) {2,}(\S.*) \[(.*)\]: (\S+(?: \w+)?) \((<= .*)\)$", re.sub(r"(?<=MiB) (?=trace|pair|mixed|bootstrap)", "  ", targets), re.MULTILINE)
+        found = re.findall(r"^  (\S.*?) {2,}(\S.*) \[(.*)\]: (\S+(?: \w+)?) \((<= .*)\)$", re.sub(r"(?<=MiB) (?=trace|pair|mixed|fresh-free|bootstrap)", "  ", targets), re.MULTILINE)
         self.targets = {(target, name): (verdict, value, limit) for verdict, target, name, value, limit in found}
 
     def median(self, row, name):
@@ -183,16 +183,20 @@ ALLOC_ROWS = [
     ("thrust-sort", "Thrust sequence and sort, 1 M integers"),
     ("torch-step", "PyTorch training step without its cache"),
 ]
-ALLOC_COLUMNS = ["native", "MallocAsync", "PyTorch", "cache", "auto", "managed"]
+ALLOC_COLUMNS = ["native", "MallocAsync", "PyTorch", "cache", "cache async", "auto", "auto async", "managed"]
+MEMORY_ROWS = [("mixed", "64 live blocks of random sizes"), ("fresh-free", "1000 new blocks of 0.5 to 4 KiB"),
+               ("bootstrap", "a bootstrap-like sequence"), ("replay:cupy", "the trace of CuPy"), ("replay:thrust", "the trace of Thrust"),
+               ("replay:training", "the trace of PyTorch training steps")]
 
 
 def alloc_table(name):
     alloc = Alloc(name)
-    rows = [[title, *[alloc.cell(row, column, 16 if row == "threads-same:16" else 1) for column in ALLOC_COLUMNS]]
+    columns = [name for name in ALLOC_COLUMNS if any(name in row for row in alloc.rows.values())]
+    rows = [[title, *[alloc.cell(row, column, 16 if row == "threads-same:16" else 1) for column in columns]]
             for row, title in ALLOC_ROWS if row in alloc.rows]
     about = (f"{alloc.gpu}, driver {alloc.driver}, commit {alloc.commit[:7]}, medians of {alloc.rounds} rounds "
              f"(`tools/bench/results/{name}` has the spread):")
-    return wrapped(about.replace("1 rounds", "1 round")) + "\n\n" + table(["", *ALLOC_COLUMNS], rows)
+    return wrapped(about.replace("1 rounds", "1 round")) + "\n\n" + table(["", *columns], rows)
 
 
 def alloc():
@@ -201,6 +205,19 @@ def alloc():
 
 def alloc_h100():
     return alloc_table(ALLOC_H100)
+
+
+def alloc_memory():
+    """Peak memory of the programs of the pattern rows."""
+    alloc = Alloc(ALLOC)
+    there = [(row, title) for row, title in MEMORY_ROWS if any(one["live"] for one in alloc.rows.get(row, {}).values())]
+    columns = [name for name in ALLOC_COLUMNS if any(alloc.rows[row].get(name, {}).get("reserved") for row, _ in there)]
+    rows = []
+    for row, title in there:
+        cells = alloc.rows[row]
+        live = next(one["live"] for one in cells.values() if one["live"])
+        rows.append([title, live, *[cells.get(name, {}).get("reserved") or "-" for name in columns]])
+    return wrapped("Peak of the card's memory in the same run, MiB:") + "\n\n" + table(["", "live", *columns], rows)
 
 
 def calls():
@@ -564,7 +581,7 @@ def headline():
     return table(["one H200", "native", "under gpumem"], rows)
 
 
-BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "calls": calls, "missed": missed, "free": free, "hybrid": hybrid,
+BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "alloc-memory": alloc_memory, "calls": calls, "missed": missed, "free": free, "hybrid": hybrid,
           "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "trace-tools": trace_tools, "spgemm": spgemm, "spgemm-story": spgemm_story,
           "spgemm-kernels": spgemm_kernels, "spgemm-product": spgemm_product, "spgemm-product-aims": spgemm_product_aims, "frontiers": frontiers_table,
           **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}

@@ -199,15 +199,18 @@ void first_touch_rows() {
                           bench.contender.release(block);
                       }
                   }}});
-        if (bench.contender.plain)
-            measure({{"managed-first-touch:" + std::to_string(bytes), 0, [=](int n) {
-                          for (int i = 0; i < n; i++) {
-                              void *block;
-                              CHECK(cudaMallocManaged(&block, bytes));
-                              launch_work(block, bytes, 1);
-                              CHECK(cudaStreamSynchronize(0));
-                              CHECK(cudaFree(block));
-                          }
-                      }}});
     }
+}
+
+void managed_first_touch_rows() {
+    for (size_t bytes : {MIB, 32 * MIB})
+        measure({{"managed-first-touch:" + std::to_string(bytes), 0, [=](int n) {
+                      for (int i = 0; i < n; i++) {
+                          void *block;
+                          CHECK(cudaMallocManaged(&block, bytes));
+                          launch_work(block, bytes, 1);
+                          CHECK(cudaStreamSynchronize(0));
+                          CHECK(cudaFree(block));
+                      }
+                  }}});
 }

@@ -129,6 +129,7 @@ void mixed_row() {
 void managed_rows() {
     if (!bench.contender.plain)
         return;
+    managed_first_touch_rows();
     measure({{"managed-pair:1048576", 0, [](int n) {
                   for (int i = 0; i < n; i++) {
                       void *block;

@@ -3,6 +3,7 @@
 from contenders import KEEPERS, NATIVE, OWN_CACHE
 
 MIB = 1 << 20
+PATTERN_POLICIES = (*KEEPERS, "cache async", "auto async")
 PAIR, LOOP, KERNEL = "pair:1048576", "loop-long", "kernel-long"
 
 
@@ -105,14 +106,13 @@ def call_verdicts(results):
 
 def thread_verdicts(results):
     row = "threads-same:16"
-    for name in KEEPERS:
+    for name in PATTERN_POLICIES:
         seen = results.median(name, row)
         note = "" if seen is None else f"{amount(seen, 'ns')} a pair in each thread, {amount(seen / 16, 'ns')} of wall time a pair; "
         yield Verdict("pair in 16 threads against 1", name, results.ratio(name, row, name, "threads-same:1"), 4, "x",
                       note + beside(results, row, (NATIVE, "MallocAsync", OWN_CACHE)))
 
 
-PATTERN_POLICIES = (*KEEPERS, "cache async", "auto async")
 PATTERNS = {"fresh-alloc": "allocation of a new block of 0.5 to 4 KiB", "fresh-free": "free of such a block"}
 
 
@@ -148,15 +148,15 @@ def memory_verdicts(results):
         large = [results.more(name, row, "reserved") / results.more(name, row, "live") for row in pairs
                  if int(row.split(":")[1]) >= 64 * MIB and results.more(name, row, "reserved") is not None]
         yield Verdict("pair loop, 64 MiB and more: reserved / live (no rotation)", name, max(large, default=None), 1.25, "x")
-    for name in KEEPERS:
-        for row in [row for row in ("mixed", "bootstrap") if beyond(results, name, row) is not None]:
+    for name in PATTERN_POLICIES:
+        for row in [row for row in ("mixed", "fresh-free", "bootstrap") if beyond(results, name, row) is not None]:
             yield Verdict(f"{row}: reserved beyond 1.25 x live + 64 MiB", name, beyond(results, name, row), 0, "bytes",
                           in_use(results, name, row))
     for row in [row for row in results.rows() if row.startswith("replay:")]:
         others = ", ".join(f"{name} {amount(results.more(name, row, 'reserved'), 'bytes')}"
                            for name in (OWN_CACHE, "PyTorch expandable", "MallocAsync", NATIVE)
                            if results.more(name, row, "reserved") is not None)
-        for name in KEEPERS:
+        for name in [name for name in PATTERN_POLICIES if results.has(name, row)]:
             note = "; ".join(filter(None, [in_use(results, name, row), others]))
             yield Verdict(f"trace {row.split(':')[1]}: reserved beyond 1.25 x live + 64 MiB", name, beyond(results, name, row), 0,
                           "bytes", note)
