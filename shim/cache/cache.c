@@ -191,12 +191,14 @@ static struct gm_size_class *find_larger(struct gm_shard *shard, struct gm_free_
     return class;
 }
 
-/* Takes a ready block of *size to `most` bytes and writes its size to *size. */
-static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t *size, size_t most) {
+/* Takes a ready block of *size to `most` bytes and writes its size to *size. `own`: the shard is that of this thread.
+ * In the driver, threads that query at the same time wait for each other. */
+static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t *size, size_t most, bool own) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = find_larger(shard, lists, *size, most, true);
+    bool query = own || (lists && gm_cache_may_query(lists));
+    struct gm_size_class *class = find_larger(shard, lists, *size, most, query);
     if (class) {
         *size = class->size;
         address = gm_free_lists_take(shard, lists, class);
@@ -216,7 +218,7 @@ static uint64_t look_for_larger(struct gm_shard *shard, uint64_t context_id, siz
     if (!look || gm_capture_any())
         return 0;
     do
-        address = take_larger(shard, context_id, size, most);
+        address = take_larger(shard, context_id, size, most, true);
     while (!address && gm_ticks_span_ns(gm_ticks() - begin) < GM_CACHE_ANSWER_NS);
     gm_spin_lock(&shard->lock);
     lists = gm_free_lists_of(shard, context_id);
@@ -231,19 +233,37 @@ static bool may_waste(const struct gm_cache *state, int device) {
     return !gm_limit_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
 }
 
-/* The thread's own shard has no ready block. Tries the other shards, then larger blocks, then its own fence. */
+/* Takes a ready block of exactly `size` bytes from a shard that no thread uses now, without a query. */
+static uint64_t take_in_passing(struct gm_shard *shard, uint64_t context_id, size_t size) {
+    uint64_t address = 0;
+    if (!gm_spin_try(&shard->lock))
+        return 0;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
+    if (class)
+        address = gm_free_lists_take(shard, lists, class);
+    gm_spin_unlock(&shard->lock);
+    return address;
+}
+
+/* The body sees each `shard` but that of the thread, as long as there is no address. */
+#define EACH_OTHER_SHARD(shard)                                                                     \
+    for (struct gm_shard *shard = state->shards; shard < state->shards + used && !address; shard++) \
+        if (shard != &state->shards[mine] && gm_cache_has_some(shard, request->device))
+
+/* The thread's own shard has no ready block of the size. Looks at the ready blocks of the other shards, at larger ones
+ * of its own, and then at what the other shards have once their fences are queried. */
 static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_request *request, size_t *size,
                                         size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
-    for (unsigned i = 0; i < used && !address; i++)
-        if (i != mine && gm_cache_has_some(&state->shards[i], request->device))
-            address = take(&state->shards[i], context_id, *size, &waiting, 0, NULL);
+    EACH_OTHER_SHARD(shard) { address = take_in_passing(shard, context_id, *size); }
     bool waste = !address && may_waste(state, request->device);
     size_t most = waste ? gm_cache_most(state, request->device, *size) : 0;
-    for (unsigned i = 0; waste && i < used && !address; i++)
-        if (gm_cache_has_some(&state->shards[(mine + i) % used], request->device))
-            address = take_larger(&state->shards[(mine + i) % used], context_id, size, most);
+    if (waste && gm_cache_has_some(&state->shards[mine], request->device))
+        address = take_larger(&state->shards[mine], context_id, size, most, true);
+    EACH_OTHER_SHARD(shard) { address = take(shard, context_id, *size, &waiting, 0, NULL); }
+    EACH_OTHER_SHARD(shard) { address = waste ? take_larger(shard, context_id, size, most, false) : 0; }
     if (!address && *size >= LARGE && !gm_cache_is_room_for(state, request->device, *size))
         address = look_for_larger(&state->shards[mine], context_id, size, waste ? most : *size);
     if (!address && waiting && waiting + *size > GM_CACHE_ROTATION &&

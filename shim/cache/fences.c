@@ -3,6 +3,10 @@
  * meanwhile (gm_free_lists_hold). */
 #include "shim/cache/parts.h"
 
+/* Mostly no device answers at once: after a fence that was pending when it was just recorded, so many are not queried
+ * then. */
+enum { LEFT_OUT = 15 };
+
 void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status) {
     if (!lists->disabled)
         gm_log(GM_LOG_INFO, "cache: error %d from a fence: freed blocks of this context are no longer reused", status);
@@ -44,6 +48,7 @@ gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, s
 gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread,
                           struct gm_batch **recorded, bool *destroyed) {
     struct gm_batch *batch = gm_batch_close(shard, lists), *oldest = lists->first ? lists->first : batch;
+    bool query = oldest != batch || !lists->queries_left_out || !lists->queries_left_out--;
     CUcontext context = (CUcontext)(uintptr_t)lists->context;
     uint64_t id = lists->context_id;
     int device = lists->device;
@@ -55,7 +60,7 @@ gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, c
     gm_spin_unlock(&shard->lock);
     if (gm_capture_guard_enter(&mode)) {
         status = gm_fence_record(&batch->fence, context, id, device);
-        if (!status && oldest != batch) /* no device answers at once */
+        if (!status && query)
             answer = gm_fence_query(&oldest->fence);
         gm_capture_guard_leave(mode);
     }
@@ -70,8 +75,10 @@ gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, c
             gm_batch_recorded(lists, batch);
         if (lists->disabled || (status && status != GM_FENCE_PENDING))
             gm_cache_disable(shard, lists, status);
-        else if (oldest != batch)
+        else if (query)
             take_answer(shard, lists, oldest, answer);
+        if (query && oldest == batch)
+            lists->queries_left_out = answer ? LEFT_OUT : 0;
         if (!lists->open && !lists->disabled)
             gm_batch_open(lists); /* the next free finds it */
     }

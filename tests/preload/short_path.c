@@ -1,7 +1,8 @@
 /* Pairs of cuMemAlloc and cuMemFree that take the short path: the driver is opened, not linked, and one stream carries
  * all work.
  *
- * usage: short_path pairs COUNT BYTES | double_free | two_frees | threads | trim | reset | forked | in_flight | inside
+ * usage: short_path pairs COUNT BYTES | replaced | double_free | two_frees | threads | trim | reset | forked |
+ * in_flight | inside
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -37,8 +38,44 @@ static void pairs(long count, size_t size) {
         MUST(give(take(size)));
 }
 
+/* ---- 64 live blocks of random sizes, 512 bytes to 64 MiB, as many of each power of two; each step replaces one */
+
+enum { LIVE = 64, STEPS = 8192 };
+static CUdeviceptr kept_live[LIVE];
+static size_t sizes[STEPS];
+static unsigned char places[STEPS];
+
+static void replace_all(void) {
+    for (int i = 0; i < STEPS; i++) {
+        if (kept_live[places[i]])
+            MUST(give(kept_live[places[i]]));
+        kept_live[places[i]] = take(sizes[i]);
+    }
+}
+
+/* Pairs; replacements if there is no count. */
 __attribute__((noinline)) void measured(long count, size_t size);
-void measured(long count, size_t size) { pairs(count, size); }
+void measured(long count, size_t size) {
+    if (count)
+        pairs(count, size);
+    else
+        replace_all();
+}
+
+/* The same steps twice: the instructions of the second time are counted. */
+static void replaced(void) {
+    unsigned seed = 42;
+    for (int i = 0; i < STEPS; i++) {
+        size_t power = (size_t)512 << rand_r(&seed) % 17;
+        sizes[i] = power + (size_t)rand_r(&seed) % power;
+        places[i] = (unsigned char)(rand_r(&seed) % LIVE);
+    }
+    replace_all();
+    measured(0, 0);
+    for (int i = 0; i < LIVE; i++)
+        if (kept_live[i])
+            MUST(give(kept_live[i]));
+}
 
 static unsigned long long live(void) { return ((size_t(*)(void))dlsym(RTLD_DEFAULT, "gpumem_live_count"))(); }
 
@@ -227,13 +264,10 @@ int main(int count, char **words) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"double_free", double_free},
-                 {"two_frees", two_frees},
-                 {"threads", threads},
-                 {"trim", trimmed},
-                 {"reset", reset},
-                 {"forked", forked},
-                 {"in_flight", in_flight},
+    } modes[] = {{"replaced", replaced},   {"double_free", double_free},
+                 {"two_frees", two_frees}, {"threads", threads},
+                 {"trim", trimmed},        {"reset", reset},
+                 {"forked", forked},       {"in_flight", in_flight},
                  {"inside", inside}};
     driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     EXPECT(driver != NULL && count > 1);
