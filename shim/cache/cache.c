@@ -23,9 +23,10 @@
  *    allocation.
  *
  * Choice of a block. A ready block of the requested size serves first. Next comes a larger ready block, at most twice
- * as large as the request. Live blocks of 1 MiB and more that are larger than requested waste together at most an
- * eighth of the memory that the cache owns; where that is reached, a block may be an eighth larger than the request.
- * Last comes the upstream resource. Under GPUMEM_LIMIT no larger block is used.
+ * as large as the request, and then what other threads freed whose fences nobody has queried yet. Live blocks of 1 MiB
+ * and more that are larger than requested waste together at most an eighth of the memory that the cache owns; where
+ * that is reached, a block may be an eighth larger than the request. Last comes the upstream resource. Under
+ * GPUMEM_LIMIT no larger block is used.
  *
  * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 6 MiB.
  *
@@ -35,6 +36,7 @@
  *  - For one device, the free blocks may hold a quarter of the largest live total (blocks of other resources included)
  *    plus 48 MiB; while the context is busy up to four times as much; and never more than GPUMEM_CACHE_LIMIT. While
  *    the device has less free memory than 512 MiB or 3 % of its size, whichever is more, the cache holds nothing.
+ *  - Above its target the cache releases the longest unused block that is large enough.
  *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
  *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is
  *    released only if it is far above the limits or was unused four times as long. A program that frees nothing more

@@ -462,38 +462,6 @@ uint64_t gm_free_lists_oldest(struct gm_free_lists *lists, size_t least) {
     return bucket ? oldest_in(bucket)->stamp : UINT64_MAX;
 }
 
-/* Sizes in one bucket differ by at most an eighth, so its oldest block stands for it. */
-static struct gm_size_bucket *idlest_in(struct gm_free_lists *lists, size_t bytes, uint64_t before, double *product) {
-    struct gm_size_bucket *found = NULL;
-    *product = 0;
-    turn_ready_from(lists, gm_size_bucket_of(bytes));
-    for (unsigned i = next_listing(lists, gm_size_bucket_of(bytes)); i < GM_SIZE_BUCKETS;
-         i = next_listing(lists, i + 1)) {
-        struct gm_size_bucket *bucket = &lists->ready[i];
-        const struct gm_free_block *oldest = bucket->bytes ? oldest_in(bucket) : NULL;
-        if (!oldest || oldest->stamp >= before)
-            continue;
-        double taken = (double)oldest->class->size * (double)(before - oldest->stamp);
-        if (taken > *product) {
-            *product = taken;
-            found = bucket;
-        }
-    }
-    return found;
-}
-
-double gm_free_lists_idlest(struct gm_free_lists *lists, size_t bytes, uint64_t before) {
-    double product;
-    idlest_in(lists, bytes, before, &product);
-    return product;
-}
-
-size_t gm_free_lists_release_idlest(struct gm_free_lists *lists, size_t bytes, uint64_t before) {
-    double product;
-    struct gm_size_bucket *bucket = idlest_in(lists, bytes, before, &product);
-    return bucket ? release_oldest_in(lists, bucket) : 0;
-}
-
 size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least, uint64_t until) {
     const struct gm_size_bucket *bucket;
     size_t pending_release = 0;

@@ -434,12 +434,6 @@ GM_INTERNAL uint64_t gm_free_lists_oldest(struct gm_free_lists *lists, size_t le
 /* Queues such blocks with stamps up to `until`, until `bytes` are queued. Returns the bytes queued. */
 GM_INTERNAL size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least,
                                                 uint64_t until);
-/* Among the ready blocks of about `bytes` or more with a stamp before `before`, the one with the largest product of
- * size and time unused: it takes the most memory for the longest time, and its release makes room for many small ones.
- * Returns this product; 0: there is none. The second function queues the block and returns its size; 0: there is none.
- */
-GM_INTERNAL double gm_free_lists_idlest(struct gm_free_lists *lists, size_t bytes, uint64_t before);
-GM_INTERNAL size_t gm_free_lists_release_idlest(struct gm_free_lists *lists, size_t bytes, uint64_t before);
 /* Queues ready blocks of any size until `bytes` are queued or no block is left. Returns the bytes queued. */
 GM_INTERNAL size_t gm_free_lists_release_ready(struct gm_free_lists *lists, size_t bytes);
 /* Queues ready blocks that were freed more than `idle_ns` before `now` (ticks). */

@@ -147,33 +147,20 @@ static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int 
     return gm_cache_drain(self, shard, context_id);
 }
 
-/* Releases the ready block of about `bytes` or more that took the most memory for the longest time (free_lists.h),
- * among those that were freed before `before`. Returns the bytes released; 0: there is none. */
-static size_t release_idlest(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, uint64_t before) {
-    struct gm_cache *state = self->state;
-    struct gm_shard *found = NULL;
-    double most = 0;
-    for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
-        struct gm_shard *shard = &state->shards[i];
-        if (!gm_cache_has_some(shard, device))
-            continue;
-        gm_spin_lock(&shard->lock);
-        struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-        double product = lists ? gm_free_lists_idlest(lists, bytes, before) : 0;
-        gm_spin_unlock(&shard->lock);
-        if (product > most) {
-            most = product;
-            found = shard;
-        }
-    }
-    if (!found)
+/* Releases one ready block of about `bytes` or more: the longest unused one, if it was freed before `before`. Returns
+ * the bytes released; 0: there is none. The smallest such block would be smaller, but a program of random sizes would
+ * lose its small blocks to each small excess. */
+static size_t release_enough(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, uint64_t before) {
+    uint64_t until;
+    struct gm_shard *shard = longest_unused(self->state, context_id, device, bytes, &until);
+    if (!shard)
         return 0;
-    gm_spin_lock(&found->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(found, context_id);
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (lists)
-        gm_free_lists_release_idlest(lists, bytes, before);
-    gm_spin_unlock(&found->lock);
-    return gm_cache_drain(self, found, context_id);
+        gm_free_lists_release_oldest(lists, 1, bytes, before - 1);
+    gm_spin_unlock(&shard->lock);
+    return gm_cache_drain(self, shard, context_id);
 }
 
 /* Queries the fences of all shards: for a thread that has ended nobody else queries them. */
@@ -307,7 +294,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
         query_all_shards(state, context_id, device);
     for (size_t most = excess, released = 0, freed = 1; release && excess && freed && released < most;
          released += freed) {
-        freed = release_idlest(self, context_id, device, excess > LARGE ? excess : LARGE, closed);
+        freed = release_enough(self, context_id, device, excess > LARGE ? excess : LARGE, closed);
         if (!freed)
             freed = release_oldest(self, context_id, device, excess);
         excess = gm_cache_excess(state, device);
