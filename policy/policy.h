@@ -191,7 +191,7 @@ static inline unsigned gm_kind_traits(enum gm_kind kind) {
     X(GM_REASON_PARTLY_USED, "partly-used") /* other blocks lie in its pages */                  \
     X(GM_REASON_THRESHOLD, "threshold")     /* a pool of the program keeps it */                 \
     /* why kept mapped memory was released to the driver */                                      \
-    X(GM_REASON_REMAPPED, "remapped")       /* the program uses its addresses otherwise */
+    X(GM_REASON_REMAPPED, "remapped") /* the program uses its addresses otherwise */
 
 enum gm_reason {
 #define X(e, n) e,
