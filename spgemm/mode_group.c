@@ -159,7 +159,11 @@ static bool fetch_part(const struct state *s, const struct gpumem_spgemm_part *p
                                 .offsets.at = part->offsets,
                                 .indices.at = part->indices,
                                 .values.at = part->values};
-    if (!spg_result_fetch(&result, s->job->precision, &rows, error))
+    /* From another device the driver copies no more than one piece of mapped memory at once. */
+    if (!spg_cuda(cudaSetDevice((int)part->device), "the device", error))
+        return false;
+    bool done = spg_result_fetch(&result, s->job->precision, &rows, error);
+    if (!spg_cuda(cudaSetDevice(s->device), "the device", error) || !done)
         return false;
     for (int64_t i = 0; i < part->rows; i++)
         c->offsets[part->first_row + i + 1] = (int32_t)(at + rows.offsets[i + 1]);

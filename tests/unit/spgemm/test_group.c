@@ -152,7 +152,11 @@ static void check_parts(const struct pair *p, const struct gpumem_spgemm_group *
                                .offsets.at = part.offsets,
                                .indices.at = part.indices,
                                .values.at = part.values};
+        int device;
+        assert_int_equal(cudaGetDevice(&device), cudaSuccess);
+        assert_int_equal(cudaSetDevice((int)part.device), cudaSuccess);
         assert_true(spg_result_fetch(&r, p->precision, &rows, &error));
+        assert_int_equal(cudaSetDevice(device), cudaSuccess);
         for (int64_t k = 0; k < part.rows; k++)
             c.offsets[row + k + 1] = (int32_t)stored + rows.offsets[k + 1];
         memcpy(c.indices + stored, rows.indices, (size_t)part.stored * sizeof *rows.indices);

@@ -313,8 +313,8 @@ cudaError_t cudaFree(void *at) {
 
 size_t emulated_live(void) { return blocks.size() + objects + emulated_driver_live(); }
 
+/* A real driver copies memory of another device only if one piece is mapped there. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind) {
-    AllMemory open;
     memcpy(to, from, size);
     return cudaSuccess;
 }
