@@ -459,21 +459,56 @@ def spgemm_story():
         ({max(trims, key=trims.get)})."""))
 
 
-KERNELS = "2026-11-22-h200-spgemm-kernels.json"
+KERNELS, RANKS = "2026-11-22-h200-spgemm-kernels.json", "2026-11-22-h200-spgemm-kernels-ranks.json"
 KERNEL_COLUMNS = {"rounds, old": ("rounds", "old"), "new": ("rounds", "new"), "alone": ("rounds", "alone"), "atomic": ("rounds", "atomic"),
                   "precise, old": ("precise", "old"), "precise, new": ("precise", "new"), "auto": ("auto", "new"), "warm": ("auto:warm", "new"),
                   "cuSPARSE": ("cusparse:alg1", "peer")}
+RANKS_COLUMNS = {"rounds": ("rounds", "new"), "precise": ("precise", "new"), "precise, atomic": ("precise", "atomic"), "auto": ("auto", "new"),
+                 "warm": ("auto:warm", "new"), "same": ("auto:same", "new"), "cuSPARSE": ("cusparse:alg1", "peer")}
+
+
+def kernel_table(about, columns):
+    found = {(row["matrix"], row["mode"], row["variant"]): row["median"] for row in about["rows"] if not row["error"]}
+    matrices = list(dict.fromkeys(row["matrix"] for row in about["rows"]))
+    return table(["matrix", *columns], [[matrix, *[f"{found[matrix, *column]:.2f}" if (matrix, *column) in found else "-"
+                                                   for column in columns.values()]] for matrix in matrices])
 
 
 def spgemm_kernels():
     about = document(KERNELS)
-    found = {(row["matrix"], row["mode"], row["variant"]): row["median"] for row in about["rows"] if not row["error"]}
-    matrices = list(dict.fromkeys(row["matrix"] for row in about["rows"]))
-    rows = [[matrix, *[f"{found[matrix, *column]:.2f}" if (matrix, *column) in found else "-" for column in KERNEL_COLUMNS.values()]]
-            for matrix in matrices]
     return wrapped(f"{about['gpu']}, driver {about['driver']}, medians in ms; old: commit {about['old']}, all others {about['commit']} "
-                   f"(`tools/bench/results/{KERNELS}` has every run):") + "\n\n" + table(
-        ["matrix", *KERNEL_COLUMNS], rows)
+                   f"(`tools/bench/results/{KERNELS}` has every run):") + "\n\n" + kernel_table(about, KERNEL_COLUMNS)
+
+
+def spgemm_ranks():
+    about = document(RANKS)
+    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit']}, medians in ms (`tools/bench/results/{RANKS}` has every run):"
+                   ) + "\n\n" + kernel_table(about, RANKS_COLUMNS)
+
+
+def spgemm_variants():
+    about, cells = document(RANKS), {}
+    for row in about["variants"]["rows"]:
+        cells.setdefault((row["matrix"], row["mode"]), []).append(f"{row['variant']} {row['median']:.2f} ({row['min']:.2f} to {row['max']:.2f})")
+    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['variants']['commit']}, median, least and most in ms; \"kept\" is the "
+                   "variant that stayed:") + "\n\n" + table(
+        ["matrix", "mode", "variants"], [[*key, "; ".join(texts)] for key, texts in cells.items()])
+
+
+def spgemm_scale():
+    name = newest("*-spgemm-scale*.json")
+    if not name:
+        return unpublished("spgemm_scale.py")
+    about, rows = document(name), []
+    for row in about["rows"]:
+        alone, *others = [row["sets"].get(key) for key in ("0", "0,1", "0,1 copied")]
+        if alone and "ms" in alone:
+            rows.append([row["matrix"].removeprefix("gen:"), f"{alone['nnz_c'] / 1e6:.1f}", f"{alone['ms']:.3g}", f"{alone['peak_bytes'] / MIB:.0f}",
+                         *[f"{one['ms']:.3g} ({one['distribute_ms']:.2g})" if one and "ms" in one else "-" for one in others],
+                         f"{others[0]['peak_bytes'] / MIB:.0f}" if others[0] and "ms" in others[0] else "-"])
+    return wrapped(f"Two {about['gpu']}, driver {about['driver']}, commit {about['commit']}, medians of {about['runs']} runs in ms, in brackets the part "
+                   f"that distributes A and B (`tools/bench/results/{name}`); peak: MiB on the device that has most:") + "\n\n" + table(
+        ["matrix", "nnz(C), millions", "one", "peak", "two, NCCL", "two, copies", "peak"], rows)
 
 
 def product_times(products, product):
@@ -583,7 +618,7 @@ def headline():
 
 BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "alloc-memory": alloc_memory, "calls": calls, "missed": missed, "free": free, "hybrid": hybrid,
           "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "trace-tools": trace_tools, "spgemm": spgemm, "spgemm-story": spgemm_story,
-          "spgemm-kernels": spgemm_kernels, "spgemm-product": spgemm_product, "spgemm-product-aims": spgemm_product_aims, "frontiers": frontiers_table,
+          "spgemm-kernels": spgemm_kernels, "spgemm-ranks": spgemm_ranks, "spgemm-variants": spgemm_variants, "spgemm-scale": spgemm_scale, "spgemm-product": spgemm_product, "spgemm-product-aims": spgemm_product_aims, "frontiers": frontiers_table,
           **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}
 
 
