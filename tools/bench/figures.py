@@ -171,16 +171,16 @@ ALLOC_ROWS = [
     ("pair:1048576", "`cudaMalloc` + `cudaFree`, 1 MiB"),
     ("free-behind-1ms", "`cudaFree` behind a 1 ms kernel"),
     ("kernel-short", "a short kernel alone"),
-    ("loop-short", "`cudaMalloc` + short kernel + `cudaFree`"),
+    ("loop-short", "malloc + short kernel + free"),
     ("kernel-long", "a longer kernel alone"),
-    ("loop-long", "`cudaMalloc` + longer kernel + `cudaFree`"),
-    ("threads-same:16", "the pair from 16 threads, wall time a pair"),
+    ("loop-long", "malloc + longer kernel + free"),
+    ("threads-same:16", "the pair from 16 threads, wall time"),
     ("busy-streams:100", "the pair beside 100 busy streams"),
-    ("mixed", "64 live blocks of random sizes, one replaced"),
-    ("fresh-alloc", "`cudaMalloc` of a new block of 0.5 to 4 KiB"),
+    ("mixed", "64 blocks of random sizes, one replaced"),
+    ("fresh-alloc", "malloc of a new block, 0.5 to 4 KiB"),
     ("fresh-free", "`cudaFree` of it"),
-    ("bootstrap", "an operation of a bootstrap-like sequence"),
-    ("thrust-sort", "Thrust sequence and sort, 1 M integers"),
+    ("bootstrap", "operation of a bootstrap-like sequence"),
+    ("thrust-sort", "Thrust sequence, sort, 1 M integers"),
     ("torch-step", "PyTorch training step without its cache"),
 ]
 ALLOC_COLUMNS = ["native", "MallocAsync", "PyTorch", "cache", "cache async", "auto", "auto async", "managed"]
@@ -487,12 +487,10 @@ def spgemm_ranks():
 
 
 def spgemm_variants():
-    about, cells = document(RANKS), {}
-    for row in about["variants"]["rows"]:
-        cells.setdefault((row["matrix"], row["mode"]), []).append(f"{row['variant']} {row['median']:.2f} ({row['min']:.2f} to {row['max']:.2f})")
+    about = document(RANKS)
+    rows = [[row["matrix"], row["mode"], row["variant"], f"{row['median']:.2f} ({row['min']:.2f} to {row['max']:.2f})"] for row in about["variants"]["rows"]]
     return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['variants']['commit']}, median, least and most in ms; \"kept\" is the "
-                   "variant that stayed:") + "\n\n" + table(
-        ["matrix", "mode", "variants"], [[*key, "; ".join(texts)] for key, texts in cells.items()])
+                   "variant that stayed:") + "\n\n" + table(["matrix", "mode", "variant", "ms"], rows)
 
 
 def spgemm_scale():
