@@ -179,7 +179,7 @@ ALLOC_ROWS = [
     ("mixed", "64 blocks of random sizes, one replaced"),
     ("fresh-alloc", "malloc of a new block, 0.5 to 4 KiB"),
     ("fresh-free", "`cudaFree` of it"),
-    ("bootstrap", "operation of a bootstrap-like sequence"),
+    ("bootstrap", "a bootstrap-like operation"),
     ("thrust-sort", "Thrust sequence, sort, 1 M integers"),
     ("torch-step", "PyTorch training step without its cache"),
 ]
