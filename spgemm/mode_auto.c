@@ -4,9 +4,8 @@
  * cold: each run has a new multiplier, so it allocates all its memory. warm: one multiplier for all runs. same: one
  * multiplier, and from the second run on only values are computed. wide: one multiplier, and C has 64-bit offsets. */
 #include "spgemm/check_sums.h"
-#include "spgemm/gpu.h"
+#include "spgemm/client.h"
 #include "spgemm/modes.h"
-#include "spgemm/spgemm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +19,6 @@ struct state {
     bool has_product;
 };
 
-static bool worked(enum gpumem_status status, struct spg_error *error) {
-    return !status || spg_fail_as(error, (int)status, "%s", gpumem_spgemm_last_error());
-}
-
 static bool make_multiplier(struct state *s, struct spg_error *error) {
     struct gpumem_spgemm_options options = {.struct_size = sizeof options,
                                             .limit = s->job->limit,
@@ -32,7 +27,7 @@ static bool make_multiplier(struct state *s, struct spg_error *error) {
     gpumem_spgemm_destroy(s->multiplier);
     s->multiplier = NULL;
     s->has_product = false;
-    return worked(gpumem_spgemm_create(&options, &s->multiplier), error);
+    return spg_call_worked(gpumem_spgemm_create(&options, &s->multiplier), error);
 }
 
 static void close_state(void *pointer) {
@@ -65,27 +60,18 @@ static void *open_state(const struct spg_job *job, struct spg_error *error) {
     return NULL;
 }
 
-static struct gpumem_spgemm_csr csr_of(const struct spg_operand *o) {
-    return (struct gpumem_spgemm_csr){.struct_size = sizeof(struct gpumem_spgemm_csr),
-                                      .rows = o->rows,
-                                      .columns = o->columns,
-                                      .stored = o->stored,
-                                      .offsets = o->offsets,
-                                      .indices = o->indices,
-                                      .values = o->values};
-}
-
 static bool is_wide(const struct state *s) { return !strcmp(s->job->argument, "wide"); }
 
 static bool multiply(struct state *s, float *ms, struct spg_error *error) {
-    struct gpumem_spgemm_csr a = csr_of(&s->first), b = csr_of(s->job->b == s->job->a ? &s->first : &s->second);
+    struct gpumem_spgemm_csr a = spg_argument_of(&s->first),
+                             b = spg_argument_of(s->job->b == s->job->a ? &s->first : &s->second);
     bool same = s->has_product && !strcmp(s->job->argument, "same");
     uint64_t flags = same ? GPUMEM_SPGEMM_SAME_STRUCTURE : is_wide(s) ? GPUMEM_SPGEMM_WIDE : 0;
     s->c.struct_size = sizeof s->c;
     s->has_product = false;
     s->has_product = spg_cuda(cudaDeviceSynchronize(), "the device", error) &&
                      spg_cuda(cudaEventRecord(s->started, NULL), "event", error) &&
-                     worked(gpumem_spgemm_multiply(s->multiplier, &a, &b, NULL, flags, NULL, &s->c), error) &&
+                     spg_call_worked(gpumem_spgemm_multiply(s->multiplier, &a, &b, NULL, flags, NULL, &s->c), error) &&
                      spg_cuda(cudaEventRecord(s->finished, NULL), "event", error) &&
                      spg_cuda(cudaEventSynchronize(s->finished), "the product", error) &&
                      spg_cuda(cudaEventElapsedTime(ms, s->started, s->finished), "event", error);
@@ -100,7 +86,7 @@ static bool run(void *pointer, struct spg_run *run, struct spg_error *error) {
     if ((cold && !make_multiplier(s, error)) || !multiply(s, &ms, error))
         return false;
     double trim_start = spg_now_ms();
-    if (cold && !worked(gpumem_spgemm_trim(s->multiplier), error))
+    if (cold && !spg_call_worked(gpumem_spgemm_trim(s->multiplier), error))
         return false;
     run->trim_ms = spg_now_ms() - trim_start;
     run->ms = (double)ms;
@@ -111,12 +97,8 @@ static bool run(void *pointer, struct spg_run *run, struct spg_error *error) {
 
 static bool fetch(void *pointer, struct spg_csr *c, struct spg_error *error) {
     struct state *s = pointer;
-    struct spg_result result = {.rows = (int32_t)s->c.rows,
-                                .columns = (int32_t)s->c.columns,
-                                .stored = s->c.stored,
-                                .offsets.at = s->c.offsets,
-                                .indices.at = s->c.indices,
-                                .values.at = s->c.values};
+    struct spg_result result =
+        spg_result_at(s->c.rows, s->c.columns, s->c.stored, s->c.offsets, s->c.indices, s->c.values);
     return spg_result_fetch(&result, s->job->precision, c, error);
 }
 

@@ -3,9 +3,8 @@
  *
  * Of several processes, each has some rows of A on a device of its own. The first one has B, which the others get by
  * NCCL. Without NCCL, or when processes share a device, each process has B. */
-#include "spgemm/gpu.h"
+#include "spgemm/client.h"
 #include "spgemm/processes.h"
-#include "spgemm/spgemm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +17,6 @@ struct state {
     bool joined; /* several processes are one group */
     bool has_product;
 };
-
-static bool worked(enum gpumem_status status, struct spg_error *error) {
-    return !status || spg_fail_as(error, (int)status, "%s", gpumem_spgemm_last_error());
-}
 
 /* Chooses a device for this process. The processes are one group if each has a device of its own, and NCCL is there. */
 static bool choose_device(struct state *s, int *device, char id[GPUMEM_SPGEMM_ID_BYTES], struct spg_error *error) {
@@ -63,7 +58,7 @@ static bool make_group(struct state *s, struct spg_error *error) {
         o.first = (size_t)job->processes->rank;
         o.total = (size_t)job->processes->count;
     }
-    return worked(gpumem_spgemm_group_create(&o, &s->group), error) &&
+    return spg_call_worked(gpumem_spgemm_group_create(&o, &s->group), error) &&
            spg_cuda(cudaSetDevice(s->device), "the device", error);
 }
 
@@ -93,19 +88,18 @@ static void *open_state(const struct spg_job *job, struct spg_error *error) {
     return NULL;
 }
 
+/* The operand may be empty: another process has the arrays, and the library asks for the size. */
 static struct gpumem_spgemm_csr csr_of(const struct spg_operand *o, const struct spg_csr *m) {
-    return (struct gpumem_spgemm_csr){.struct_size = sizeof(struct gpumem_spgemm_csr),
-                                      .rows = m->rows,
-                                      .columns = m->columns,
-                                      .stored = spg_csr_stored(m),
-                                      .offsets = o->offsets,
-                                      .indices = o->indices,
-                                      .values = o->values};
+    struct gpumem_spgemm_csr argument = spg_argument_of(o);
+    argument.rows = m->rows;
+    argument.columns = m->columns;
+    argument.stored = spg_csr_stored(m);
+    return argument;
 }
 
 static bool part_of(const struct state *s, int index, struct gpumem_spgemm_part *part, struct spg_error *error) {
     *part = (struct gpumem_spgemm_part){.struct_size = sizeof *part};
-    return worked(gpumem_spgemm_group_part(s->group, index, part), error);
+    return spg_call_worked(gpumem_spgemm_group_part(s->group, index, part), error);
 }
 
 static bool multiply(struct state *s, struct spg_run *run, struct spg_error *error) {
@@ -117,12 +111,12 @@ static bool multiply(struct state *s, struct spg_run *run, struct spg_error *err
     if (!spg_cuda(cudaDeviceSynchronize(), "the device", error))
         return false;
     double start = spg_now_ms();
-    if (!worked(
+    if (!spg_call_worked(
             gpumem_spgemm_group_distribute(s->group, &a, &b, same | (s->joined ? 0 : GPUMEM_SPGEMM_B_IN_PLACE), NULL),
             error))
         return false;
     run->distribute_ms = spg_now_ms() - start;
-    s->has_product = worked(gpumem_spgemm_group_multiply(s->group, same), error);
+    s->has_product = spg_call_worked(gpumem_spgemm_group_multiply(s->group, same), error);
     run->ms = spg_now_ms() - start;
     return s->has_product;
 }
@@ -134,7 +128,7 @@ static bool run(void *pointer, struct spg_run *run, struct spg_error *error) {
     *run = (struct spg_run){0};
     if (cold) {
         s->has_product = false;
-        if (!worked(gpumem_spgemm_group_trim(s->group), error))
+        if (!spg_call_worked(gpumem_spgemm_group_trim(s->group), error))
             return false;
     }
     if (!multiply(s, run, error))
@@ -153,17 +147,17 @@ static bool run(void *pointer, struct spg_run *run, struct spg_error *error) {
 static bool fetch_part(const struct state *s, const struct gpumem_spgemm_part *part, int64_t at, struct spg_csr *c,
                        struct spg_error *error) {
     struct spg_csr rows;
-    struct spg_result result = {.rows = (int32_t)part->rows,
-                                .columns = (int32_t)part->columns,
-                                .stored = part->stored,
-                                .offsets.at = part->offsets,
-                                .indices.at = part->indices,
-                                .values.at = part->values};
+    struct spg_result result =
+        spg_result_at(part->rows, part->columns, part->stored, part->offsets, part->indices, part->values);
     /* From another device the driver copies no more than one piece of mapped memory at once. */
     if (!spg_cuda(cudaSetDevice((int)part->device), "the device", error))
         return false;
     bool done = spg_result_fetch(&result, s->job->precision, &rows, error);
-    if (!spg_cuda(cudaSetDevice(s->device), "the device", error) || !done)
+    if (!spg_cuda(cudaSetDevice(s->device), "the device", error) && done) {
+        spg_csr_free(&rows);
+        done = false;
+    }
+    if (!done)
         return false;
     for (int64_t i = 0; i < part->rows; i++)
         c->offsets[part->first_row + i + 1] = (int32_t)(at + rows.offsets[i + 1]);

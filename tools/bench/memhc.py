@@ -35,7 +35,7 @@ import common
 import memhc_picture
 import memhc_points
 import memhc_report
-from picture import Missing
+from picture import say_pictures
 
 CHECKED = ["unified_naive", "unified_reorg", "unified_kept", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full", "resident"]
 
@@ -145,10 +145,7 @@ def show(document, out):
     made = memhc_report.text(document)
     out.with_suffix(".txt").write_text(made + "\n")
     print(made)
-    try:
-        print("pictures:", ", ".join(str(path) for path in memhc_picture.draw(document, out)))
-    except Missing:
-        print(f"no matplotlib here: memhc.py --plot {out.name} draws the pictures where it is", file=sys.stderr)
+    say_pictures("memhc.py", out, lambda: memhc_picture.draw(document, out))
 
 
 def arguments():

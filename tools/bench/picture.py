@@ -21,6 +21,14 @@ def style(name):
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)], "-" if place < len(COLOURS) else "--"
 
 
+def say_pictures(bench, out, draw):
+    """Prints the paths that draw() returns, or, without matplotlib, how `bench` draws them later from the run's file `out`."""
+    try:
+        print("pictures:", ", ".join(str(path) for path in draw()))
+    except Missing:
+        print(f"no matplotlib here: {bench} --plot {out.name} draws the pictures where it is", file=sys.stderr)
+
+
 def pair_lines(axes, results):
     sizes = sorted((row for row in results.rows() if row.startswith("pair:")), key=lambda row: int(row.split(":")[1]))
     for name in results.contenders():

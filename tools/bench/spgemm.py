@@ -41,7 +41,7 @@ import time
 import common
 import spgemm_picture
 import spgemm_warps
-from picture import Missing
+from picture import say_pictures
 from spgemm_results import SIZES, Methods, brief, claimed, text
 
 TWINS = ["twin-pwtk", "twin-BenElechi1", "twin-af_3_k101", "twin-Hardesty1", "twin-Transport", "twin-af_shell10"]
@@ -292,10 +292,7 @@ def is_there_a_card(options):
 
 
 def draw(about, found, out):
-    try:
-        print("pictures:", ", ".join(str(path) for path in spgemm_picture.draw(about, found, out)))
-    except Missing:
-        print(f"no matplotlib here: spgemm.py --plot {out.name} draws the pictures where it is", file=sys.stderr)
+    say_pictures("spgemm.py", out, lambda: spgemm_picture.draw(about, found, out))
 
 
 def arguments():

@@ -34,7 +34,7 @@ import time
 import common
 import spgemm_product_picture
 import spgemm_product_results
-from picture import Missing
+from picture import say_pictures
 from spgemm_product_results import ALL, FIRST, LATER, OURS, Products
 
 # Name: (A, B). B None: A A.
@@ -284,10 +284,7 @@ def arguments():
 
 
 def draw(about, products, out):
-    try:
-        print("pictures:", ", ".join(str(path) for path in spgemm_product_picture.draw(about, products, out)))
-    except Missing:
-        print(f"no matplotlib here: spgemm_product.py --plot {out.name} draws the pictures where it is", file=sys.stderr)
+    say_pictures("spgemm_product.py", out, lambda: spgemm_product_picture.draw(about, products, out))
 
 
 def main():

@@ -1,15 +1,13 @@
 /* Products on several emulated devices, by the calls of spgemm.h for groups, and the cuts of rows. Every product is
  * gathered and compared with its definition. The memory of a device cannot be accessed while another one is current. */
 #include "emulated/driver.h"
-#include "spgemm_test.h"
+#include "pair.h"
 
 #include "spgemm/check.h"
 #include "spgemm/gpu_split.h"
-#include "spgemm/spgemm.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 
 size_t emulated_live(void);
 
@@ -17,24 +15,6 @@ size_t emulated_live(void);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
     return EAGAIN;
-}
-
-struct pair {
-    const char *name;
-    enum spg_precision precision;
-    struct spg_csr a, b;
-    struct spg_operand on_device[2];
-    struct gpumem_spgemm_csr first, second;
-};
-
-static struct gpumem_spgemm_csr csr_of(const struct spg_operand *o) {
-    return (struct gpumem_spgemm_csr){.struct_size = sizeof(struct gpumem_spgemm_csr),
-                                      .rows = o->rows,
-                                      .columns = o->columns,
-                                      .stored = o->stored,
-                                      .offsets = o->offsets,
-                                      .indices = o->indices,
-                                      .values = o->values};
 }
 
 /* Row i of "rows:LENGTH:LENGTH..." has so many entries. */
@@ -55,40 +35,16 @@ static struct spg_csr of_lengths(const char *lengths) {
 }
 
 static struct spg_csr matrix(const char *name) {
-    struct spg_error error;
-    struct spg_csr m;
-    int rows, columns;
     if (!strncmp(name, "rows:", 5))
         return of_lengths(name + 4);
-    if (sscanf(name, "empty:%dx%d", &rows, &columns) != 2)
-        return generated(name);
-    assert_true(spg_csr_make(&m, rows, columns, 0, &error));
-    return m;
+    return empty_or_generated(name);
 }
 
 static struct pair make_pair(const char *a, const char *b, enum spg_precision precision) {
-    struct pair p = {.name = a, .precision = precision, .a = matrix(a), .b = matrix(b)};
-    struct spg_error error;
-    if (precision == SPG_FLOAT) {
-        spg_csr_round_to_float(&p.a);
-        spg_csr_round_to_float(&p.b);
-    }
-    assert_true(spg_operand_make(&p.on_device[0], &p.a, precision, &error));
-    assert_true(spg_operand_make(&p.on_device[1], &p.b, precision, &error));
-    p.first = csr_of(&p.on_device[0]);
-    p.second = csr_of(&p.on_device[1]);
-    return p;
-}
-
-static void drop_pair(struct pair *p) {
-    spg_operand_drop(&p->on_device[0]);
-    spg_operand_drop(&p->on_device[1]);
-    spg_csr_free(&p->a);
-    spg_csr_free(&p->b);
+    return pair_of(a, matrix(a), matrix(b), precision);
 }
 
 static void change_values(struct pair *p, uint64_t seed) {
-    struct spg_error error;
     spg_csr_fill(&p->a, seed);
     spg_csr_fill(&p->b, seed + 1);
     if (p->precision == SPG_FLOAT) {
@@ -97,12 +53,9 @@ static void change_values(struct pair *p, uint64_t seed) {
     }
     /* Other addresses, too. */
     struct spg_operand old[2] = {p->on_device[0], p->on_device[1]};
-    assert_true(spg_operand_make(&p->on_device[0], &p->a, p->precision, &error));
-    assert_true(spg_operand_make(&p->on_device[1], &p->b, p->precision, &error));
+    put_pair_on_device(p);
     spg_operand_drop(&old[0]);
     spg_operand_drop(&old[1]);
-    p->first = csr_of(&p->on_device[0]);
-    p->second = csr_of(&p->on_device[1]);
 }
 
 static void worked(enum gpumem_status status, const char *name) {
@@ -146,12 +99,8 @@ static void check_parts(const struct pair *p, const struct gpumem_spgemm_group *
         worked(gpumem_spgemm_group_part(g, i, &part), p->name);
         assert_int_equal(part.first_row, row);
         assert_int_equal(part.columns, c.columns);
-        struct spg_result r = {.rows = (int32_t)part.rows,
-                               .columns = (int32_t)part.columns,
-                               .stored = part.stored,
-                               .offsets.at = part.offsets,
-                               .indices.at = part.indices,
-                               .values.at = part.values};
+        struct spg_result r =
+            spg_result_at(part.rows, part.columns, part.stored, part.offsets, part.indices, part.values);
         int device;
         assert_int_equal(cudaGetDevice(&device), cudaSuccess);
         assert_int_equal(cudaSetDevice((int)part.device), cudaSuccess);

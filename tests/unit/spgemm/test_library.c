@@ -1,15 +1,12 @@
 /* The calls of spgemm.h on an emulated device. Every product is compared with its definition. */
 #include "emulated/driver.h"
-#include "spgemm_test.h"
+#include "pair.h"
 
 #include "spgemm/check.h"
 #include "spgemm/check_sums.h"
 #include "spgemm/gpu_product.h"
 #include "spgemm/modes.h"
-#include "spgemm/spgemm.h"
 #include "spgemm/wide.h"
-
-#include <stdio.h>
 
 size_t emulated_live(void);
 
@@ -22,25 +19,6 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_malloc(size_t size) { return host_fails && emulated_fails() ? NULL : __real_malloc(size); }
 void *__wrap_calloc(size_t count, size_t size) {
     return host_fails && emulated_fails() ? NULL : __real_calloc(count, size);
-}
-
-/* A and B on the host and on the device. */
-struct pair {
-    const char *name;
-    enum spg_precision precision;
-    struct spg_csr a, b;
-    struct spg_operand on_device[2];
-    struct gpumem_spgemm_csr first, second;
-};
-
-static struct gpumem_spgemm_csr csr_of(const struct spg_operand *o) {
-    return (struct gpumem_spgemm_csr){.struct_size = sizeof(struct gpumem_spgemm_csr),
-                                      .rows = o->rows,
-                                      .columns = o->columns,
-                                      .stored = o->stored,
-                                      .offsets = o->offsets,
-                                      .indices = o->indices,
-                                      .values = o->values};
 }
 
 /* A and B whose product has rows of 12000 entries, which exceed the largest table. */
@@ -61,36 +39,13 @@ static struct spg_csr wide(bool is_a) {
 }
 
 static struct spg_csr matrix(const char *name) {
-    struct spg_error error;
-    struct spg_csr m;
-    int rows, columns;
     if (!strncmp(name, "wide-", 5))
         return wide(name[5] == 'a');
-    if (sscanf(name, "empty:%dx%d", &rows, &columns) != 2)
-        return generated(name);
-    assert_true(spg_csr_make(&m, rows, columns, 0, &error));
-    return m;
+    return empty_or_generated(name);
 }
 
 static struct pair make_pair(const char *a, const char *b, enum spg_precision precision) {
-    struct pair p = {.name = a, .precision = precision, .a = matrix(a), .b = matrix(b)};
-    struct spg_error error;
-    if (precision == SPG_FLOAT) {
-        spg_csr_round_to_float(&p.a);
-        spg_csr_round_to_float(&p.b);
-    }
-    assert_true(spg_operand_make(&p.on_device[0], &p.a, precision, &error));
-    assert_true(spg_operand_make(&p.on_device[1], &p.b, precision, &error));
-    p.first = csr_of(&p.on_device[0]);
-    p.second = csr_of(&p.on_device[1]);
-    return p;
-}
-
-static void drop_pair(struct pair *p) {
-    spg_operand_drop(&p->on_device[0]);
-    spg_operand_drop(&p->on_device[1]);
-    spg_csr_free(&p->a);
-    spg_csr_free(&p->b);
+    return pair_of(a, matrix(a), matrix(b), precision);
 }
 
 /* Gives A other values, at the same positions. */
@@ -111,12 +66,8 @@ static void check_product(const struct pair *p, const struct gpumem_spgemm_resul
     struct spg_error error = {""};
     struct spg_check check;
     struct spg_csr c;
-    struct spg_result r = {.rows = (int32_t)found->rows,
-                           .columns = (int32_t)found->columns,
-                           .stored = found->stored,
-                           .offsets.at = found->offsets,
-                           .indices.at = found->indices,
-                           .values.at = found->values};
+    struct spg_result r =
+        spg_result_at(found->rows, found->columns, found->stored, found->offsets, found->indices, found->values);
     if (!spg_result_fetch(&r, p->precision, &c, &error) ||
         !spg_check_product(&p->a, &p->b, &c, p->precision, &check, &error))
         fail_msg("%s: %s", p->name, error.text);
