@@ -9,7 +9,7 @@
 
 enum { TEXT = 320, STRUCT_MOST = 4096 };
 
-_Static_assert(TEXT <= GM_ROOM_BYTES - GM_ROOM_ERROR, "fits");
+_Static_assert(TEXT <= GM_ROOM_NAMED - GM_ROOM_ERROR, "fits");
 
 static char *text(void) {
     static char shared[TEXT];

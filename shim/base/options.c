@@ -30,6 +30,10 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_TRACE_SUMMARY, GM_OPTION_TIME, "GPUMEM_TRACE_SUMMARY", "trace-summary", "0", "us, ms, s or min", NULL, 0, 0,
      "Write no single blocks into the trace but, for each interval of this time, a row for each call site and kind of "
      "memory that was active, for runs of days; 0 = single blocks, the least is 10ms."},
+    {GM_OPT_TRACE_RANGE, GM_OPTION_TEXT, "GPUMEM_TRACE_RANGE", "trace-range", "", "GLOB", NULL, 0, 0,
+     "Record allocations only while an NVTX range of such a name (NAME, or DOMAIN:NAME) is open in any thread; blocks "
+     "that are live at its beginning and the frees of recorded blocks are recorded too; gpumem run turns on --nvtx "
+     "with it; empty = all the time."},
     {GM_OPT_TRACE_COPIES, GM_OPTION_BOOL, "GPUMEM_TRACE_COPIES", "trace-copies", "0", "", NULL, 0, 0,
      "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "
      "--duplicates; the processor reads all bytes of each copy once more."},

@@ -25,6 +25,7 @@ enum gm_option_id {
     GM_OPT_TRACE_LIMIT,   /* GPUMEM_TRACE_LIMIT bytes: largest size of the trace's file, default 0 = any */
     GM_OPT_TRACE_RING,    /* GPUMEM_TRACE_RING text: bytes or time of the latest events to keep, default empty = all */
     GM_OPT_TRACE_SUMMARY, /* GPUMEM_TRACE_SUMMARY time: interval of a summary, default 0 = an event for each block */
+    GM_OPT_TRACE_RANGE,   /* GPUMEM_TRACE_RANGE text: glob of NVTX ranges; record while one is open, default empty */
     GM_OPT_TRACE_COPIES,  /* GPUMEM_TRACE_COPIES bool: record copies from host memory, with a hash of their bytes */
     GM_OPT_STACKS,   /* GPUMEM_STACKS count 0..64: frames recorded for each call site beyond the first, default 8 */
     GM_OPT_PYTHON,   /* GPUMEM_PYTHON bool, default 1: with GPUMEM_STACKS, record Python frames, too */

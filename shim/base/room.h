@@ -16,7 +16,8 @@ enum gm_room_part {
     GM_ROOM_SITES = 96,
     GM_ROOM_RANGES = 384,
     GM_ROOM_ERROR = 672,
-    GM_ROOM_BYTES = 1024,
+    GM_ROOM_NAMED = 1024,
+    GM_ROOM_BYTES = 1536,
 };
 
 GM_INTERNAL extern __thread char *gm_room __attribute__((tls_model("initial-exec")));

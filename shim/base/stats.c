@@ -14,6 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+void (*gm_stats_requested)(void);
+
+_Static_assert(offsetof(struct gm_stats, recording) + sizeof(struct gm_stats_recording) <= 4096,
+               "viewers map one page");
 _Static_assert(sizeof(struct gm_stats) % 4096 == 0, "slots of the file can be reserved one by one");
 
 static struct gm_stats private_counters;
@@ -301,6 +305,7 @@ void gm_stats_after_fork(void) {
     char policy[sizeof private_counters.policy];
     char group[sizeof private_counters.group];
     uint64_t limit_bytes = gm_stats->limit_bytes;
+    uint32_t recording = gm_stats->recording.state;
     bool shared = mapping.map != NULL;
     memcpy(policy, gm_stats->policy, sizeof policy);
     memcpy(group, gm_stats->group, sizeof group);
@@ -308,6 +313,7 @@ void gm_stats_after_fork(void) {
     memcpy(private_counters.policy, policy, sizeof policy);
     memcpy(private_counters.group, group, sizeof group);
     private_counters.limit_bytes = limit_bytes;
+    private_counters.recording.state = recording;
     gm_stats = &private_counters;
     forget_shard();
     for (struct overflow *each = overflows; each; each = each->next) {

@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x3853544154534d47ull /* "GMSTATS8": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x3953544154534d47ull /* "GMSTATS9": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
 #define GM_STATS_DEVICES 16             /* devices whose reserved bytes are counted one by one */
@@ -17,8 +17,8 @@
 
 /* The counters of one thread, raised without locked instructions. A thread that ends leaves its shard, with the
  * counts, to the next thread. Threads beyond GM_STATS_SHARDS - 1 count separately and add their counts to shard 0,
- * which they share, at the end of each call. Readers add all shards. All members are 64-bit counts. Those after `late`
- * aside, they only grow. */
+ * which they share, at the end of each call. Readers add all shards. All members are 64-bit counts. The late
+ * bytes aside, they only grow. */
 struct gm_stats_shard {
     uint64_t allocs[GM_KIND_COUNT]; /* successful */
     uint64_t frees[GM_KIND_COUNT];
@@ -40,6 +40,7 @@ struct gm_stats_shard {
     /* Of freed blocks of the cache: requested bytes that are still in gm_stats.live_bytes, and bytes taken, which are
      * still in live_bytes and slack together and not yet in cached_in. */
     uint64_t late_bytes, late_reserved;
+    uint64_t frees_begun, frees_written; /* frees whose events have a number, and those that were written */
 } __attribute__((aligned(64)));
 
 /* A call site of cudaFree whose wait later work may rely on (GPUMEM_CHECK_ORDER). */
@@ -52,6 +53,22 @@ struct gm_stats_reliance {
     char module[196];
     char text[160]; /* which stream may rely on the wait for which */
 };
+
+/* Recording is started and stopped from outside (gpumem trace start, stop). The tool raises `request` to an odd number,
+ * fills the fields, raises it once more, and sets GM_STATS_REQUESTED. The process notices it at its next call, and
+ * while it records at the next flush; it sets `answered` to the number of the request. */
+enum gm_stats_wanted { GM_STATS_START = 1, GM_STATS_STOP = 2 };
+enum gm_stats_state { GM_STATS_OFF, GM_STATS_RECORDS, GM_STATS_WAITS }; /* for a range of GPUMEM_TRACE_RANGE */
+struct gm_stats_recording {
+    uint32_t request, answered;
+    uint32_t wanted; /* enum gm_stats_wanted */
+    uint32_t stacks; /* frames of each call site; UINT32_MAX: as GPUMEM_STACKS says */
+    uint32_t failed; /* the answer: `text` says why; else it is the name of the file */
+    uint32_t state;  /* enum gm_stats_state */
+    char name[1024]; /* pattern of the file's name */
+    char text[512];
+};
+#define GM_STATS_REQUESTED (1ull << 63) /* bit of watched_until */
 
 struct gm_stats {
     uint64_t magic;
@@ -75,6 +92,7 @@ struct gm_stats {
     uint64_t peak_total;                    /* device memory: all kinds but host, imported */
     uint64_t peak_reserved;                 /* of all kinds on devices together */
     uint64_t released_bytes;                /* destroyed with their context */
+    struct gm_stats_recording recording;
     /* Blocks that an out-of-memory step placed in this kind, because the device or GPUMEM_LIMIT had no room. */
     struct gm_stats_elsewhere {
         uint64_t since_ns; /* the first one (CLOCK_MONOTONIC), 0 = none */
@@ -179,6 +197,9 @@ static inline bool gm_stats_took_late(struct gm_stats_shard *shard, uint64_t byt
 static inline bool gm_stats_watched(void) {
     return __builtin_expect(__atomic_load_n(&gm_stats->watched_until, __ATOMIC_RELAXED) != 0, 0);
 }
+
+/* Called by a thread that makes a call, and holds no lock, while the bit is set. NULL: nobody answers. */
+GM_INTERNAL extern void (*gm_stats_requested)(void);
 
 /* A killed viewer does not renew its request. The first call after `watched_until` ends it. */
 static inline void gm_stats_watch_ends(uint64_t now_ns) {

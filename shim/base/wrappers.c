@@ -26,7 +26,7 @@ static unsigned user_count;
 static char user_text[USER_TEXT];
 static size_t user_used;
 
-static bool glob_matches(const char *glob, const char *text) {
+bool gm_glob_matches(const char *glob, const char *text) {
     const char *star = NULL, *again = NULL;
     while (*text) {
         if (*glob == '*') {
@@ -55,7 +55,7 @@ static const char *last_part(const char *path) {
 }
 
 static bool path_matches(const char *glob, const char *path) {
-    return has(path) && (glob_matches(glob, last_part(path)) || glob_matches(glob, path));
+    return has(path) && (gm_glob_matches(glob, last_part(path)) || gm_glob_matches(glob, path));
 }
 
 struct names {
@@ -64,8 +64,8 @@ struct names {
 };
 
 static bool function_matches(const char *glob, const struct names *n) {
-    return (n->plain[0] && glob_matches(glob, n->plain)) ||
-           (has(n->frame->function) && glob_matches(glob, n->frame->function));
+    return (n->plain[0] && gm_glob_matches(glob, n->plain)) ||
+           (has(n->frame->function) && gm_glob_matches(glob, n->frame->function));
 }
 
 static bool matches(enum where where, const char *glob, const struct names *n) {
@@ -95,7 +95,7 @@ enum gm_wrapper_kind gm_wrapper_kind(const struct gm_wrapper_frame *frame) {
 
 bool gm_wrapper_is_toolkit(const char *module) {
     for (unsigned i = 0; i < ROWS; i++)
-        if (rows[i].where == TOOLKIT && glob_matches(rows[i].glob, last_part(module)))
+        if (rows[i].where == TOOLKIT && gm_glob_matches(rows[i].glob, last_part(module)))
             return true;
     return false;
 }

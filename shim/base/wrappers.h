@@ -29,4 +29,7 @@ bool gm_wrapper_is_toolkit(const char *module);
  * before other threads ask. False: nothing was added, and `error` states why. */
 bool gm_wrappers_skip(const char *globs, char *error, size_t size);
 
+/* * stands for any text, ? for one character. */
+bool gm_glob_matches(const char *glob, const char *text);
+
 #endif

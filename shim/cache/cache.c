@@ -463,7 +463,7 @@ bool gm_cache_may_keep(const struct gm_resource *resource, bool with_plain) {
 
 static inline struct gm_shard *own_shard(const struct gm_resource *self) {
     struct gm_shard *shard = gm_mine.shard ? gm_mine.shard : my_shard_of(self->state);
-    if (plain)
+    if (__atomic_load_n(&plain, __ATOMIC_RELAXED))
         gm_mine.shard = shard;
     return shard;
 }
@@ -485,11 +485,17 @@ static void give_back(const struct gm_recent_size *recent) {
     }
 }
 
+/* The plain part compares with the context's id, so it finds nothing while this bit is set. */
+#define NOT_PLAIN (UINT64_C(1) << 63)
+static inline uint64_t key_of_context(uint64_t context_id) {
+    return GM_LIKELY(__atomic_load_n(&plain, __ATOMIC_RELAXED)) ? context_id : context_id | NOT_PLAIN;
+}
+
 /* Finds the class for requests of this size and notes it. NULL: there is none, or the policy has to be asked. */
 static struct gm_recent_size *find_size(const struct gm_cache *state, struct gm_shard *shard, uint64_t context_id,
                                         size_t asked) {
     struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(asked)];
-    if (recent->asked == asked && recent->context_id == context_id && recent->repeats)
+    if (recent->asked == asked && recent->context_id == key_of_context(context_id) && recent->repeats)
         return recent;
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     struct gm_size_class *class =
@@ -500,7 +506,7 @@ static struct gm_recent_size *find_size(const struct gm_cache *state, struct gm_
         return NULL;
     uint32_t repeats = take_answer(class);
     give_back(recent);
-    *recent = (struct gm_recent_size){asked, context_id, class, repeats};
+    *recent = (struct gm_recent_size){asked, key_of_context(context_id), class, repeats};
     return recent;
 }
 
@@ -702,7 +708,7 @@ bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struc
         gm_spin_unlock(&shard->lock);
         return false;
     }
-    *sequence = GM_UNLIKELY(gm_trace_on) ? gm_trace_sequence() : 0;
+    *sequence = GM_UNLIKELY(*sequence) ? gm_trace_sequence() : 0;
     __atomic_store_n(&record->block.counted, 0, __ATOMIC_RELAXED);
     gm_free_lists_keep(shard, lists, batch, record);
     *status = GM_OK;
@@ -722,6 +728,23 @@ void gm_cache_keep_entries_only(struct gm_cache *state) {
         gm_shard_renumber(shard);
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
             gm_free_lists_turn_records(lists);
+        gm_spin_unlock(&shard->lock);
+    }
+}
+
+/* A thread that is in the plain part holds its shard's lock for the part that counts. Others note sizes with the new
+ * key as soon as `plain` has changed, so both keys may be in a shard. */
+void gm_cache_set_plain(struct gm_resource *self, bool with_plain) {
+    struct gm_cache *state = self->state;
+    __atomic_store_n(&plain, with_plain, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        gm_spin_lock(&shard->lock);
+        shard->most = with_plain ? state->frees - 1 : 0;
+        for (unsigned k = 0; k < sizeof shard->recent_sizes / sizeof *shard->recent_sizes; k++) {
+            uint64_t *key = &shard->recent_sizes[k].context_id;
+            *key = with_plain ? *key & ~NOT_PLAIN : *key | NOT_PLAIN;
+        }
         gm_spin_unlock(&shard->lock);
     }
 }
@@ -770,6 +793,7 @@ static void cache_after_fork(struct gm_resource *self) {
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
     set_up_shards(self);
+    gm_cache_set_plain(self, plain);
     gm_adaptor_after_fork(self);
 }
 

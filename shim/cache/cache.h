@@ -33,8 +33,8 @@ GM_INTERNAL bool gm_cache_keep_plainly(uint64_t address);
 GM_INTERNAL struct gm_registered *gm_cache_claim(struct gm_registry *registry, uint64_t address);
 /* Frees the block of a claimed record, which stays in the registry. False: not possible now, and the caller frees the
  * block by the op `free`. Otherwise *status is what `free` would have returned, and after an error *block is the block
- * that the program still has, without a record. Under a trace *sequence is a new number, taken before another thread
- * can get the block. */
+ * that the program still has, without a record. Where *sequence is not 0 before, it is a new number, taken before
+ * another thread can get the block. */
 GM_INTERNAL bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struct gm_block *block,
                                uint64_t *sequence, gm_status *status);
 /* Serves a request of `size` bytes in the current context by a block that gm_cache_keep took, and makes its record live
@@ -46,6 +46,8 @@ GM_INTERNAL struct gm_registered *gm_cache_reuse(struct gm_resource *self, size_
  * policy wants to know of the block's free. */
 GM_INTERNAL struct gm_registered *gm_cache_serve(struct gm_resource *self, const struct gm_request *request,
                                                  const struct gm_decision *decision, bool counted);
+/* Closes or opens the plain part. When it is closed on return, no thread is in it. */
+GM_INTERNAL void gm_cache_set_plain(struct gm_resource *self, bool plain);
 /* Ends the short path: afterwards gm_cache_reuse makes no record live. */
 GM_INTERNAL void gm_cache_stop_keeping(struct gm_resource *self);
 

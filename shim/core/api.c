@@ -78,7 +78,7 @@ GM_PUBLIC size_t gpumem_live_count(void) {
 /* ---- marks and trim: in a process with the preloaded library they act on that library */
 
 static void mark(const char *text) {
-    if (gm_trace_on)
+    if (gm_trace_is_on())
         gm_phase_note(GM_ACT_MARK, 0, gm_phase_text(text, strnlen(text, GM_PHASE_TEXT)));
 }
 

@@ -72,7 +72,7 @@ uint32_t gm_phase_text(const char *text, size_t bytes) {
     gm_spin_lock(&lock);
     uint32_t id = store_text(text, bytes);
     gm_spin_unlock(&lock);
-    if (!id && gm_trace_on) {
+    if (!id && gm_trace_is_on()) {
         id = __atomic_add_fetch(&last_unstored, 1, __ATOMIC_RELAXED);
         write_text(id, text, bytes);
     }
@@ -82,7 +82,7 @@ uint32_t gm_phase_text(const char *text, size_t bytes) {
 void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text) {
     struct gm_scope scope;
 
-    if (!gm_trace_on)
+    if (!gm_trace_is_on())
         return;
     if (text && text <= TEXTS &&
         (!texts || __atomic_load_n(&texts->rows[text - 1].written_in, __ATOMIC_ACQUIRE) != generation)) {
@@ -98,6 +98,8 @@ void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text) {
     gm_scope_begin(&scope, GM_CALL_NONE, 0, text);
     gm_pipeline_note(&scope, action, range, GM_OK);
 }
+
+void gm_phase_again(void) { __atomic_add_fetch(&generation, 1, __ATOMIC_RELAXED); }
 
 void gm_phase_after_fork(void) {
     lock.held = 0;

@@ -200,7 +200,8 @@ static GM_IN_PLACE void count_created(const struct gm_block *block) {
         return;
     if (!is_in_pool(block))
         gm_stats_take(block->kind, block->device, block->reserved);
-    if (GM_UNLIKELY(__atomic_load_n(&stats->peak_reserved, __ATOMIC_RELAXED) >= gm_pipeline_sample_from))
+    if (GM_UNLIKELY(__atomic_load_n(&stats->peak_reserved, __ATOMIC_RELAXED) >=
+                    __atomic_load_n(&gm_pipeline_sample_from, __ATOMIC_RELAXED)))
         sample(block->context, block->device, false);
 }
 
@@ -259,7 +260,7 @@ static GM_APART void write_event(const struct gm_scope *scope, enum gm_action ac
         return;
     struct gm_event event = {
         .seq = scope->sequence ? scope->sequence : gm_trace_sequence(),
-        .time_ns = gm_ticks_to_ns(scope->begin),
+        .time_ns = scope->begin ? gm_ticks_to_ns(scope->begin) : gm_now_ns(),
         .address = gm_key_value(block->address),
         .bytes = block->size,
         .stream = request->stream,
@@ -279,6 +280,93 @@ static GM_APART void write_event(const struct gm_scope *scope, enum gm_action ac
                            (request->per_thread ? GM_EVENT_PER_THREAD : 0) | (scope->kept ? GM_EVENT_KEPT : 0)),
     };
     gm_trace_event(&event);
+}
+
+/* ---- blocks that are older than the trace, or than the end of its pause */
+
+/* The call that ends the block's life decides, as readers do, whether it is memory or address space. */
+static enum gm_action action_of(const struct gm_block *block) {
+    switch (block->call) {
+    case GM_CALL_VMM_RESERVE:
+    case GM_CALL_POOL_CREATE: return GM_ACT_RESERVE;
+    case GM_CALL_VMM_MAP: return block->kind == GM_KIND_MAPPED ? GM_ACT_ALLOC : GM_ACT_MAP;
+    default: return GM_ACT_ALLOC;
+    }
+}
+
+static void write_live(const struct gm_block *block) {
+    struct gm_event event = {
+        .seq = block->sequence,
+        .time_ns = gm_now_ns(),
+        .address = gm_key_value(block->address),
+        .bytes = (uint64_t)block->size,
+        .stream = block->stream,
+        .slack = block->reserved > block->size ? saturate(block->reserved - block->size) : 0,
+        .site = block->site,
+        .context = block->context_number,
+        .device = (int8_t)block->device,
+        .call = block->call,
+        .action = (uint8_t)action_of(block),
+        .kind = block->kind,
+        .reason = block->reason,
+        .verdict = block->kind,
+        .flags = GM_EVENT_LIVE,
+    };
+    gm_trace_event(&event);
+}
+
+static GM_RARE void write_live_now(struct gm_block *block) {
+    block->sequence = gm_trace_sequence();
+    write_live(block);
+}
+
+void gm_pipeline_record_free(struct gm_scope *scope) {
+    struct gm_block *block = &scope->block;
+    bool recorded = scope->known ? gm_is_recorded(block->recorded) : gm_trace_allocates();
+    if (!recorded && !gm_trace_allocates())
+        return;
+    if (GM_UNLIKELY(!recorded && scope->known)) {
+        write_live_now(block);
+        block->recorded = gm_recorded_after(block->recorded);
+    }
+    gm_stats_count(&gm_stats_mine()->frees_begun, 1);
+    scope->sequence = gm_trace_sequence();
+}
+
+/* The event of a free follows the free, which may take long, but its number is taken before. */
+bool gm_pipeline_wrote_frees(void) {
+    struct gm_stats_shard total = gm_stats_total(gm_stats);
+    return total.frees_begun == total.frees_written;
+}
+
+/* A block was added to the registry while the trace began. True: its event is missing. */
+static GM_RARE bool record_late(const struct gm_block *block) {
+    struct gm_registry *registry = gm_registry_shared();
+    return registry && gm_registry_record(registry, block->address);
+}
+
+static void write_kept_bytes(void) {
+    struct gm_stats_shard total = gm_stats_total(gm_stats);
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
+        uint64_t in = total.cached_in[kind], out = total.cached_out[kind];
+        struct gm_event event = {
+            .seq = gm_trace_sequence(),
+            .time_ns = gm_now_ns(),
+            .bytes = in > out ? in - out : 0,
+            .device = -1,
+            .action = GM_ACT_KEPT,
+            .kind = (uint8_t)kind,
+            .verdict = (uint8_t)kind,
+        };
+        if (in)
+            gm_trace_event(&event);
+    }
+}
+
+uint64_t gm_pipeline_timed_begin(void) {
+    if (gm_stats_watched() && gm_stats_requested)
+        gm_stats_requested();
+    return gm_ticks();
 }
 
 static GM_APART uint64_t spend_timed(const struct gm_scope *scope) {
@@ -311,12 +399,12 @@ static inline void notify_freed(const struct gm_block *block) {
 
 /* The registry had a record at the address of a new block. The free of the old block bypassed every entry point. */
 static GM_RARE void record_stale(const struct gm_block *stale) {
-    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
+    struct gm_scope scope = {.begin = gm_trace_is_on() ? gm_ticks() : 0};
     if (gm_block_is_memory(stale))
         bump(&gm_stats_mine()->released[stale->kind]);
     count_destroyed(stale, false);
     notify_freed(stale);
-    if (!gm_trace_on)
+    if (!gm_trace_is_on() || !gm_is_recorded(stale->recorded))
         return;
     scope.request.call = stale->call;
     scope.request.device = stale->device;
@@ -335,11 +423,15 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
     if (block->reserved < block->size)
         block->reserved = block->size;
     stale.address = 0;
+    bool records = gm_trace_allocates(); /* after the block was obtained: see shim/trace/recorded.h */
+    block->recorded = records ? gm_recorded_after(0) : 0;
     if (registry)
         gm_registry_add(registry, block, &stale);
     if (GM_UNLIKELY(stale.address))
         record_stale(&stale);
-    if (gm_trace_on) /* after all events of the address's former block, also after the end of its context */
+    if (GM_UNLIKELY(!records && gm_trace_allocates()))
+        records = record_late(block);
+    if (records) /* after all events of the address's former block, also after the end of its context */
         scope->sequence = gm_trace_sequence();
     if (GM_LIKELY(gm_block_is_memory(block))) {
         bump(&shard->allocs[block->kind]);
@@ -350,7 +442,7 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
     if (GM_LIKELY(gm_block_is_memory(block)))
         gm_mine.newest = block->address;
     uint64_t spent_ns = spend(scope);
-    if (gm_trace_on)
+    if (records)
         write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
 }
 
@@ -362,7 +454,7 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
         return;
     bump(&gm_stats_mine()->failed_allocs);
     uint64_t spent_ns = spend(scope);
-    if (gm_trace_on)
+    if (gm_trace_allocates())
         write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict, spent_ns);
 }
 
@@ -497,7 +589,7 @@ static GM_APART void write_reused(struct gm_registered *record, const struct gm_
     struct gm_scope scope;
     __atomic_store_n(&record->block.site, site, __ATOMIC_RELAXED);
     __atomic_store_n(&record->block.hit, 1, __ATOMIC_RELAXED);
-    if (!gm_trace_on)
+    if (!gm_trace_allocates() || !gm_record_word(&record->block.recorded))
         return;
     gm_scope_begin_at(&scope, GM_CALL_ALLOC, block->size, site, begin);
     scope.request.device = block->device;
@@ -523,7 +615,7 @@ static inline uint64_t end_reuse(struct gm_registered *record, size_t size, cons
     struct gm_stats_shard *shard = gm_mine.counts;
     uint64_t address = gm_registered_word(record), reserved = record->block.reserved;
     note_reused(shard, address);
-    if (GM_UNLIKELY(gm_sites_on))
+    if (GM_UNLIKELY(gm_sites_are_on()))
         write_reused(record, decision, begin, site);
     if (!gm_stats_took_late(shard, size, reserved)) {
         gm_stats_uncached(GM_KIND_CACHE, reserved);
@@ -583,7 +675,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         bump(&gm_stats_mine()->moved);
         if (is_elsewhere(&scope->block))
             gm_explain_move(request, (enum gm_kind)scope->block.kind, decision.reason == GM_REASON_OUT_OF_MEMORY);
-        if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
+        if (scope->sequence && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
             write_drops(scope);
     }
     return GM_OK;
@@ -685,10 +777,14 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
     if (status == GM_OK)
         return;
     bump(&shard->failed_frees);
-    if (GM_UNLIKELY(gm_sites_on) && !scope->known && status == GM_INVALID_VALUE && is_device_free(scope->request.call))
+    if (GM_UNLIKELY(gm_sites_are_on()) && !scope->known && status == GM_INVALID_VALUE &&
+        is_device_free(scope->request.call))
         gm_explain_wrong_free(&scope->request, key);
-    if (scope->known)
-        gm_registry_add(gm_registry_shared(), &scope->block, &previous);
+    if (!scope->known)
+        return;
+    gm_registry_add(gm_registry_shared(), &scope->block, &previous);
+    if (GM_UNLIKELY(gm_trace_allocates()) && !gm_is_recorded(scope->block.recorded) && record_late(&scope->block))
+        write_live_now(&scope->block);
 }
 
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
@@ -709,14 +805,15 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         scope->kept |= shard->cached_in[block->kind] != scope->cached_in;
         count_destroyed(block, scope->kept);
         notify_freed(block);
-        if (GM_UNLIKELY(gm_sites_on))
+        if (GM_UNLIKELY(gm_sites_are_on()))
             gm_freed_note(block, scope->request.site);
     }
     uint64_t spent_ns = spend(scope);
-    if (gm_trace_on) {
+    if (scope->sequence) {
         if (scope->known)
             scope->request.device = block->device;
         write_event(scope, action, block, status, GM_REASON_NONE, block->kind, spent_ns);
+        gm_stats_count(&shard->frees_written, 1);
     }
 }
 
@@ -733,7 +830,7 @@ void gm_pipeline_shorten(void) {
     struct gm_registry *registry = gm_registry_shared();
     bool may = pipeline.root && pipeline.root->ops == &gm_resource_router && !gm_pipeline_timed && !gm_limit_on() &&
                !pipeline.wants && !pipeline.grows && !pipeline.handed_over;
-    if (!may || !registry || !gm_cache_may_keep(cache, !gm_trace_on && !gm_sites_on))
+    if (!may || !registry || !gm_cache_may_keep(cache, !gm_trace_is_on() && !gm_sites_are_on()))
         return;
     keeper = cache;
     gm_pipeline_short = gm_registry_keep_records(registry, stop_keeping);
@@ -741,15 +838,16 @@ void gm_pipeline_shorten(void) {
 
 static GM_APART void write_kept(const struct gm_block *block, uint64_t sequence, uint64_t begin, uint32_t site) {
     struct gm_scope scope;
-    if (gm_sites_on)
+    if (gm_sites_are_on())
         gm_freed_note(block, site);
-    if (!gm_trace_on)
+    if (!sequence)
         return;
     gm_scope_begin_at(&scope, GM_CALL_FREE, 0, site, begin);
     scope.request.device = block->device;
     scope.sequence = sequence;
     scope.kept = true;
     write_event(&scope, GM_ACT_FREE, block, GM_OK, GM_REASON_NONE, (enum gm_kind)block->kind, spend(&scope));
+    gm_stats_count(&gm_stats_mine()->frees_written, 1);
 }
 
 static inline void note_kept(struct gm_stats_shard *shard, uint64_t address) {
@@ -782,12 +880,12 @@ bool gm_pipeline_keep_plainly(uint64_t address) {
 
 uint64_t gm_pipeline_reuse(size_t size, uintptr_t caller, uintptr_t frame) {
     struct gm_stats_shard *shard = gm_mine.counts;
-    uint64_t begin = GM_UNLIKELY(gm_trace_on) ? gm_ticks() : 0;
+    uint64_t begin = GM_UNLIKELY(gm_trace_is_on()) ? gm_ticks() : 0;
     struct gm_decision decision;
     struct gm_registered *record = shard ? gm_cache_reuse(keeper, size, &decision) : NULL;
     if (!record)
         return 0;
-    uint32_t site = GM_UNLIKELY(gm_sites_on) ? gm_site_find(caller, frame) : 0;
+    uint32_t site = GM_UNLIKELY(gm_sites_are_on()) ? gm_site_find(caller, frame) : 0;
     return end_reuse(record, size, &decision, begin, site);
 }
 
@@ -802,26 +900,82 @@ static GM_RARE void keep_failed(const struct gm_block *block, uint64_t sequence,
     gm_pipeline_free_end(&scope, GM_ACT_FREE, block->address, status);
 }
 
+/* The free of a claimed record is recorded, and the block itself before it. The record's next block is not. */
+static GM_RARE void record_older(struct gm_registered *record, uint64_t address) {
+    if (!gm_record_word(&record->block.recorded))
+        return;
+    struct gm_block block = record->block;
+    block.address = address;
+    write_live_now(&block);
+}
+
+static GM_IN_PLACE bool record_claimed(struct gm_registered *record, uint64_t address) {
+    bool recorded = gm_is_recorded(__atomic_load_n(&record->block.recorded, __ATOMIC_ACQUIRE));
+    if (GM_UNLIKELY(!recorded)) {
+        if (!gm_trace_allocates())
+            return false;
+        record_older(record, address);
+    }
+    __atomic_store_n(&record->block.recorded, gm_unrecorded_after(record->block.recorded), __ATOMIC_RELEASE);
+    gm_stats_count(&gm_stats_mine()->frees_begun, 1);
+    return true;
+}
+
+/* The block is freed in another way, or stays. */
+static GM_RARE void record_again(uint32_t *word) { __atomic_store_n(word, gm_recorded_after(*word), __ATOMIC_RELEASE); }
+
+/* Under a trace, or where call sites are known. */
+struct noted_free {
+    uint64_t begin;
+    bool records;
+};
+
+static GM_APART uint64_t note_free(struct noted_free *noted, struct gm_registered *record, uint64_t address) {
+    gm_mine.shard = NULL; /* the plain part is closed */
+    noted->begin = gm_trace_is_on() ? gm_ticks() : 0;
+    noted->records = gm_trace_is_on() && record_claimed(record, address);
+    return noted->records;
+}
+
+static GM_RARE void free_otherwise(const struct noted_free *noted, struct gm_stats_shard *shard,
+                                   struct gm_registered *record) {
+    if (!noted->records)
+        return;
+    record_again(&record->block.recorded);
+    gm_stats_count(&shard->frees_written, 1);
+}
+
+static GM_RARE void free_failed(const struct noted_free *noted, struct gm_block *block, uint64_t sequence,
+                                gm_status status) {
+    if (noted && noted->records)
+        record_again(&block->recorded);
+    keep_failed(block, sequence, noted ? noted->begin : 0, 0, status);
+}
+
+/* Call sites are known before a trace begins. Whether they are is asked after the record was claimed: see
+ * shim/trace/recorded.h. */
 bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uintptr_t frame) {
     struct gm_stats_shard *shard = gm_mine.counts;
-    uint64_t begin = GM_UNLIKELY(gm_trace_on) ? gm_ticks() : 0, sequence;
     struct gm_registered *record = shard ? gm_cache_claim(gm_registry_shared(), address) : NULL;
+    struct noted_free noted;
     struct gm_block block;
     if (GM_UNLIKELY(!record))
         return false;
     size_t size = record->block.size, reserved = record->block.reserved;
-    bool counted = record->block.counted && pipeline.policy->freed;
-    if (GM_UNLIKELY(counted || gm_sites_on)) {
+    bool counted = record->block.counted && pipeline.policy->freed, notes = gm_sites_are_on();
+    uint64_t sequence = GM_UNLIKELY(notes) ? note_free(&noted, record, address) : 0;
+    if (GM_UNLIKELY(counted || notes)) {
         block = record->block;
         block.address = address;
     }
     if (GM_UNLIKELY(!gm_cache_keep(keeper, record, &block, &sequence, status))) {
+        if (notes)
+            free_otherwise(&noted, shard, record);
         gm_registered_revive(record, address);
         return false;
     }
-    uint32_t site = GM_UNLIKELY(gm_trace_on) ? gm_site_find(caller, frame) : 0;
     if (GM_UNLIKELY(*status)) {
-        keep_failed(&block, sequence, begin, site, *status);
+        free_failed(notes ? &noted : NULL, &block, sequence, *status);
         return true;
     }
     note_kept(shard, address);
@@ -829,15 +983,41 @@ bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uin
     gm_stats_bound_late(shard);
     if (GM_UNLIKELY(counted))
         notify_policy(&block);
-    if (GM_UNLIKELY(gm_sites_on))
-        write_kept(&block, sequence, begin, site);
+    if (GM_UNLIKELY(notes))
+        write_kept(&block, sequence, noted.begin, sequence ? gm_site_find(caller, frame) : 0);
     return true;
 }
 #endif
 
+void gm_pipeline_plain_again(void) {
+#ifdef GM_HAVE_CUDA
+    if (keeper && !gm_trace_is_on() && !gm_sites_are_on())
+        gm_cache_set_plain(keeper, true);
+#endif
+}
+
+void gm_pipeline_no_plain(void) {
+#ifdef GM_HAVE_CUDA
+    if (keeper)
+        gm_cache_set_plain(keeper, false);
+#endif
+}
+
+/* Handles first, because the memory of a mapping is that of its handle. Threads that allocate from kept blocks without
+ * the registry's lock either saw that the trace is on, or were done when the cache's locks were passed. */
+void gm_pipeline_record_live(void) {
+    struct gm_registry *registry = gm_registry_shared();
+    gm_pipeline_no_plain(); /* passes the locks */
+    if (registry) {
+        gm_registry_record_all(registry, true, write_live);
+        gm_registry_record_all(registry, false, write_live);
+    }
+    write_kept_bytes();
+}
+
 void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
     uint64_t spent_ns = spend(scope);
-    if (!gm_trace_on)
+    if (!gm_trace_is_on())
         return;
     struct gm_block what = {.address = key, .size = scope->request.size};
     write_event(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE, spent_ns);
@@ -849,7 +1029,7 @@ void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy,
                               .size = copy->bytes,
                               .reserved = copy->span,
                               .kind = copy->to_array ? GM_KIND_ARRAY : GM_KIND_NATIVE};
-    if (!gm_trace_on)
+    if (!gm_trace_allocates())
         return;
     write_event(scope, GM_ACT_COPY_SOURCE, &source, copy->hashed, GM_REASON_NONE, GM_KIND_NATIVE, copy->hashing_ns);
     write_event(scope, GM_ACT_COPY, &target, status, GM_REASON_NONE, GM_KIND_NATIVE, copy->spent_ns);
@@ -858,7 +1038,7 @@ void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy,
 /* ---- life of contexts */
 
 static void release(const struct gm_block *block, void *arg) {
-    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = block->sequence};
+    struct gm_scope scope = {.begin = gm_trace_is_on() ? gm_ticks() : 0, .sequence = block->sequence};
     struct gm_stats *stats = gm_stats;
 
     struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
@@ -870,7 +1050,7 @@ static void release(const struct gm_block *block, void *arg) {
         __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
     }
     notify_freed(block);
-    if (!gm_trace_on)
+    if (!gm_trace_is_on() || !scope.sequence || !gm_is_recorded(block->recorded))
         return;
     scope.request.call = block->call;
     scope.request.device = block->device;
@@ -926,7 +1106,7 @@ void gm_pipeline_context_destroyed(uint64_t context_id) {
     struct gm_giving giving;
     gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
     if (registry)
-        gm_registry_drop_context(registry, context_id, gm_trace_on ? gm_trace_sequence : NULL, release, NULL);
+        gm_registry_drop_context(registry, context_id, gm_trace_is_on() ? gm_trace_sequence : NULL, release, NULL);
     if (pipeline.root && pipeline.root->ops->context_destroyed)
         pipeline.root->ops->context_destroyed(pipeline.root, context_id);
     EACH_GUEST(top)

@@ -17,8 +17,8 @@ struct gm_scope {
     struct gm_request request; /* filled by the hook (gm_scope_begin and directly) */
     struct gm_block block;     /* allocation: the new block; free: the block to free */
     uint64_t begin;            /* start in clock ticks, 0 = not timed */
-    uint64_t sequence;
-    size_t charged; /* bytes counted against GPUMEM_LIMIT before the allocation */
+    uint64_t sequence;         /* of the event; 0: the call is not recorded */
+    size_t charged;            /* bytes counted against GPUMEM_LIMIT before the allocation */
     bool known; /* free: the block was in the registry and has been removed; mapped memory, handle: it is kept memory */
     bool kept;  /* free: gpumem keeps the block for reuse */
     uint64_t cached_in; /* free: gm_stats_shard.cached_in before it */
@@ -58,6 +58,15 @@ GM_INTERNAL extern bool gm_pipeline_short;
 static inline bool gm_pipeline_is_short(void) {
     return GM_LIKELY(__atomic_load_n(&gm_pipeline_short, __ATOMIC_RELAXED)) && GM_LIKELY(!gm_stats_watched());
 }
+/* The trace begins, or goes on after a pause (shim/trace/recorded.h): writes the live blocks that it does not hold, and
+ * how much is kept. gm_trace_allocates() holds already. */
+GM_INTERNAL void gm_pipeline_record_live(void);
+/* Closes the plain parts: before gm_trace_on is set. */
+GM_INTERNAL void gm_pipeline_no_plain(void);
+/* The event of each free that has begun is written. Threads without a shard of their own are not seen. */
+GM_INTERNAL bool gm_pipeline_wrote_frees(void);
+/* Opens the plain parts again, if no trace and no call sites are needed any more. */
+GM_INTERNAL void gm_pipeline_plain_again(void);
 /* Opens the short path if it may be open. To be called after gm_pipeline_setup, before other threads call. */
 void gm_pipeline_shorten(void);
 /* The plain parts of the two functions below: no driver call, no wait. They count the hooked call, too. False: by these
@@ -85,9 +94,11 @@ static inline void gm_scope_begin_at(struct gm_scope *scope, enum gm_call call, 
     scope->request.size = size;
     scope->request.site = site;
 }
+/* The time in ticks. A request that the trace begin or end is served first. */
+GM_INTERNAL uint64_t gm_pipeline_timed_begin(void);
 static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
-    bool timed = GM_UNLIKELY(gm_trace_on || gm_pipeline_timed || gm_stats_watched());
-    gm_scope_begin_at(scope, call, size, site, timed ? gm_ticks() : 0);
+    bool timed = GM_UNLIKELY(gm_trace_is_on() || gm_pipeline_timed || gm_stats_watched());
+    gm_scope_begin_at(scope, call, size, site, timed ? gm_pipeline_timed_begin() : 0);
 }
 
 /* Keys of the registry. Device addresses and handles of driver objects have the same values, so each space has a
@@ -137,13 +148,15 @@ typedef gm_status gm_native_free(const struct gm_scope *scope, uint64_t key);
  * again. Errors: those of the owner or of `native`. */
 gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_native_free *native);
 
+/* Numbers the event of the free, if there will be one. */
+GM_INTERNAL void gm_pipeline_record_free(struct gm_scope *scope);
 /* The first and the last step of gm_pipeline_free, for a call that frees several blocks at once. */
 static inline void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
     struct gm_registry *registry = gm_registry_shared();
     scope->known = registry && gm_registry_take(registry, key, &scope->block);
     scope->cached_in = scope->known ? gm_stats_mine()->cached_in[scope->block.kind] : 0;
-    if (GM_UNLIKELY(gm_trace_on))
-        scope->sequence = gm_trace_sequence();
+    if (GM_UNLIKELY(gm_trace_is_on()))
+        gm_pipeline_record_free(scope);
 }
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
 

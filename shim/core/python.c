@@ -86,6 +86,44 @@ void gm_python_after_fork(void) {
     madvise(defined_number, 2 * DEFINED * sizeof *defined_number, MADV_DONTNEED);
 }
 
+/* Of a known frame there is only the text for the log: the name of the file without its folder. */
+static void define_by_text(uint32_t number) {
+    const char *text = text_at[number] != NO_TEXT ? texts + (text_at[number] & ~WRAPPER) : "?:0 ?";
+    const char *colon = text;
+    while (*colon && !(colon[0] == ':' && colon[1] >= '0' && colon[1] <= '9'))
+        colon++;
+    const char *name = *colon ? colon + 1 : colon;
+    int32_t line = 0;
+    for (; *name >= '0' && *name <= '9'; name++)
+        line = line * 10 + (*name - '0');
+    name += *name == ' ';
+    struct gm_record_python *record = &out.record;
+    memset(&out, 0, sizeof out);
+    record->id = number;
+    record->line = line;
+    record->file_bytes = (uint32_t)(colon - text);
+    record->name_bytes = (uint32_t)strlen(name);
+    record->head.type = GM_RECORD_PYTHON;
+    uint32_t padded = (record->name_bytes + 7) & ~7u;
+    memcpy(out.bytes + sizeof *record, name, record->name_bytes);
+    memcpy(out.bytes + sizeof *record + padded, text, record->file_bytes);
+    record->head.bytes = (uint32_t)sizeof *record + padded + ((record->file_bytes + 7) & ~7u);
+    gm_trace_record(&record->head);
+}
+
+void gm_python_define_again(void) {
+    if (gm_python_state == GM_PYTHON_OFF)
+        return;
+    gm_spin_lock(&lock);
+    for (uint32_t number = 1; number <= defined_count; number++)
+        define_by_text(number);
+    madvise(sites, CACHED * sizeof *sites, MADV_DONTNEED); /* further calls define their frames anew, as a whole */
+    madvise(frames, CACHED * sizeof *frames, MADV_DONTNEED);
+    madvise(defined, 2 * DEFINED * sizeof *defined, MADV_DONTNEED);
+    madvise(defined_number, 2 * DEFINED * sizeof *defined_number, MADV_DONTNEED);
+    gm_spin_unlock(&lock);
+}
+
 /* ---- reading structs */
 
 static inline uintptr_t word_at(uintptr_t at) { return *(const uintptr_t *)at; }

@@ -48,6 +48,8 @@ GM_INTERNAL const char *gm_python_text(uintptr_t word);
 /* The frame is a known allocation wrapper (shim/base/wrappers.h). */
 GM_INTERNAL bool gm_python_is_wrapper(uintptr_t word);
 
+/* Writes the known frames to a trace that begins in the middle of the run. */
+GM_INTERNAL void gm_python_define_again(void);
 /* The child writes a trace of its own, so frames are defined again. */
 GM_INTERNAL void gm_python_after_fork(void);
 

@@ -23,7 +23,7 @@ struct call {
 };
 
 /* The caller's caller. */
-#define SITE_OF(resource) (GM_UNLIKELY((resource)->tracked || gm_trace_on) ? GM_SITE_HERE() : 0)
+#define SITE_OF(resource) (GM_UNLIKELY((resource)->tracked || gm_trace_is_on()) ? GM_SITE_HERE() : 0)
 
 static gm_status check_call(const struct call *call) {
     const struct gpumem_resource *resource = call->resource;

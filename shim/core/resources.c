@@ -159,7 +159,7 @@ enum { TRACKED_FRAMES = 16 };
 void gm_resources_track(unsigned frames) {
     static gm_spin lock;
     gm_spin_lock(&lock);
-    if (!gm_sites_on)
+    if (!gm_sites_are_on())
         gm_site_setup(frames > TRACKED_FRAMES ? frames : TRACKED_FRAMES, false);
     gm_track_log_stack = log_stack;
     gm_spin_unlock(&lock);

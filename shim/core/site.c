@@ -83,13 +83,14 @@ static int (*destroy)(pthread_attr_t *);
 static bool disabled; /* no unwinder, or no memory: every site is 0 */
 
 /* Cache of each thread. */
-enum { RECENT = 16 };
+enum { RECENT = 8 };
+struct recent {
+    const struct layout *layout;
+    uint32_t id, era;
+};
 struct known {
     uintptr_t stack_low, stack_high; /* bounds of the thread's stack; 0: not known yet */
-    struct {
-        const struct layout *layout;
-        uint32_t id, era;
-    } recent[RECENT]; /* latest chains of the thread: most calls come from a few sites */
+    struct recent recent[RECENT][2]; /* latest chains of the thread: most calls come from a few sites */
 };
 
 _Static_assert(sizeof(struct known) <= GM_ROOM_RANGES - GM_ROOM_SITES, "fits");
@@ -126,6 +127,10 @@ bool gm_site_find_unwinder(void) {
 }
 
 void gm_site_setup(unsigned extra, bool keys) {
+    if (table) {
+        __atomic_store_n(&gm_sites_on, true, __ATOMIC_RELEASE);
+        return;
+    }
     extra_frames = extra > 64 ? 64 : extra;
     layouts = gm_pages(LAYOUTS * sizeof(*layouts));
     chains = gm_pages((SITES + 1) * sizeof(*chains));
@@ -133,9 +138,9 @@ void gm_site_setup(unsigned extra, bool keys) {
     words = gm_pages(WORDS * sizeof(*words));
     if (keys)
         keys_of = gm_pages((SITES + 1) * sizeof(*keys_of));
-    gm_sites_on = true;
     if (!layouts || !chains || !table || !words || (keys && !keys_of))
         disable();
+    __atomic_store_n(&gm_sites_on, true, __ATOMIC_RELEASE);
 }
 
 /* ---- modules */
@@ -481,6 +486,8 @@ static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
     struct walk walk = {.caller = caller, .room = extra_frames + RUNTIME_FRAMES};
     unsigned outside;
 
+    if (__atomic_load_n(&disabled, __ATOMIC_RELAXED))
+        return 0;
     gm_python_search();
     unwind(step, &walk);
     if (!walk.count)
@@ -540,6 +547,11 @@ static bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame
     return true;
 }
 
+static inline bool is_recent(const struct known *known, const struct recent *r, uintptr_t caller, uintptr_t frame) {
+    return r->layout && r->era == era && r->layout->caller == caller && readable(known, r->layout, frame) &&
+           same_chain(r->layout, r->id, frame);
+}
+
 static inline uint32_t find_native(uintptr_t caller, uintptr_t frame) {
     uintptr_t ip[GM_SITE_FRAMES];
 
@@ -555,11 +567,11 @@ static inline uint32_t find_native(uintptr_t caller, uintptr_t frame) {
         return unwind_site(caller, frame);
     /* The third frame distinguishes the calls of a statically linked runtime. */
     uintptr_t third = layout->count > 1 && readable(known, layout, frame) ? slot_value(layout, 1, frame) : 0;
-    unsigned slot = (unsigned)((caller ^ third) * 0x9e3779b97f4a7c15ull >> 60);
-    const struct layout *last = known->recent[slot].layout;
-    if (GM_LIKELY(last && known->recent[slot].era == era && last->caller == caller && readable(known, last, frame) &&
-                  same_chain(last, known->recent[slot].id, frame)))
-        return known->recent[slot].id;
+    struct recent *first = known->recent[(caller ^ third) * 0x9e3779b97f4a7c15ull >> 61], *second = first + 1;
+    if (GM_LIKELY(is_recent(known, first, caller, frame)))
+        return first->id;
+    if (is_recent(known, second, caller, frame))
+        return second->id;
     for (; layout; layout = layout->next) {
         if (layout->caller != caller || !readable(known, layout, frame))
             continue;
@@ -568,9 +580,8 @@ static inline uint32_t find_native(uintptr_t caller, uintptr_t frame) {
             ip[i + 1] = slot_value(layout, i, frame);
         uint32_t id = find_chain(ip, layout->count + 1u);
         if (id) {
-            known->recent[slot].layout = layout;
-            known->recent[slot].id = id;
-            known->recent[slot].era = era;
+            *second = *first;
+            *first = (struct recent){layout, id, era};
             return id;
         }
     }
@@ -605,6 +616,26 @@ static GM_APART uint32_t with_python(uint32_t native) {
 uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
     uint32_t native = find_native(caller, frame);
     return GM_UNLIKELY(gm_python_found()) ? with_python(native) : native;
+}
+
+void gm_site_define_again(void) {
+    struct module_search *search = module_count ? gm_pages(sizeof(*search)) : NULL;
+    unsigned known = search ? __atomic_load_n(&module_count, __ATOMIC_ACQUIRE) : 0;
+    for (unsigned i = 0; i < known; i++) {
+        memset(search, 0, sizeof(*search));
+        search->ip = modules[i].start;
+        gm_library_at(search->ip, visit_module, search);
+        if (search->found && search->module.start == modules[i].start && search->module.limit == modules[i].limit)
+            gm_trace_record(&search->out.record.head);
+    }
+    if (search)
+        munmap(search, sizeof(*search));
+    gm_python_define_again();
+    gm_spin_lock(&lock);
+    uint32_t count = chain_count; /* chains do not change, and later ones are written when they are added */
+    gm_spin_unlock(&lock);
+    for (uint32_t id = 1; id <= count; id++)
+        write_site(id);
 }
 
 /* The child writes a trace of its own, so modules and chains are defined again. Layouts remain valid. */

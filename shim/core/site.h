@@ -18,9 +18,10 @@ enum { GM_SITE_FRAMES = 72 };
 
 /* Call sites are needed, by a trace or by the policy. */
 GM_INTERNAL extern bool gm_sites_on;
+static inline bool gm_sites_are_on(void) { return __atomic_load_n(&gm_sites_on, __ATOMIC_RELAXED); }
 
-/* Call before the first gm_site_find. `extra`: frames that are stored beyond the first one outside the CUDA runtime
- * (GPUMEM_STACKS). `keys`: gm_site_keys will be used. */
+/* Call before the first gm_site_find; a later call only switches call sites on. `extra`: frames that are stored beyond
+ * the first one outside the CUDA runtime (GPUMEM_STACKS). `keys`: gm_site_keys will be used. */
 void gm_site_setup(unsigned extra, bool keys);
 /* Finds the unwinder, which the first gm_site_find does otherwise. May wait for locks of the loader. False: there is
  * no unwinder, and every site is 0. */
@@ -69,6 +70,8 @@ unsigned gm_site_walk(uintptr_t *frames, unsigned room);
  * it has none. */
 uintptr_t gm_site_python(uint32_t id);
 
+/* Writes modules and chains to a trace that begins in the middle of the run. The loader is asked. */
+GM_INTERNAL void gm_site_define_again(void);
 void gm_site_after_fork(void);
 
 #endif

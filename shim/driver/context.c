@@ -66,6 +66,16 @@ bool gm_context_on(CUdevice device, struct gm_context *context) {
     return found;
 }
 
+void gm_contexts_each(void (*visit)(const struct gm_context *context)) {
+    for (unsigned i = 0; i < SLOTS; i++) {
+        gm_spin_lock(&lock);
+        struct gm_context context = slots[i];
+        gm_spin_unlock(&lock);
+        if (context.id)
+            visit(&context);
+    }
+}
+
 unsigned gm_contexts_seen(void) { return __atomic_load_n(&seen_count, __ATOMIC_RELAXED); }
 
 static void describe(CUcontext handle, struct gm_context *context) {

@@ -77,6 +77,8 @@ bool gm_context_find(CUcontext handle, struct gm_context *context);
 bool gm_context_on(CUdevice device, struct gm_context *context);
 /* The context lives, and no other living context of its device was seen as current. Makes no driver call. */
 bool gm_context_is_alone(CUcontext handle, uint64_t id, CUdevice device);
+/* Calls visit for a copy of each living context that was seen as current. */
+GM_INTERNAL void gm_contexts_each(void (*visit)(const struct gm_context *context));
 /* Number of contexts that were ever seen as current, ended ones included. */
 unsigned gm_contexts_seen(void);
 /* Called for each context when it is first seen as current. Must be set before the first look-up; may be NULL. */

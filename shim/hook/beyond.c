@@ -102,7 +102,7 @@ static void note_beyond(int device, uint64_t own, uint64_t all, uint64_t counted
                              .device = (int8_t)device,
                              .action = GM_ACT_BEYOND,
                              .flags = own ? 0 : GM_EVENT_SHARED};
-    if (gm_trace_on)
+    if (gm_trace_is_on())
         gm_note_amount(&event);
 }
 
@@ -123,7 +123,7 @@ static void measure(int device) {
     for (int why = 0; why < GM_REASON_COUNT; why++) {
         struct gm_event event = {
             .bytes = held[why], .device = (int8_t)device, .action = GM_ACT_HELD, .reason = (uint8_t)why};
-        if (gm_trace_on && held[why])
+        if (gm_trace_is_on() && held[why])
             gm_note_amount(&event);
     }
 }
@@ -158,8 +158,9 @@ static void sample(int device, bool soon) {
 }
 
 void gm_beyond_setup(void) {
-    if (!gm_trace_on && !gm_pipeline_timed)
+    if (!gm_trace_is_on() && !gm_pipeline_timed)
         return;
     gm_pipeline_sample = sample;
-    gm_pipeline_sample_from = LEAST_STEP; /* a small program need not pay for the library's start */
+    __atomic_store_n(&gm_pipeline_sample_from, LEAST_STEP,
+                     __ATOMIC_RELEASE); /* a small program need not pay for the library's start */
 }

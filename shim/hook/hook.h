@@ -124,10 +124,15 @@ static inline void gm_hook_leave_short(bool served) {
 
 /* Begin a scope with the hook's call site. BEGIN also fills in the current context. BEGIN_FREE does not: a free
  * belongs to its block's context, and policies do not ask for the call site of a free. */
-#define BEGIN_FREE_AT(scope, call, size, site) gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? (site) : 0)
-#define BEGIN_FREE(scope, call, size)          BEGIN_FREE_AT(scope, call, size, GM_SITE_HERE())
-#define BEGIN_AT(scope, call, size, site)                                     \
-    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? (site) : 0); \
+#define BEGIN_FREE_AT(scope, call, size, found)                              \
+    do { /* the trace may begin here */                                      \
+        gm_scope_begin(scope, call, size, 0);                                \
+        (scope)->request.site = GM_UNLIKELY(gm_trace_is_on()) ? (found) : 0; \
+    } while (0)
+#define BEGIN_FREE(scope, call, size) BEGIN_FREE_AT(scope, call, size, GM_SITE_HERE())
+#define BEGIN_AT(scope, call, size, found)                                \
+    gm_scope_begin(scope, call, size, 0);                                 \
+    (scope)->request.site = GM_UNLIKELY(gm_sites_are_on()) ? (found) : 0; \
     gm_hook_context(scope)
 #define BEGIN(scope, call, size) BEGIN_AT(scope, call, size, GM_SITE_HERE())
 void gm_hook_context(struct gm_scope *scope);

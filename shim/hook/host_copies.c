@@ -157,7 +157,7 @@ static void batch_3d(struct call *call, const CUDA_MEMCPY3D_BATCH_OP *rows, size
 /* ---- the calls */
 
 /* The driver calls itself inside some calls, and gpumem calls it inside a hook. */
-static bool is_of_program(void) { return gm_mine.depth == 0 && gm_trace_on; }
+static bool is_of_program(void) { return gm_mine.depth == 0 && gm_trace_allocates(); }
 
 static void returned(struct call *call, CUresult result, CUstream stream, bool twin) {
     call->spent_ns = gm_ticks_span_ns(gm_ticks() - call->scope.begin);
@@ -262,8 +262,8 @@ void *gm_host_copies_route(void *function, void *entry) {
 void gm_host_copies_start(void) {
     if (!gm_option_bool(GM_OPT_TRACE_COPIES))
         return;
-    active = gm_trace_on && !gm_summary_on();
-    if (!gm_trace_on)
+    active = gm_trace_is_on() && !gm_summary_on();
+    if (!gm_trace_is_on())
         gm_log(GM_LOG_WARN, "GPUMEM_TRACE_COPIES: copies are recorded in the trace, so set GPUMEM_TRACE, too");
 }
 

@@ -11,10 +11,13 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "shim/base/options.h"
 #include "shim/base/room.h"
+#include "shim/base/wrappers.h"
 #include "shim/core/phase.h"
 #include "shim/hook/nvtx.h"
 #include "shim/hook/hook.h"
+#include "shim/hook/recording.h"
 #include "shim/trace/writer.h"
 
 extern char **environ;
@@ -40,12 +43,18 @@ struct attributes {
     union {
         const char *ascii;
         const wchar_t *unicode;
-        const void *registered; /* number of a text (phase.h) */
+        const void *registered; /* number of a text */
     } message;
 };
 _Static_assert(sizeof(struct attributes) == 48, "nvtxEventAttributes_v2");
 
-/* ---- texts, with their domain's name in front */
+static bool registered;  /* NVTX calls this file */
+static const char *glob; /* GPUMEM_TRACE_RANGE; NULL = none */
+
+/* ---- texts, with their domain's name in front. A number of a text is that of phase.h, and says with NAMED that
+ * GPUMEM_TRACE_RANGE names the text. */
+
+enum { NAMED = 1 << 30 };
 
 enum { DOMAINS = 64, DOMAIN_NAME = 48 };
 struct domain {
@@ -101,7 +110,12 @@ static uint32_t text_of(uint32_t domain, const char *ascii, const wchar_t *unico
         memcpy(text + used, ascii, length);
         used += length;
     }
-    return gm_phase_text(text, used);
+    if (GM_LIKELY(!glob))
+        return gm_phase_text(text, used);
+    char name[GM_PHASE_TEXT + 1];
+    memcpy(name, text, used);
+    name[used] = '\0';
+    return gm_phase_text(text, used) | (gm_glob_matches(glob, name) ? NAMED : 0);
 }
 
 static uint32_t text_in(uint32_t domain, const struct attributes *a) {
@@ -132,13 +146,66 @@ void gm_nvtx_begin_waiting(void) {
     struct waiting *waiting = gm_room_part_known(GM_ROOM_RANGES);
     if (!waiting)
         return;
-    for (unsigned i = 0; i < waiting->count && gm_trace_on; i++)
+    for (unsigned i = 0; i < waiting->count && gm_trace_is_on(); i++)
         gm_phase_note(GM_ACT_PHASE_BEGIN, waiting->rows[i].range, waiting->rows[i].text);
     waiting->count = 0;
 }
 
+/* ---- ranges that GPUMEM_TRACE_RANGE names */
+
+/* Of one thread: a bit for each open range of each domain, the innermost one lowest. */
+struct named {
+    uint64_t open[DOMAINS];
+};
+_Static_assert(sizeof(struct named) <= GM_ROOM_BYTES - GM_ROOM_NAMED, "fits");
+
+static unsigned open_started; /* named ranges of start and end, in any thread */
+
+/* Of a range that was begun by start, and may end in any thread, the number itself says whether it is named. */
+static uint64_t started_number(uint64_t number, bool is_named) { return GM_PHASE_STARTED + 2 * number + is_named; }
+static bool is_started(uint64_t range) { return range >= GM_PHASE_STARTED; }
+
+static void note_begin(uint64_t range, bool is_named) {
+    struct named *named = is_started(range) ? NULL : gm_room_part(GM_ROOM_NAMED);
+    bool forgets = named && named->open[range] >> 63; /* of more than 64 ranges within each other the outermost */
+    if (named)
+        named->open[range] = named->open[range] << 1 | is_named;
+    if (is_started(range) && is_named)
+        __atomic_add_fetch(&open_started, 1, __ATOMIC_RELAXED);
+    if (is_named && (named || is_started(range)))
+        gm_recording_opened();
+    if (forgets)
+        gm_recording_closed();
+}
+
+static void note_end(uint64_t range) {
+    struct named *named = is_started(range) ? NULL : gm_room_part_known(GM_ROOM_NAMED);
+    bool is_named = is_started(range) ? range & 1 : named && named->open[range] & 1;
+    if (named)
+        named->open[range] >>= 1;
+    if (is_started(range) && is_named)
+        __atomic_sub_fetch(&open_started, 1, __ATOMIC_RELAXED);
+    if (is_named)
+        gm_recording_closed();
+}
+
+unsigned gm_nvtx_open_ranges(void) {
+    const struct named *named = gm_room_part_known(GM_ROOM_NAMED);
+    unsigned open = open_started;
+    for (unsigned i = 0; named && i < DOMAINS; i++)
+        open += (unsigned)__builtin_popcountll(named->open[i]);
+    return open;
+}
+
+bool gm_nvtx_is_used(void) { return registered; }
+
+/* ---- ranges */
+
 static void begin(uint64_t range, uint32_t text) {
-    if (GM_LIKELY(gm_trace_on)) {
+    if (GM_UNLIKELY(glob != NULL))
+        note_begin(range, text & NAMED);
+    text &= ~(uint32_t)NAMED;
+    if (GM_LIKELY(gm_trace_is_on())) {
         gm_nvtx_begin_waiting();
         gm_phase_note(GM_ACT_PHASE_BEGIN, range, text);
         return;
@@ -150,8 +217,8 @@ static void begin(uint64_t range, uint32_t text) {
     }
 }
 
-static void end(uint64_t range) {
-    if (GM_LIKELY(gm_trace_on)) {
+static void end_in_trace(uint64_t range) {
+    if (GM_LIKELY(gm_trace_is_on())) {
         gm_nvtx_begin_waiting();
         gm_phase_note(GM_ACT_PHASE_END, range, 0);
         return;
@@ -165,9 +232,15 @@ static void end(uint64_t range) {
     }
 }
 
+static void end(uint64_t range) {
+    end_in_trace(range);
+    if (GM_UNLIKELY(glob != NULL))
+        note_end(range);
+}
+
 static uint64_t start(uint32_t text) {
     static uint64_t started;
-    uint64_t range = GM_PHASE_STARTED + __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED);
+    uint64_t range = started_number(__atomic_add_fetch(&started, 1, __ATOMIC_RELAXED), text & NAMED);
     begin(range, text);
     return range;
 }
@@ -182,7 +255,7 @@ static int pop(uint32_t domain) {
     return NO_PUSH_POP_TRACKING;
 }
 
-static void mark(uint32_t text) { gm_phase_note(GM_ACT_MARK, 0, text); }
+static void mark(uint32_t text) { gm_phase_note(GM_ACT_MARK, 0, text & ~(uint32_t)NAMED); }
 
 /* ---- functions that NVTX calls */
 
@@ -280,10 +353,12 @@ static bool trace_is_wanted(void) {
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
 /* Called by each copy of NVTX in the process. 0 leaves NVTX without a tool. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
-    static bool registered;
     const struct callbacks *callbacks = trace_is_wanted() ? export_table(TABLE_CALLBACKS) : NULL;
     if (!callbacks || callbacks->size < sizeof(*callbacks))
         return 0;
+    gm_options_load(environ);
+    if (gm_option_text(GM_OPT_TRACE_RANGE)[0])
+        glob = gm_option_text(GM_OPT_TRACE_RANGE);
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
         pthread_atfork(NULL, NULL, in_child);
     fill(callbacks, MODULE_CORE, core, sizeof(core) / sizeof(core[0]));

@@ -26,6 +26,7 @@
 #include "shim/hook/check.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/host_copies.h"
+#include "shim/hook/recording.h"
 #include "shim/hook/start.h"
 #include "shim/hook/context.h"
 #include "shim/hook/capture.h"
@@ -283,8 +284,10 @@ static bool read_card(size_t *free_bytes, size_t *total) {
     return !gm_capture_any() && gm_drv.mem_get_info(free_bytes, total) == CUDA_SUCCESS;
 }
 
+static uint64_t described; /* a bit for each device */
+static bool describes;     /* a trace is written, or begins */
+
 static void describe_context(const struct gm_context *context) {
-    static uint64_t described; /* a bit for each device */
     struct gm_record_context record = {
         .head = {.bytes = sizeof(record), .type = GM_RECORD_CONTEXT},
         .number = context->number,
@@ -299,7 +302,7 @@ static void describe_context(const struct gm_context *context) {
     } device = {0};
     size_t total = 0;
 
-    if (!gm_trace_on)
+    if (!gm_trace_is_on() && !__atomic_load_n(&describes, __ATOMIC_RELAXED))
         return;
     gm_trace_record(&record.head);
     uint64_t bit = 1ull << (context->device & 63);
@@ -323,6 +326,13 @@ static void on_new_context(const struct gm_context *context) {
     describe_context(context);
 }
 
+/* A trace begins in the middle of the run. */
+static void describe_contexts(void) {
+    __atomic_store_n(&described, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&describes, true, __ATOMIC_RELAXED);
+    gm_contexts_each(describe_context);
+}
+
 /* ---- bounds of the trace */
 
 static bool parse_as(enum gm_option_type type, const char *text, uint64_t *number) {
@@ -344,6 +354,8 @@ static bool sum_up(void) {
     }
     if (gm_option_text(GM_OPT_TRACE_RING)[0])
         gm_log(GM_LOG_WARN, "%s: a summary has no single events, so GPUMEM_TRACE_RING has no effect", name);
+    if (gm_option_text(GM_OPT_TRACE_RANGE)[0])
+        gm_log(GM_LOG_WARN, "%s: a summary covers the whole run, so GPUMEM_TRACE_RANGE has no effect", name);
     if (gm_option_bool(GM_OPT_TRACE_COPIES))
         gm_log(GM_LOG_WARN, "%s: a summary has no single events, so GPUMEM_TRACE_COPIES has no effect", name);
     gm_summary_setup(interval);
@@ -370,13 +382,18 @@ static void bound_trace(void) {
 
 /* ---- start, fork, end */
 
-static void name_trace(const char *file) { gm_format(gm_stats->trace, sizeof(gm_stats->trace), "%s", file); }
+static void name_trace(const char *file) {
+    gm_format(gm_stats->trace, sizeof(gm_stats->trace), "%s", file);
+    if (!file[0] && gm_stats->recording.state == GM_STATS_RECORDS)
+        gm_stats->recording.state = GM_STATS_OFF;
+}
 
 static void in_child(void) {
     gm_room_after_fork();
     gm_trace_after_fork();
     gm_site_after_fork();
     gm_phase_after_fork();
+    gm_recording_after_fork(gm_nvtx_open_ranges());
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
     gm_free_sync_after_fork();
@@ -393,14 +410,15 @@ void gm_process_prepare(void) {
 }
 
 void gm_process_started(void) {
-    if (gm_sites_on)
+    if (gm_sites_are_on())
         gm_site_find_unwinder();
+    gm_recording_started();
     gm_nvtx_begin_waiting();
 }
 
 /* A call site of GPUMEM_GROW is a whole stack: with deeper ones it would take other arrays when a trace is written. */
 static unsigned stack_frames(void) {
-    bool deep = gm_option_is_set(GM_OPT_STACKS) || (gm_trace_on && gm_grow_mode < GM_GROW_VMM);
+    bool deep = gm_option_is_set(GM_OPT_STACKS) || (gm_trace_is_on() && gm_grow_mode < GM_GROW_VMM);
     return deep ? (unsigned)gm_option_number(GM_OPT_STACKS) : 0;
 }
 
@@ -443,17 +461,25 @@ void gm_process_start(void) {
     bool checks = gm_check_start();
     gm_free_sync_setup(checks || gm_option_bool(GM_OPT_STRICT) ? GM_FREE_WAIT
                                                                : (enum gm_free_level)gm_option_number(GM_OPT_FREE));
+    gm_trace_opened = name_trace;
     if (gm_option_text(GM_OPT_TRACE)[0]) {
-        gm_trace_opened = name_trace;
         bound_trace();
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                        gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
     }
     gm_host_copies_start();
+    const struct gm_recording_setup recording = {
+        .keeps_sites = wants & GM_WANT_SITE || checks || tracks(),
+        .bound = bound_trace,
+        .opened = describe_contexts,
+        .ranges = gm_nvtx_begin_waiting,
+        .sees_ranges = gm_nvtx_is_used,
+    };
+    gm_recording_setup(&recording);
     skip_wrappers();
-    if (gm_trace_on && gm_option_number(GM_OPT_STACKS) && gm_option_bool(GM_OPT_PYTHON))
+    if (gm_trace_is_on() && gm_option_number(GM_OPT_STACKS) && gm_option_bool(GM_OPT_PYTHON))
         gm_python_setup();
-    if (gm_trace_on || wants & GM_WANT_SITE || checks)
+    if (gm_trace_is_on() || wants & GM_WANT_SITE || checks)
         gm_site_setup(stack_frames(), wants & GM_WANT_SITE);
     if (tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
@@ -464,8 +490,8 @@ void gm_process_start(void) {
     gm_context_on_new = on_new_context;
     gm_capture_on_lost = gm_hook_capture_lost;
     __atomic_store_n(&started, true, __ATOMIC_RELEASE);
-    gm_log(GM_LOG_INFO, "gpumem %s: policy %s%s%s", GM_VERSION, policy->name, gm_trace_on ? ", trace " : "",
-           gm_trace_on ? gm_option_text(GM_OPT_TRACE) : "");
+    gm_log(GM_LOG_INFO, "gpumem %s: policy %s%s%s", GM_VERSION, policy->name, gm_trace_is_on() ? ", trace " : "",
+           gm_trace_is_on() ? gm_option_text(GM_OPT_TRACE) : "");
 }
 
 /* Whether a driver was loaded that no entry point saw. Such a process starts nothing, and the coverage report says
@@ -501,6 +527,7 @@ __attribute__((destructor)) static void process_end(void) {
     gm_grow_report(STDERR_FILENO);
     gm_check_report(STDERR_FILENO);
     gm_host_copies_report();
+    gm_recording_report();
     gm_trace_finish();
     if (gm_free_sync_slows())
         gm_format(gm_stats->free_sync, sizeof(gm_stats->free_sync), "%s", gm_free_sync_state());

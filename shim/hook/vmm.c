@@ -116,6 +116,8 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
     bool kept;
     CUresult result = gm_mapped_unmap(address, size, is_pinned(address), &kept);
     if (result != CUDA_SUCCESS) {
+        if (gm_trace_is_on())
+            gm_pipeline_record_free(&scope);
         gm_pipeline_free_end(&scope, GM_ACT_UNMAP, address, result);
         LEAVE(result);
     }

@@ -34,7 +34,7 @@ static void write_trim(const struct gm_giving *giving, enum gm_kind kind) {
 }
 
 void gm_giving_begin(struct gm_giving *giving, enum gm_reason reason) {
-    giving->active = gm_trace_on && !current;
+    giving->active = gm_trace_is_on() && !current;
     if (!giving->active)
         return;
     giving->reason = reason;
@@ -68,7 +68,7 @@ void gm_give(enum gm_kind kind, int device, uint64_t bytes) {
     if (current) {
         current->bytes[kind] += bytes;
         current->device = device;
-    } else if (gm_trace_on) {
+    } else if (gm_trace_is_on()) {
         __atomic_add_fetch(&unwritten[kind], bytes, __ATOMIC_RELAXED);
     }
 }
@@ -96,6 +96,6 @@ void gm_pool_resized(enum gm_kind kind, int device, uint64_t bytes, uint64_t *co
                              .kind = (uint8_t)kind,
                              .reason = (uint8_t)(current ? current->reason : GM_REASON_NONE),
                              .verdict = (uint8_t)kind};
-    if (gm_trace_on)
+    if (gm_trace_is_on())
         gm_note_amount(&event);
 }

@@ -20,6 +20,7 @@
 
 #include "shim/base/base.h"
 #include "shim/base/real_dl.h"
+#include "shim/trace/writer.h"
 
 enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 16 * 1024, CLASSES = 64, MOST_HOPS = 16 };
 
@@ -262,11 +263,11 @@ void gm_registry_discard(struct gm_registry *registry) {
 
 /* The preloaded library and a libgpumem-core that the program links, even statically, share one registry. It belongs
  * to the library that the dynamic linker finds first. The function's name changes with the layout. */
-__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_4(void);
+__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_5(void);
 
 static struct gm_registry *owned(void);
 
-struct gm_registry *gpumem_registry_4(void) {
+struct gm_registry *gpumem_registry_5(void) {
     return owned();
 }
 
@@ -275,7 +276,7 @@ void (*gm_registered_forget)(struct gm_registered *record);
 
 struct gm_registry *gm_registry_find_shared(void) {
     struct gm_registry *(*owner)(void) =
-        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_4");
+        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_5");
     struct gm_registry *registry = owner ? owner() : owned();
     __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;
@@ -601,6 +602,65 @@ void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id,
 
 void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg), void *arg) {
     walk(registry, 0, false, NULL, visit, arg);
+}
+
+/* A number before the block is read as live, so that a free which comes meanwhile has a later one. */
+static bool record_node(struct gm_registered *node, struct gm_block *out) {
+    uint32_t word = __atomic_load_n(&node->block.recorded, __ATOMIC_RELAXED);
+    if (gm_is_recorded(word) || gm_registered_is_kept(gm_registered_word(node)))
+        return false;
+    uint64_t sequence = gm_trace_sequence();
+    if (!read_block(node, out) || !__atomic_compare_exchange_n(&node->block.recorded, &word, gm_recorded_after(word),
+                                                               false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    out->sequence = sequence;
+    return true;
+}
+
+/* The bucket where the room ends is visited again. */
+static size_t record_shard(struct index_shard *shard, uint32_t *bucket, bool handles, struct gm_block *out,
+                           size_t room) {
+    size_t count = 0;
+    gm_spin_lock(&shard->lock);
+    for (; *bucket < bucket_count(shard) && count < room; *bucket += count < room)
+        for (struct gm_registered *node = shard->table->buckets[*bucket]; node && count < room;
+             node = node->next_address)
+            count += gm_block_is_handle(&node->block) == handles && record_node(node, &out[count]);
+    gm_spin_unlock(&shard->lock);
+    return count;
+}
+
+void gm_registry_record_all(struct gm_registry *registry, bool handles, void (*visit)(const struct gm_block *block)) {
+    struct gm_block batch[BATCH];
+    for (unsigned s = 0; s < SHARDS; s++) {
+        uint32_t bucket = 0;
+        size_t count;
+        while ((count = record_shard(&registry->by_address[s], &bucket, handles, batch, BATCH)))
+            for (size_t i = 0; i < count; i++)
+                visit(&batch[i]);
+    }
+}
+
+bool gm_registry_record(struct gm_registry *registry, uint64_t address) {
+    uint64_t hash = address_hash(address);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    gm_spin_lock(&shard->lock);
+    struct gm_registered *node = shard->table ? *address_link(shard, hash, address) : NULL;
+    bool recorded = node && gm_record_word(&node->block.recorded);
+    gm_spin_unlock(&shard->lock);
+    return recorded;
+}
+
+/* Other threads may copy a whole block meanwhile; either site is right in the copy. */
+__attribute__((no_sanitize("thread"))) void gm_registry_forget_sites(struct gm_registry *registry) {
+    for (unsigned s = 0; s < SHARDS; s++) {
+        struct index_shard *shard = &registry->by_address[s];
+        gm_spin_lock(&shard->lock);
+        for (uint32_t i = 0; i < bucket_count(shard); i++)
+            for (struct gm_registered *node = shard->table->buckets[i]; node; node = node->next_address)
+                __atomic_store_n(&node->block.site, 0, __ATOMIC_RELAXED);
+        gm_spin_unlock(&shard->lock);
+    }
 }
 
 size_t gm_registry_count(const struct gm_registry *registry) {

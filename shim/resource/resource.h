@@ -62,6 +62,7 @@ struct gm_block {
     uint8_t served;        /* set and read by the router: which of its servers has the block */
     uint8_t alignment;     /* set and read by a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */
     uint8_t requested;     /* by gpumem_resource.h: log2 of the alignment that the program requested */
+    uint32_t recorded;     /* whether the trace holds the block (shim/trace/recorded.h) */
 };
 
 _Static_assert(GM_CALL_COUNT <= 64, "a bit for each call");

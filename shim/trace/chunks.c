@@ -24,6 +24,7 @@ struct buffer {
     int taken;           /* in use by a thread or for the records */
     gm_spin writing;     /* held by the thread that writes the buffer to the file, and by the owner when it begins a new
                             chunk */
+    uint32_t generation; /* the process and trace that the content belongs to */
     uint32_t written;    /* payload bytes that are in the file */
     uint32_t cuts;       /* value of `cuts` when they were written */
     uint64_t offset;     /* of the chunk in the file */
@@ -158,6 +159,11 @@ static void rewind_buffer(struct buffer *buffer) {
     __atomic_store_n(&buffer->used, buffer->written, __ATOMIC_RELEASE);
 }
 
+/* A thread that was late may have written for an earlier trace of the process. */
+static bool is_current(const struct buffer *buffer) {
+    return __atomic_load_n(&buffer->generation, __ATOMIC_ACQUIRE) == gm_trace_generation_now();
+}
+
 static struct buffer *take_buffer(void) {
     struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE);
     for (; buffer; buffer = buffer->next)
@@ -236,6 +242,7 @@ static bool begin_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) 
         return false;
     c->bytes = bytes;
     buffer->written = 0;
+    __atomic_store_n(&buffer->generation, c->generation, __ATOMIC_RELEASE);
     __atomic_store_n(&buffer->used, 0, __ATOMIC_RELAXED);
     buffer->chunk = (struct gm_trace_chunk){
         .magic = GM_TRACE_CHUNK_MAGIC, .type = (uint16_t)type, .thread = gm_thread_id(), .bytes = c->bytes};
@@ -244,8 +251,10 @@ static bool begin_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) 
 
 /* Makes room for `need` bytes, and drops what the disk does not take. False: there is no memory or no room. */
 static bool make_room(struct cursor *c, enum gm_chunk_type type, size_t need) {
-    if (c->generation != *gm_trace_generation) {
-        c->generation = *gm_trace_generation;
+    if (c->generation != gm_trace_generation_now()) {
+        if (c->buffer)
+            __atomic_store_n(&c->buffer->taken, 0, __ATOMIC_RELEASE);
+        c->generation = gm_trace_generation_now();
         c->buffer = NULL;
         c->bytes = 0;
     }
@@ -254,6 +263,8 @@ static bool make_room(struct cursor *c, enum gm_chunk_type type, size_t need) {
         return false;
     struct buffer *buffer = c->buffer;
     gm_spin_lock(&buffer->writing);
+    if (is_new)
+        buffer->ring = -1; /* that of an earlier trace of the process */
     if (!is_new && !write_out(buffer))
         rewind_buffer(buffer);
     bool begun = (!is_new && room_of(buffer) >= need) || begin_chunk(c, type, need);
@@ -271,12 +282,14 @@ static void release_buffer(struct cursor *c) {
     struct buffer *buffer = c->buffer;
     c->buffer = NULL;
     c->remaining = 0;
-    if (!buffer || c->generation != *gm_trace_generation)
+    if (!buffer)
         return;
     gm_spin_lock(&buffer->writing);
-    if (!write_out(buffer))
-        rewind_buffer(buffer);
-    leave_ring(buffer);
+    if (c->generation == gm_trace_generation_now()) {
+        if (!write_out(buffer))
+            rewind_buffer(buffer);
+        leave_ring(buffer);
+    }
     gm_spin_unlock(&buffer->writing);
     __atomic_store_n(&buffer->taken, 0, __ATOMIC_RELEASE);
 }
@@ -305,7 +318,7 @@ static inline void raise_used(struct cursor *c, uint32_t bytes) {
 
 void gm_chunks_event(const struct gm_event *event) {
     struct cursor *c = gm_room_part(GM_ROOM_TRACE);
-    if (GM_UNLIKELY(!c || c->generation != *gm_trace_generation || c->remaining < sizeof *event) &&
+    if (GM_UNLIKELY(!c || c->generation != gm_trace_generation_now() || c->remaining < sizeof *event) &&
         !make_room_for_event(c)) {
         drop(1);
         return;
@@ -347,7 +360,7 @@ void gm_chunks_packed(const struct gm_event *event) {
     unsigned char bytes[GM_PACKED_MOST];
     struct gm_event relative = *event;
     relative.time_ns = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
-    if ((packed.generation != *gm_trace_generation || packed.remaining < sizeof bytes) &&
+    if ((packed.generation != gm_trace_generation_now() || packed.remaining < sizeof bytes) &&
         !make_room(&packed, GM_CHUNK_PACKED, sizeof bytes)) {
         drop(1);
         return;
@@ -363,7 +376,7 @@ void gm_chunks_packed(const struct gm_event *event) {
 /* Definitions are rare and written at once, so that the file never holds an event without its definitions. */
 void gm_chunks_record(const struct gm_record *record) {
     gm_spin_lock(&records_lock);
-    if ((records.generation == *gm_trace_generation && records.remaining >= record->bytes) ||
+    if ((records.generation == gm_trace_generation_now() && records.remaining >= record->bytes) ||
         make_room(&records, GM_CHUNK_RECORDS, record->bytes)) {
         struct buffer *buffer = records.buffer;
         memcpy(records.next, record, record->bytes);
@@ -401,6 +414,9 @@ int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     head.header_bytes = GM_TRACE_HEADER;
     memcpy(head.magic, GM_TRACE_MAGIC, sizeof head.magic);
     __atomic_store_n(&end, GM_TRACE_HEADER, __ATOMIC_RELAXED);
+    events = dropped = 0;
+    reserve_used = false;
+    reported_loss = reported_cut = reported_full = 0;
     return write_head();
 }
 
@@ -409,7 +425,7 @@ void gm_chunks_flush(void) {
     for (struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE); buffer; buffer = buffer->next) {
         if (__atomic_exchange_n(&buffer->writing.held, 1, __ATOMIC_ACQUIRE))
             continue; /* its owner is writing it */
-        if (__atomic_load_n(&buffer->used, __ATOMIC_RELAXED) != buffer->written) {
+        if (is_current(buffer) && __atomic_load_n(&buffer->used, __ATOMIC_RELAXED) != buffer->written) {
             if (!checked && gm_trace_file_holds(file))
                 restore_header();
             checked = true;
@@ -429,7 +445,7 @@ void gm_chunks_finish(void) {
         restore_header();
     for (struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE); buffer; buffer = buffer->next) {
         gm_spin_lock(&buffer->writing);
-        if (!write_out(buffer))
+        if (is_current(buffer) && !write_out(buffer))
             rewind_buffer(buffer);
         gm_spin_unlock(&buffer->writing);
     }

@@ -61,7 +61,8 @@
     X(GM_ACT_PEAK, "peak") /* maximum of device memory in the interval: bytes = live bytes; address = most reserved   \
                               bytes of the run so far. The rows before it say what sites held at this time. */        \
     X(GM_ACT_TOTAL, "total") /* end of the interval: bytes = live bytes, address = kept, stream = reserved bytes on   \
-                                devices; slack = failed calls without an event */
+                                devices; slack = failed calls without an event */                                     \
+    X(GM_ACT_KEPT, "kept")   /* recording begins or goes on: bytes of freed blocks of the kind that are kept now */
 
 enum gm_action {
 #define X(e, n) e,
@@ -96,6 +97,7 @@ struct gm_event {
 #define GM_EVENT_PER_THREAD 2u                  /* call variant for per-thread default streams */
 #define GM_EVENT_SHARED     8u                  /* beyond: memory of other processes is included */
 #define GM_EVENT_KEPT       4u                  /* free: gpumem keeps the block for reuse */
+#define GM_EVENT_LIVE       16u /* alloc, reserve, map: made before recording began; time_ns is when it was noted */
 _Static_assert(sizeof(struct gm_event) == 64, "one cache line");
 
 struct gm_trace_header { /* padded to GM_TRACE_HEADER */

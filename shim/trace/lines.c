@@ -157,6 +157,11 @@ void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     start_ns = header->start_ns;
     flush_ns = interval;
     pid = header->pid;
+    gm_spin_lock(&lock);
+    used = 0;
+    dropped = 0;
+    reported = reported_full = 0;
+    gm_spin_unlock(&lock);
     if (file->regular) {
         file->append = true;
         gm_fcntl(file->fd, F_SETFL, gm_fcntl(file->fd, F_GETFL, 0) | O_APPEND);

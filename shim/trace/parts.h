@@ -19,6 +19,7 @@ struct gm_trace_file {
     dev_t device; /* identity, to notice when the program closed the descriptor and reused its number */
     ino_t inode;
     char name[GM_TRACE_NAME];
+    char why[GM_TRACE_NAME + 128]; /* why it could not be opened */
 };
 
 /* ---- path.c */
@@ -28,11 +29,13 @@ GM_INTERNAL uint64_t gm_trace_process_start(void);
 /* Opens the file for `pattern`, so that no two processes share a file. A file is left alone when another process
  * locked it, when it was modified after `started_ns` (CLOCK_REALTIME), or when it belongs to the same `gpumem run`
  * (keep = true). Then name.PID, name.PID.2 ... are tried. A file that is no trace is never touched. Returns 0, or -1
- * after a log line. */
+ * with the reason in file->why. */
 GM_INTERNAL int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm_trace_file *file);
 /* False when the descriptor no longer refers to the trace file and the file cannot be opened again. */
 GM_INTERNAL bool gm_trace_file_holds(struct gm_trace_file *file);
 /* Closes the descriptor, unless the program reused its number. */
+GM_INTERNAL void gm_trace_file_close(struct gm_trace_file *file);
+/* The same in the child of a fork. */
 GM_INTERNAL void gm_trace_file_drop(struct gm_trace_file *file);
 GM_INTERNAL bool gm_trace_name_is_csv(const char *name);
 
@@ -89,5 +92,8 @@ GM_INTERNAL void gm_trace_wake(void);
 /* A number that changes with each opened trace and in each forked child; 0 in a child that was not notified of its
  * fork. */
 GM_INTERNAL extern uint32_t *gm_trace_generation;
+static inline uint32_t gm_trace_generation_now(void) {
+    return __atomic_load_n(__atomic_load_n(&gm_trace_generation, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -209,20 +210,24 @@ static int open_named(const char *name) {
     return gm_open(name, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
+static __attribute__((format(printf, 2, 3))) int cannot(struct gm_trace_file *file, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    gm_vformat(file->why, sizeof file->why, format, args);
+    va_end(args);
+    return -1;
+}
+
 int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm_trace_file *file) {
     static char base[GM_TRACE_NAME]; /* the caller holds the `opening` lock */
     struct stat st;
-    if (gm_trace_expand(pattern, base, sizeof base - 48)) {
-        gm_log(GM_LOG_ERROR, "trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", pattern);
-        return -1;
-    }
+    if (gm_trace_expand(pattern, base, sizeof base - 48))
+        return cannot(file, "trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", pattern);
     int own = descriptor_of(base);
     if (own >= 0) {
         int fd = share(own);
-        if (fd < 0) {
-            gm_log(GM_LOG_ERROR, "cannot write the trace to '%s': %s", base, gm_errno_text(errno));
-            return -1;
-        }
+        if (fd < 0)
+            return cannot(file, "cannot write the trace to '%s': %s", base, gm_errno_text(errno));
         gm_format(file->name, sizeof file->name, "%s", base);
         settle(file, fd, false);
         return 0;
@@ -233,7 +238,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
         int fd = open_named(file->name);
         if (fd < 0 || gm_fstat(fd, &st)) {
             bool unread = fd < 0 && errno == ENXIO && !gm_stat(file->name, &st) && S_ISFIFO(st.st_mode);
-            gm_log(GM_LOG_ERROR, "cannot open trace file '%s': %s", file->name,
+            cannot(file, "cannot open trace file '%s': %s", file->name,
                    unread ? "a pipe that nobody reads" : gm_errno_text(errno));
             if (fd >= 0)
                 gm_close(fd);
@@ -246,9 +251,8 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
         switch (claim_file(fd, file->name, started_ns, keep)) {
         case CLAIMED: settle(file, fd, true); return 0;
         case FOREIGN:
-            gm_log(GM_LOG_ERROR, "'%s' exists and is not a gpumem trace: left alone, no trace is written", file->name);
             gm_close(fd);
-            return -1;
+            return cannot(file, "'%s' exists and is not a gpumem trace: left alone, no trace is written", file->name);
         case AGAIN:
             if (again++ < NAMES_TRIED)
                 attempt--;
@@ -257,8 +261,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
         }
         gm_close(fd);
     }
-    gm_log(GM_LOG_ERROR, "no free name for trace file '%s' after %d tries", base, NAMES_TRIED);
-    return -1;
+    return cannot(file, "no free name for trace file '%s' after %d tries", base, NAMES_TRIED);
 }
 
 static bool is_ours(const struct gm_trace_file *file, int fd) {
@@ -271,7 +274,7 @@ static gm_spin reopening;
 bool gm_trace_file_holds(struct gm_trace_file *file) {
     if (is_ours(file, file->fd))
         return true;
-    if (!file->regular)
+    if (!file->regular || !file->name[0])
         return false;
     /* The program closed every descriptor that it did not open. The number may be the program's now, so it is not
      * closed. */
@@ -290,10 +293,16 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
     return ours;
 }
 
-void gm_trace_file_drop(struct gm_trace_file *file) {
-    reopening.held = 0; /* in the child of a fork */
+void gm_trace_file_close(struct gm_trace_file *file) {
+    gm_spin_lock(&reopening);
     if (is_ours(file, file->fd))
         gm_close(file->fd);
     file->fd = -1;
     file->name[0] = 0;
+    gm_spin_unlock(&reopening);
+}
+
+void gm_trace_file_drop(struct gm_trace_file *file) {
+    reopening.held = 0;
+    gm_trace_file_close(file);
 }

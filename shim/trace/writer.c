@@ -18,7 +18,9 @@
 enum { FORMAT_AUTO, FORMAT_BINARY, FORMAT_CSV };
 enum state { STATE_UNOPENED, STATE_BINARY, STATE_TEXT, STATE_ENDED };
 
-bool gm_trace_on, gm_trace_flusher;
+bool gm_trace_on, gm_trace_flusher, gm_trace_paused;
+uint32_t gm_trace_session = 1u << 12;
+void (*gm_trace_tick)(void);
 void (*gm_trace_opened)(const char *name);
 
 static uint32_t no_trace; /* used until the first opening */
@@ -33,12 +35,12 @@ static char policy_name[64], library_version[32];
 static gm_spin opening;
 static enum state state;
 static uint32_t generations;
-static uint64_t sequence;
+static uint64_t sequence, first_sequence; /* events before the first one belong to an earlier trace of the process */
 static struct gm_trace_file file = {.fd = -1};
 
-void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
+bool gm_trace_prepare(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
     if (!name || !*name)
-        return;
+        return false;
     /* Stored as an absolute path, since the program may change its directory before the first event. */
     static char here[GM_TRACE_NAME];
     int length;
@@ -56,14 +58,19 @@ void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char 
     }
     if (length >= (int)sizeof pattern) {
         gm_log(GM_LOG_ERROR, "trace file name '%s' is too long", name);
-        return;
+        return false;
     }
     wanted_format = format;
-    flush_interval = flush_ns;
+    __atomic_store_n(&flush_interval, flush_ns, __ATOMIC_RELAXED);
     process_start = gm_trace_process_start();
     gm_format(policy_name, sizeof policy_name, "%s", policy ? policy : "");
     gm_format(library_version, sizeof library_version, "%s", version ? version : "");
-    gm_trace_on = true;
+    return true;
+}
+
+void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
+    if (gm_trace_prepare(name, format, flush_ns, policy, version))
+        gm_trace_on = true;
 }
 
 void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns) {
@@ -122,32 +129,38 @@ static bool is_unnotified_child(void) {
 }
 
 static void give_up(void) {
+    if (gm_trace_opened)
+        gm_trace_opened("");
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
     __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
 }
 
-/* The caller holds `opening`. */
-static void open_trace(void) {
+/* The caller holds `opening`. NULL, or why there is no trace. */
+static const char *open_file(uint64_t started_ns, bool only_regular) {
     static struct gm_trace_header header;
-    if (!gm_trace_on || !new_generation() ||
-        gm_trace_open(pattern, process_start, gm_option_is_set(GM_OPT_STATS), &file)) {
-        give_up();
-        return;
+    if (!new_generation())
+        return "no memory for a trace";
+    if (gm_trace_open(pattern, started_ns, gm_option_is_set(GM_OPT_STATS), &file))
+        return file.why;
+    if (only_regular && !file.regular) {
+        gm_format(file.why, sizeof file.why, "'%s' is not a regular file", file.name);
+        gm_trace_file_close(&file);
+        return file.why;
     }
     fill_header(&header);
     if (gm_summary_on() && !gm_summary_open(header.start_ns)) {
-        gm_log(GM_LOG_ERROR, "trace '%s': no memory for a summary", file.name);
-        give_up();
-        return;
+        gm_format(file.why, sizeof file.why, "trace '%s': no memory for a summary", file.name);
+        gm_trace_file_close(&file);
+        return file.why;
     }
     bool text = wanted_format == FORMAT_CSV ||
                 (wanted_format == FORMAT_AUTO && (!file.regular || gm_trace_name_is_csv(file.name)));
     if (!text) {
         int error = file.regular ? gm_chunks_open(&file, &header, flush_interval) : ENODEV;
         if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
-            gm_log(GM_LOG_ERROR, "cannot write trace file '%s': %s", file.name, gm_errno_text(error));
-            give_up();
-            return;
+            gm_format(file.why, sizeof file.why, "cannot write trace file '%s': %s", file.name, gm_errno_text(error));
+            gm_trace_file_close(&file);
+            return file.why;
         }
         if (error)
             gm_log(GM_LOG_WARN, "'%s' %s: the trace is written as CSV", file.name, gm_errno_text(error));
@@ -161,6 +174,16 @@ static void open_trace(void) {
     __atomic_store_n(&state, text ? STATE_TEXT : STATE_BINARY, __ATOMIC_RELEASE);
     if (gm_trace_opened)
         gm_trace_opened(file.name);
+    return NULL;
+}
+
+/* The caller holds `opening`. */
+static void open_trace(void) {
+    const char *why = gm_trace_is_on() ? open_file(process_start, false) : "";
+    if (why && *why)
+        gm_log(GM_LOG_ERROR, "%s", why);
+    if (why)
+        give_up();
 }
 
 /* ---- a summary */
@@ -201,22 +224,7 @@ static void flush(enum state now) {
         gm_lines_flush();
 }
 
-/* The thread gets its generation as argument, because the trace may end before the thread first runs. */
-static void *flush_often(void *opened_as) {
-    uint32_t generation = (uint32_t)(uintptr_t)opened_as;
-    uint64_t ns = gm_summary_on() && gm_summary_ns < flush_interval ? gm_summary_ns : flush_interval;
-    const struct timespec interval = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-    for (;;) {
-        gm_futex_wait(&woken, 0, &interval);
-        __atomic_store_n(&woken, 0, __ATOMIC_RELAXED);
-        enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-        if (now == STATE_ENDED || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation)
-            return NULL;
-        if (gm_summary_on())
-            write_summary(now, gm_now_ns(), false);
-        flush(now);
-    }
-}
+static void *flush_often(void *opened_as);
 
 /* Called without the lock, since thread creation may wait for the loader's lock. */
 static void start_flusher(void) {
@@ -225,9 +233,10 @@ static void start_flusher(void) {
                          __ATOMIC_RELEASE);
 }
 
+/* A stop waits for the threads that are inside the trace. */
+static uint32_t users;
+
 static enum state ready(void) {
-    if (GM_UNLIKELY(is_unnotified_child()))
-        gm_trace_after_fork();
     enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     if (GM_LIKELY(now != STATE_UNOPENED))
         return now;
@@ -242,20 +251,56 @@ static enum state ready(void) {
     return now;
 }
 
-void gm_trace_sum_up(const struct gm_event *event) {
-    enum state now = ready();
-    if (now != STATE_BINARY && now != STATE_TEXT)
-        return;
-    if (gm_summary_change(event) && GM_UNLIKELY(!gm_trace_flushes())) {
-        write_summary(now, event->time_ns, false);
-        flush(now);
+static inline enum state enter(void) {
+    if (GM_UNLIKELY(is_unnotified_child()))
+        gm_trace_after_fork();
+    __atomic_add_fetch(&users, 1, __ATOMIC_SEQ_CST);
+    return ready();
+}
+
+static inline void leave(void) { __atomic_sub_fetch(&users, 1, __ATOMIC_RELEASE); }
+
+/* A thread that does not come back, as one that was interrupted by this one, is left behind. */
+static void wait_for_users(void) {
+    enum { TURNS = 1000, TURN_NS = 1000000 };
+    for (int turn = 0; turn < TURNS && __atomic_load_n(&users, __ATOMIC_SEQ_CST); turn++)
+        gm_sleep(TURN_NS);
+}
+
+/* The thread gets its generation as argument, because the trace may end before the thread first runs. */
+static void *flush_often(void *opened_as) {
+    uint32_t generation = (uint32_t)(uintptr_t)opened_as;
+    uint64_t ns = __atomic_load_n(&flush_interval, __ATOMIC_RELAXED);
+    if (gm_summary_on() && gm_summary_ns < ns)
+        ns = gm_summary_ns;
+    const struct timespec interval = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    for (;;) {
+        gm_futex_wait(&woken, 0, &interval);
+        __atomic_store_n(&woken, 0, __ATOMIC_RELAXED);
+        enum state now = enter();
+        bool ended = now == STATE_ENDED || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation;
+        if (!ended && gm_summary_on())
+            write_summary(now, gm_now_ns(), false);
+        if (!ended)
+            flush(now);
+        leave();
+        if (ended)
+            return NULL;
+        if (gm_trace_tick)
+            gm_trace_tick();
     }
 }
 
-void gm_trace_event(const struct gm_event *event) {
-    enum state now = ready();
-    if (GM_UNLIKELY(gm_summary_on()) && !gm_summary_keeps(event))
-        return;
+void gm_trace_sum_up(const struct gm_event *event) {
+    enum state now = enter();
+    if ((now == STATE_BINARY || now == STATE_TEXT) && gm_summary_change(event) && GM_UNLIKELY(!gm_trace_flushes())) {
+        write_summary(now, event->time_ns, false);
+        flush(now);
+    }
+    leave();
+}
+
+static void write_single(enum state now, const struct gm_event *event) {
     switch (now) {
     case STATE_BINARY: gm_chunks_event(event); break;
     case STATE_TEXT: gm_lines_event(event); break;
@@ -266,15 +311,36 @@ void gm_trace_event(const struct gm_event *event) {
         flush(now);
 }
 
+void gm_trace_event(const struct gm_event *event) {
+    enum state now = enter();
+    bool is_late = event->seq < __atomic_load_n(&first_sequence, __ATOMIC_RELAXED);
+    if (GM_LIKELY(!is_late) && (GM_LIKELY(!gm_summary_on()) || gm_summary_keeps(event)))
+        write_single(now, event);
+    leave();
+}
+
 void gm_trace_record(const struct gm_record *record) {
-    switch (ready()) {
+    switch (enter()) {
     case STATE_BINARY: gm_chunks_record(record); break;
     case STATE_TEXT: gm_lines_record(record); break;
     default: break;
     }
+    leave();
 }
 
-void gm_trace_finish(void) {
+bool gm_trace_start(bool fresh, const char **why) {
+    gm_spin_lock(&opening);
+    __atomic_store_n(&first_sequence, gm_trace_sequence(), __ATOMIC_RELAXED);
+    *why = open_file(fresh ? 0 : process_start, fresh);
+    if (*why)
+        __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
+    gm_spin_unlock(&opening);
+    if (!*why)
+        start_flusher();
+    return !*why;
+}
+
+static void finish(bool waits) {
     if (is_unnotified_child())
         gm_trace_after_fork(); /* the child must not finish its parent's file */
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
@@ -282,6 +348,8 @@ void gm_trace_finish(void) {
     enum state was = state;
     __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
     gm_spin_unlock(&opening);
+    if (waits)
+        wait_for_users();
     if (gm_summary_on())
         write_summary(was, gm_now_ns(), true);
     if (was == STATE_BINARY)
@@ -290,8 +358,21 @@ void gm_trace_finish(void) {
         gm_lines_finish();
 }
 
+void gm_trace_stop(void) {
+    finish(true);
+    gm_spin_lock(&opening);
+    __atomic_store_n(&gm_trace_flusher, false, __ATOMIC_RELAXED);
+    new_generation(); /* what a thread still has in its buffer belongs to no file */
+    gm_trace_file_close(&file);
+    gm_spin_unlock(&opening);
+    gm_trace_wake();
+}
+
+void gm_trace_finish(void) { finish(false); }
+
 void gm_trace_after_fork(void) {
     opening.held = 0;
+    users = 0;
     if (state == STATE_BINARY)
         gm_chunks_forget();
     else if (state == STATE_TEXT)

@@ -9,12 +9,21 @@
 
 #include "shim/base/base.h"
 #include "shim/trace/event.h"
-
-/* True when a trace was requested and works: callers fill events only then. */
-GM_INTERNAL extern bool gm_trace_on;
+#include "shim/trace/recorded.h"
 
 /* Takes the options (file name, format, flush interval). `policy` and `version` go to the header. Opens nothing yet. */
 void gm_trace_setup(const char *pattern, int format, uint64_t flush_ns, const char *policy, const char *version);
+
+/* Recording from the middle of a run. gm_trace_prepare takes the options as gm_trace_setup does, and gm_trace_start
+ * opens the file: definitions are written from then on, events when the caller sets gm_trace_on. `fresh`: a trace that
+ * is in the place already is never overwritten, and a name with a number is taken. False: *why is the reason.
+ * gm_trace_stop completes the file. The caller has cleared gm_trace_on and waited for the threads that write. */
+GM_INTERNAL bool gm_trace_prepare(const char *pattern, int format, uint64_t flush_ns, const char *policy,
+                                  const char *version);
+GM_INTERNAL bool gm_trace_start(bool fresh, const char **why);
+GM_INTERNAL void gm_trace_stop(void);
+/* Called in the flusher thread before each flush. May be NULL. */
+GM_INTERNAL extern void (*gm_trace_tick)(void);
 
 /* The next number of the global order. */
 uint64_t gm_trace_sequence(void);
@@ -43,7 +52,8 @@ int gm_trace_rank(void);
 /* Name of the open file; "" before the first event. */
 const char *gm_trace_file(void);
 
-/* Called with the file's name after each opening (at the first event, and again in a forked child). May be NULL. */
+/* Called with the file's name after each opening (at the first event, and again in a forked child), and
+ * with "" when there will be no trace. May be NULL. */
 extern void (*gm_trace_opened)(const char *name);
 
 #endif

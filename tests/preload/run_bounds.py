@@ -175,7 +175,7 @@ def dumped():
         program.do("alloc")
         check("writes no trace" in dump(program.pid, WORK / "none")[1], "a process without a trace")
     for arguments, word in ((["dump", "1x", "--output=a"], "'1x' is not a process id"), (["dump", "1"], "--output=FILE is missing"),
-                            (["start", "1", "--output=a"], "expected dump"), (["dump", "4194305", "--output=a"], "no such process")):
+                            (["start", "1", "--output=a"], "--output is not for start"), (["dump", "4194305", "--output=a"], "no such process")):
         done = subprocess.run([GPUMEM, "trace", *arguments], capture_output=True, text=True, timeout=LIMIT_S, env=environment())
         check(done.returncode and word in done.stderr and done.stderr.count("\n") == 1, f"{arguments}: {done.stderr}")
 

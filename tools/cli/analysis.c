@@ -471,6 +471,8 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
         struct gm_site_totals *site = site_of(p, e->site);
         block.number = ++a->allocs;
         a->alloc_bytes += e->bytes;
+        if (e->flags & GM_EVENT_LIVE)
+            count_share(&a->older, e->bytes);
         a->hits += e->hit;
         a->moved += was_moved(e);
         count_decision(a, e);
@@ -482,7 +484,7 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
             site->bytes += e->bytes;
         }
         count_size(p, e->bytes);
-        if (t)
+        if (t && !(e->flags & GM_EVENT_LIVE))
             t->last_key = key;
     }
     if (!key)
@@ -592,7 +594,7 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
     if (end > a->end_ns)
         a->end_ns = end;
     bool failure = e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL;
-    if (gm_event_is_call(e)) {
+    if (gm_event_is_call(e) && !(e->flags & GM_EVENT_LIVE)) {
         struct gm_call_totals *call = &a->by_call[e->call];
         call->count++;
         call->failed += failure;
@@ -619,6 +621,10 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
             on_trim(p, e);
         break;
     case GM_ACT_POOL_SIZE: on_trim(p, e); break;
+    case GM_ACT_KEPT:
+        gm_reserved_kept(&a->reserved, e);
+        note_reserved(a, e->time_ns);
+        break;
     case GM_ACT_BEYOND: on_beyond(a, e); break;
     case GM_ACT_HELD: on_held(a, e); break;
     case GM_ACT_SUM: on_sum(p, e); break;

@@ -73,6 +73,7 @@ struct gm_analysis {
     uint64_t by_action[GM_ACT_COUNT];
     struct gm_call_totals by_call[GM_CALL_COUNT];
     struct gm_kind_totals by_kind[GM_KIND_COUNT];
+    struct gm_count_and_bytes older; /* live blocks when recording began, or went on after a pause */
     uint64_t allocs, alloc_bytes, frees, failed_allocs, failed_frees;
     uint64_t temporary, temporary_bytes; /* freed before their thread allocated again */
     uint64_t hits;                       /* allocations served from the cache */

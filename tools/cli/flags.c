@@ -63,7 +63,12 @@ const struct gm_flag gm_flags[] = {
     {"prometheus", "", "top", "One reading in the text format that Prometheus and its exporters read."},
     {"remove", "", "limit", "Remove a group without running processes, and its limit."},
     {"to", GM_EXPORT_NAMES, "export", "Format to write."},
-    {"output", "FILE", "trace", "File to write; it must not exist."},
+    {"trace", "FILE", "trace",
+     "Of start: name of the trace, where %p is the process id; default gpumem.%p.gmt in the current folder."},
+    {"stacks", "N", "trace",
+     "Of start: stack frames of each call site beyond the first; default what GPUMEM_STACKS says in the process. The "
+     "first start of a process decides."},
+    {"output", "FILE", "trace", "Of dump: file to write; it must not exist."},
     {"output", "FILE", "export plan", "File to write; - is standard output."},
     {"measure", "peak|bytes|allocations|leaked", "export",
      "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "

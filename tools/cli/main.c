@@ -11,7 +11,7 @@ static const struct gm_command commands[] = {
     {"top", "show live counters of processes that run under libgpumem", gm_command_top, gm_command_top_help},
     {"limit", "show or change the memory limit of a group or a process while it runs", gm_command_limit,
      gm_command_limit_help},
-    {"trace", "copy the trace of a running process", gm_command_trace, gm_command_trace_help},
+    {"trace", "start, stop or copy the trace of a running process", gm_command_trace, gm_command_trace_help},
     {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report, gm_command_report_help},
     {"diff", "compare two traces by call site and kind of memory", gm_command_diff, gm_command_diff_help},
     {"export", "write a trace as csv, rmm, heaptrack, pprof, collapsed, perfetto, sqlite, torch", gm_command_export,

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -349,6 +350,39 @@ bool gm_process_counters_limit(struct gm_process_counters *w, uint64_t bytes) {
     if (w->page)
         __atomic_store_n(&w->page->limit_bytes, bytes ? bytes : UINT64_MAX, __ATOMIC_RELAXED);
     return w->page != NULL;
+}
+
+/* Two tools do not ask at the same time. The kernel releases the lock when one is killed. */
+uint32_t gm_process_counters_request(struct gm_process_counters *w, enum gm_stats_wanted wanted, const char *name,
+                                     uint32_t stacks) {
+    struct gm_stats_recording *r = w->page ? &w->page->recording : NULL;
+    if (!r || strlen(name) >= sizeof r->name || flock(w->fd, LOCK_EX))
+        return 0;
+    uint32_t writing = __atomic_load_n(&r->request, __ATOMIC_RELAXED) | 1, number = writing + 1;
+    number += number == 0 ? 2 : 0;
+    __atomic_store_n(&r->request, writing, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    r->wanted = wanted;
+    r->stacks = stacks;
+    strcpy(r->name, name);
+    __atomic_store_n(&r->request, number, __ATOMIC_RELEASE);
+    __atomic_or_fetch(&w->page->watched_until, GM_STATS_REQUESTED, __ATOMIC_RELEASE);
+    flock(w->fd, LOCK_UN);
+    return number;
+}
+
+bool gm_process_counters_answer(struct gm_process_counters *w, uint32_t request, unsigned ms, bool *failed, char *text,
+                                size_t size) {
+    const struct gm_stats_recording *r = &w->page->recording;
+    struct identity now;
+    for (unsigned waited = 0; __atomic_load_n(&r->answered, __ATOMIC_ACQUIRE) != request; waited += 5) {
+        if (waited >= ms || !identify(w->pid, &now) || !is_same(&w->identity, &now))
+            return false;
+        nanosleep(&(struct timespec){0, 5000000}, NULL);
+    }
+    *failed = r->failed;
+    snprintf(text, size, "%.*s", (int)sizeof r->text - 1, r->text);
+    return true;
 }
 
 const char *gm_process_counters_reason(enum gm_counters_status status) {

@@ -58,6 +58,8 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"duration_ns", a->end_ns},
                 {"call_ns", a->time_ns},
                 {"allocations", a->allocs},
+                {"older_blocks", a->older.count},
+                {"older_bytes", a->older.bytes},
                 {"allocated_bytes", a->alloc_bytes},
                 {"frees", a->frees},
                 {"temporary", a->temporary},

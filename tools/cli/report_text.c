@@ -61,6 +61,9 @@ static void print_totals(struct gm_report *r) {
     gm_print_heading("TOTALS");
     printf("  allocations       %s (%s)\n", COUNT(0, a->allocs), BYTES(1, a->alloc_bytes));
     printf("  frees             %s\n", COUNT(0, a->frees));
+    if (a->older.count)
+        printf("  live before       %s in %s %s (made before recording began; counted with the allocations)\n",
+               BYTES(0, a->older.bytes), COUNT(1, a->older.count), blocks(a->older.count));
     if (!summary)
         printf("  temporary         %s (%s of the allocations: freed before their thread allocated again)\n",
                COUNT(0, a->temporary), gm_text_percent(&room[1], a->temporary, a->allocs));

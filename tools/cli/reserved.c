@@ -64,6 +64,12 @@ uint64_t gm_reserved_trimmed(struct gm_reserved *r, const struct gm_event *e) {
     return r->has_pool[e->kind] ? 0 : e->bytes;
 }
 
+void gm_reserved_kept(struct gm_reserved *r, const struct gm_event *e) {
+    uint64_t change = e->bytes - r->kept_of[e->kind];
+    keep(r, e->kind, change);
+    gm_reserved_add(r, e->kind, change);
+}
+
 uint64_t gm_reserved_pool_size(struct gm_reserved *r, const struct gm_event *e) {
     unsigned device = e->device < 0 ? 0 : (unsigned)e->device % GM_RESERVED_DEVICES;
     uint64_t *pool = &r->pool_of[e->kind][device], before = *pool;

@@ -29,6 +29,8 @@ void gm_reserved_destroyed(struct gm_reserved *reserved, const struct gm_live_bl
                            const struct gm_event *event);
 /* GM_ACT_TRIM and GM_ACT_POOL_SIZE. Returns the bytes that went back to the driver. */
 uint64_t gm_reserved_trimmed(struct gm_reserved *reserved, const struct gm_event *event);
+/* GM_ACT_KEPT. */
+void gm_reserved_kept(struct gm_reserved *reserved, const struct gm_event *event);
 uint64_t gm_reserved_pool_size(struct gm_reserved *reserved, const struct gm_event *event);
 
 #endif

@@ -235,6 +235,8 @@ static int launch(int argc, char **argv, bool table) {
         return GM_EXIT_USAGE;
     if (settle_trace(table) || clear_trace())
         return GM_EXIT_USAGE;
+    const char *range = getenv("GPUMEM_TRACE_RANGE"), *traces = getenv("GPUMEM_TRACE");
+    setup.nvtx |= range && *range && traces && *traces;
     if (setup.nvtx && (status = take_nvtx(library)))
         return status;
     gm_program_warn_preload(path);

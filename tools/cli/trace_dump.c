@@ -1,9 +1,12 @@
-/* gpumem trace dump: copies the trace that a running process writes, as it is now, into a file that can be read. The
- * process is not disturbed: chunks that it changes meanwhile are read again. */
+/* gpumem trace: start and stop (trace_control.c), and dump, which copies the trace that a running process writes, as it
+ * is now, into a file that can be read. The process is not disturbed: chunks that it changes meanwhile are read again.
+ */
+#include "shim/base/options.h"
 #include "shim/trace/event.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/process_counters.h"
+#include "tools/cli/trace_control.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +20,13 @@ enum { ATTEMPTS = 100 };
 
 void gm_command_trace_help(void) {
     puts(
-        "usage: gpumem trace dump --output=FILE PID\n\n"
-        "Copies the trace of a running process, up to its last flush, into a file that gpumem report and others read.\n"
-        "With GPUMEM_TRACE_RING that is the latest part of a long run.\n");
+        "usage: gpumem trace start [--trace=FILE] [--stacks=N] PID\n"
+        "       gpumem trace stop PID\n"
+        "       gpumem trace dump --output=FILE PID\n\n"
+        "Starts or stops the trace of a process that runs under gpumem, or copies the trace that it writes, up to its\n"
+        "last flush, into a file that gpumem report and others read. A trace that is started has the live blocks of\n"
+        "that time first. A trace that exists is not overwritten: the new one gets a number. With GPUMEM_TRACE_RING\n"
+        "dump gives the latest part of a long run.\n");
     gm_flags_help("trace");
 }
 
@@ -137,24 +144,53 @@ static int dump(long pid, const char *output) {
 
 /* ---- arguments */
 
+struct arguments {
+    const char *output, *trace, *stacks;
+};
+
 static int take(void *data, const char *name, const char *value) {
-    *(const char **)data = value; /* --output is the only flag */
+    struct arguments *a = data;
+    *(*name == 'o' ? &a->output : *name == 't' ? &a->trace : &a->stacks) = value;
     return 0;
 }
 
+static int start(long pid, const struct arguments *a) {
+    uint64_t stacks = UINT32_MAX;
+    char error[256];
+    struct gm_option row = gm_option_rows[GM_OPT_STACKS];
+    row.name = "--stacks";
+    if (a->trace && !*a->trace)
+        return gm_usage_error("trace: --trace= has no name of a file");
+    if (a->stacks && gm_option_parse(&row, a->stacks, &stacks, error, sizeof error))
+        return gm_usage_error("trace: %s", error);
+    return gm_trace_control_start(pid, a->trace ? a->trace : "gpumem.%p.gmt", (uint32_t)stacks);
+}
+
+/* A flag that the word does not take. */
+static const char *surplus(const char *word, const struct arguments *a) {
+    bool starts = !strcmp(word, "start");
+    return a->trace && !starts         ? "--trace"
+           : a->stacks && !starts      ? "--stacks"
+           : a->output && *word != 'd' ? "--output"
+                                       : NULL;
+}
+
 int gm_command_trace(int argc, char **argv) {
-    const char *output = "";
-    int first, status = gm_flags_read(argc, argv, take, &output, gm_command_trace_help, &first);
+    struct arguments a = {NULL, NULL, NULL};
+    int first, status = gm_flags_read(argc, argv, take, &a, gm_command_trace_help, &first);
     char *end;
     if (status >= 0)
         return status;
-    if (argc - first != 2 || strcmp(argv[first], "dump"))
-        return gm_usage_error("trace: expected dump and a process id");
-    if (!*output)
+    const char *word = argc - first == 2 ? argv[first] : "";
+    if (strcmp(word, "start") && strcmp(word, "stop") && strcmp(word, "dump"))
+        return gm_usage_error("trace: expected start, stop or dump, and a process id");
+    if (surplus(word, &a))
+        return gm_usage_error("trace: %s is not for %s", surplus(word, &a), word);
+    if (*word == 'd' && (!a.output || !*a.output))
         return gm_usage_error("trace: --output=FILE is missing");
     errno = 0;
     long pid = strtol(argv[first + 1], &end, 10);
     if (end == argv[first + 1] || *end || errno || pid <= 0 || pid > INT32_MAX)
         return gm_usage_error("trace: '%s' is not a process id", argv[first + 1]);
-    return dump(pid, output);
+    return *word == 'd' ? dump(pid, a.output) : !strcmp(word, "stop") ? gm_trace_control_stop(pid) : start(pid, &a);
 }

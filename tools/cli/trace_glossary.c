@@ -50,6 +50,7 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_BEYOND] = "measured: bytes that the process holds on the device beyond what gpumem sees (contexts, "
                           "modules, graphs, libraries); address has the bytes in use on the card by all processes",
         [GM_ACT_HELD] = "measured with it: unused bytes that could not be given back; one event for each reason",
+        [GM_ACT_KEPT] = "recording begins or goes on: bytes of freed blocks of that kind that are kept at this time",
         [GM_ACT_POOL_SIZE] = "gpumem's pool of that kind took memory or returned some; bytes is what it has now on the "
                              "device",
         [GM_ACT_EXPORT] = "a handle of the block for other processes or devices was created",
@@ -108,8 +109,10 @@ const char *gm_column_meaning(const char *name) {
         {"site", "number of the call site, described by a line \"# site\"; 0 when unknown"},
         {"context", "small number of the context, 0 for none"},
         {"result", "the driver's result, a CUresult; 0 = success"},
-        {"flags", "sum of 1 (during stream capture), 2 (the function for per-thread default streams was called), 4 (a "
-                  "free: the block is kept for reuse) and 8 (beyond: other processes of the card are included)"},
+        {"flags",
+         "sum of 1 (during stream capture), 2 (the function for per-thread default streams was called), 4 (a "
+         "free: the block is kept for reuse), 8 (beyond: other processes of the card are included) and 16 (the block "
+         "was made before recording began; time_ns is when it was noted)"},
         {"pid", "the process"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -5,7 +5,7 @@ const struct gm_gen_command gm_gen_commands[] = {
     {"stat", "Run a program and print a table of counters.", true, false},
     {"top", "Show what running processes do with GPU memory, live.", false, true},
     {"limit", "Show or change the memory limit of a group or a process while it runs.", false, true},
-    {"trace", "Copy the trace of a running process.", false, true},
+    {"trace", "Start, stop or copy the trace of a running process.", false, true},
     {"report", "Print from a trace who held GPU memory, since when, from where, and what leaked.", false, false},
     {"diff", "Compare two traces by call site and kind of memory.", false, false},
     {"export", "Write a trace in another program's format.", false, false},

@@ -68,7 +68,7 @@ static void test_fake_pages(void **state) {
     assert_int_equal(found(&page, sizeof page, &read), GM_COUNTERS_NO_COUNTERS);
     page.magic = 0x3954534154534d47ull;
     assert_int_equal(found(&page, sizeof page, &read), GM_COUNTERS_NO_COUNTERS);
-    memcpy(&page.magic, "GMSTATS9", 8);
+    memcpy(&page.magic, "GMSTATS0", 8);
     assert_int_equal(found(&page, sizeof page, &read), GM_COUNTERS_OTHER_VERSION);
 }
 

@@ -1,0 +1,240 @@
+/* Allocates and frees in eight threads, and obeys words from standard input, so that others can start and stop a trace
+ * meanwhile. Each answer is the word, the pid, and how many blocks and bytes are live.
+ *
+ * Linked with gpumem, and with the argument racing: starts and stops traces itself, as gpumem trace does. */
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+#ifdef WITH_NVTX
+#include <nvtx3/nvToolsExt.h>
+#endif
+
+#include "program.h"
+
+enum { SINGLES = 32, THREADS = 8, HELD = 64, SIZES = 12 };
+
+static struct slot {
+    void *block;
+    size_t bytes;
+} held[THREADS][HELD], singles[SINGLES];
+static pthread_t threads[THREADS];
+static int going;
+
+static size_t size_of(unsigned random) { return (size_t)512 << random % SIZES; }
+
+/* Most pairs are of blocks that the cache keeps; every eighth call holds a block for longer. */
+static void *work(void *argument) {
+    struct slot *own = held[(intptr_t)argument];
+    unsigned random = (unsigned)(intptr_t)argument * 77777u + 1;
+    while (__atomic_load_n(&going, __ATOMIC_RELAXED)) {
+        random = random * 1103515245u + 12345u;
+        struct slot *slot = &own[random >> 16 & (HELD - 1)];
+        if (slot->block) {
+            MUST(cudaFree(slot->block));
+            slot->block = NULL;
+        } else if (random >> 24 & 7) {
+            void *block;
+            MUST(cudaMalloc(&block, size_of(random >> 8)));
+            MUST(cudaFree(block));
+        } else {
+            slot->bytes = size_of(random >> 8);
+            MUST(cudaMalloc(&slot->block, slot->bytes));
+        }
+    }
+    return NULL;
+}
+
+static void go(void) {
+    going = 1;
+    for (intptr_t i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
+}
+
+static void halt(void) {
+    __atomic_store_n(&going, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < THREADS; i++)
+        EXPECT(pthread_join(threads[i], NULL) == 0);
+}
+
+static void release(void) {
+    for (int i = 0; i < THREADS; i++)
+        for (int k = 0; k < HELD; k++)
+            if (held[i][k].block) {
+                MUST(cudaFree(held[i][k].block));
+                held[i][k].block = NULL;
+            }
+}
+
+static void pairs(void) {
+    for (int i = 0; i < 1000; i++) {
+        void *block;
+        MUST(cudaMalloc(&block, 4096));
+        MUST(cudaFree(block));
+    }
+}
+
+static void alloc(void) {
+    static size_t made;
+    int i = 0;
+    while (singles[i].block)
+        EXPECT(++i < SINGLES);
+    singles[i].bytes = 1000000 + 1000 * made++;
+    MUST(cudaMalloc(&singles[i].block, singles[i].bytes));
+}
+
+/* The first of the single blocks, or the last one. */
+static void free_one(int step) {
+    int i = step > 0 ? 0 : SINGLES - 1;
+    while (!singles[i].block)
+        i += step;
+    MUST(cudaFree(singles[i].block));
+    singles[i].block = NULL;
+}
+
+#ifdef WITH_NVTX
+static nvtxRangeId_t started;
+
+/* push=NAME, pop, dpush=NAME, dpop (in the domain lib), start=NAME, end. */
+static int mark_range(const char *word) {
+    static nvtxDomainHandle_t domain;
+    const char *name = strchr(word, '=');
+    nvtxEventAttributes_t a = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE};
+    a.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    a.message.ascii = name ? name + 1 : "";
+    if (*word == 'd' && !domain)
+        domain = nvtxDomainCreateA("lib");
+    if (!strncmp(word, "push=", 5))
+        nvtxRangePushA(name + 1);
+    else if (!strcmp(word, "pop"))
+        nvtxRangePop();
+    else if (!strncmp(word, "dpush=", 6))
+        nvtxDomainRangePushEx(domain, &a);
+    else if (!strcmp(word, "dpop"))
+        nvtxDomainRangePop(domain);
+    else if (!strncmp(word, "start=", 6))
+        started = nvtxRangeStartA(name + 1);
+    else if (!strcmp(word, "end"))
+        nvtxRangeEnd(started);
+    else
+        return 0;
+    return 1;
+}
+#else
+static int mark_range(const char *word) { return 0; }
+#endif
+
+static void answer(const char *word) {
+    size_t blocks = 0, bytes = 0;
+    for (int i = 0; i < SINGLES; i++)
+        if (singles[i].block) {
+            blocks++;
+            bytes += singles[i].bytes;
+        }
+    for (int i = 0; i < THREADS; i++)
+        for (int k = 0; k < HELD; k++)
+            if (held[i][k].block) {
+                blocks++;
+                bytes += held[i][k].bytes;
+            }
+    printf("%s %d %zu %zu\n", word, (int)getpid(), blocks, bytes);
+    fflush(stdout);
+}
+
+#ifdef LINKED
+#include <sys/mman.h>
+
+#include "shim/base/stats.h"
+
+static struct gm_stats *own_counters(void) {
+    char link[64], name[64];
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(link, name, sizeof name - 1);
+        name[length > 0 ? length : 0] = '\0';
+        if (strstr(name, "gpumem-stats"))
+            return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    fail("the counters of the process", __LINE__, 0);
+    return NULL;
+}
+
+static void request(struct gm_stats *counters, enum gm_stats_wanted wanted) {
+    struct gm_stats_recording *r = &counters->recording;
+    uint32_t number = r->request + 2;
+    r->wanted = wanted;
+    r->stacks = 4;
+    strcpy(r->name, "recorded.%p.gmt");
+    __atomic_store_n(&r->request, number, __ATOMIC_RELEASE);
+    __atomic_or_fetch(&counters->watched_until, GM_STATS_REQUESTED, __ATOMIC_RELEASE);
+    for (int turn = 0; __atomic_load_n(&r->answered, __ATOMIC_ACQUIRE) != number; turn++) {
+        EXPECT(turn < 100000);
+        usleep(1000);
+    }
+    EXPECT(!r->failed);
+    if (wanted == GM_STATS_STOP)
+        EXPECT(unlink(r->text) == 0);
+}
+
+static int racing(void) {
+    struct gm_stats *counters = own_counters();
+    go();
+    for (int round = 0; round < 10; round++) {
+        request(counters, GM_STATS_START);
+        usleep(20000);
+        request(counters, GM_STATS_STOP);
+        usleep(5000);
+    }
+    halt();
+    release();
+    return 0;
+}
+#else
+static int racing(void) { return 1; }
+#endif
+
+int main(int argc, char **argv) {
+    char word[32];
+    int status;
+    if (argc > 1 && !strcmp(argv[1], "racing")) {
+        MUST(cudaFree(NULL));
+        return racing();
+    }
+    setvbuf(stdin, NULL, _IONBF, 0); /* parent and child read the same pipe in turn */
+    if (argc == 1)
+        MUST(cudaFree(NULL));
+    answer("ready");
+    while (scanf("%31s", word) == 1) {
+        if (!strcmp(word, "go"))
+            go();
+        else if (!strcmp(word, "halt"))
+            halt();
+        else if (!strcmp(word, "release"))
+            release();
+        else if (!strcmp(word, "pairs"))
+            pairs();
+        else if (!strcmp(word, "alloc"))
+            alloc();
+        else if (!strcmp(word, "free"))
+            free_one(-1);
+        else if (!strcmp(word, "oldest"))
+            free_one(1);
+        else if (!strcmp(word, "reset")) {
+            MUST(cudaDeviceReset());
+            memset(held, 0, sizeof held);
+            memset(singles, 0, sizeof singles);
+        } else if (!strcmp(word, "fork")) {
+            pid_t child = fork();
+            EXPECT(child >= 0);
+            if (child) { /* from here on the child reads the commands */
+                EXPECT(waitpid(child, &status, 0) == child);
+                return !WIFEXITED(status) || WEXITSTATUS(status);
+            }
+            memset(held, 0, sizeof held);
+            memset(singles, 0, sizeof singles);
+        } else if (!mark_range(word))
+            fail(word, __LINE__, 0);
+        answer(word);
+    }
+    return 0;
+}
