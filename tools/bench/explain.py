@@ -26,7 +26,7 @@ import time
 
 import common
 
-PROGRAMS = pathlib.Path(__file__).parent / "programs"
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 TIME_LIMIT_S = 110
 # Name: module that must be there, the program, the one that runs out of memory, and its variables.
 FRAMEWORKS = {
@@ -51,13 +51,16 @@ class Place:
         return common.environment(None, settings, self.options.cuda)
 
     def words(self, *command, **settings):
-        """Output and errors of a program, whatever its status, and the status."""
+        """Output and errors of a program, without the folders of this machine, whatever its status; and the status."""
         try:
             done = subprocess.run([str(word) for word in command], env=self.environment(**settings), capture_output=True, text=True,
                                   timeout=TIME_LIMIT_S, errors="replace")
         except subprocess.TimeoutExpired:
             return f"took longer than {TIME_LIMIT_S} s\n", 1
-        return done.stdout + done.stderr, done.returncode
+        text = done.stdout + done.stderr
+        for folder, short in ((self.out, ""), (self.build, "build/"), (PROGRAMS.parents[2], "")):
+            text = text.replace(f"{folder}/", short)
+        return text, done.returncode
 
 
 # ---- texts

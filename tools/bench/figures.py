@@ -235,6 +235,21 @@ def calls():
     return table(["", "hooked call, `observe`", "and a trace", "start with CUDA, `observe`", "`auto`", "a trace", "start without CUDA"], rows)
 
 
+def call_sites():
+    name = newest("*-explain-calls.json")
+    if not name:
+        return unpublished("explain.py calls")
+    about = document(name)
+    rows = [[one["what"], "+ " + time(one["ns"]), time(one["target_ns"]) if one["target_ns"] else "-"] for one in about["added"]]
+    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, median of rounds: {about['rounds']} "
+                   f"(`tools/bench/results/{name}`); added to one call that the library does not move:") + "\n\n" + table(
+        ["a trace with", "added", "at most"], [[SITES.get(what, what), *rest] for what, *rest in rows])
+
+
+SITES = {"call": "no frames", "call, 8 frames": "8 native frames", "Python frames unchanged": "8 native frames and Python's, as in the call before",
+         "Python frames changed": "the same, changed, seen before", "Python frames new": "the same, never seen before"}
+
+
 def missed():
     alloc = Alloc(ALLOC)
     lines = [item(f"{target}, `{name}`: {value} ({limit}).") for (target, name), (verdict, value, limit) in alloc.targets.items()
@@ -614,7 +629,7 @@ def headline():
     return table(["one H200", "native", "under gpumem"], rows)
 
 
-BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "alloc-memory": alloc_memory, "calls": calls, "missed": missed, "free": free, "hybrid": hybrid,
+BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "alloc-memory": alloc_memory, "calls": calls, "call-sites": call_sites, "missed": missed, "free": free, "hybrid": hybrid,
           "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "trace-tools": trace_tools, "spgemm": spgemm, "spgemm-story": spgemm_story,
           "spgemm-kernels": spgemm_kernels, "spgemm-ranks": spgemm_ranks, "spgemm-variants": spgemm_variants, "spgemm-scale": spgemm_scale, "spgemm-product": spgemm_product, "spgemm-product-aims": spgemm_product_aims, "frontiers": frontiers_table,
           **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}
