@@ -18,7 +18,7 @@ enum { MOST_IDLE = 64, FREE_DEVIATIONS = 16, REUSES_FOR_ONE = 4 };
 
 static struct gm_resource *cache;
 static uint64_t reuses, deviations;
-static int capable_of_rdma = -1; /* of all buffers: gpuDirectRDMACapable of the first one */
+static int kept_properties = -1; /* code_of the kept buffers: that of the first one that came back */
 
 /* The halves of a buffer that this thread asked for and has not mapped yet. */
 static __thread struct halves {
@@ -29,6 +29,7 @@ static __thread struct halves {
     CUcontext context;                   /* of the handle */
     uint64_t context_id;
     int device;
+    int properties;         /* code_of */
     struct gm_buffer *kept; /* a kept buffer of which the thread has one half; valid with its serial */
     uint64_t serial;
 } halves __attribute__((tls_model("initial-exec")));
@@ -265,16 +266,25 @@ CUresult gm_mapped_address_free(CUdeviceptr address, size_t size) {
 
 /* ---- handles */
 
-static bool is_plain(const CUmemAllocationProp *properties, int device) {
-    return properties && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED && !properties->requestedHandleTypes &&
-           properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && properties->location.id == device &&
-           !properties->win32HandleMetaData && !properties->allocFlags.compressionType && !properties->allocFlags.usage;
+/* Properties that differ between programs. A handle that can be exported is ordinary until it is. */
+static int code_of(const CUmemAllocationProp *properties) {
+    return (int)properties->requestedHandleTypes << 1 | !!properties->allocFlags.gpuDirectRDMACapable;
 }
 
-static bool has_the_same_flag(const CUmemAllocationProp *properties) {
-    int mine = properties->allocFlags.gpuDirectRDMACapable, unknown = -1;
-    return __atomic_compare_exchange_n(&capable_of_rdma, &unknown, mine, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-           unknown == mine;
+static bool is_plain(const CUmemAllocationProp *properties, int device) {
+    const unsigned types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
+    return properties && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+           !(properties->requestedHandleTypes & ~types) && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+           properties->location.id == device && !properties->win32HandleMetaData &&
+           !properties->allocFlags.compressionType && !properties->allocFlags.usage;
+}
+
+/* Kept buffers differ in their size only, so that any of one size serves. */
+static bool has_kept_properties(const struct gm_buffer *buffer) {
+    int unknown = -1;
+    return __atomic_compare_exchange_n(&kept_properties, &unknown, buffer->properties, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED) ||
+           unknown == buffer->properties;
 }
 
 static bool create_kept(const struct gm_request *request, int device, CUmemGenericAllocationHandle *handle,
@@ -299,9 +309,10 @@ CUresult gm_mapped_create(const struct gm_request *request, int device, CUmemGen
                           size_t size, const CUmemAllocationProp *properties, unsigned long long flags, bool *reused) {
     CUcontext context = (CUcontext)(uintptr_t)request->context;
     bool plain = cache && handle && size && !flags && device >= 0 && device < GM_CACHE_DEVICES &&
-                 is_plain(properties, device) && has_the_same_flag(properties) &&
-                 gm_context_is_alone(context, request->context_id, device) && gm_cache_limit(cache->state, device);
-    *reused = plain && create_kept(request, device, handle, size);
+                 is_plain(properties, device) && gm_context_is_alone(context, request->context_id, device) &&
+                 gm_cache_limit(cache->state, device);
+    *reused = plain && code_of(properties) == __atomic_load_n(&kept_properties, __ATOMIC_RELAXED) &&
+              create_kept(request, device, handle, size);
     if (*reused)
         return CUDA_SUCCESS;
     CUresult result = gm_drv.mem_create(handle, size, properties, flags);
@@ -312,6 +323,7 @@ CUresult gm_mapped_create(const struct gm_request *request, int device, CUmemGen
         halves.context = context;
         halves.context_id = request->context_id;
         halves.device = device;
+        halves.properties = code_of(properties);
     }
     return result;
 }
@@ -393,6 +405,7 @@ static void follow(CUdeviceptr address, size_t size, CUmemGenericAllocationHandl
                                      .context = halves.context,
                                      .context_id = halves.context_id,
                                      .device = halves.device,
+                                     .properties = halves.properties,
                                      .holds = 1,
                                      .address_held = true,
                                      .mapped = true};
@@ -487,7 +500,7 @@ CUresult gm_mapped_set_access(CUdeviceptr address, size_t size, const CUmemAcces
 }
 
 static bool may_keep(const struct gm_buffer *buffer, bool pinned) {
-    return is_on() && buffer->opened && buffer->accessible && !pinned &&
+    return is_on() && buffer->opened && buffer->accessible && !pinned && has_kept_properties(buffer) &&
            gm_context_is_alone(buffer->context, buffer->context_id, buffer->device);
 }
 

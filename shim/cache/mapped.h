@@ -2,7 +2,7 @@
  * each array: cuMemCreate and cuMemAddressReserve in either order, cuMemMap, cuMemSetAccess, and back by cuMemUnmap,
  * cuMemRelease, cuMemAddressFree.
  *
- * A buffer is reused if its sequence is exactly that: one handle of ordinary device memory that cannot be exported,
+ * A buffer is reused if its sequence is exactly that: one handle of ordinary device memory that is never exported,
  * mapped as a whole into an address range of its own size, with access for its own device. When the program has given
  * back all of it, the buffer stays mapped and goes to the free lists of a cache. There it gets a fence, counts against
  * the cache limits, and is trimmed, as any block of cudaMalloc. A later sequence of the same size gets its handle and

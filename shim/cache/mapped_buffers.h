@@ -22,6 +22,7 @@ struct gm_buffer {
     uint64_t context_id;
     uint64_t serial; /* differs for each buffer that used the struct */
     int device;
+    int properties;    /* of its handle (mapped.c) */
     unsigned holds;    /* references of the program to the handle */
     bool withheld;     /* the driver counts one reference more, because the last release was not passed on */
     bool address_held; /* the program has the address range */

@@ -1,9 +1,11 @@
 /* Buffers that a program maps itself: the sequences of allocators, which a policy may serve from kept buffers, and
  * calls that deviate from them. Every result is compared with what the driver's rules imply.
  *
- * usage: mapped exact ORDER | deviations | held | random SEED | threads | pending | memory | faults */
+ * usage: mapped exact ORDER | deviations | held | random SEED | threads | pending | memory | faults
+ * MAPPED_EXPORTABLE: handles can be exported, as those of JAX, beside a buffer whose handle cannot. */
 #include <cuda.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "program.h"
 #include "simcuda.h"
@@ -11,8 +13,8 @@
 #define CHUNK ((size_t)2 << 20)
 
 static CUcontext context;
-static const CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                          .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+static CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 static const CUmemAccessDesc access_all = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
                                            .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
@@ -593,6 +595,10 @@ int main(int count, char **arguments) {
     MUST(cuDevicePrimaryCtxRetain(&context, 0));
     MUST(cuCtxSetCurrent(context));
     simcuda_reset_counters();
+    bool exportable = getenv("MAPPED_EXPORTABLE") != NULL;
+    struct buffer other = exportable ? make(CHUNK, CREATE_FIRST) : (struct buffer){0};
+    if (exportable)
+        plain.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if (!strcmp(mode, "exact")) {
         for (int order = 0; order < ORDERS; order++)
             if (!strcmp(arguments[2], orders[order]))
@@ -614,6 +620,8 @@ int main(int count, char **arguments) {
     } else if (!strcmp(mode, "faults")) {
         faults();
     }
+    if (exportable)
+        drop(other, CREATE_FIRST);
     if (getenv("MAPPED_CALLS"))
         printf("calls %llu\n", calls());
     MUST(cuDevicePrimaryCtxReset(0));

@@ -54,6 +54,20 @@ def orders(place):
             check(calls <= wanted and (policy in KEEPING or calls == native), f"{order} under {policy}: {calls} of {native} calls")
 
 
+def exportable(place):
+    """Handles that can be exported are kept until one is; a buffer of other properties does not decide that."""
+    few = {}
+    for exports in ({}, {"MAPPED_EXPORTABLE": "1"}):
+        command = [place.program("mapped"), "exact", "create_first"]
+        for policy in KEEPING:
+            done = place.run_shimmed(command, policy, trace=False, MAPPED_CALLS="1", **exports)
+            few.setdefault(policy, []).append(driver_calls(done, f"{exports} under {policy}"))
+    for policy, (plain, exported) in few.items():
+        check(plain <= exported <= plain + 16, f"under {policy}: {exported} calls of the driver instead of {plain}")
+    for arguments in (["deviations"], ["held"], ["random", "1"]):
+        compare(place, arguments, settings=BATCHES, MAPPED_EXPORTABLE="1")
+
+
 def deviations(place):
     compare(place, ["deviations"], settings=BATCHES)
     compare(place, ["held"], settings=BATCHES)
@@ -78,6 +92,7 @@ def failures(place):
 MAPPED = {
     "mapped_orders": orders,
     "mapped_deviations": deviations,
+    "mapped_exportable": exportable,
     "mapped_random": random_calls,
     "mapped_threads": lambda place: compare(place, ["threads"], settings=BATCHES),
     "mapped_pending": lambda place: compare(place, ["pending"], settings=BATCHES, policies=KEEPING, SIMCUDA_STREAMS="manual"),
