@@ -1,8 +1,8 @@
 /* The contexts seen so far: a hash table from handle to id, device and a small number. The driver may reuse the handle
  * of a destroyed context, so blocks carry the id, which is never reused.
  *
- * The file also holds who uses a context while another thread ends it, which contexts may access a device as peers,
- * and the primary context of each device. */
+ * The file also holds who uses a context while another thread ends it, which contexts may use the memory of another
+ * device, and the primary context of each device. */
 #include <sched.h>
 #include <string.h>
 
@@ -54,6 +54,18 @@ static inline bool find(CUcontext handle, struct gm_context *context) {
 
 bool gm_context_find(CUcontext handle, struct gm_context *context) { return find(handle, context); }
 
+/* Index of the slot, or -1. */
+static int slot_with(CUcontext handle, uint64_t id) {
+    for (unsigned i = slot_of(handle), probes = 0; id && probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
+        CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
+        if (seen == handle && __atomic_load_n(&slots[i].id, __ATOMIC_SEQ_CST) == id)
+            return (int)i;
+        if (!seen)
+            break;
+    }
+    return -1;
+}
+
 bool gm_context_on(CUdevice device, struct gm_context *context) {
     bool found = false;
     gm_spin_lock(&lock);
@@ -77,6 +89,84 @@ void gm_contexts_each(void (*visit)(const struct gm_context *context)) {
 }
 
 unsigned gm_contexts_seen(void) { return __atomic_load_n(&seen_count, __ATOMIC_RELAXED); }
+
+/* ---- contexts whose work may use the memory of another device */
+
+enum { REACHES = 128 };
+
+static struct {
+    CUdevice device;
+    bool access; /* peer access is enabled: kernels may use the memory, too. Otherwise only copies do */
+    struct gm_context accessor;
+} reaches[REACHES];
+static unsigned reach_count; /* REACHES + 1: more than fit */
+
+/* The lock is held. */
+static void add_reach(CUdevice device, const struct gm_context *accessor, bool access) {
+    for (unsigned i = 0; i < reach_count && i < REACHES; i++) {
+        if (reaches[i].device == device && reaches[i].accessor.id == accessor->id) {
+            reaches[i].access |= access;
+            return;
+        }
+    }
+    bool stored = slot_with(accessor->handle, accessor->id) >= 0; /* otherwise its end would not be noticed */
+    if (stored && reach_count < REACHES) {
+        reaches[reach_count].device = device;
+        reaches[reach_count].access = access;
+        reaches[reach_count].accessor = *accessor;
+    }
+    if (reach_count <= REACHES)
+        __atomic_store_n(&reach_count, stored ? reach_count + 1 : REACHES + 1, __ATOMIC_RELEASE);
+}
+
+/* Streams of any two contexts may copy between their devices, with peer access or without. The lock is held. */
+static void add_copies(const struct gm_context *context) {
+    for (unsigned i = 0; i < SLOTS; i++) {
+        if (!slots[i].id || slots[i].device < 0 || context->device < 0 || slots[i].device == context->device)
+            continue;
+        add_reach(slots[i].device, context, false);
+        add_reach(context->device, &slots[i], false);
+    }
+}
+
+void gm_context_note_reach(CUdevice device, const struct gm_context *accessor) {
+    gm_spin_lock(&lock);
+    add_reach(device, accessor, true);
+    gm_spin_unlock(&lock);
+}
+
+static unsigned accessors_of(CUdevice device, bool with_copies, struct gm_context *accessors, unsigned room) {
+    unsigned count = 0;
+    if (GM_LIKELY(!__atomic_load_n(&reach_count, __ATOMIC_ACQUIRE)))
+        return 0;
+    gm_spin_lock(&lock);
+    if (reach_count > REACHES)
+        count = room + 1;
+    for (unsigned i = 0; i < reach_count && i < REACHES && count <= room; i++) {
+        if (reaches[i].device != device || !(with_copies || reaches[i].access))
+            continue;
+        if (count < room)
+            accessors[count] = reaches[i].accessor;
+        count++;
+    }
+    gm_spin_unlock(&lock);
+    return count;
+}
+
+unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigned room) {
+    return accessors_of(device, false, accessors, room);
+}
+
+bool gm_context_elsewhere(CUdevice device) {
+    bool found = false;
+    gm_spin_lock(&lock);
+    for (unsigned i = 0; i < SLOTS && !found; i++)
+        found = slots[i].id && slots[i].device >= 0 && slots[i].device != device;
+    gm_spin_unlock(&lock);
+    return found;
+}
+
+/* ---- contexts seen as current */
 
 static void describe(CUcontext handle, struct gm_context *context) {
     unsigned long long id = 0;
@@ -118,6 +208,7 @@ static bool remember(struct gm_context *context) {
         __atomic_store_n(&vacant->handle, context->handle, __ATOMIC_RELEASE);
         __atomic_store_n(&vacant->id, context->id, __ATOMIC_RELEASE);
     }
+    add_copies(context);
 done:
     gm_spin_unlock(&lock);
     return is_new;
@@ -161,18 +252,6 @@ uint64_t gm_context_current_id(const struct gm_context **at) {
 }
 
 /* ---- contexts that end while threads use them */
-
-/* Index of the slot, or -1. */
-static int slot_with(CUcontext handle, uint64_t id) {
-    for (unsigned i = slot_of(handle), probes = 0; id && probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
-        CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
-        if (seen == handle && __atomic_load_n(&slots[i].id, __ATOMIC_SEQ_CST) == id)
-            return (int)i;
-        if (!seen)
-            break;
-    }
-    return -1;
-}
 
 /* The ending thread first marks the context and then looks for users. So at least one of the two threads sees the
  * other. */
@@ -237,49 +316,6 @@ void gm_context_stays(CUcontext handle, uint64_t id) {
     if (slot >= 0 && uses[slot].ending)
         __atomic_sub_fetch(&uses[slot].ending, 1, __ATOMIC_SEQ_CST);
     gm_spin_unlock(&lock);
-}
-
-/* ---- contexts that may access a device as peers */
-
-enum { REACHES = 128 };
-
-static struct {
-    CUdevice device;
-    struct gm_context accessor;
-} reaches[REACHES];
-static unsigned reach_count; /* REACHES + 1: more than fit */
-
-void gm_context_note_reach(CUdevice device, const struct gm_context *accessor) {
-    bool known = false;
-    gm_spin_lock(&lock);
-    for (unsigned i = 0; i < reach_count && i < REACHES; i++)
-        known |= reaches[i].device == device && reaches[i].accessor.id == accessor->id;
-    bool stored = slot_with(accessor->handle, accessor->id) >= 0; /* otherwise its end would not be noticed */
-    if (!known && stored && reach_count < REACHES) {
-        reaches[reach_count].device = device;
-        reaches[reach_count].accessor = *accessor;
-    }
-    if (!known && reach_count <= REACHES)
-        __atomic_store_n(&reach_count, stored ? reach_count + 1 : REACHES + 1, __ATOMIC_RELEASE);
-    gm_spin_unlock(&lock);
-}
-
-unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigned room) {
-    unsigned count = 0;
-    if (GM_LIKELY(!__atomic_load_n(&reach_count, __ATOMIC_ACQUIRE)))
-        return 0;
-    gm_spin_lock(&lock);
-    if (reach_count > REACHES)
-        count = room + 1;
-    for (unsigned i = 0; i < reach_count && i < REACHES && count <= room; i++) {
-        if (reaches[i].device != device)
-            continue;
-        if (count < room)
-            accessors[count] = reaches[i].accessor;
-        count++;
-    }
-    gm_spin_unlock(&lock);
-    return count;
 }
 
 /* The lock is held. */
@@ -360,7 +396,9 @@ unsigned gm_context_users(struct gm_context *users, unsigned room, unsigned *own
     if (GM_LIKELY(!__atomic_load_n(&reach_count, __ATOMIC_ACQUIRE)) &&
         GM_LIKELY(gm_context_primary(users[0].device) == users[0].handle))
         return 1;
-    unsigned count = 1, reach = gm_context_reach(users[0].device, peers, GM_CONTEXT_USERS);
+    /* an older driver waits for each of them, which copies alone must not cause */
+    bool with_copies = gm_drv.ctx_record_event != NULL;
+    unsigned count = 1, reach = accessors_of(users[0].device, with_copies, peers, GM_CONTEXT_USERS);
     add_primary(users, room, &count, &users[0]);
     *owners = count < room ? count : room;
     for (unsigned i = 0; i < reach && i < GM_CONTEXT_USERS; i++) {

@@ -111,11 +111,13 @@ void gm_context_note_reach(CUdevice device, const struct gm_context *accessor);
 /* Copies up to `room` contexts that may access the device, and returns their number; a number above `room` when there
  * are more. */
 unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigned room);
+/* True when a living context of another device was seen as current: its streams may copy from and to the device. */
+bool gm_context_elsewhere(CUdevice device);
 /* The contexts whose work may use a block of the context users[0], which the caller fills in: that context, the primary
- * context of its device, whose memory green contexts share, and each context that may access the device as a peer with
- * the primary context of its device. The first *owners are on the block's device. Returns their number; a number above
- * `room` when there are more, as always with more than GM_CONTEXT_USERS peers. May make driver calls: no lock may be
- * held. */
+ * context of its device, whose memory green contexts share, and each context of another device with the primary context
+ * of that device. Where the driver has no cuCtxRecordEvent, only those with peer access. The first *owners are on the
+ * block's device. Returns their number; a number above `room` when there are more, as always with more than
+ * GM_CONTEXT_USERS peers. May make driver calls: no lock may be held. */
 enum { GM_CONTEXT_USERS = 32 };
 unsigned gm_context_users(struct gm_context *users, unsigned room, unsigned *owners);
 void gm_contexts_after_fork(void);

@@ -3,8 +3,15 @@
 
 #include "shim/base/file.h"
 #include "shim/driver/fence.h"
+#include "shim/driver/native_wait.h"
 
 enum { PAUSE_NS = 50000 };
+
+/* Streams of another device may copy from and to the memory, and nothing else of that device uses it. */
+static bool is_reached_by_copies(const struct gm_context *context) {
+    struct gm_context peer;
+    return gm_context_elsewhere(context->device) && !gm_context_reach(context->device, &peer, 1);
+}
 
 /* With a fence it waits only for work that was already submitted, not for work that other threads submit meanwhile. */
 static gm_status wait_own(const struct gm_context *context) {
@@ -12,6 +19,10 @@ static gm_status wait_own(const struct gm_context *context) {
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode))
         return GM_STREAM_CAPTURE;
+    if (is_reached_by_copies(context)) {
+        gm_capture_guard_leave(mode);
+        return gm_native_wait(context);
+    }
     gm_status status = GM_NOT_SUPPORTED;
     if (gm_drv.ctx_record_event)
         status = gm_fence_record(&fence, context->handle, context->id, context->device);

@@ -275,8 +275,13 @@ static bool read_uuid(int device, unsigned char uuid[16]) {
 
 /* ---- contexts and devices are described in the trace when they are first seen */
 
+/* Other devices reach memory that gpumem placed as with peer access: no wait covers what their streams copy. */
 static gm_status synchronise(const struct gm_block *block, bool *settled) {
-    return gm_free_sync_before((CUcontext)(uintptr_t)block->context, block->context_id, block->device, settled);
+    gm_status status =
+        gm_free_sync_before((CUcontext)(uintptr_t)block->context, block->context_id, block->device, settled);
+    if (*settled && gm_kind_traits(block->kind) & GM_TRAIT_PLACED && gm_context_elsewhere(block->device))
+        *settled = false;
+    return status;
 }
 
 /* While a stream captures, the driver is not asked: a call that fails then could end the capture. */

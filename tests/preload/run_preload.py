@@ -166,6 +166,21 @@ def peer_reset(place):
             check(hits >= 80 or policy not in ("cache", "auto"), f"{label}: {hits} hits")
 
 
+def peer_copies(place):
+    """A free waits for copies that a stream of another device makes, and its memory has no new owner before."""
+    sim = {"SIMCUDA_DEVICES": "2", "SIMCUDA_STREAMS": "manual"}
+    frees = ({}, {"GPUMEM_FREE": "wait"}, {"GPUMEM_FREE": "order"}, {"GPUMEM_FREE": "async", "PEER_COPIES_LATE": "1"})
+    for words, policy, free, batch in itertools.product(([], ["full"]), POLICIES, frees, ("16", "1")):
+        opened = policy not in ("observe", "cache", "auto")  # copies from a pool are direct, as with peer access
+        if words and (free or opened or batch == "1"):
+            continue
+        settings = {**sim, "GPUMEM_FENCE_BATCH": batch, **free, **({"PEER_COPIES_LATE": "1"} if opened else {})}
+        command = [place.program("peer_copies"), *words]
+        native = place.run_native(command, **sim)
+        done = place.run_shimmed(command, policy, **settings)
+        check_same_output(native, done, f"peer_copies {words} under {policy} {free}, a fence for {batch} frees", warnings=bool(words))
+
+
 def untouched(place):
     """No CUDA, no trace: nothing is opened, loaded or started."""
     command = [place.program("no_cuda")]
@@ -270,6 +285,7 @@ CASES = {
     "capture": plain("capture"),
     "lost_capture": lost_capture,
     "peer_reset": peer_reset,
+    "peer_copies": peer_copies,
     "capture_memory": capture_memory,
     # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
     "ipc": plain("ipc", policies=("observe", "cache", "auto"), further=further_two_processes),

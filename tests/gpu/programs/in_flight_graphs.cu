@@ -156,7 +156,15 @@ static const char *prepare_far_copy(Trial &trial) {
     NEED(cudaSetDevice(1));
     NEED(cudaStreamWaitEvent(trial.far, forth, 0));
     linger_on(trial, trial.far);
-    NEED(cudaMemcpyPeerAsync(trial.far_target, 1, trial.block, 0, trial.words * sizeof(unsigned), trial.far));
+    const char *why =
+        error_text(cudaMemcpyPeerAsync(trial.far_target, 1, trial.block, 0, trial.words * sizeof(unsigned), trial.far));
+    if (why) { // without peer access
+        cudaGraph_t none;
+        CHECK(cudaSetDevice(0));
+        cudaStreamEndCapture(trial.stream, &none);
+        cudaGetLastError();
+        return why;
+    }
     end_on(trial, trial.far);
     NEED(cudaEventRecord(back, trial.far));
     NEED(cudaSetDevice(0));
