@@ -50,6 +50,8 @@ void gm_clock_init(void);
 uint64_t gm_ticks(void);
 uint64_t gm_ticks_to_ns(uint64_t ticks);
 uint64_t gm_ticks_span_ns(uint64_t ticks); /* converts a difference of counts */
+/* Both: returns the time of `begin`, and its distance to `end` in *span_ns. */
+GM_INTERNAL uint64_t gm_ticks_to_times(uint64_t begin, uint64_t end, uint64_t *span_ns);
 uint64_t gm_now_ns(void);
 
 /* ---- zeroed anonymous memory from the kernel (pages.c); NULL on failure. Never freed, unless the caller calls
@@ -96,6 +98,7 @@ struct gm_mine {
     uint8_t number;                /* of its shard of the counters; 0 = none of its own */
     struct gm_stats_shard *counts; /* that shard; NULL while it has none */
     struct gm_shard *shard;        /* of the cache with the short path; NULL until a call used it, and without counts */
+    struct gm_shard *plain;        /* the same while the plain part is open, as far as this thread knows; else NULL */
     uint64_t newest;               /* its latest allocation, until it is freed; 0 = none */
 };
 GM_INTERNAL extern __thread struct gm_mine gm_mine __attribute__((tls_model("initial-exec")));

@@ -42,7 +42,7 @@ struct segment {
 static struct segment origins[ORIGINS];
 static unsigned origins_taken;
 static struct segment *origin; /* NULL: gm_clock_init has not run; its slope is 0 until the first conversion */
-static bool use_counter;       /* valid once `origin` is set */
+static bool use_counter;       /* valid once `origin` is set; false before */
 
 static struct segment ring[RING];
 static uint64_t newest;   /* number of the newest segment: 0 = only the origin; segment n > 0 lies in ring[n % RING] */
@@ -254,9 +254,13 @@ static void find_segment(struct segment *first, uint64_t tick, struct segment *s
     }
 }
 
-uint64_t gm_ticks(void) {
+static GM_APART uint64_t ticks_of_clock(void) {
     ready_origin();
     return __atomic_load_n(&use_counter, __ATOMIC_RELAXED) ? counter() : clock_ns();
+}
+
+uint64_t gm_ticks(void) {
+    return GM_LIKELY(__atomic_load_n(&use_counter, __ATOMIC_RELAXED)) ? counter() : ticks_of_clock();
 }
 
 /* The thread's copy of the line that it used last. It holds at least until the segment is due, because the next one
@@ -297,6 +301,16 @@ uint64_t gm_ticks_span_ns(uint64_t ticks) {
     while (!get_segment(first, __atomic_load_n(&newest, __ATOMIC_ACQUIRE), &segment))
         ;
     return scale(ticks, segment.slope);
+}
+
+uint64_t gm_ticks_to_times(uint64_t begin, uint64_t end, uint64_t *span_ns) {
+    const struct line *cached = gm_room_part_known(GM_ROOM_CLOCK);
+    if (GM_UNLIKELY(!cached || begin - cached->tick >= cached->ticks)) {
+        *span_ns = gm_ticks_span_ns(end - begin);
+        return gm_ticks_to_ns(begin);
+    }
+    *span_ns = scale(end - begin, cached->slope);
+    return cached->ns + scale(begin - cached->tick, cached->slope);
 }
 
 uint64_t gm_now_ns(void) { return gm_ticks_to_ns(gm_ticks()); }

@@ -93,7 +93,7 @@ void gm_stats_settle_late(struct gm_stats_shard *shard) {
 
 static void forget_shard(void) {
     gm_mine.counts = NULL;
-    gm_mine.shard = NULL;
+    gm_mine.shard = gm_mine.plain = NULL;
 }
 
 static void leave_shard(void *value) {

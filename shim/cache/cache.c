@@ -462,10 +462,11 @@ bool gm_cache_may_keep(const struct gm_resource *resource, bool with_plain) {
 }
 
 static inline struct gm_shard *own_shard(const struct gm_resource *self) {
-    struct gm_shard *shard = gm_mine.shard ? gm_mine.shard : my_shard_of(self->state);
+    if (GM_UNLIKELY(!gm_mine.shard))
+        gm_mine.shard = my_shard_of(self->state);
     if (__atomic_load_n(&plain, __ATOMIC_RELAXED))
-        gm_mine.shard = shard;
-    return shard;
+        gm_mine.plain = gm_mine.shard;
+    return gm_mine.shard;
 }
 
 static bool is_for_all(uint32_t repeats) { return repeats > GM_REPEATS_ALL / 2; }
@@ -521,10 +522,10 @@ static inline struct gm_registered *make_live(struct gm_shard *shard, struct gm_
 }
 
 bool gm_cache_reuse_ready(size_t size, uint64_t *address) {
-    if (GM_UNLIKELY(!gm_mine.shard))
+    if (GM_UNLIKELY(!gm_mine.plain))
         return false;
-    uint64_t context_id = gm_context_same_id(__atomic_load_n(&gm_mine.shard->recent_context, __ATOMIC_RELAXED));
-    struct gm_shard *shard = gm_mine.shard; /* read again: kept across the driver's call it would cost more */
+    uint64_t context_id = gm_context_same_id(__atomic_load_n(&gm_mine.plain->recent_context, __ATOMIC_RELAXED));
+    struct gm_shard *shard = gm_mine.plain; /* read again: kept across the driver's call it would cost more */
     if (GM_UNLIKELY(!gm_spin_try(&shard->lock)))
         return false;
     struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(size)];
@@ -668,7 +669,7 @@ struct gm_registered *gm_cache_claim(struct gm_registry *registry, uint64_t addr
 }
 
 bool gm_cache_keep_plainly(uint64_t address) {
-    struct gm_shard *shard = gm_mine.shard;
+    struct gm_shard *shard = gm_mine.plain;
     struct gm_registered *record = GM_LIKELY(shard != NULL) ? claim_recent(shard, address) : NULL;
     if (GM_UNLIKELY(!record))
         return false;

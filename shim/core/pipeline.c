@@ -236,13 +236,12 @@ static void bump(uint64_t *counter) { gm_stats_count(counter, 1); }
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
 /* In a summary a block counts for the site of its allocation. True: the event is counted, or no part of a summary. */
-static GM_RARE bool sum_up(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block,
-                           uint64_t spent_ns) {
+static GM_RARE bool sum_up(uint64_t begin, enum gm_action action, const struct gm_block *block, uint64_t spent_ns) {
     bool ends = action == GM_ACT_FREE || action == GM_ACT_RELEASE;
     size_t bytes = block->size;
     if (action != GM_ACT_ALLOC && !ends)
         return false;
-    const struct gm_event event = {.time_ns = gm_ticks_to_ns(scope->begin) + spent_ns,
+    const struct gm_event event = {.time_ns = gm_ticks_to_ns(begin) + spent_ns,
                                    .bytes = bytes,
                                    .site = block->site,
                                    .device = (int8_t)block->device,
@@ -256,10 +255,12 @@ static GM_RARE bool sum_up(const struct gm_scope *scope, enum gm_action action, 
 static GM_APART void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block,
                                  gm_status status, enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
     const struct gm_request *request = &scope->request;
-    if (GM_UNLIKELY(gm_summary_on()) && sum_up(scope, action, block, spent_ns))
+    if (GM_UNLIKELY(gm_summary_on()) && sum_up(scope->begin, action, block, spent_ns))
         return;
-    struct gm_event event = {
-        .seq = scope->sequence ? scope->sequence : gm_trace_sequence(),
+    uint64_t number = scope->sequence ? scope->sequence : gm_trace_sequence();
+    struct gm_event otherwise, *event = gm_trace_place(number, &otherwise);
+    *event = (struct gm_event){
+        .seq = number,
         .time_ns = scope->begin ? gm_ticks_to_ns(scope->begin) : gm_now_ns(),
         .address = gm_key_value(block->address),
         .bytes = block->size,
@@ -279,7 +280,7 @@ static GM_APART void write_event(const struct gm_scope *scope, enum gm_action ac
         .flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) |
                            (request->per_thread ? GM_EVENT_PER_THREAD : 0) | (scope->kept ? GM_EVENT_KEPT : 0)),
     };
-    gm_trace_event(&event);
+    gm_trace_placed(event, &otherwise);
 }
 
 /* ---- blocks that are older than the trace, or than the end of its pause */
@@ -333,9 +334,16 @@ void gm_pipeline_record_free(struct gm_scope *scope) {
     scope->sequence = gm_trace_sequence();
 }
 
-/* The event of a free follows the free, which may take long, but its number is taken before. */
+/* The event of a free follows the free, which may take long, but its number is taken before. Whoever reads this count
+ * and ends the trace finds the event in the thread's chunk. */
+static inline void count_written(struct gm_stats_shard *shard) {
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    gm_stats_count(&shard->frees_written, 1);
+}
+
 bool gm_pipeline_wrote_frees(void) {
     struct gm_stats_shard total = gm_stats_total(gm_stats);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return total.frees_begun == total.frees_written;
 }
 
@@ -369,8 +377,8 @@ uint64_t gm_pipeline_timed_begin(void) {
     return gm_ticks();
 }
 
-static GM_APART uint64_t spend_timed(const struct gm_scope *scope) {
-    uint64_t now = gm_ticks(), spent_ns = gm_ticks_span_ns(now - scope->begin);
+static GM_APART uint64_t spend_timed(uint64_t begin) {
+    uint64_t now = gm_ticks(), spent_ns = gm_ticks_span_ns(now - begin);
     struct gm_stats_shard *shard = gm_stats_mine();
     gm_stats_count(&shard->time_ns, spent_ns);
     if (gm_stats_watched())
@@ -379,7 +387,9 @@ static GM_APART uint64_t spend_timed(const struct gm_scope *scope) {
 }
 
 /* Ends the time measurement of the scope. Returns nanoseconds. */
-static uint64_t spend(const struct gm_scope *scope) { return GM_UNLIKELY(scope->begin) ? spend_timed(scope) : 0; }
+static inline uint64_t spend(const struct gm_scope *scope) {
+    return GM_UNLIKELY(scope->begin) ? spend_timed(scope->begin) : 0;
+}
 
 /* ---- allocation */
 
@@ -582,19 +592,45 @@ static GM_APART void identify(struct gm_request *request) {
 #ifdef GM_HAVE_CUDA
 /* ---- allocation from a kept block whose record stays in place */
 
+/* The event of a call that took the short path. `decision` is that of an allocation. The caller owns `block`. */
+static GM_IN_PLACE void write_short(const struct gm_block *block, const struct gm_decision *decision, uint64_t sequence,
+                                    uint64_t begin, uint32_t site) {
+    enum gm_action action = decision ? GM_ACT_ALLOC : GM_ACT_FREE;
+    size_t size = block->size;
+    uint64_t now = gm_ticks(), spent_ns, time_ns = gm_ticks_to_times(begin ? begin : now, now, &spent_ns);
+    gm_stats_count(&gm_mine.counts->time_ns, spent_ns);
+    if (GM_UNLIKELY(gm_summary_on()) && sum_up(begin, action, block, spent_ns))
+        return;
+    struct gm_event otherwise, *event = gm_trace_place(sequence, &otherwise);
+    *event = (struct gm_event){
+        .seq = sequence,
+        .time_ns = time_ns,
+        .address = block->address,
+        .bytes = size,
+        .slack = saturate(block->reserved - size),
+        .duration_ns = saturate(spent_ns),
+        .site = site,
+        .context = block->context_number,
+        .device = (int8_t)block->device,
+        .call = decision ? GM_CALL_ALLOC : GM_CALL_FREE,
+        .action = (uint8_t)action,
+        .kind = block->kind,
+        .reason = (uint8_t)(decision ? decision->reason : GM_REASON_NONE),
+        .verdict = (uint8_t)(decision ? decision->verdict : (enum gm_kind)block->kind),
+        .hit = decision != NULL,
+        .flags = decision ? 0 : GM_EVENT_KEPT,
+    };
+    gm_trace_placed(event, &otherwise);
+}
+
 /* Where call sites are known: the record gets that of its new block. */
 static GM_APART void write_reused(struct gm_registered *record, const struct gm_decision *decision, uint64_t begin,
                                   uint32_t site) {
-    const struct gm_block *block = &record->block;
-    struct gm_scope scope;
     __atomic_store_n(&record->block.site, site, __ATOMIC_RELAXED);
     __atomic_store_n(&record->block.hit, 1, __ATOMIC_RELAXED);
     if (!gm_trace_allocates() || !gm_record_word(&record->block.recorded))
         return;
-    gm_scope_begin_at(&scope, GM_CALL_ALLOC, block->size, site, begin);
-    scope.request.device = block->device;
-    scope.sequence = gm_trace_sequence();
-    write_event(&scope, GM_ACT_ALLOC, block, GM_OK, decision->reason, decision->verdict, spend(&scope));
+    write_short(&record->block, decision, gm_trace_sequence(), begin, site);
 }
 
 static GM_RARE void count_reused(size_t size, size_t reserved) {
@@ -813,7 +849,7 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         if (scope->known)
             scope->request.device = block->device;
         write_event(scope, action, block, status, GM_REASON_NONE, block->kind, spent_ns);
-        gm_stats_count(&shard->frees_written, 1);
+        count_written(shard);
     }
 }
 
@@ -837,17 +873,12 @@ void gm_pipeline_shorten(void) {
 }
 
 static GM_APART void write_kept(const struct gm_block *block, uint64_t sequence, uint64_t begin, uint32_t site) {
-    struct gm_scope scope;
     if (gm_sites_are_on())
         gm_freed_note(block, site);
     if (!sequence)
         return;
-    gm_scope_begin_at(&scope, GM_CALL_FREE, 0, site, begin);
-    scope.request.device = block->device;
-    scope.sequence = sequence;
-    scope.kept = true;
-    write_event(&scope, GM_ACT_FREE, block, GM_OK, GM_REASON_NONE, (enum gm_kind)block->kind, spend(&scope));
-    gm_stats_count(&gm_stats_mine()->frees_written, 1);
+    write_short(block, NULL, sequence, begin, site);
+    count_written(gm_mine.counts);
 }
 
 static inline void note_kept(struct gm_stats_shard *shard, uint64_t address) {
@@ -917,7 +948,7 @@ static GM_IN_PLACE bool record_claimed(struct gm_registered *record, uint64_t ad
         record_older(record, address);
     }
     __atomic_store_n(&record->block.recorded, gm_unrecorded_after(record->block.recorded), __ATOMIC_RELEASE);
-    gm_stats_count(&gm_stats_mine()->frees_begun, 1);
+    gm_stats_count(&gm_mine.counts->frees_begun, 1);
     return true;
 }
 
@@ -931,10 +962,10 @@ struct noted_free {
 };
 
 static GM_APART uint64_t note_free(struct noted_free *noted, struct gm_registered *record, uint64_t address) {
-    gm_mine.shard = NULL; /* the plain part is closed */
-    noted->begin = gm_trace_is_on() ? gm_ticks() : 0;
-    noted->records = gm_trace_is_on() && record_claimed(record, address);
-    return noted->records;
+    gm_mine.plain = NULL;
+    bool on = gm_trace_is_on();
+    noted->begin = on ? gm_ticks() : 0;
+    return noted->records = on && record_claimed(record, address);
 }
 
 static GM_RARE void free_otherwise(const struct noted_free *noted, struct gm_stats_shard *shard,
@@ -942,7 +973,7 @@ static GM_RARE void free_otherwise(const struct noted_free *noted, struct gm_sta
     if (!noted->records)
         return;
     record_again(&record->block.recorded);
-    gm_stats_count(&shard->frees_written, 1);
+    count_written(shard);
 }
 
 static GM_RARE void free_failed(const struct noted_free *noted, struct gm_block *block, uint64_t sequence,

@@ -31,6 +31,7 @@ enum {
 struct layout {
     uintptr_t caller;
     struct layout *next;              /* next layout of the same hash */
+    uint32_t reach;                   /* bytes from the frame to the end of the last slot */
     uint16_t count;                   /* number of frames beyond `caller` */
     uint32_t offsets[GM_SITE_FRAMES]; /* slot = frame + offset */
 };
@@ -448,9 +449,10 @@ static void learn_layout(const struct walk *walk, unsigned count, uintptr_t fram
 
     for (unsigned i = 1; i < count; i++) {
         uintptr_t slot = slot_of(walk, i);
-        if (!slot || slot < frame || slot - frame > UINT32_MAX)
+        if (!slot || slot < frame || slot - frame > UINT32_MAX - sizeof(slot))
             return;
         fresh.offsets[i - 1] = (uint32_t)(slot - frame);
+        fresh.reach = fresh.offsets[i - 1] + (uint32_t)sizeof(slot);
     }
     for (struct layout *known = *head; known; known = known->next)
         if (known->caller == fresh.caller && known->count == fresh.count &&
@@ -526,33 +528,61 @@ static void find_stack(struct known *known) {
     destroy(&attributes);
 }
 
-static bool readable(const struct known *known, const struct layout *layout, uintptr_t frame) {
-    uintptr_t last = layout->count ? layout->offsets[layout->count - 1] : 0;
-    return frame + last + sizeof(uintptr_t) <= known->stack_high;
+static inline bool readable(const struct known *known, const struct layout *layout, uintptr_t frame) {
+    return frame + layout->reach <= known->stack_high;
 }
 
 /* The slot may hold any variable of a function. That is no error, so AddressSanitizer must not report it. */
-__attribute__((no_sanitize("address"))) static uintptr_t slot_value(const struct layout *layout, unsigned i,
+__attribute__((no_sanitize("address"))) static uintptr_t slot_value(const struct layout *layout, size_t i,
                                                                     uintptr_t frame) {
     return *(const uintptr_t *)(frame + layout->offsets[i]);
 }
 
 static uint32_t era = 1; /* increases when ids restart */
 
-static bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame) {
+static inline bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame) {
     const uintptr_t *ip = words + chains[id].first + 1;
-    for (unsigned i = 0; i < layout->count; i++)
+    for (size_t i = 0; i < layout->count; i++)
         if (slot_value(layout, i, frame) != ip[i])
             return false;
     return true;
 }
 
 static inline bool is_recent(const struct known *known, const struct recent *r, uintptr_t caller, uintptr_t frame) {
-    return r->layout && r->era == era && r->layout->caller == caller && readable(known, r->layout, frame) &&
+    return r->era == era && r->layout->caller == caller && readable(known, r->layout, frame) &&
            same_chain(r->layout, r->id, frame);
 }
 
-static inline uint32_t find_native(uintptr_t caller, uintptr_t frame) {
+static inline bool is_on_stack(const struct known *known, uintptr_t frame) {
+    return GM_LIKELY(frame >= known->stack_low && frame < known->stack_high);
+}
+
+static inline const struct layout *layouts_of(uintptr_t caller) {
+    return __atomic_load_n(&by_caller[(caller >> 2) % CALLERS], __ATOMIC_ACQUIRE);
+}
+
+/* The two recent chains that are looked at. The third frame distinguishes the calls of a statically linked runtime. */
+static inline struct recent *recent_of(struct known *known, const struct layout *layout, uintptr_t caller,
+                                       uintptr_t frame) {
+    uintptr_t third = layout->count > 1 && readable(known, layout, frame) ? slot_value(layout, 1, frame) : 0;
+    return known->recent[(caller ^ third) * 0x9e3779b97f4a7c15ull >> 61];
+}
+
+/* Calls nothing. 0: the chain is none of this thread's recent ones. */
+static inline uint32_t find_recent(uintptr_t caller, uintptr_t frame) {
+    struct known *known = gm_room_part_known(GM_ROOM_SITES);
+    if (GM_UNLIKELY(!known) || !is_on_stack(known, frame))
+        return 0;
+    const struct layout *layout = layouts_of(caller);
+    if (GM_UNLIKELY(!layout))
+        return 0;
+    const struct recent *recent = recent_of(known, layout, caller, frame);
+    if (GM_LIKELY(is_recent(known, recent, caller, frame)))
+        return recent->id;
+    return is_recent(known, recent + 1, caller, frame) ? recent[1].id : 0;
+}
+
+static GM_APART uint32_t find_native(uintptr_t caller, uintptr_t frame) {
     uintptr_t ip[GM_SITE_FRAMES];
 
     if (GM_UNLIKELY(!__atomic_load_n(&unwind, __ATOMIC_ACQUIRE)) && !gm_site_find_unwinder())
@@ -560,18 +590,10 @@ static inline uint32_t find_native(uintptr_t caller, uintptr_t frame) {
     struct known *known = gm_room_part(GM_ROOM_SITES);
     if (known && GM_UNLIKELY(!known->stack_high))
         find_stack(known);
-    if (GM_UNLIKELY(!known || frame < known->stack_low || frame >= known->stack_high))
+    if (GM_UNLIKELY(!known) || !is_on_stack(known, frame))
         return unwind_site(caller, frame);
-    const struct layout *layout = __atomic_load_n(&by_caller[(caller >> 2) % CALLERS], __ATOMIC_ACQUIRE);
-    if (GM_UNLIKELY(!layout))
-        return unwind_site(caller, frame);
-    /* The third frame distinguishes the calls of a statically linked runtime. */
-    uintptr_t third = layout->count > 1 && readable(known, layout, frame) ? slot_value(layout, 1, frame) : 0;
-    struct recent *first = known->recent[(caller ^ third) * 0x9e3779b97f4a7c15ull >> 61], *second = first + 1;
-    if (GM_LIKELY(is_recent(known, first, caller, frame)))
-        return first->id;
-    if (is_recent(known, second, caller, frame))
-        return second->id;
+    const struct layout *layout = layouts_of(caller);
+    struct recent *recent = layout ? recent_of(known, layout, caller, frame) : NULL;
     for (; layout; layout = layout->next) {
         if (layout->caller != caller || !readable(known, layout, frame))
             continue;
@@ -580,8 +602,8 @@ static inline uint32_t find_native(uintptr_t caller, uintptr_t frame) {
             ip[i + 1] = slot_value(layout, i, frame);
         uint32_t id = find_chain(ip, layout->count + 1u);
         if (id) {
-            *second = *first;
-            *first = (struct recent){layout, id, era};
+            recent[1] = recent[0];
+            recent[0] = (struct recent){layout, id, era};
             return id;
         }
     }
@@ -614,7 +636,7 @@ static GM_APART uint32_t with_python(uint32_t native) {
 }
 
 uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
-    uint32_t native = find_native(caller, frame);
+    uint32_t recent = find_recent(caller, frame), native = GM_LIKELY(recent) ? recent : find_native(caller, frame);
     return GM_UNLIKELY(gm_python_found()) ? with_python(native) : native;
 }
 

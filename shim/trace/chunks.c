@@ -316,17 +316,32 @@ static inline void raise_used(struct cursor *c, uint32_t bytes) {
     __atomic_store_n(&c->buffer->used, c->buffer->used + bytes, __ATOMIC_RELEASE);
 }
 
+static inline bool has_place(const struct cursor *c) {
+    return c && c->generation == gm_trace_generation_now() && c->remaining >= sizeof(struct gm_event);
+}
+
+static inline void add(struct cursor *c, struct gm_event *place) {
+    place->time_ns = place->time_ns > start_ns ? place->time_ns - start_ns : 0;
+    raise_used(c, sizeof *place);
+}
+
+/* The buffer is the thread's own. If the trace ends meanwhile, the event stays in a buffer that nobody writes out. */
+struct gm_event *gm_chunks_place(void) {
+    struct cursor *c = gm_room_part_known(GM_ROOM_TRACE);
+    return GM_LIKELY(has_place(c)) ? (struct gm_event *)c->next : NULL;
+}
+
+void gm_chunks_add(struct gm_event *place) { add(gm_room_part_known(GM_ROOM_TRACE), place); }
+
 void gm_chunks_event(const struct gm_event *event) {
     struct cursor *c = gm_room_part(GM_ROOM_TRACE);
-    if (GM_UNLIKELY(!c || c->generation != gm_trace_generation_now() || c->remaining < sizeof *event) &&
-        !make_room_for_event(c)) {
+    if (GM_UNLIKELY(!has_place(c)) && !make_room_for_event(c)) {
         drop(1);
         return;
     }
-    struct gm_event *slot = (struct gm_event *)c->next;
-    *slot = *event;
-    slot->time_ns = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
-    raise_used(c, sizeof *event);
+    struct gm_event *place = (struct gm_event *)c->next;
+    *place = *event;
+    add(c, place);
     if (GM_UNLIKELY(!gm_trace_flushes()))
         flush_by_hand(c->buffer, event->time_ns);
 }

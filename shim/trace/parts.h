@@ -45,6 +45,10 @@ GM_INTERNAL void gm_chunks_limit(uint64_t bytes);
 /* 0 or an errno value. */
 GM_INTERNAL int gm_chunks_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
 GM_INTERNAL void gm_chunks_event(const struct gm_event *event);
+/* The place of the thread's next event, which the caller fills and then adds; no lock, no call. NULL: its chunk has no
+ * room. */
+GM_INTERNAL struct gm_event *gm_chunks_place(void);
+GM_INTERNAL void gm_chunks_add(struct gm_event *place);
 GM_INTERNAL void gm_chunks_record(const struct gm_record *record);
 /* The same in chunks of packed events. One thread at a time. */
 GM_INTERNAL void gm_chunks_packed(const struct gm_event *event);

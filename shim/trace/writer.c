@@ -38,6 +38,10 @@ static uint32_t generations;
 static uint64_t sequence, first_sequence; /* events before the first one belong to an earlier trace of the process */
 static struct gm_trace_file file = {.fd = -1};
 
+/* An event needs no more than a place in its thread's chunk: the trace is binary and no summary, and a thread flushes
+ * it. */
+static bool appends;
+
 bool gm_trace_prepare(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
     if (!name || !*name)
         return false;
@@ -228,9 +232,12 @@ static void *flush_often(void *opened_as);
 
 /* Called without the lock, since thread creation may wait for the loader's lock. */
 static void start_flusher(void) {
-    if (flush_interval && __atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_ENDED)
-        __atomic_store_n(&gm_trace_flusher, !gm_thread_start(flush_often, (void *)(uintptr_t)generations),
-                         __ATOMIC_RELEASE);
+    enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    if (!flush_interval || now == STATE_ENDED)
+        return;
+    bool flushes = !gm_thread_start(flush_often, (void *)(uintptr_t)generations);
+    __atomic_store_n(&gm_trace_flusher, flushes, __ATOMIC_RELEASE);
+    __atomic_store_n(&appends, flushes && now == STATE_BINARY && !gm_summary_on(), __ATOMIC_RELEASE);
 }
 
 /* A stop waits for the threads that are inside the trace. */
@@ -311,12 +318,38 @@ static void write_single(enum state now, const struct gm_event *event) {
         flush(now);
 }
 
+static inline bool is_late(uint64_t number) {
+    return GM_UNLIKELY(number < __atomic_load_n(&first_sequence, __ATOMIC_RELAXED));
+}
+
 void gm_trace_event(const struct gm_event *event) {
     enum state now = enter();
-    bool is_late = event->seq < __atomic_load_n(&first_sequence, __ATOMIC_RELAXED);
-    if (GM_LIKELY(!is_late) && (GM_LIKELY(!gm_summary_on()) || gm_summary_keeps(event)))
+    if (!is_late(event->seq) && (GM_LIKELY(!gm_summary_on()) || gm_summary_keeps(event)))
         write_single(now, event);
     leave();
+}
+
+static GM_RARE void flush_now(void) {
+    flush(enter());
+    leave();
+}
+
+/* A place in a chunk can be used without entry, because only make_room gives room, and gives it for one generation of
+ * the trace. */
+struct gm_event *gm_trace_place(uint64_t number, struct gm_event *otherwise) {
+    bool appends_it = GM_LIKELY(__atomic_load_n(&appends, __ATOMIC_RELAXED)) && !is_late(number);
+    struct gm_event *place = appends_it ? gm_chunks_place() : NULL;
+    return GM_LIKELY(place != NULL) ? place : otherwise;
+}
+
+void gm_trace_placed(struct gm_event *place, const struct gm_event *otherwise) {
+    if (GM_UNLIKELY(place == otherwise)) {
+        gm_trace_event(place);
+        return;
+    }
+    gm_chunks_add(place);
+    if (GM_UNLIKELY(place->action == GM_ACT_ALLOC_FAIL))
+        flush_now();
 }
 
 void gm_trace_record(const struct gm_record *record) {
@@ -345,6 +378,7 @@ static void finish(bool waits) {
         gm_trace_after_fork(); /* the child must not finish its parent's file */
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
     gm_spin_lock(&opening);
+    __atomic_store_n(&appends, false, __ATOMIC_RELAXED);
     enum state was = state;
     __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
     gm_spin_unlock(&opening);
@@ -379,8 +413,8 @@ void gm_trace_after_fork(void) {
         gm_lines_forget();
     if (gm_summary_on())
         gm_summary_forget();
-    gm_trace_flusher = false;  /* the child has no flusher thread */
-    gm_trace_file_drop(&file); /* otherwise the child would keep the parent's file lock */
+    appends = gm_trace_flusher = false; /* the child has no flusher thread */
+    gm_trace_file_drop(&file);          /* otherwise the child would keep the parent's file lock */
     if (gm_trace_generation != &no_trace)
         new_generation();
     if (state != STATE_ENDED)

@@ -31,6 +31,10 @@ uint64_t gm_trace_sequence(void);
 /* Appends a copy of the event. The caller fills every field; nothing is checked. time_ns is an absolute
  * CLOCK_MONOTONIC time here, and the writer makes it relative to the start of the file. */
 void gm_trace_event(const struct gm_event *event);
+/* The same without a copy, for the events of blocks. The caller fills *gm_trace_place, which is *otherwise where there
+ * is no room for event `number`; and writes no other event until gm_trace_placed. */
+GM_INTERNAL struct gm_event *gm_trace_place(uint64_t number, struct gm_event *otherwise);
+GM_INTERNAL void gm_trace_placed(struct gm_event *place, const struct gm_event *otherwise);
 /* The same for the event of a block in a summary (summary.h). Only members that gm_summary_change needs are set. */
 void gm_trace_sum_up(const struct gm_event *event);
 
