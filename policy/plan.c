@@ -182,7 +182,7 @@ static gm_status setup_plan(struct gm_policy_setup *setup) {
     struct text text = {.file = setup->argument, .managed = setup->managed};
     const char *why = "files cannot be read here";
     if (!text.file || !*text.file)
-        return refuse(setup, "policy plan", "needs a plan file: plan:FILE");
+        return refuse(setup, "policy plan needs a plan file", "plan:FILE");
     if (setup->load)
         text.bytes = setup->load(text.file, &text.length, &why);
     if (!text.bytes)

@@ -313,7 +313,7 @@ def wrong():
         program.do("alloc", "go")
         pid = program.pid
         refused(["start"], 2, "expected start, stop or dump")
-        refused(["begin", pid], 2, "expected start, stop or dump")
+        refused(["begin", pid], 2, "'begin' is none of start, stop and dump")
         refused(["start", "x1"], 2, "'x1' is not a process id")
         refused(["stop", "0"], 2, "'0' is not a process id")
         refused(["stop", pid, "--stacks=3"], 2, "--stacks is not for stop")

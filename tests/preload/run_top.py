@@ -280,7 +280,7 @@ def wrong():
         refused(["x"], 2, "'x' is not a process id")
         refused(["-5"], 2, "unknown option '-5'")
         refused(["--interval=1"], 2)
-        refused(["--interval=1ms", program.pid], 2, "--interval")
+        refused(["--interval=1ms", program.pid], 2, "--interval=1ms is not a time from 10ms to 86400s")
         refused(["--count=0", program.pid], 2, "--count")
         refused(["--all", program.pid], 2, "--all")
         program.do("alloc")

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct gm_exporter *const exporters[] = {
@@ -65,11 +64,6 @@ bool gm_export_changed(struct gm_export_amounts *last, const struct gm_analysis 
 
 bool gm_export_on_device(const struct gm_live_block *b) { return gm_kind_is_on_device((enum gm_kind)b->kind); }
 
-static bool same_file(const char *a, const char *b) {
-    struct stat x, y;
-    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static bool write_all(const struct options *o, struct gm_export *x, struct gm_reader *events) {
     struct gm_observer *observer = o->to->begin(x);
     struct gm_observer *const observers[] = {observer, NULL};
@@ -104,7 +98,7 @@ static int export_trace(const struct options *o, const char *path) {
         done &= !bad;
     }
     if (!done)
-        fprintf(stderr, "gpumem: cannot write '%s'\n", o->output);
+        fprintf(stderr, "gpumem: cannot write '%s'\n", gm_export_name(o->output));
 out:
     gm_symbols_free(x.symbols);
     gm_reader_close(events);
@@ -128,7 +122,6 @@ int gm_command_export(int argc, char **argv) {
         return gm_usage_error("export: this gpumem was built without the library for %s", options.to->name);
     if (options.to->own_file && !strcmp(options.output, "-"))
         return gm_usage_error("export: %s needs a file", options.to->name);
-    if (same_file(argv[first], options.output))
-        return gm_usage_error("export: '%s' is the trace itself; give another output", options.output);
-    return export_trace(&options, argv[first]);
+    status = gm_export_check("export", argv[first], options.output);
+    return status ? status : export_trace(&options, argv[first]);
 }

@@ -1,8 +1,10 @@
 #include "tools/cli/export_file.h"
+#include "tools/cli/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef GM_HAVE_ZLIB
@@ -37,6 +39,15 @@ static FILE *compressed(int fd) {
 }
 #endif
 
+const char *gm_export_name(const char *output) { return strcmp(output, "-") ? output : "standard output"; }
+
+int gm_export_check(const char *command, const char *trace, const char *output) {
+    struct stat x, y;
+    if (stat(trace, &x) || stat(output, &y) || x.st_dev != y.st_dev || x.st_ino != y.st_ino)
+        return 0;
+    return gm_usage_error("%s: '%s' is the trace itself; give another output", command, output);
+}
+
 FILE *gm_export_open(const char *path, bool compress) {
     size_t length = strlen(path);
     bool gz = compress || (length > 3 && !strcmp(path + length - 3, ".gz"));
@@ -50,7 +61,7 @@ FILE *gm_export_open(const char *path, bool compress) {
     if (file && !gz)
         setvbuf(file, NULL, _IOFBF, 1 << 17);
     if (!file) {
-        fprintf(stderr, "gpumem: %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "gpumem: %s: %s\n", gm_export_name(path), strerror(errno == EINVAL ? EBADF : errno));
         if (fd >= 0)
             close(fd);
     }

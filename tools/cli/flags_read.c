@@ -104,12 +104,13 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
     const struct gm_flag *flags[FLAGS_MAX];
     const char *command = argv[0];
     int count = 0, at, c, status;
-    bool has_output = false, has_skip = false;
+    const struct gm_flag *output = NULL;
+    bool has_skip = false;
     for (const struct gm_flag *f = gm_flags; f->name && count < FLAGS_MAX; f++) {
         if (!gm_flag_is_of(f, command))
             continue;
         flags[count] = f;
-        has_output |= !strcmp(f->name, "output");
+        output = !strcmp(f->name, "output") ? f : output;
         has_skip |= !strcmp(f->name, "skip");
         rows[count++] = (struct option){f->name,
                                         !*f->argument         ? no_argument
@@ -127,7 +128,7 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
         const char *value = optarg ? optarg : "";
         if (c == ':')
             return gm_usage_error("%s: option '%s' needs a value", command, argv[optind - 1]);
-        if (c == '?' || (c == 'o' && !has_output))
+        if (c == '?' || (c == 'o' && !output))
             return unknown(command, argv[optind - 1]);
         if (!strcmp(name, "help")) {
             help();
@@ -135,6 +136,8 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
         }
         if (c == 1 && strchr(flags[at]->argument, '|') && !is_choice(flags[at]->argument, value))
             return gm_usage_error("%s: --%s '%s' is none of %s", command, name, value, flags[at]->argument);
+        if (!strcmp(name, "output") && !*value)
+            return gm_usage_error("%s: --output '' is not a name; accepted: %s", command, output->argument);
         if (c == 1 && !strcmp(name, "color")) {
             gm_colour_choose(value);
             continue;

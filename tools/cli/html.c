@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define INTERVALS 1024 /* about one for each pixel of a wide screen */
 
@@ -25,11 +24,6 @@ void gm_command_html_help(void) {
     gm_flags_help("html");
 }
 
-static bool same_file(const char *a, const char *b) {
-    struct stat x, y;
-    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static bool write_file(const char *output, const char *trace, const struct gm_reader *definitions,
                        struct gm_symbols *symbols, const struct gm_timeline *timeline) {
     FILE *out = gm_export_open(output, false);
@@ -39,7 +33,7 @@ static bool write_file(const char *output, const char *trace, const struct gm_re
     done &= !fflush(out) && !ferror(out);
     done &= !fclose(out);
     if (!done)
-        fprintf(stderr, "gpumem: cannot write '%s'\n", output);
+        fprintf(stderr, "gpumem: cannot write '%s'\n", gm_export_name(output));
     return done;
 }
 
@@ -73,8 +67,8 @@ int gm_command_html(int argc, char **argv) {
     if (!gm_html_before_bytes)
         return gm_usage_error(
             "html: this gpumem was built without dygraphs; install libjs-dygraphs and build it again");
-    if (output && same_file(argv[first], output))
-        return gm_usage_error("html: '%s' is the trace itself; give another output", output);
+    if (output && (status = gm_export_check("html", argv[first], output)) > 0)
+        return status;
     const char *name = gm_text_base_name(argv[first]);
     size_t size = strlen(name) + sizeof ".html";
     char *named = malloc(size);

@@ -1,9 +1,12 @@
 /* The program gpumem: selects the subcommand. */
 #include "tools/cli/commands.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct gm_command commands[] = {
     {"run", "run a program under libgpumem and print what it did with GPU memory", gm_command_run, gm_command_run_help},
@@ -59,7 +62,15 @@ static int unknown(const char *name) {
     return gm_usage_error("unknown command '%s'; there are: %s, help", name, known);
 }
 
-int main(int argc, char **argv) {
+/* Without this a file that is opened later could get the number of a closed standard stream, and its text. Programs
+ * that gpumem starts find the stream closed as before. */
+static void fill_closed_streams(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
+static int run(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     if (!*name) {
         overview();
@@ -84,4 +95,13 @@ int main(int argc, char **argv) {
     if (!command)
         return unknown(name);
     return command->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv) {
+    fill_closed_streams();
+    int status = run(argc, argv);
+    bool written = !fflush(stdout) && !ferror(stdout);
+    if (!written && !status)
+        fputs("gpumem: cannot write to standard output\n", stderr);
+    return written || status ? status : 1;
 }

@@ -1,5 +1,6 @@
 /* gpumem plan: decides from a trace which memory each object of a program should have in later runs. */
 #include "tools/cli/commands.h"
+#include "tools/cli/export_file.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/lifetime_oracle.h"
 #include "tools/cli/number_text.h"
@@ -81,7 +82,8 @@ static int read_options(int argc, char **argv, struct options *options, const ch
     if (!options->output && !options->compare)
         return gm_usage_error("plan: no output given; usage: gpumem plan [option ...] -o PLAN TRACE");
     *trace = argv[first];
-    return -1;
+    status = options->output ? gm_export_check("plan", *trace, options->output) : 0;
+    return status ? status : -1;
 }
 
 /* ---- the plan as text */
@@ -190,7 +192,8 @@ static bool write_output(const struct gm_objects *o, const struct options *optio
     if (!to_stdout)
         written &= !fclose(out);
     if (!made || !written)
-        fprintf(stderr, made ? "gpumem: cannot write '%s'\n" : "gpumem: %s: out of memory\n", options->output);
+        fprintf(stderr, made ? "gpumem: cannot write '%s'\n" : "gpumem: %s: out of memory\n",
+                gm_export_name(options->output));
     return made && written;
 }
 
@@ -244,5 +247,5 @@ int gm_command_plan(int argc, char **argv) {
     bool done = objects && objects->movable && make_plan(objects, &options, trace);
     gm_objects_free(objects);
     gm_reader_close(reader);
-    return !done || fflush(stdout) || ferror(stdout);
+    return !done;
 }

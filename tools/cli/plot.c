@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef GM_DATADIR
@@ -91,6 +92,7 @@ static bool can_draw(char **traces, int count) {
 
 int gm_command_plot(int argc, char **argv) {
     struct options options = {.top = 10, .zoom = 1000};
+    struct stat st;
     int first, status = gm_flags_read(argc, argv, take, &options, gm_command_plot_help, &first);
     if (status >= 0)
         return status;
@@ -98,5 +100,7 @@ int gm_command_plot(int argc, char **argv) {
         return gm_usage_error("plot: no output given; use -o FOLDER");
     if (first == argc)
         return gm_usage_error("plot: no trace given; usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...");
+    if (!stat(options.output, &st) && !S_ISDIR(st.st_mode))
+        return gm_usage_error("plot: '%s' is not a folder", options.output);
     return can_draw(argv + first, argc - first) ? draw(&options, argv + first, argc - first) : 1;
 }

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,15 @@ static int resolve(const char *name, char *path, size_t size) {
     return 0;
 }
 
+static bool is_elf(const char *path) {
+    char magic[4];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic);
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
 /* Finds the first of the paths, relative to this tool's folder, that exists: build tree, then installation. */
 static int find_near(const char *const *paths, size_t count, const char *file, char *path, size_t size) {
     char folder[GM_PATH], candidate[2 * GM_PATH];
@@ -50,9 +60,12 @@ static int find_near(const char *const *paths, size_t count, const char *file, c
 int gm_preload_find(const char *wanted, char *path, size_t size) {
     static const char *const paths[] = {"../shim", "../" GM_LIBDIR, "../lib"};
     if (wanted) {
-        if (!resolve(wanted, path, size))
+        if (resolve(wanted, path, size))
+            fprintf(stderr, "gpumem: library '%s': %s\n", wanted, strerror(errno));
+        else if (!is_elf(path))
+            fprintf(stderr, "gpumem: library '%s': not an ELF file; accepted: a libgpumem.so\n", wanted);
+        else
             return 0;
-        fprintf(stderr, "gpumem: library '%s': %s\n", wanted, strerror(errno));
         return -1;
     }
     if (!find_near(paths, sizeof paths / sizeof paths[0], "/libgpumem.so", path, size))

@@ -17,6 +17,16 @@ struct gm_reader {
     bool reading;
 };
 
+/* No program causes such an event, so its bytes were damaged: times count from the start of the trace, and no address
+ * space is larger. */
+static bool is_impossible(const struct gm_event *e) {
+    return e->time_ns > INT64_MAX || (e->action == GM_ACT_ALLOC && e->bytes > UINT64_C(1) << 57);
+}
+
+static bool read_event(struct gm_reader *r, struct gm_event *event, int *thread) {
+    return r->csv ? gm_csv_reader_next(r->csv, event, thread) : gm_binary_reader_next(r->binary, event, thread);
+}
+
 enum { PROGRESS_STEP = 1 << 16 }; /* events */
 
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t size) {
@@ -37,7 +47,7 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t size) {
         return r;
     reason = "out of memory";
 fail:
-    snprintf(error, size, "%s: %s", path, reason);
+    snprintf(error, size, "%s: %s", *path ? path : "''", reason);
     gm_reader_close(r);
     return NULL;
 }
@@ -79,7 +89,9 @@ const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) { retu
 uint64_t gm_reader_damaged(const struct gm_reader *r) { return r->file.damaged; }
 
 bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
-    bool found = r->csv ? gm_csv_reader_next(r->csv, event, thread) : gm_binary_reader_next(r->binary, event, thread);
+    bool found;
+    while ((found = read_event(r, event, thread)) && is_impossible(event))
+        r->file.damaged++;
     if (!found)
         end_progress(r);
     else if (r->events++ % PROGRESS_STEP == 0)

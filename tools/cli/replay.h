@@ -36,8 +36,8 @@ struct gm_replay {
 };
 
 /* Replays the trace under `policy` (a value of GPUMEM_POLICY). It runs in a child process, because policies and
- * resources can be set up once in a process. Options of the library are read from the environment. `device_bytes`:
- * bytes of each device, 0 = as in the trace. */
+ * resources can be set up once in a process. Options of the library must have been loaded. `device_bytes`: bytes of
+ * each device, 0 = as in the trace. */
 void gm_replay_policy(const char *trace, const char *policy, uint64_t device_bytes, struct gm_replay *replay);
 
 /* replay_run.c: the same in this process, which cannot replay again. */

@@ -72,7 +72,7 @@ static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
         return NULL;
     }
     if (policy->setup(&setup)) {
-        snprintf(r->out->error, sizeof r->out->error, "policy %s: %s", text, setup.error);
+        snprintf(r->out->error, sizeof r->out->error, "replay: --policy=%s: %s", text, setup.error);
         return NULL;
     }
     r->wants = setup.wants;
@@ -395,8 +395,6 @@ void gm_replay_here(const char *trace, const char *policy, uint64_t device_bytes
     uint64_t total[GM_REPLAY_DEVICES] = {0};
     struct gm_event event;
     int thread;
-    gm_options_load(environ);
-    gm_log_set(gm_option_is_set(GM_OPT_LOG) ? (enum gm_log_level)gm_option_number(GM_OPT_LOG) : GM_LOG_ERROR);
     gm_replay_time = TIME_BEGIN;
     if (!set_up(&r, policy) || !read_definitions(&r, trace, total))
         return;

@@ -1,6 +1,10 @@
 /* gpumem run and gpumem stat: set the environment, start the program, and print what it did with GPU memory. */
+#include "shim/base/base.h"
 #include "shim/base/config.h"
+#include "shim/base/file.h"
+#include "shim/base/group.h"
 #include "shim/base/options.h"
+#include "shim/placement/oom.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
@@ -49,15 +53,60 @@ static void make_options(struct option *out) {
     out[count] = (struct option){0};
 }
 
+static void *reserve(size_t bytes) { return gm_pages(bytes); }
+
+static const char *load(const char *path, size_t *bytes, const char **why) {
+    const char *text = gm_file_map(path, bytes);
+    *why = text ? NULL : gm_errno_text(errno);
+    return text;
+}
+
+/* The library would warn of a wrong plan or rule and go on with another policy: a lost run. */
+static int check_policy_argument(const struct gm_policy *policy, const char *value) {
+    const char *colon = strchr(value, ':');
+    struct gm_policy_setup setup = {
+        .argument = colon ? colon + 1 : NULL,
+        .list_length = (unsigned)strtoul(gm_option_rows[GM_OPT_LIST_LENGTH].initial, NULL, 10),
+        .list_range = (unsigned)strtoul(gm_option_rows[GM_OPT_LIST_RANGE].initial, NULL, 10),
+        .managed = GM_KIND_MANAGED,
+        .reserve = reserve,
+        .load = load,
+        .unload = gm_file_unmap,
+    };
+    return policy->setup && policy->setup(&setup) ? gm_usage_error("policy '%s': %s", value, setup.error) : 0;
+}
+
 static int check_policy(const char *value) {
+    const struct gm_policy *policy = gm_policy_find(value);
     char known[512] = "";
-    if (gm_policy_find(value))
-        return 0;
+    if (policy)
+        return check_policy_argument(policy, value);
     for (size_t i = 0; gm_policies[i]; i++) {
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", gm_policies[i]->name);
     }
     return gm_usage_error("unknown policy '%s'; there are: %s", value, known);
+}
+
+static int check_steps(const char *value) {
+    struct gm_oom_chain chain;
+    char error[160];
+    return gm_oom_parse(value, &chain, error, sizeof error) ? gm_usage_error("GPUMEM_OOM=%s: %s", value, error) : 0;
+}
+
+static int check_group(const char *value) {
+    if (gm_group_name_is_valid(value))
+        return 0;
+    return gm_usage_error("GPUMEM_GROUP=%s is not a name; " GM_GROUP_ACCEPTED, value);
+}
+
+/* What the syntax of the row does not say. An empty value is the default. */
+static int check_value(enum gm_option_id id, const char *value) {
+    if (id == GM_OPT_POLICY)
+        return check_policy(value);
+    if (id == GM_OPT_OOM && *value)
+        return check_steps(value);
+    return id == GM_OPT_GROUP && *value ? check_group(value) : 0;
 }
 
 static void ignore_line(void *arg, const struct gm_config_line *line) {
@@ -84,7 +133,7 @@ static int take_row(const struct gm_option *row, const char *value) {
         value = "1";
     if (gm_option_parse(row, value, &number, error, sizeof error))
         return gm_usage_error("%s", error);
-    if (row->id == GM_OPT_POLICY && check_policy(value))
+    if (check_value(row->id, value))
         return GM_EXIT_USAGE;
     if (row->id == GM_OPT_CONFIG)
         return take_config(value);

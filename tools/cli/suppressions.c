@@ -138,7 +138,9 @@ bool gm_suppressions_parse(struct gm_suppressions *s, FILE *file, const char *pa
     if (!wrong && p.open)
         wrong = "the file ends within a suppression";
     free_one(p.open);
-    if (wrong)
+    if (wrong && ferror(file))
+        snprintf(error, size, "%s: %s", path, wrong);
+    else if (wrong)
         snprintf(error, size, "%s:%lu: %s", path, number, wrong);
     return !wrong;
 }

@@ -334,6 +334,13 @@ static int take_number(const struct gm_option *row, const char *value, uint64_t 
     return gm_option_parse(row, value, out, error, sizeof error) ? gm_usage_error("top: %s", error) : 0;
 }
 
+static int take_interval(const char *value, uint64_t *ns) {
+    int status = take_number(&interval_row, value, ns);
+    if (!status && (*ns < SECOND / 100 || *ns > 86400 * SECOND))
+        status = gm_usage_error("top: --interval=%s is not a time from 10ms to 86400s", value);
+    return status;
+}
+
 static int take(void *data, const char *name, const char *value) {
     struct options *options = data;
     if (!strcmp(name, "all"))
@@ -353,7 +360,7 @@ static int take(void *data, const char *name, const char *value) {
     else if (!strcmp(name, "count"))
         return take_number(&count_row, value, &options->count);
     else
-        return take_number(&interval_row, value, &options->interval_ns);
+        return take_interval(value, &options->interval_ns);
     return 0;
 }
 
@@ -362,8 +369,6 @@ static int read_options(int argc, char **argv, struct options *options, int *fir
     int status = gm_flags_read(argc, argv, take, options, gm_command_top_help, first);
     if (status >= 0)
         return status;
-    if (options->interval_ns < SECOND / 100 || options->interval_ns > 86400 * SECOND)
-        return gm_usage_error("top: --interval is from 10ms to 86400s");
     if (options->all && *first < argc)
         return gm_usage_error("top: --all and a process id exclude each other");
     if (options->group && (options->all || *first < argc))

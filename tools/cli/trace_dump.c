@@ -182,8 +182,10 @@ int gm_command_trace(int argc, char **argv) {
     if (status >= 0)
         return status;
     const char *word = argc - first == 2 ? argv[first] : "";
-    if (strcmp(word, "start") && strcmp(word, "stop") && strcmp(word, "dump"))
+    if (!*word)
         return gm_usage_error("trace: expected start, stop or dump, and a process id");
+    if (strcmp(word, "start") && strcmp(word, "stop") && strcmp(word, "dump"))
+        return gm_usage_error("trace: '%s' is none of start, stop and dump", word);
     if (surplus(word, &a))
         return gm_usage_error("trace: %s is not for %s", surplus(word, &a), word);
     if (*word == 'd' && (!a.output || !*a.output))

@@ -103,6 +103,17 @@ def needs_other_python(error):
             os.access(SYSTEM_PYTHON, os.X_OK))
 
 
+def say(path):
+    """Prints the name of what was written. None, or an error message."""
+    if sys.stdout is None:
+        return "gpumem: plot: standard output: closed"
+    try:
+        os.write(1, os.fsencode(path) + b"\n")
+    except OSError as error:
+        return f"gpumem: plot: standard output: {error.strerror}"
+    return None
+
+
 def main():
     options, progress = arguments(), Progress()
     try:
@@ -115,8 +126,7 @@ def main():
         sys.exit(f"gpumem: plot: {error.name} is missing; install python3-matplotlib, or matplotlib from PyPI")
     try:
         complete = draw_all(options, progress)
-        print(options.output / "report.html")
-        return 0 if complete else 1
+        return say(options.output / "report.html") or (0 if complete else 1)
     except Trouble:
         return 1
     except OSError as error:

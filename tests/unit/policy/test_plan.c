@@ -208,7 +208,7 @@ static void files_that_are_none(void **unused) {
     assert_string_equal(setup.error, "missing: No such file");
     setup.argument = NULL;
     assert_int_equal(plan()->setup(&setup), GM_INVALID_VALUE);
-    assert_string_equal(setup.error, "policy plan: needs a plan file: plan:FILE");
+    assert_string_equal(setup.error, "policy plan needs a plan file: plan:FILE");
 }
 
 static void *no_memory(size_t bytes) { return NULL; }

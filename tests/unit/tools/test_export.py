@@ -228,7 +228,7 @@ class Export(ToolCase):
 
     def test_torch_numbers_devices_and_batches(self):
         sizes = [0, 1, 255, 256, 65535, 65536, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 39, (1 << 40) - 1, (1 << 47) + 5,
-                 (1 << 55) - 1, 1 << 55, (1 << 63) - 1]
+                 (1 << 55) - 1, 1 << 55, 1 << 57]
         events, seq = [], 0
         for i in range(1300):
             seq += 1
@@ -276,6 +276,10 @@ class Export(ToolCase):
         status, _, err = self.run_tool("export", "--to=csv", "-o", "/dev/full", "x.trace")
         self.assertEqual((status, err), (1, "gpumem: cannot write '/dev/full'\n"))
         self.assertEqual(self.run_tool("export", "--to=csv", "-o", "no/such/folder", "x.trace")[0], 1)
+        for closed, line in ((">/dev/full", "cannot write 'standard output'"), (">&-", "standard output: Bad file descriptor")):
+            done = subprocess.run(["/bin/sh", "-c", f'exec "$0" export --to=csv -o - x.trace {closed}', self.GPUMEM], cwd=self.folder.name,
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (1, f"gpumem: {line}\n"))
 
     def test_a_database_takes_the_place_of_files_alone(self):
         self.export("sqlite")

@@ -356,6 +356,7 @@ class Command(ToolCase):
         for words, status, complaint in (([], 2, "one trace is needed"), (["x.trace", "x.trace"], 2, "one trace is needed"),
                                          (["no.trace"], 1, "no.trace"), (["text"], 1, "not a gpumem trace"),
                                          (["-o", "x.trace", "x.trace"], 2, "the trace itself"),
+                                         (["-o", "", "x.trace"], 2, "--output '' is not a name; accepted: FILE"),
                                          (["-o", "none/y.html", "x.trace"], 1, "none/y.html"),
                                          (["-o", "/dev/full", "x.trace"], 1, "cannot write '/dev/full'")):
             found, out, err = self.run_tool("html", *words)

@@ -145,6 +145,9 @@ class Plan(unittest.TestCase):
         refused("plan: one trace is needed; usage: gpumem plan [option ...] -o PLAN TRACE", "-o", "p")
         refused("plan: no output given; usage: gpumem plan [option ...] -o PLAN TRACE", "x.trace")
         refused("cannot write 'no/p': No such file or directory", "--lifetime", "1", "-o", "no/p", "x.trace", status=1)
+        refused("plan: 'x.trace' is the trace itself; give another output", "--lifetime", "1", "-o", "x.trace", "x.trace")
+        with open(os.path.join(self.folder.name, "x.trace"), "rb") as f:
+            self.assertEqual(f.read(), trace(life()))
         refused("x.trace: no allocation that a policy may move", "--lifetime", "1", "-o", "p", "x.trace", status=1,
                 data=trace([t.event(1, 1, "alloc", "cuMemHostAlloc", 0x6000, 512, kind="host")]))
 

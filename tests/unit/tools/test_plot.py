@@ -321,11 +321,19 @@ class Command(ToolCase):
     def test_bad_use(self):
         self.write("x.trace", t.sample())
         for words, complaint in ((["x.trace"], "no output given"), (["-o", "out"], "no trace given"), (["-o", "out", "no.trace"], "no.trace"),
-                                 (["-o", "x.trace", "x.trace"], "File exists"), (["-o", "out", "--zoom=0", "x.trace"], "--zoom")):
+                                 (["-o", "x.trace", "x.trace"], "'x.trace' is not a folder"),
+                                 (["-o", "", "x.trace"], "--output '' is not a name; accepted: FOLDER"), (["-o", "out", "--zoom=0", "x.trace"], "--zoom")):
             status, out, err = self.run_tool("plot", *words)
             self.assertNotEqual(status, 0)
             self.assertEqual((out, err.count("\n")), ("", 1), err)
             self.assertIn(complaint, err)
+
+    def test_nobody_reads_the_name_of_the_report(self):
+        self.write("x.trace", t.sample())
+        for closed, reason in ((">/dev/full", "No space left on device"), (">&-", "closed")):
+            done = subprocess.run(["/bin/sh", "-c", f'"$0" plot -o out x.trace {closed}', self.GPUMEM], cwd=self.folder.name,
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (1, f"gpumem: plot: standard output: {reason}\n"))
 
     def test_without_matplotlib(self):
         """A Python that has none, and the system's that cannot be had."""

@@ -167,12 +167,11 @@ class Replay(unittest.TestCase):
         refused("replay: there is no policy 'fast'; libgpumem(7) lists them", "--policy", "fast", "x.trace")
         refused("replay: --limit 'much' is not a number of bytes; accepted: 4096, 512M, 2GiB", "--limit", "much", "x.trace")
         refused("replay: one trace is needed; usage: gpumem replay [option ...] TRACE")
-        refused("policy plan:none: none: No such file or directory", "--policy", "plan:none", "x.trace", status=1)
-        refused('policy static:*->x: rule 1: wrong memory "x"; accepted: native, cache, async, managed, managed-pool', "--policy",
+        refused("replay: --policy=plan:none: none: No such file or directory", "--policy", "plan:none", "x.trace", status=1)
+        refused('replay: --policy=static:*->x: rule 1: wrong memory "x"; accepted: native, cache, async, managed, managed-pool', "--policy",
                 "static:*->x", "x.trace", status=1)
-        status, _, err = self.replay(b"", "--policy", "observe", "no.trace")
-        self.assertEqual(status, 1)
-        self.assertIn("no.trace", err)
+        self.assertEqual(self.replay(b"", "no.trace"), (1, "", "gpumem: no.trace: No such file or directory\n"))
+        self.assertEqual(self.replay(b"", "x.trace"), (1, "", "gpumem: x.trace: the file is empty\n"))
 
 
 if __name__ == "__main__":

@@ -200,6 +200,40 @@ class Report(unittest.TestCase):
             done = subprocess.run([GPUMEM, "report", path], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((done.returncode, done.stderr), (1, "gpumem: cannot write the report\n"))
 
+    def test_output_that_nobody_gets(self):
+        """Whatever a command prints: one line and status 1. A file that is opened meanwhile does not get the text."""
+        path = os.path.join(self.folder.name, "x.trace")
+        with open(path, "wb") as f:
+            f.write(t.sample())
+        for words in (["--version"], ["--help"], ["help", "report"], ["plot", "--help"], ["plan", "--lifetime", "1", "-o", path + ".plan", path]):
+            for closed in (">/dev/full", ">&-"):
+                done = subprocess.run(["/bin/sh", "-c", f'exec "$0" "$@" {closed}', GPUMEM, *words], stderr=subprocess.PIPE, text=True)
+                self.assertEqual((done.returncode, done.stderr), (1, "gpumem: cannot write to standard output\n"), (words, closed))
+            if words[0] == "plan":
+                with open(path + ".plan") as f:
+                    self.assertRegex(f.read(), r"\Agpumem-plan 1\n(#.*\n|site .*\n|\d+ (async|managed|native) \d+ (\d+|-).*\n)*\Z")
+
+    def test_events_that_no_program_causes(self):
+        """A block above any address space, a time before the start: damaged, not counted."""
+        path = os.path.join(self.folder.name, "x.trace")
+        for wrong in ((2, 20, "alloc", "cuMemAlloc", 0x2000, (1 << 57) + 1), (2, (1 << 64) - 2, "free", "cuMemFree", 0x1000, 64)):
+            events = [t.event(1, 10, "alloc", "cuMemAlloc", 0x1000, 64), t.event(*wrong), t.event(3, 30, "alloc", "cuMemAlloc", 0x3000, 32),
+                      t.event(4, 40, "alloc_fail", "cuMemAlloc", 0, (1 << 64) - 1, result=2)]
+            with open(path, "wb") as f:
+                f.write(t.header() + t.chunk(b"".join(events)))
+            done = subprocess.run([GPUMEM, "report", path], capture_output=True, text=True)
+            self.assertIn("\nnote: 1 damaged or missing parts of the file were skipped\n", done.stdout)
+            self.assertRegex(done.stdout, r"\n  allocations       2 \(96 B\)\n")
+            self.assertRegex(done.stdout, r"\n  peak live         96 B at ")
+
+    def test_suppressions_that_are_a_folder(self):
+        done = subprocess.run([GPUMEM, "report", "--suppressions", self.folder.name, "x.trace"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (2, f"gpumem: {self.folder.name}: Is a directory\n"))
+
+    def test_an_empty_name(self):
+        done = subprocess.run([GPUMEM, "report", ""], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "gpumem: '': No such file or directory\n"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -249,6 +249,10 @@ class Run(unittest.TestCase):
                                  (["--stacks=x"], "GPUMEM_STACKS=x"), (["--limit=5X"], "GPUMEM_LIMIT=5X"),
                                  (["--trace-format=xml"], "auto, binary or csv"), (["--trace=%q"], "%p %h %r %%"),
                                  (["--bogus"], "unknown option '--bogus'"), (["--stacks"], "takes a value"),
+                                 (["--policy=plan:none"], "policy 'plan:none': none: no such file or directory"),
+                                 (["--policy=static:zz"], "policy 'static:zz': rule 1: wrong condition \"zz\"; accepted: "),
+                                 (["--policy=cache:1"], "takes no argument"), (["--oom=trim,zz"], "GPUMEM_OOM=trim,zz: \"zz\" is not a step"),
+                                 (["--group=a/b"], "GPUMEM_GROUP=a/b is not a name; accepted: "),
                                  (["--exec=1"], "takes no value")):
             marker = self.path("marker")
             status, out, err = self.run_probe(*arguments, "--", "/usr/bin/touch", marker) if "=" in arguments[0] or \
@@ -261,6 +265,9 @@ class Run(unittest.TestCase):
     def test_missing_library(self):
         status, _, err = self.gpumem("--library", "/nonexistent.so", "--", "/bin/true")
         self.assertEqual((status, err), (2, "gpumem: library '/nonexistent.so': No such file or directory\n"))
+        for name in (self.path("text", "x"), self.folder):
+            status, _, err = self.gpumem("--library", name, "--", "/bin/true")
+            self.assertEqual((status, err), (2, f"gpumem: library '{name}': not an ELF file; accepted: a libgpumem.so\n"))
 
     # programs that preload cannot reach
 
