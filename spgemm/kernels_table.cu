@@ -51,7 +51,7 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
     static constexpr int threads = BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
     static constexpr bool whole = threads > 32; /* the row has the block for itself */
-    static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
+    [[maybe_unused]] static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
     static constexpr int block = whole ? threads : BIN == 3 || ALIKE > 1 ? 128 : 256, rows = block / threads;
     static constexpr int each = slots / threads; /* table slots that a thread sorts */
     /* Of a multiprocessor: 64 or 48 registers. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum row {
     MATRIX,
@@ -82,6 +83,13 @@ static int usage_error(const char *format, ...) {
     return SPG_EXIT_USAGE;
 }
 
+static int printed(void) {
+    if (!fflush(stdout) && !ferror(stdout))
+        return 0;
+    fputs("spgemm: cannot write to stdout\n", stderr);
+    return 1;
+}
+
 static void help(void) {
     puts("usage: spgemm --matrix FILE|gen:NAME [--b FILE|gen:NAME] --mode MODE|--model [OPTION...]\n\n"
          "Multiplies sparse matrices, C = A B, and says what it took in time and memory.\n");
@@ -148,6 +156,11 @@ static int take(enum row row, const char *text, struct spg_settings *s) {
     return -1;
 }
 
+static bool is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 /* Checks that the options fit together. */
 static int check_settings(struct spg_settings *s) {
     struct spg_error error;
@@ -155,7 +168,7 @@ static int check_settings(struct spg_settings *s) {
         return usage_error("which matrix? --matrix FILE|gen:NAME; gen:list lists those");
     if (!strcmp(s->matrix, "gen:list")) {
         spg_generators_list(stdout);
-        return 0;
+        return printed();
     }
     if (!s->mode_text && !s->model)
         return usage_error("what to do? --mode MODE or --model; --help says more");
@@ -180,6 +193,8 @@ static int check_settings(struct spg_settings *s) {
         return usage_error("%s: 64-bit offsets are for one device", s->on_devices ? "--devices" : "--mpi");
     if (s->mpi && s->model)
         return usage_error("--mpi and --model: the model describes the whole product; leave one out");
+    if (s->json && (is_same_file(s->json, s->matrix) || (s->b && is_same_file(s->json, s->b))))
+        return usage_error("--json '%s' is a matrix of the product; give another file", s->json);
 #ifndef GM_HAVE_JANSSON
     if (s->json)
         return usage_error("--json needs jansson, which this build lacks");
@@ -201,7 +216,7 @@ int spg_settings_read(int argc, char **argv, struct spg_settings *settings) {
             return usage_error("unknown option '%s'; --help lists them", argv[optind - 1]);
         if (option == 'h' || option == 256 + HELP) {
             help();
-            return 0;
+            return printed();
         }
         status = take((enum row)(option - 256), optarg, settings);
         if (status >= 0)

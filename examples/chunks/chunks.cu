@@ -117,6 +117,7 @@ static options parse(int argc, char **argv) {
                                   {"help", no_argument, nullptr, 'h'},
                                   {nullptr, 0, nullptr, 0}};
     const long long most = 1LL << 50;
+    opterr = 0;
     for (int found; (found = getopt_long(argc, argv, "", rows, nullptr)) != -1;) {
         switch (found) {
         case 'f': made.footprint = static_cast<size_t>(parse_number("footprint", optarg, POINTS * CHUNK, most)); break;
@@ -131,11 +132,11 @@ static options parse(int argc, char **argv) {
         case 'c': made.check = true; break;
         case 'j': made.json = optarg; break;
         case 'h': std::fputs(usage, stdout); std::exit(0);
-        default: fail_usage("wrong option");
+        default: fail_usage(std::string(argv[optind - 1]) + " is no option, or needs a value");
         }
     }
     if (optind < argc)
-        fail_usage(std::string("what is ") + argv[optind]);
+        fail_usage(std::string(argv[optind]) + " is no option");
     if (made.block % CHUNK)
         fail_usage("--block is a multiple of 4096");
     if (made.footprint < made.block)

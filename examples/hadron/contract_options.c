@@ -299,12 +299,13 @@ struct contract_options contract_parse(int argc, char **argv, bool *header) {
                                     .seed = 1,
                                     .random_mappings = true};
     use_variant(&made, find_variant("full"));
+    opterr = 0;
     for (int pass = 0; pass < 2; pass++) { /* the variant first: switches change it wherever they stand */
         int place;
         optind = 1;
         for (int key; (key = getopt_long(argc, argv, "", rows, &place)) != -1;) {
             if (key < VARIANT)
-                exit(WRONG_USAGE); /* getopt has said what is wrong */
+                fail_usage("%s is no option, or needs a value; --help lists them", argv[optind - 1]);
             if (pass)
                 parse_one(&made, given, key, rows[place].name);
             else if (key == VARIANT)
@@ -312,7 +313,7 @@ struct contract_options contract_parse(int argc, char **argv, bool *header) {
         }
     }
     if (optind < argc)
-        fail_usage("what is %s", argv[optind]);
+        fail_usage("%s is no option; --help lists them", argv[optind]);
     check_memory(&made, given);
     check_workload(&made, given);
     complete(&made);

@@ -73,6 +73,7 @@ static struct options parse(int argc, char **argv) {
                                          {"spread", no_argument, NULL, 'e'},
                                          {"help", no_argument, NULL, 'h'},
                                          {NULL, 0, NULL, 0}};
+    opterr = 0;
     for (int found; (found = getopt_long(argc, argv, "", rows, NULL)) != -1;) {
         switch (found) {
         case 'm': break; /* main() has read it */
@@ -88,11 +89,11 @@ static struct options parse(int argc, char **argv) {
         case 'a': made.sum = true; break;
         case 'e': made.spread = true; break;
         case 'h': fputs(usage, stdout); exit(0);
-        default: exit(2); /* getopt has said what is wrong */
+        default: fail_usage("%s is no option, or needs a value; --help lists them", argv[optind - 1]);
         }
     }
     if (optind < argc)
-        fail_usage("what is %s", argv[optind]);
+        fail_usage("%s is no option; --help lists them", argv[optind]);
     check(&made);
     return made;
 }

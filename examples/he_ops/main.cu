@@ -130,6 +130,7 @@ static options parse(int argc, char **argv) {
                                   {"json", required_argument, nullptr, 'j'},
                                   {"help", no_argument, nullptr, 'h'},
                                   {nullptr, 0, nullptr, 0}};
+    opterr = 0;
     for (int found; (found = getopt_long(argc, argv, "", rows, nullptr)) != -1;) {
         switch (found) {
         case 's':
@@ -153,11 +154,11 @@ static options parse(int argc, char **argv) {
         case 'c': made.check = true; break;
         case 'j': made.json = optarg; break;
         case 'h': std::fputs(usage, stdout); std::exit(0);
-        default: fail_usage("wrong option");
+        default: fail_usage(std::string(argv[optind - 1]) + " is no option, or needs a value");
         }
     }
     if (optind < argc)
-        fail_usage(std::string("what is ") + argv[optind]);
+        fail_usage(std::string(argv[optind]) + " is no option");
     return made;
 }
 

@@ -10,7 +10,7 @@
 
 #include "examples/check.h"
 
-enum { LEAST_M = 32, LEAST_N = 2 }; /* one column must need fewer chunks of 64 bytes than all */
+enum { LEAST_M = 32, LEAST_N = 2, MOST = 32768 }; /* one column must need fewer chunks of 64 bytes than all */
 
 struct problem {
     int m, n, calls;
@@ -178,11 +178,18 @@ static int usage(FILE *to, int status) {
     return status;
 }
 
+static int refuse(const char *option, const char *value) {
+    fprintf(stderr,
+            "workspace_trsm: '%s %s' is wrong; accepted: --m from %d, --n from %d, --calls from 1, each up to %d\n",
+            option, value, LEAST_M, LEAST_N, MOST);
+    return usage(stderr, 2);
+}
+
 static int read_count(const char *text, int lowest, int *value) {
     char *end;
     long count = strtol(text, &end, 10);
     *value = (int)count;
-    return *text && !*end && count >= lowest && count <= 32768;
+    return *text && !*end && count >= lowest && count <= MOST;
 }
 
 int main(int argc, char **argv) {
@@ -195,7 +202,7 @@ int main(int argc, char **argv) {
               : !strcmp(argv[i], "--n")     ? read_count(value, LEAST_N, &p.n)
               : !strcmp(argv[i], "--calls") ? read_count(value, 1, &p.calls)
                                             : 0))
-            return usage(stderr, 2);
+            return refuse(argv[i], value);
     }
     make_problem(&p);
     run(&p);

@@ -130,6 +130,8 @@ def refusals(place):
                                    ("--rest", "host"), ("--footprint", "65536"), ("more",))}.items():
         for arguments in wrong:
             check("usage: " in place.run(name, *arguments, status=2), f"{name} {arguments}")
+        for word in ("more", "--more", "--iterations"):
+            check(place.run(name, word, status=2).startswith(f"{name}: {word} is no option"), f"{name} {word}")
         check("--json" in place.run(name, "--help"), f"{name} --help")
 
 
@@ -185,7 +187,8 @@ def workspace_trsm(place):
     for settings in ({"SIMCUDA_STREAMS": "random:5"}, {"SIMCUDA_STRICT": "1"}, {"SIMCUDA_HIDE": "cuMemAllocAsync"}):
         check(place.run("workspace_trsm", **settings) == expected, f"{settings}")
     for wrong in (("--m", "31"), ("--n", "1"), ("--n", "x"), ("--calls", "0"), ("more",)):
-        check("usage: " in place.run("workspace_trsm", *wrong, status=2), f"{wrong}")
+        said = place.run("workspace_trsm", *wrong, status=2)
+        check(said.startswith(f"workspace_trsm: '{wrong[0]} {wrong[1] if wrong[1:] else ''}' is wrong; accepted: --m from 32"), said)
 
 
 def workspace_trsm_trace(place):

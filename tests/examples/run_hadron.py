@@ -142,6 +142,8 @@ def hadron_refusals(place):
             ("--prefetch", "on"), ("--variant", "resident", "--reorganise", "off"), ("--variant", "zgemm", "--check"), ("more",), ("--more",)):
         said = place.run("hadron", *arguments, status=2)
         check(said.count("\n") == 1 and "hadron" in said, f"{arguments}: {said}")
+    for words in (("more",), ("--more",), ("--model", "more"), ("--model", "--more"), ("--model", "--loops")):
+        check(place.run("hadron", *words, status=2).startswith(f"hadron: {words[-1]} is no option"), f"{words}")
     check(place.run("hadron", "--help").startswith("usage: hadron "), "help")
 
 

@@ -40,6 +40,13 @@ def test_usage():
     bad(2, "what to do", "--matrix", "gen:cage:4")
     bad(2, "'--matrix' needs a value", "--matrix")
     bad(2, "unknown option '--fast'", "--fast")
+    with tempfile.TemporaryDirectory() as folder:
+        matrix = os.path.join(folder, "a.mtx")
+        text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n"
+        pathlib.Path(matrix).write_text(text)
+        for operands in (("--matrix", matrix), ("--matrix", "gen:cage:4", "--b", matrix)):
+            bad(2, "--json '.*/a.mtx' is a matrix of the product; give another file", *operands, "--model", "--json", folder + "/./a.mtx")
+        assert pathlib.Path(matrix).read_text() == text
     bad(2, "'a.mtx' is no option", "--matrix", "gen:cage:4", "--model", "a.mtx")
     bad(2, "unknown mode 'fast'; there are: auto, upper-bound, precise, rounds", "--matrix", "gen:cage:4", "--mode", "fast")
     bad(2, "--size-per-row=0 is not a count between 1 and .*, or auto", "--matrix", "gen:cage:4", "--size-per-row", "0")
