@@ -106,7 +106,7 @@ class Bench:
             self.failed[f"{what} of {name}"] = str(failure)
 
     def allocation_rows(self, contender):
-        """What tools/bench/alloc is asked for; None: nothing."""
+        """The contender of tools/bench/alloc; None: none."""
         rows = list(contender.rows or (QUICK_ROWS if self.options.quick else ()))
         if self.options.rows:
             mine = [row for row in self.options.rows if row not in ("torch-step", "calls", "start") and not row.startswith("replay")]
@@ -205,17 +205,17 @@ def draw(about, results, out):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--rounds", type=common.count)
     parser.add_argument("--budget", type=float)
     parser.add_argument("--rows", type=lambda text: text.split(","))
     parser.add_argument("--policies", type=lambda text: text.split(","))
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("alloc.json"))
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("alloc.json"))
     parser.add_argument("--record", type=pathlib.Path)
     parser.add_argument("--plot", type=pathlib.Path)
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--commit", help="where git does not know it")
     parser.add_argument("--toolkit", type=pathlib.Path, default=pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")))
     options = parser.parse_args()
     options.build = options.build.resolve()

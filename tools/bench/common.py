@@ -1,5 +1,6 @@
 """What the benches share: how a program runs natively and under the library, what it printed, and on which card."""
 
+import argparse
 import json
 import os
 import pathlib
@@ -19,6 +20,33 @@ class Failed(Exception):
     """A program of the bench did not end well; its words."""
 
 
+class Parser(argparse.ArgumentParser):
+    """Of a bench. `usage` is the whole help; wrong usage is one line."""
+
+    def __init__(self, usage=None, **more):
+        super().__init__(usage=usage and usage.replace("%", "%%"), **more)
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}; --help says more\n")
+
+
+def count(text):
+    """Type of an option: a number of rounds, runs or the like."""
+    if not re.fullmatch("[1-9][0-9]{0,11}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
+    return int(text)
+
+
+def output(text):
+    """Type of an option: a file to write. A long run shall not fail at its end, so the folder is checked now."""
+    path = pathlib.Path(text)
+    if not text or path.is_dir():
+        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a file")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise argparse.ArgumentTypeError(f"'{text}': its folder is not there, or not writable")
+    return path
+
+
 class Measured:
     """One line of a bench program: nanoseconds a repetition over its samples, and what else it says (`live=`, `reserved=`, ...)."""
 
@@ -30,7 +58,7 @@ class Measured:
 
 
 def build(folder, *targets, shim=True):
-    """Builds what is measured in meson's folder, which must be there; with the library unless told otherwise."""
+    """Builds what is measured in meson's folder, which must be there; with the library unless `shim` is False."""
     ninja = folder / "build.ninja"
     if not ninja.exists():
         raise Failed(f"{folder}: not a build folder; tools/setup makes one")
@@ -83,6 +111,8 @@ def completed(command, environ, timeout=None):
         done = subprocess.run([str(part) for part in command], env=environ, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         raise Failed(f"{pathlib.Path(command[0]).name}: took longer than {timeout:.0f} s") from None
+    except OSError as problem:
+        raise Failed(f"{command[0]}: {problem.strerror}") from None
     if done.returncode == SKIP:
         raise NoCard
     if done.returncode != 0:
@@ -116,7 +146,7 @@ def card():
 
 
 def commit():
-    """Of the sources, "" where git cannot tell."""
+    """Of the sources, "" where git does not know it."""
     try:
         return subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"],
                               capture_output=True, text=True).stdout.strip()

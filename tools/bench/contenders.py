@@ -5,7 +5,7 @@ EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 
 
 class Contender:
-    """allocator: what tools/bench/alloc is told, "torch" for PyTorch's. settings: environment. shimmed: under the library.
+    """allocator: argument of tools/bench/alloc, "torch" for PyTorch's. settings: environment. shimmed: under the library.
     rows: prefixes of the rows it runs, all where empty. quick: part of a quick run. step: settings of a PyTorch training step with
     this allocator, None where it has none. replays: takes part in replays of traces."""
 

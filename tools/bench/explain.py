@@ -14,7 +14,6 @@ stay and that change. starts: starts with and without a trace. FOLDER/PART.json 
 same round, and the targets. Rounds are 5 for calls and 20 for starts.
 
 --build is only read: gpumem, the library, the examples and tools/bench/calls are in it. --cuda: as in overhead.py."""
-import argparse
 import importlib.util
 import json
 import pathlib
@@ -207,13 +206,13 @@ PARTS = {"texts": texts, "calls": calls, "starts": starts}
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--cuda", type=pathlib.Path)
     parser.add_argument("--programs")
     parser.add_argument("--limit", default="4M")
-    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--rounds", type=common.count)
     parser.add_argument("--commit")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()

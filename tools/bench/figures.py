@@ -16,6 +16,7 @@ import statistics
 import sys
 import textwrap
 
+import common
 import frontiers
 import memhc_report
 import spgemm_product_results
@@ -228,7 +229,7 @@ def calls():
         def added(what, contender):
             return "+ " + one.targets[f"added to a {what}", contender][1]
 
-        # No target, so no verdict tells it: the difference of the medians.
+        # No target, so no verdict has it: the difference of the medians.
         traced = one.median("start-with-cuda", "observe, trace") - one.median("start-with-cuda", "native")
         rows.append([title, added("hooked call", "observe"), added("hooked call", "observe, trace"), added("start with CUDA", "observe"),
                      added("start with CUDA", "auto"), "+ " + time(traced), added("start without CUDA", "observe")])
@@ -660,14 +661,16 @@ def troubles_of(path, text):
 
 
 def main():
-    update = sys.argv[1:2] == ["--update"]
-    paths = sys.argv[2:] if update else sys.argv[1:]
-    if not paths:
-        print(__doc__, file=sys.stderr)
-        return 2
-    troubles = []
-    for path in map(pathlib.Path, paths):
-        text = path.read_text(encoding="utf-8")
+    parser = common.Parser(usage=__doc__)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("documents", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+    update, paths, troubles = options.update, options.documents, []
+    for path in paths:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as problem:
+            sys.exit(f"figures.py: {path}: {getattr(problem, 'strerror', None) or 'not a text in UTF-8'}")
         if update:
             text = BLOCK.sub(lambda found: found[1] + BLOCKS[found[2]]() + "\n" + found[4] if found[2] in BLOCKS else found[0], text)
             path.write_text(text, encoding="utf-8")

@@ -10,7 +10,6 @@ Prints nanoseconds (least, median, most of the rounds' medians) and ratios, and 
 Ends with 77 without a GPU; a program that cannot run here is left out and named.
 """
 
-import argparse
 import json
 import pathlib
 import statistics
@@ -98,11 +97,11 @@ def table(figures, missing, wrong, names):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = common.Parser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help="build folder (build)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds (3)")
+    parser.add_argument("--rounds", type=common.count, default=3, help="rounds (3)")
     parser.add_argument("--policy", default="cache", help="policies, separated by commas (cache)")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("free.json"), help="file for the figures (free.json)")
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("free.json"), help="file for the figures (free.json)")
     options = parser.parse_args()
     common.build(options.build, "tools/bench/alloc", "tools/bench/hand_over", "examples/he_ops_static")
     options.passes = int(common.run([options.build / "tools" / "bench" / "alloc", "--calibrate", 4250], common.environment(), 60))

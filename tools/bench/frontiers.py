@@ -17,7 +17,6 @@ Prints a table and writes FILE.json (default frontiers.json), FILE.txt and FILE.
 folder of another libcuda.so.1. Exits with 77 without a GPU.
 """
 
-import argparse
 import json
 import pathlib
 import re
@@ -135,16 +134,16 @@ def draw(about, out):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--rounds", type=common.count)
     parser.add_argument("--budget", type=float)
     parser.add_argument("--cuda", type=pathlib.Path)
     parser.add_argument("--vertices", type=lambda text: [int(number) for number in text.split(",")])
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("frontiers.json"))
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("frontiers.json"))
     parser.add_argument("--plot", type=pathlib.Path)
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.rounds = options.rounds or (2 if options.quick else 4)

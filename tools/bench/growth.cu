@@ -57,7 +57,7 @@ size_t used() {
     return total - unused;
 }
 
-// An array of one way: grows, tells what it copied, ends.
+// An array of one way: grows, counts what it copied, ends.
 struct array {
     size_t size = 0, copied = 0;
     std::function<void()> probe = [] {}; // where memory is at its highest
@@ -220,7 +220,7 @@ std::vector<size_t> sizes_of(const std::string &steps, size_t from, size_t top) 
     return sizes;
 }
 
-// Reads and writes all of a buffer, pass after pass, until told to stop.
+// Reads and writes all of a buffer, pass after pass, until it is stopped.
 __global__ void stream_memory(uint4 *data, size_t count, const volatile int *stop, unsigned long long *passes) {
     size_t stride = (size_t)gridDim.x * blockDim.x;
     while (!*stop) {

@@ -11,7 +11,6 @@ growth.json), FILE.txt and, with matplotlib, FILE.svg and FILE.png: resize times
 Rounds end when --budget seconds (300, quick 90) would be passed. Ends with 77 without a GPU.
 """
 
-import argparse
 import json
 import pathlib
 import re
@@ -200,14 +199,14 @@ def draw(about, results, out):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--rounds", type=common.count)
     parser.add_argument("--budget", type=float)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("growth.json"))
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("growth.json"))
     parser.add_argument("--plot", type=pathlib.Path)
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.rounds = options.rounds or (2 if options.quick else 4)

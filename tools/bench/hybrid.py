@@ -15,7 +15,6 @@ Managed memory stays far below the card's free memory, and the programs refuse w
 run. --sim tries the script on the simulated CUDA with tiny sizes and what DIR already has: times mean nothing. Ends with 77 without a GPU.
 """
 
-import argparse
 import gzip
 import json
 import os
@@ -237,14 +236,14 @@ def show(document, out):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sim", action="store_true")
     parser.add_argument("--budget", type=float)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("hybrid.json"))
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("hybrid.json"))
     parser.add_argument("--plot", type=pathlib.Path)
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     options.build, options.out = options.build.resolve(), options.out.resolve()
     options.budget = options.budget or (600 if options.sim else 130 if options.quick else 380)

@@ -6,7 +6,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 class Scheme:
-    """allocator, advice: what the program is told. settings: None natively, else the library's. plan, rules: `{plan}` and `{rules}` in
+    """allocator, advice: options of the program. settings: None natively, else the library's. plan, rules: `{plan}` and `{rules}` in
     the policy stand for files made from a trace of the same run. beyond: runs where data is larger than the limit. sequence: takes
     part in the sequences. quick: part of a quick run."""
 

@@ -1,5 +1,5 @@
 /* What native allocation calls wait for and order: measured, because no document says it in full. Each row puts a
- * kernel of SPIN_MS milliseconds in flight, makes one call, and tells how long the host was held up ("host ms"),
+ * kernel of SPIN_MS milliseconds in flight, makes one call, and prints how long the host was held up ("host ms"),
  * whether the kernel had ended when the call returned ("ended"), and whether a kernel submitted to another stream after
  * the call began before the first one ended
  * ("overtakes"). Options: none. Prints one line for each row. */

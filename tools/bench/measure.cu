@@ -80,7 +80,7 @@ bool card_known() { return library().memory; }
 size_t card_used() {
     nvml_memory memory = {};
     if (card_known() && library().memory(library().device, &memory) != 0) {
-        std::fprintf(stderr, "bench: NVML does not tell the memory in use\n");
+        std::fprintf(stderr, "bench: NVML does not report the memory in use\n");
         std::exit(1);
     }
     return memory.used;

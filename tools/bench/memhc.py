@@ -22,7 +22,6 @@ Writes FILE.json (default memhc.json), FILE.txt with the tables and verdicts, FI
 --sim tries the script on the simulated CUDA with tiny sizes: times mean nothing. Ends with 77 without a GPU.
 """
 
-import argparse
 import csv
 import json
 import os
@@ -149,16 +148,16 @@ def show(document, out):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sim", action="store_true")
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--figures", type=lambda names: names.split(","))
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("memhc.json"))
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("memhc.json"))
     parser.add_argument("--plot", type=pathlib.Path)
     parser.add_argument("--resume", type=pathlib.Path)
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     known = sorted({figure for point in memhc_points.points(memhc_points.TINY) for figure in point.figures})
     unknown = [name for name in options.figures or [] if name not in known]

@@ -10,7 +10,6 @@ JSON with commit, GPU and driver. Times are nanoseconds a pair of calls, or a pr
 each round's median. `added` is the median of the differences to native, round by round.
 """
 
-import argparse
 import json
 import pathlib
 import platform
@@ -61,13 +60,13 @@ def process_start(command, variant, options, runs):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--policies", help="only native and these, without a trace")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=common.count, default=7)
     parser.add_argument("--cuda", type=pathlib.Path)
-    parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--out", type=common.output)
+    parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     options.build = options.build.resolve()
     variants = VARIANTS

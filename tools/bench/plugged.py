@@ -8,7 +8,6 @@ median of each round's ratio to PyTorch's own cache, and writes FILE.json (defau
 77 without a GPU or without PyTorch; a contender that cannot run here is left out and named.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -58,11 +57,11 @@ def take(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("plugged.json"))
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--rounds", type=common.count, default=5)
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("plugged.json"))
+    parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     options.build = options.build.resolve()
     gpu, driver = common.card()

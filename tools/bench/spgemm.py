@@ -28,7 +28,6 @@ no GPU.
 Exits with 77 without a GPU.
 """
 
-import argparse
 import json
 import math
 import os
@@ -296,7 +295,7 @@ def draw(about, found, out):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--slow", action="store_true")
@@ -307,9 +306,9 @@ def arguments():
     parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")])
     parser.add_argument("--fill", type=pathlib.Path)
     parser.add_argument("--precision", choices=["double", "float"], default="double")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("spgemm.json"))
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("spgemm.json"))
     parser.add_argument("--plot", type=pathlib.Path)
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.budget = options.budget or (165 if options.quick else 900)

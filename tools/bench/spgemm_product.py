@@ -19,7 +19,6 @@ Prints the tables and writes FILE.json (default spgemm-product.json; updated aft
 and draws an earlier run; it needs no GPU. Exits with 77 without a GPU.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -254,7 +253,7 @@ def pairs(parser, option, texts, what):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--budget", type=float)
@@ -264,9 +263,9 @@ def arguments():
     parser.add_argument("--precision", choices=["double", "float"], default="double")
     parser.add_argument("--bandwidth", type=float)
     parser.add_argument("--limit", type=float)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("spgemm-product.json"))
+    parser.add_argument("--out", type=common.output, default=pathlib.Path("spgemm-product.json"))
     parser.add_argument("--plot", type=pathlib.Path)
-    parser.add_argument("--commit", help="where git cannot tell")
+    parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.budget = options.budget or (225 if options.quick else 900)

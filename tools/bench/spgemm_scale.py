@@ -29,13 +29,13 @@ CHECKED = 30_000_000  # entries of C up to which products are compared with the 
 
 def arguments():
     root = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spgemm", type=pathlib.Path, default=root / "build" / "spgemm" / "spgemm", help="the driver")
     parser.add_argument("--devices", nargs="+", default=["0", "0,1"], metavar="N,N...", help="sets of devices (0 and 0,1)")
     parser.add_argument("--matrices", nargs="+", metavar="NAME", help="files or generated matrices instead of the families")
-    parser.add_argument("--runs", type=int, default=7, help="timed products after two others (7)")
+    parser.add_argument("--runs", type=common.count, default=7, help="timed products after two others (7)")
     parser.add_argument("--budget", type=float, default=240, metavar="S", help="no product is started after so many seconds (240)")
-    parser.add_argument("--out", type=pathlib.Path, help="FILE.json")
+    parser.add_argument("--out", type=common.output, help="FILE.json")
     return parser.parse_args()
 
 

@@ -8,7 +8,6 @@ The two traces and each output lie in --folder, which needs 5 GB. The commands r
 the user and of the system together. Wall time is longer where the disk is slow or the machine has other work. Peak memory is VmHWM.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -73,13 +72,13 @@ def show(document):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = common.Parser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    parser.add_argument("--events", type=int, default=10_000_000)
-    parser.add_argument("--live", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--events", type=common.count, default=10_000_000)
+    parser.add_argument("--live", type=common.count, default=10_000)
+    parser.add_argument("--rounds", type=common.count, default=3)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
-    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--out", type=common.output)
     options = parser.parse_args()
     build = options.build.resolve()
     common.build(build, "tools/gpumem", "tests/unit/tools/many_events", shim=False)

@@ -161,6 +161,22 @@ class Traces(unittest.TestCase):
             found = record.unpack(place, place)
             self.assertEqual({name: path.read_text() for name, path in found.items()}, {"one": "seq\n"})
 
+    def test_wrong_usage_is_one_line(self):
+        """Before anything is built or measured: a long run must not fail at its end."""
+        for bench, words, line in (("alloc", ["--out", "none/x.json"], "argument --out: 'none/x.json': its folder is not there, or not writable"),
+                                   ("growth", ["--out", "."], "argument --out: '.' is not the name of a file"),
+                                   ("overhead", ["--rounds", "-1"], "argument --rounds: '-1' is not a number from 1 on"),
+                                   ("free", ["--rounds", "x"], "argument --rounds: 'x' is not a number from 1 on"),
+                                   ("figures", [], "the following arguments are required: documents"),
+                                   ("memhc", ["--fast"], "unrecognized arguments: --fast")):
+            done = subprocess.run([sys.executable, str(BENCH / f"{bench}.py"), *words], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"{bench}.py: {line}; --help says more\n"))
+        for bench, words, line in (("overhead", ["--build", "none"], "none/tools/bench/calls: No such file or directory"),
+                                   ("figures", ["none.md"], "none.md: No such file or directory")):
+            done = subprocess.run([sys.executable, str(BENCH / f"{bench}.py"), *words], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertTrue(done.stderr.endswith(line + "\n") and done.stderr.count("\n") == 1, done.stderr)
+
     @unittest.skipUnless(len(sys.argv) > 1 and os.path.exists(sys.argv[-1]), "nvcc is not here: no replay program")
     def test_replay_refuses_what_is_no_trace(self):
         with tempfile.TemporaryDirectory() as folder:
