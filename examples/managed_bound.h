@@ -12,12 +12,12 @@
 
 class managed_bound {
   public:
-    /* Whether `size` more bytes may be managed; they then count as taken. The card is asked when the total grows beyond
-     * what it was asked for, and once a second since others may take memory too: a loop of equal blocks pays next to
-     * nothing for it. */
+    /* Whether `size` more bytes may be managed; they then count as taken. The card's free memory is queried when the
+     * total grows beyond `allowed`, and once a second since others may take memory too: a loop of equal blocks pays
+     * next to nothing for it. */
     bool take(std::size_t size) {
         auto now = std::chrono::steady_clock::now();
-        if (taken + size > allowed || now - asked > std::chrono::seconds(1)) {
+        if (taken + size > allowed || now - queried > std::chrono::seconds(1)) {
             std::size_t free_now, total;
             CHECK(cudaMemGetInfo(&free_now, &total));
             const std::size_t wanted = std::max(taken + size, allowed) + (taken + size > allowed ? step : 0);
@@ -25,7 +25,7 @@ class managed_bound {
             if (wanted + headroom > free_now)
                 return false;
             allowed = wanted;
-            asked = now;
+            queried = now;
         }
         taken += size;
         return true;
@@ -36,7 +36,7 @@ class managed_bound {
   private:
     static constexpr std::size_t step = std::size_t{64} << 20;
     std::size_t taken = 0, allowed = 0;
-    std::chrono::steady_clock::time_point asked = {};
+    std::chrono::steady_clock::time_point queried = {};
 };
 
 #endif

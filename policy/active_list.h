@@ -1,4 +1,5 @@
-/* The active list (hybrid-allocation-he, III.D): tells short-lived sizes from lasting ones while the program runs.
+/* The active list (hybrid-allocation-he, III.D): distinguishes short-lived sizes from lasting ones while the program
+ * runs.
  *
  * For each pair of device and requested size the list counts the live blocks. Each allocation appends the live count
  * to the latest L counts. With fewer than L entries the answer is not known yet. When the entries differ by less

@@ -253,7 +253,7 @@ struct gm_request {
 };
 
 /* What was decided about a request: a policy's answer, which the router follows. All fields are 0 before decide(). No
- * policy gives GM_REASON_OUT_OF_MEMORY: it tells the router that GPUMEM_LIMIT leaves no room on the device. */
+ * policy gives GM_REASON_OUT_OF_MEMORY: the router learns from it that GPUMEM_LIMIT leaves no room on the device. */
 struct gm_decision {
     enum gm_kind kind; /* GM_KIND_NATIVE = as requested */
     enum gm_reason reason;

@@ -188,8 +188,8 @@ enum gpumem_status gpumem_residency_release(struct gpumem_residency *residency, 
  * nothing), GPUMEM_OUT_OF_MEMORY (a home). */
 enum gpumem_status gpumem_residency_sync(struct gpumem_residency *residency, uint64_t object, void **host);
 
-/* Tells the policy the objects of the next operations, in their order; it replaces what was announced before. Transfers
- * nothing and places nothing. "preprotected_lru" and "window" use it, the others ignore it. Errors:
+/* Announces the objects of the next operations to the policy, in their order; it replaces what was announced before.
+ * Transfers nothing and places nothing. "preprotected_lru" and "window" use it, the others ignore it. Errors:
  * GPUMEM_INVALID_VALUE (more than options.window). */
 enum gpumem_status gpumem_residency_announce(struct gpumem_residency *residency, const uint64_t *objects, size_t count);
 

@@ -2,7 +2,7 @@
  *
  * The thread forms dot products of A's row with columns of B, by merging two sorted lists of indices. B is transposed
  * beforehand. Two things differ from the listing: a dot product is summed in a register, not in C, and only columns
- * between the first and the last possible one are tried; B's rows tell these. When the row's slots are used up, the
+ * between the first and the last possible one are tried; B's rows give these. When the row's slots are used up, the
  * row stops at the next column that has a product, and resumes there in the next round (3.2).
  *
  * Cost: for each row, the tried columns x the length of both lists. That is far more than the intermediate products

@@ -100,7 +100,7 @@ __global__ void flag_first(const uint64_t *keys, int32_t count, int32_t *flag) {
         flag[p] = p < count && is_first(keys, p);
 }
 
-/* Sizes of rows. Rows that need extra chunks request them; denied[i] tells the next kernel. */
+/* Sizes of rows. Rows that need extra chunks request them; denied[i] is for the next kernel. */
 __global__ void set_sizes(spg_sort_batch batch, const int64_t *number, spg_target c, bool *denied) {
     int64_t i = thread_number(), before = batch.products[0];
     if (i >= batch.rows)

@@ -19,7 +19,7 @@ enum class lifetime { temporary, lasting, constant };
 struct allocation_counts {
     long temporary, lasting; // allocations so far; constants count as lasting
     long freed, short_lived; // short-lived: freed within a second
-    std::size_t live, peak;  // bytes asked for
+    std::size_t live, peak;  // requested bytes
     std::size_t lasting_live;
 };
 

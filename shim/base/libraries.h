@@ -28,7 +28,7 @@ GM_INTERNAL extern const struct gm_library gm_libraries[GM_LIBRARIES];
 /* Traits of the library in this file; 0: not in the list. */
 GM_INTERNAL unsigned gm_library_traits(const char *path);
 /* Number of objects (the program and libraries) that were loaded since the process began, unloaded ones included. 0:
- * the C library does not tell. */
+ * the C library does not say. */
 GM_INTERNAL unsigned long long gm_libraries_loaded(void);
 /* The loaded segment of the object that contains the address; NULL: another object's address. */
 GM_INTERNAL const ElfW(Phdr) * gm_library_segment(const struct dl_phdr_info *object, uintptr_t address);

@@ -1,6 +1,6 @@
 /* The kernel's thread id, cached for each thread, and a hold on thread cancellation.
  *
- * After a fork the surviving thread has a new id, while its cache holds the parent's. An epoch tells them apart: it
+ * After a fork the surviving thread has a new id, while its cache holds the parent's. An epoch distinguishes them: it
  * lies in a page that the kernel wipes in the child (Linux 4.14). That works for a bare clone(), too. On older kernels
  * a fork handler raises the epoch. */
 #include "shim/base/base.h"

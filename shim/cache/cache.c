@@ -161,9 +161,9 @@ static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struc
 }
 
 /* Notes for find_size() how long a policy's answer for this size holds. */
-static void note_answer(struct gm_size_class *class, size_t asked, uint32_t repeats, unsigned reason,
+static void note_answer(struct gm_size_class *class, size_t requested, uint32_t repeats, unsigned reason,
                         unsigned verdict) {
-    class->asked = asked;
+    class->requested = requested;
     class->repeats = repeats;
     class->reason = (uint8_t)reason;
     class->verdict = (uint8_t)verdict;
@@ -178,10 +178,11 @@ static void note_answer_for_all(struct gm_shard *shard, const struct gm_decision
 static bool plain; /* the short path has a plain part */
 
 /* Takes a ready block of exactly `size` bytes from one shard. Returns its address; 0: there is none. Adds to *waiting
- * the bytes of this size that wait for their fences in the shard. `decision`: of a request for `asked` bytes, or NULL.
+ * the bytes of this size that wait for their fences in the shard. `decision`: of a request for `requested` bytes, or
+ * NULL.
  */
 static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting,
-                                 size_t asked, const struct gm_decision *decision) {
+                                 size_t requested, const struct gm_decision *decision) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     if (decision && decision->repeats == GM_REPEATS_ALL)
@@ -193,7 +194,7 @@ static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, si
     if (class) {
         address = gm_free_lists_take(shard, lists, class);
         if (decision)
-            note_answer(class, asked, decision->repeats, decision->reason, decision->verdict);
+            note_answer(class, requested, decision->repeats, decision->reason, decision->verdict);
         *waiting += (class->pending.count + class->kept_pending) * size;
     }
     gm_spin_unlock(&shard->lock);
@@ -517,7 +518,7 @@ static uint32_t take_answer(struct gm_size_class *class) {
 
 static void give_back(const struct gm_recent_size *recent) {
     if (recent->repeats && !is_for_all(recent->repeats)) {
-        recent->class->asked = recent->asked;
+        recent->class->requested = recent->requested;
         recent->class->repeats = recent->repeats;
     }
 }
@@ -528,22 +529,22 @@ static inline uint64_t key_of_context(uint64_t context_id) {
     return GM_LIKELY(__atomic_load_n(&plain, __ATOMIC_RELAXED)) ? context_id : context_id | NOT_PLAIN;
 }
 
-/* Finds the class for requests of this size and notes it. NULL: there is none, or the policy has to be asked. */
+/* Finds the class for requests of this size and notes it. NULL: there is none, or the policy has to decide. */
 static struct gm_recent_size *find_size(const struct gm_cache *state, struct gm_shard *shard, uint64_t context_id,
-                                        size_t asked) {
-    struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(asked)];
-    if (recent->asked == asked && recent->context_id == key_of_context(context_id) && recent->repeats)
+                                        size_t requested) {
+    struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(requested)];
+    if (recent->requested == requested && recent->context_id == key_of_context(context_id) && recent->repeats)
         return recent;
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     struct gm_size_class *class =
-        lists && !shard->entries_only ? gm_size_class_of(lists, whole_granules(state, asked)) : NULL;
+        lists && !shard->entries_only ? gm_size_class_of(lists, whole_granules(state, requested)) : NULL;
     if (class && GM_UNLIKELY(!class->repeats) && shard->answers)
-        note_answer(class, asked, GM_REPEATS_ALL, shard->reason, shard->verdict);
-    if (!class || !(is_for_all(class->repeats) || (class->repeats && class->asked == asked)))
+        note_answer(class, requested, GM_REPEATS_ALL, shard->reason, shard->verdict);
+    if (!class || !(is_for_all(class->repeats) || (class->repeats && class->requested == requested)))
         return NULL;
     uint32_t repeats = take_answer(class);
     give_back(recent);
-    *recent = (struct gm_recent_size){asked, key_of_context(context_id), class, repeats};
+    *recent = (struct gm_recent_size){requested, key_of_context(context_id), class, repeats};
     return recent;
 }
 
@@ -566,7 +567,7 @@ bool gm_cache_reuse_ready(size_t size, uint64_t *address) {
         return false;
     struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(size)];
     __asm__("" : "+r"(recent)); /* compute the address once */
-    bool serves = GM_LIKELY(recent->asked == size && recent->context_id == context_id && recent->repeats) &&
+    bool serves = GM_LIKELY(recent->requested == size && recent->context_id == context_id && recent->repeats) &&
                   GM_LIKELY(recent->class->kept != NULL) &&
                   GM_LIKELY(gm_stats_took_late(gm_mine.counts, size, recent->class->size));
     if (GM_LIKELY(serves)) {

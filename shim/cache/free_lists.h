@@ -83,7 +83,7 @@ struct gm_size_class {
     bool listed;             /* in gm_size_bucket.classes */
     uint64_t kept_stamp;     /* ticks when the newest of them became ready */
     size_t kept_pending;     /* records of this class in batches */
-    size_t asked;            /* bytes of the request that a policy answered last ... */
+    size_t requested;        /* bytes of the request that a policy answered last ... */
     uint32_t repeats;        /* ... and gm_decision.repeats of it, less those served ... */
     uint8_t reason, verdict; /* ... and the rest of the decision, for traces */
 };
@@ -176,7 +176,7 @@ struct gm_free_lists {
 /* What a request of a size found last: it may be served like that `repeats` times. Classes that are dropped leave this
  * table. */
 struct gm_recent_size {
-    size_t asked;
+    size_t requested;
     uint64_t context_id;
     struct gm_size_class *class;
     uint32_t repeats;

@@ -20,7 +20,7 @@ static struct gm_resource *cache;
 static uint64_t reuses, deviations;
 static int kept_properties = -1; /* code_of the kept buffers: that of the first one that came back */
 
-/* The halves of a buffer that this thread asked for and has not mapped yet. */
+/* The halves of a buffer that this thread requested and has not mapped yet. */
 static __thread struct halves {
     CUdeviceptr address; /* made by the driver, 0: none */
     size_t address_size;

@@ -10,8 +10,8 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-/* Asks the driver for the free and the total bytes of the current context's device. False: it cannot be asked now, as
- * while a stream captures. NULL: there is no driver. Set it before the first request. */
+/* Queries the driver for the free and the total bytes of the current context's device. False: it cannot be queried now,
+ * as while a stream captures. NULL: there is no driver. Set it before the first request. */
 GM_INTERNAL extern bool (*gm_explain_card)(size_t *free_bytes, size_t *total);
 
 /* The request failed for lack of memory of `kind`, after all steps of GPUMEM_OOM. `beyond_limit`: GPUMEM_LIMIT refused

@@ -983,7 +983,7 @@ static GM_RARE void free_failed(const struct noted_free *noted, struct gm_block 
     keep_failed(block, sequence, noted ? noted->begin : 0, 0, status);
 }
 
-/* Call sites are known before a trace begins. Whether they are is asked after the record was claimed: see
+/* Call sites are known before a trace begins. Whether they are is checked after the record was claimed: see
  * shim/trace/recorded.h. */
 bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uintptr_t frame) {
     struct gm_stats_shard *shard = gm_mine.counts;

@@ -70,7 +70,7 @@ unsigned gm_site_walk(uintptr_t *frames, unsigned room);
  * it has none. */
 uintptr_t gm_site_python(uint32_t id);
 
-/* Writes modules and chains to a trace that begins in the middle of the run. The loader is asked. */
+/* Writes modules and chains to a trace that begins in the middle of the run. It queries the dynamic loader. */
 GM_INTERNAL void gm_site_define_again(void);
 void gm_site_after_fork(void);
 

@@ -265,7 +265,7 @@ static CUstream next_lasting(uint64_t *below, uint64_t now) {
     return stream;
 }
 
-/* An invalid capture still has to be ended. Other errors do not tell anything. */
+/* An invalid capture still has to be ended. Other errors prove nothing. */
 static bool is_over(CUresult result, CUstreamCaptureStatus status) {
     return result == CUDA_SUCCESS ? status == CU_STREAM_CAPTURE_STATUS_NONE
                                   : result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_HANDLE;

@@ -1,4 +1,4 @@
-/* A fence tells when all work that was submitted before a certain moment, and that may use a block, has finished.
+/* A fence shows when all work that was submitted before a certain moment, and that may use a block, has finished.
  *
  * gm_fence_record records one event for all work of each context that may use the block (cuCtxRecordEvent, driver 12.5
  * and later). These are the block's own context, the primary context of its device, and each context that may access

@@ -9,7 +9,7 @@
  *        all work submitted before (cuCtxWaitEvent). A native free holds up the same submissions, so this hangs only
  *        where the native call hangs.
  * async  The free returns at once. gpumem only prevents early reuse of the memory.
- * safe   The cheapest of the three that the program cannot tell from the native call. With one stream this is
+ * safe   The cheapest of the three that the program cannot distinguish from the native call. With one stream this is
  *        `async`, since the stream is an order. With several streams it is `order`. It is `wait` where the host,
  *        another context, another device or another process can see what the device does.
  *

@@ -1,4 +1,4 @@
-/* Book-keeping about the order of work. It tells apart which work is ordered by the program itself (by events, by
+/* Book-keeping about the order of work. It separates work that is ordered by the program itself (by events, by
  * waits of the host, by the legacy default stream) and which work is ordered only because a cudaFree waited. It never
  * calls the driver.
  *

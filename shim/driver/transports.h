@@ -1,4 +1,4 @@
-/* Tells whether the process uses libraries that pass device memory on: to a network card, to another driver, or to
+/* Says whether the process uses libraries that pass device memory on: to a network card, to another driver, or to
  * other processes. Memory for them must have stable physical pages and addresses. */
 #ifndef GM_DRIVER_TRANSPORTS_H
 #define GM_DRIVER_TRANSPORTS_H

@@ -15,7 +15,7 @@
 #define LEAST_OF_NS 10000000u            /* the same when memory ran out, or at the end */
 
 /* ---- the card's management library, which knows what each process has in use. Where it is missing, or does not know
- * this process, the card's free memory is asked for instead: other processes count, too. */
+ * this process, the card's free memory is queried instead: other processes count, too. */
 
 enum { PROCESSES = 256 };
 struct nvml_process { /* of the functions with suffixes _v2 and _v3 */
@@ -130,7 +130,7 @@ static void measure(int device) {
 
 static int busy;
 
-/* When the program exits. The driver may be gone, so only the management library is asked. */
+/* When the program exits. The driver may be gone, so only the management library is queried. */
 static void measure_at_end(void) {
     if (nvml.pid != getpid() || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
         return;

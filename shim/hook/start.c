@@ -284,7 +284,7 @@ static gm_status synchronise(const struct gm_block *block, bool *settled) {
     return status;
 }
 
-/* While a stream captures, the driver is not asked: a call that fails then could end the capture. */
+/* While a stream captures, the driver is not queried: a call that fails then could end the capture. */
 static bool read_card(size_t *free_bytes, size_t *total) {
     return !gm_capture_any() && gm_drv.mem_get_info(free_bytes, total) == CUDA_SUCCESS;
 }

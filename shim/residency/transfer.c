@@ -223,12 +223,12 @@ static gm_status stage_in(struct gpumem_residency *r, struct gm_residency_job *j
 static gm_status stage_out(struct gpumem_residency *r, struct gm_residency_job *job) {
     const size_t chunks = chunks_of(job);
     gm_status status = GM_OK;
-    size_t asked = 0, opened = 0, finished = 0;
+    size_t started = 0, opened = 0, finished = 0;
     for (unsigned i = 0; i < GM_RESIDENCY_SLOTS; i++)
         job->slots[i] = i;
     while (opened < chunks && !status) {
-        for (; asked < chunks && asked - finished < GM_RESIDENCY_SLOTS && !status; asked++)
-            status = copy_chunk(r, job, asked);
+        for (; started < chunks && started - finished < GM_RESIDENCY_SLOTS && !status; started++)
+            status = copy_chunk(r, job, started);
         if (!status)
             status = await_chunk(r, job, opened);
         if (!status)

@@ -6,7 +6,7 @@
 #include "shim/resource/giving.h"
 #include "shim/resource/reach.h"
 
-#define SELDOM    16u     /* in stream order, the size of the pool is asked for once in so many allocations */
+#define SELDOM    16u     /* in stream order, the size of the pool is queried once in so many allocations */
 #define ANSWER_NS 100000u /* time for an idle stream to report that it is idle */
 
 /* ---- pools of devices */

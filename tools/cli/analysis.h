@@ -116,7 +116,7 @@ struct gm_analysis {
 
 /* One event, or one change of a block. Valid only during the call of the observer. */
 struct gm_step {
-    const struct gm_event *event; /* created or destroyed the block; its action tells a free from a release */
+    const struct gm_event *event; /* created or destroyed the block; its action distinguishes a free from a release */
     int thread;
     const struct gm_live_block *block; /* NULL for `event` */
     struct gm_site_totals *site;       /* of the block; NULL for `event` */

@@ -57,7 +57,7 @@ int gm_program_find(const char *name, char *path, size_t size) {
 #define OWN_MACHINE EM_NONE
 #endif
 
-/* The reason why LD_PRELOAD cannot reach an ELF file. NULL if it can, or if the file does not tell. */
+/* The reason why LD_PRELOAD cannot reach an ELF file. NULL if it can, or if the file does not show it. */
 static const char *elf_escape(int fd) {
     Elf64_Ehdr h;
     if (pread(fd, &h, sizeof h, 0) != sizeof h || memcmp(h.e_ident, ELFMAG, SELFMAG))

@@ -14,7 +14,7 @@ static int trouble(long pid, const char *what) {
     return 1;
 }
 
-/* Why the process would refuse, NULL: it would not. It need not be asked, and may not call for a long time. */
+/* Why the process would refuse, NULL: it would not. It needs no request, and may not call for a long time. */
 static const char *refusal(const struct gm_stats *stats, enum gm_stats_wanted wanted, char *room, size_t size) {
     const struct gm_stats_recording *r = &stats->recording;
     if (r->state == GM_STATS_WAITS)
@@ -30,8 +30,8 @@ static bool is_pending(const struct gm_stats_recording *r, enum gm_stats_wanted 
     return r->answered != r->request && r->wanted == (uint32_t)wanted;
 }
 
-static int ask(long pid, struct gm_process_counters *counters, enum gm_stats_wanted wanted, const char *name,
-               uint32_t stacks) {
+static int send_request(long pid, struct gm_process_counters *counters, enum gm_stats_wanted wanted, const char *name,
+                        uint32_t stacks) {
     static struct gm_stats stats;
     char text[sizeof stats.recording.text];
     bool failed = false;
@@ -44,7 +44,7 @@ static int ask(long pid, struct gm_process_counters *counters, enum gm_stats_wan
         return trouble(pid, why);
     uint32_t number = gm_process_counters_request(counters, wanted, name, stacks);
     if (!number)
-        return trouble(pid, "it cannot be asked from here: its counters are not writable");
+        return trouble(pid, "no request can be made from here: its counters are not writable");
     if (withdraws) {
         printf("process %ld: had not begun to record, and will not\n", pid);
         return 0;
@@ -68,7 +68,7 @@ static int request(long pid, enum gm_stats_wanted wanted, const char *name, uint
     enum gm_counters_status status = gm_process_counters_open((pid_t)pid, &counters);
     if (status)
         return trouble(pid, gm_process_counters_reason(status));
-    int result = ask(pid, counters, wanted, name, stacks);
+    int result = send_request(pid, counters, wanted, name, stacks);
     gm_process_counters_close(counters);
     return result;
 }

@@ -17,7 +17,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_CONTEXT_GONE] = "released with its context",
         [GM_REASON_CACHE_LIMIT] = "the cache held more than its limits allow, or the device had little free memory",
         [GM_REASON_IDLE] = "unused for GPUMEM_CACHE_IDLE",
-        [GM_REASON_TRIM_CALL] = "the program called gpumem_trim or asked how much memory is free",
+        [GM_REASON_TRIM_CALL] = "the program called gpumem_trim or queried how much memory is free",
         [GM_REASON_FENCE] = "work that was submitted before the free may still use it",
         [GM_REASON_PARTLY_USED] = "other blocks lie in its pages",
         [GM_REASON_THRESHOLD] = "the program's default pool keeps it, below its release threshold",

@@ -8,7 +8,7 @@ has_program() { command -v "$1" >/dev/null 2>&1; }
 has_python() { python3 -c "import $1" >/dev/null 2>&1; }
 has_meson() { version_at_least "$meson_version" $meson_oldest; }
 
-# Asked once: starting meson takes half a second.
+# Queried once: starting meson takes half a second.
 look_for_meson() { meson_version=$(meson --version 2>/dev/null || echo 0); }
 
 # Prints what is missing, one package a line. A thing that is there by other means (own meson, own compiler) is not missing.

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Control of the simulated CUDA driver from tests and from programs that run on it.
  *
  * Kernels.  A launch looks for a host twin of the kernel, in this order: twins registered by
@@ -23,31 +24,37 @@
  *    or random: a block handed out too early is overwritten before the check runs.
  *
  * A name in SIMCUDA_HIDE is unknown to cuGetProcAddress and answers CUDA_ERROR_NOT_SUPPORTED when called; dlsym
- * of it still succeeds, so a client that must run on old drivers has to ask cuGetProcAddress for it.
+ * of it still succeeds, so a client that must run on old drivers has to get it from cuGetProcAddress.
  *
  * Environment, read when the library is loaded:
  *   SIMCUDA_DEVICES=1         up to 8
- *   SIMCUDA_PEERS=all|none    which devices can access each other's memory; a copy between two that cannot is staged
- * for plain memory and refused for memory of pools and mappings SIMCUDA_MEMORY=BYTES      of each device, 4 GiB; every
- * kind of device and managed memory counts SIMCUDA_VERSION=13000     driver version; newer names are unknown to
- * cuGetProcAddress SIMCUDA_HIDE=NAME,...     names that play absent SIMCUDA_FAIL=NAME:N[:CODE[:COUNT]],...  the N-th
- * call of NAME (a shell pattern) fails, COUNT times SIMCUDA_NEEDS=NAME:BYTES,...  calls of NAME (a shell pattern over
- * exact names) take so much device memory for as long as they last: loads of code, graphs, streams, contexts
+ *   SIMCUDA_PEERS=all|none    which devices can access each other's memory; a copy between two that cannot is staged for
+ *                             plain memory and refused for memory of pools and mappings
+ *   SIMCUDA_MEMORY=BYTES      of each device, 4 GiB; every kind of device and managed memory counts
+ *   SIMCUDA_VERSION=13000     driver version; newer names are unknown to cuGetProcAddress
+ *   SIMCUDA_HIDE=NAME,...     names that are treated as absent
+ *   SIMCUDA_FAIL=NAME:N[:CODE[:COUNT]],...  the N-th call of NAME (a shell pattern) fails, COUNT times
+ *   SIMCUDA_NEEDS=NAME:BYTES,...  calls of NAME (a shell pattern over exact names) take so much device memory for as long
+ *                             as they last: loads of code, graphs, streams, contexts
  *   SIMCUDA_LOG=FILE          one line a call: number, symbol, result, parameters ("*": read after the call)
  *   SIMCUDA_STREAMS=immediate|manual|random:SEED
- *   SIMCUDA_FREE=context|device|locked  whose work cuMemFree waits for; locked: the context's, and no other thread
- * submits meanwhile SIMCUDA_FENCE=true|blind  blind: cuCtxRecordEvent records nothing, its event is complete at once; a
- * client that relies on it must be caught by its tests SIMCUDA_ANSWER=NS         a context-wide event is told complete
- * no sooner after it was recorded: a device takes its time even when it has nothing else to do
- *   SIMCUDA_POOL_RANGE=block|segment  what questions about ranges say of pool memory: the block, or all that the pool
- * got at once SIMCUDA_STRICT=1          the host cannot touch device memory; kernels get usable addresses for p
- * parameters SIMCUDA_NOOP_KERNELS=1    kernels without a twin do nothing SIMCUDA_LATENCY=none|h200 busy-wait as long as
- * the calls took on an H200
+ *   SIMCUDA_FREE=context|device|locked  whose work cuMemFree waits for; locked: the context's, and no other thread submits
+ *                             meanwhile
+ *   SIMCUDA_FENCE=true|blind  blind: cuCtxRecordEvent records nothing, its event is complete at once; a client that relies
+ *                             on it must be caught by its tests
+ *   SIMCUDA_ANSWER=NS         a context-wide event is complete no sooner after it was recorded: a device takes its time
+ *                             even when it has nothing else to do
+ *   SIMCUDA_POOL_RANGE=block|segment  what questions about ranges say of pool memory: the block, or all that the pool got
+ *                             at once
+ *   SIMCUDA_STRICT=1          the host cannot touch device memory; kernels get usable addresses for p parameters
+ *   SIMCUDA_NOOP_KERNELS=1    kernels without a twin do nothing
+ *   SIMCUDA_LATENCY=none|h200 busy-wait as long as the calls took on an H200
  *
  * Limits: variables of programs start as zero (images are not read); a kernel runs in the thread that brings it
  * about, without threads of its own; IPC events open only in the process that made them; pools export nothing.
  *
  * All functions may be called from any thread, before cuInit too, but not from inside a kernel twin. */
+/* clang-format on */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H
 

@@ -64,7 +64,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream hStream, unsigned int fl
         return sim_capture_record(s, e);
     struct sim_op *op = sim_op_new(OP_EVENT);
     op->u.event = e;
-    e->told = 0;
+    e->visible_from = 0;
     e->refs++;
     e->capture = NULL;
     return sim_submit(s, op);
@@ -96,7 +96,7 @@ CUresult sim_cuEventQuery(CUevent e) {
     SIM_TRY(usable(e));
     if (e->recorded && !sim_dep_done(&e->dep) && !was_polled(e))
         return CUDA_ERROR_NOT_READY;
-    if (e->recorded && (!sim_dep_done(&e->dep) || (e->told && sim_now() < e->told)))
+    if (e->recorded && (!sim_dep_done(&e->dep) || (e->visible_from && sim_now() < e->visible_from)))
         return CUDA_ERROR_NOT_READY;
     return e->ctx->sticky;
 }
@@ -158,7 +158,7 @@ static CUresult record_ctx(struct sim_ctx *c, CUevent e) {
     e->polls = 0;
     e->dep = sim_dep_ctx(c);
     e->time = sim_now();
-    e->told = sim_opt.answer_ns ? e->time + sim_opt.answer_ns : 0;
+    e->visible_from = sim_opt.answer_ns ? e->time + sim_opt.answer_ns : 0;
     return CUDA_SUCCESS;
 }
 

@@ -1,4 +1,4 @@
-/* cuGetProcAddress: the highest variant of a name that is not above the version asked for. */
+/* cuGetProcAddress: the highest variant of a name that is not above the requested version. */
 #include "sim.h"
 #include <string.h>
 
@@ -31,7 +31,7 @@ CUresult sim_cuGetProcAddress_v2(const char *symbol, void **pfn, int driverVersi
         *symbolFound = s        ? CU_GET_PROC_ADDRESS_SUCCESS
                        : exists ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                 : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    /* Asked through symbolStatus, an unknown name is an answer; without it, an error. */
+    /* Requested with symbolStatus, an unknown name is an answer; without it, an error. */
     if (!s && (!symbolFound || !*symbol))
         return CUDA_ERROR_NOT_FOUND;
     return CUDA_SUCCESS;

@@ -1,7 +1,7 @@
 /* Streams as queues of operations, and who may run when.
  *
  * Every operation has a number from one counter; a dependency says "everything up to number n in this stream
- * (or context) has run".  A stream runs in order, so that its head's number tells how far it is. */
+ * (or context) has run".  A stream runs in order, so that its head's number says how far it is. */
 #include "sim.h"
 #include <stdio.h>
 #include <stdlib.h>

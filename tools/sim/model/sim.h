@@ -143,7 +143,7 @@ enum sim_state { STATE_PENDING, STATE_LIVE, STATE_FREED };
 struct sim_handle;
 struct sim_block {
     uintptr_t addr;
-    size_t size; /* as asked; the tree is keyed by it */
+    size_t size; /* as requested; the tree is keyed by it */
     uint64_t id;
     enum sim_kind kind;
     enum sim_state state;
@@ -170,7 +170,7 @@ void sim_block_gone(struct sim_block *b); /* out of the tree, state FREED, one r
 void sim_block_untree(struct sim_block *b);
 void sim_block_unref(struct sim_block *b);
 bool sim_is_device(const struct sim_block *b);
-void sim_block_range(const struct sim_block *b, uintptr_t *start, size_t *size); /* as the driver tells it */
+void sim_block_range(const struct sim_block *b, uintptr_t *start, size_t *size); /* as the driver reports it */
 void sim_blocks_each(void (*fn)(struct sim_block *, void *), void *arg);
 void *sim_alias(uintptr_t addr); /* where the driver itself reaches that address */
 
@@ -327,8 +327,7 @@ struct CUevent_st {
     unsigned polls; /* answers "not ready" in a row */
     struct sim_dep dep;
     uint64_t time;
-    uint64_t told; /* not before */
-    unsigned asked;
+    uint64_t visible_from; /* queries do not see the completion before; 0 = at once */
     struct sim_capture *capture;
     struct CUgraphNode_st **capture_nodes;
     unsigned capture_count;

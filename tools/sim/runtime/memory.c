@@ -194,7 +194,7 @@ RT_TWIN(_ptsz, cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream
     return rt_error((cudaError_t)d->cuMemcpy3DAsync(&c, stream));
 }
 
-/* The contexts are the devices' primary ones; the driver tells the devices by the addresses. */
+/* The contexts are the devices' primary ones; the driver knows the devices by the addresses. */
 static CUDA_MEMCPY3D_PEER solid_peer(const struct cudaMemcpy3DPeerParms *p) {
     CUDA_MEMCPY3D_PEER c = {SOLID(p)};
     c.srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;

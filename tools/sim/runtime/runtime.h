@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Each driver function with the version that is asked for; a TWIN is asked for again with the per-thread flag. */
+/* Each driver function with the version that is requested; a TWIN is requested again with the per-thread flag. */
 #define RT_ROWS(ROW, TWIN)                                          \
     ROW(cuInit, 2000)                                               \
     ROW(cuDriverGetVersion, 2020)                                   \
