@@ -135,6 +135,22 @@ def refusals(place):
         check("--json" in place.run(name, "--help"), f"{name} --help")
 
 
+def simulated_settings(place):
+    """A variable of the simulated CUDA that is not understood is named, and what is accepted; the default serves."""
+    for name, value, accepted in (("DEVICES", "x", "0 to 8"), ("DEVICES", "-1", "0 to 8"), ("MEMORY", "1X", "also with K, M or G"), ("VERSION", "new", "0 to 99999"),
+                                  ("STRICT", "2", "0 to 1"), ("FREE", "late", "context|device|locked"), ("LATENCY", "h", "none|h200"), ("ANSWER", "1s", "0 to"),
+                                  ("POOL_RANGE", "x", "block|segment"), ("FENCE", "x", "true|blind"), ("PEERS", "x", "all|none"), ("LOG", "none/x", "a file"),
+                                  ("STREAMS", "x", "immediate|manual|random:SEED"), ("FAIL", "x", "NAME:N"), ("NEEDS", "x", "NAME:BYTES")):
+        environ = {**os.environ, "LD_LIBRARY_PATH": place.options.cuda, f"SIMCUDA_{name}": value}
+        done = subprocess.run([place.options.examples / "temporaries"], env=environ, capture_output=True, text=True)
+        line = f"simulated CUDA: SIMCUDA_{name}={value} is ignored; accepted: "
+        check(done.returncode == 0 and done.stderr.startswith(line) and accepted in done.stderr and done.stderr.count("\n") == 1, f"{name}={value}: {done}")
+    for memory, fits in (("8K", False), ("1G", True)):
+        environ = {**os.environ, "LD_LIBRARY_PATH": place.options.cuda, "SIMCUDA_MEMORY": memory}
+        done = subprocess.run([place.options.examples / "temporaries"], env=environ, capture_output=True, text=True)
+        check((done.returncode == 0) == fits, f"{memory}: {done}")
+
+
 def driver_calls(place, calls):
     """How often each function of the driver is called, with so many calls in the steady state."""
     with tempfile.TemporaryDirectory() as folder:
@@ -261,7 +277,7 @@ def explain_bench(place):
 
 
 CASES = {case.__name__: case for case in (he_ops_right, he_ops_sequences, he_ops_allocators, he_ops_limit, chunks_right,
-                                          chunks_policies, refusals, resources, workspace_trsm, workspace_trsm_trace,
+                                          chunks_policies, refusals, simulated_settings, resources, workspace_trsm, workspace_trsm_trace,
                                           hybrid_bench, frontiers_bench, explain_bench)}
 
 

@@ -42,6 +42,50 @@ static const char *env(const char *name, const char *fallback) {
     return v && *v ? v : fallback;
 }
 
+static void wrong(const char *name, const char *value, const char *accepted) {
+    fprintf(stderr, "simulated CUDA: %s=%s is ignored; accepted: %s\n", name, value, accepted);
+}
+
+static uint64_t number(const char *name, uint64_t fallback, uint64_t most) {
+    static const char units[] = "KMG";
+    const char *text = env(name, ""), *unit;
+    char *end, accepted[64];
+    uint64_t value = strtoull(text, &end, 0), times = 1;
+    if (*end && (unit = strchr(units, *end)) && !end[1]) {
+        times = UINT64_C(1) << 10 * (unit - units + 1);
+        end++;
+    }
+    if (!*text)
+        return fallback;
+    if (!*end && *text != '-' && value <= most / times)
+        return value * times;
+    snprintf(accepted, sizeof accepted, "0 to %" PRIu64 ", also with K, M or G", most);
+    wrong(name, text, accepted);
+    return fallback;
+}
+
+/* Position of the value in "a|b|c"; the first is the default. */
+static unsigned choice(const char *name, const char *choices) {
+    const char *text = env(name, ""), *at = choices;
+    size_t length = strlen(text);
+    for (unsigned i = 0; length && at; i++) {
+        if (strcspn(at, "|") == length && !strncmp(at, text, length))
+            return i;
+        at = strchr(at, '|');
+        at += at != NULL;
+    }
+    if (length)
+        wrong(name, text, choices);
+    return 0;
+}
+
+/* An option with a function of its own, which returns 0 when it accepts the text. */
+static void script(const char *name, int (*set)(const char *text), const char *accepted) {
+    const char *text = env(name, NULL);
+    if (text && set(text))
+        wrong(name, text, accepted);
+}
+
 static bool parse_failure(char *text) {
     struct failure f = {.first = 1, .count = 1, .code = CUDA_ERROR_OUT_OF_MEMORY};
     char *rest = NULL;
@@ -205,29 +249,30 @@ void sim_latency(unsigned index) {
 }
 
 void sim_options_read(void) {
-    sim_opt.devices = atoi(env("SIMCUDA_DEVICES", "1"));
-    if (sim_opt.devices < 0 || sim_opt.devices > SIM_MAX_DEVICES)
-        sim_opt.devices = 1;
-    sim_opt.memory = strtoull(env("SIMCUDA_MEMORY", "4294967296"), NULL, 0);
-    sim_opt.version = atoi(env("SIMCUDA_VERSION", "13000"));
-    sim_opt.strict = atoi(env("SIMCUDA_STRICT", "0")) != 0;
-    sim_opt.noop_kernels = atoi(env("SIMCUDA_NOOP_KERNELS", "0")) != 0;
-    sim_opt.free_waits_for_device = strcmp(env("SIMCUDA_FREE", "context"), "device") == 0;
-    sim_opt.free_locks = strcmp(env("SIMCUDA_FREE", "context"), "locked") == 0;
-    sim_opt.latency = strcmp(env("SIMCUDA_LATENCY", "none"), "h200") == 0;
-    sim_opt.answer_ns = strtoull(env("SIMCUDA_ANSWER", "0"), NULL, 0);
-    sim_opt.whole_segments = strcmp(env("SIMCUDA_POOL_RANGE", "block"), "segment") == 0;
-    sim_opt.blind_fence = strcmp(env("SIMCUDA_FENCE", "true"), "blind") == 0;
-    simcuda_set_peers(env("SIMCUDA_PEERS", "all"));
-    simcuda_set_streams(env("SIMCUDA_STREAMS", "immediate"));
+    sim_opt.devices = (int)number("SIMCUDA_DEVICES", 1, SIM_MAX_DEVICES);
+    sim_opt.memory = number("SIMCUDA_MEMORY", UINT64_C(4) << 30, UINT64_C(1) << 46);
+    sim_opt.version = (int)number("SIMCUDA_VERSION", 13000, 99999);
+    sim_opt.strict = number("SIMCUDA_STRICT", 0, 1);
+    sim_opt.noop_kernels = number("SIMCUDA_NOOP_KERNELS", 0, 1);
+    unsigned waits = choice("SIMCUDA_FREE", "context|device|locked");
+    sim_opt.free_waits_for_device = waits == 1;
+    sim_opt.free_locks = waits == 2;
+    sim_opt.latency = choice("SIMCUDA_LATENCY", "none|h200");
+    sim_opt.answer_ns = number("SIMCUDA_ANSWER", 0, UINT64_C(1000000000000));
+    sim_opt.whole_segments = choice("SIMCUDA_POOL_RANGE", "block|segment");
+    sim_opt.blind_fence = choice("SIMCUDA_FENCE", "true|blind");
+    script("SIMCUDA_PEERS", simcuda_set_peers, "all|none");
+    script("SIMCUDA_STREAMS", simcuda_set_streams, "immediate|manual|random:SEED");
     simcuda_set_hidden(env("SIMCUDA_HIDE", ""));
-    simcuda_set_failures(env("SIMCUDA_FAIL", ""));
-    simcuda_set_needs(env("SIMCUDA_NEEDS", ""));
+    script("SIMCUDA_FAIL", simcuda_set_failures, "NAME:N[:CODE[:COUNT]],...");
+    script("SIMCUDA_NEEDS", simcuda_set_needs, "NAME:BYTES,...");
     if (sim_opt.latency)
         set_latencies();
     const char *path = getenv("SIMCUDA_LOG");
     if (path && *path)
         log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (path && *path && log_fd < 0)
+        wrong("SIMCUDA_LOG", path, "a file that can be written");
 }
 
 static size_t format_record(char *out, size_t size, const struct record *r) {
