@@ -206,6 +206,8 @@ static bool read_side(struct diff *d, const char *path, int side) {
                                         .leaked = a->leaked_bytes,
                                         .time_ns = a->time_ns};
     bool done = a && add_leaks(d, a);
+    if (a)
+        gm_reader_warn(path, gm_reader_damaged(events));
     gm_analysis_free(a);
     gm_reader_close(events);
     forget_known(d);

@@ -97,6 +97,7 @@ static int export_trace(const struct options *o, const char *path) {
         bad |= fclose(x.out) != 0;
         done &= !bad;
     }
+    gm_reader_warn(path, gm_reader_damaged(events));
     if (!done)
         fprintf(stderr, "gpumem: cannot write '%s'\n", gm_export_name(o->output));
 out:

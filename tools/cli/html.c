@@ -48,6 +48,8 @@ static int write_page(const char *output, const char *trace) {
     struct gm_timeline *timeline = symbols ? gm_timeline_read(trace, INTERVALS) : NULL;
     if (!timeline)
         fprintf(stderr, "gpumem: html: cannot read '%s': out of memory, or the file changed\n", trace);
+    if (timeline)
+        gm_reader_warn(trace, timeline->damaged);
     bool done = timeline && write_file(output, trace, definitions, symbols, timeline);
     if (done && strcmp(output, "-"))
         puts(output);

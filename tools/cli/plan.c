@@ -240,6 +240,7 @@ int gm_command_plan(int argc, char **argv) {
         return 1;
     }
     struct gm_objects *objects = gm_objects_read(reader);
+    gm_reader_warn(trace, gm_reader_damaged(reader));
     if (!objects)
         fprintf(stderr, "gpumem: %s: out of memory\n", trace);
     else if (!objects->movable)

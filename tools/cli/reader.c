@@ -5,6 +5,7 @@
 #include "tools/cli/reader_csv.h"
 #include "tools/cli/trace_input.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -87,6 +88,11 @@ void gm_reader_close(struct gm_reader *r) {
 
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) { return &r->file.header; }
 uint64_t gm_reader_damaged(const struct gm_reader *r) { return r->file.damaged; }
+
+void gm_reader_warn(const char *path, uint64_t damaged) {
+    if (damaged)
+        fprintf(stderr, "gpumem: %s: %" PRIu64 " damaged or missing parts of the file were skipped\n", path, damaged);
+}
 
 bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
     bool found;

@@ -27,6 +27,8 @@ bool gm_reader_next(struct gm_reader *reader, struct gm_event *event, int *threa
 /* Number of invalid parts of the file that the reader skipped (chunks, records, events, lines). Final after the last
  * event. */
 uint64_t gm_reader_damaged(const struct gm_reader *reader);
+/* Says so in a line on stderr if there were any: for commands whose output has no place for it. */
+void gm_reader_warn(const char *path, uint64_t damaged);
 
 /* Definitions. They are complete after the last event. Results live as long as the reader. */
 bool gm_reader_site(const struct gm_reader *reader, uint32_t id, struct gm_site *site);

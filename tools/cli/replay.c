@@ -194,6 +194,7 @@ static bool can_replay(const char *trace) {
 int gm_command_replay(int argc, char **argv) {
     struct options options = {0};
     bool done = true;
+    uint64_t damaged = 0;
     const char *trace = NULL;
     int status = read_options(argc, argv, &options, &trace);
     if (status >= 0)
@@ -212,6 +213,7 @@ int gm_command_replay(int argc, char **argv) {
             done = false;
             continue;
         }
+        damaged = replay.damaged;
 #ifdef GM_HAVE_JANSSON
         if (options.json) {
             json_array_append_new(policies, json_of(options.policies[i], &replay));
@@ -228,5 +230,6 @@ int gm_command_replay(int argc, char **argv) {
     if (options.json)
         done = print_json(document) && done;
 #endif
+    gm_reader_warn(trace, damaged);
     return !done;
 }

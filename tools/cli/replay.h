@@ -32,6 +32,7 @@ struct gm_replay {
     uint64_t peak[GM_KIND_COUNT];   /* requested bytes */
     struct gm_replay_failure first; /* valid when counts.failed */
     char policy_line[256];          /* the policy's closing line, "" = none */
+    uint64_t damaged;               /* as gm_reader_damaged */
     char error[512];                /* one line if the replay was not possible; nothing else is valid then */
 };
 

@@ -408,6 +408,7 @@ void gm_replay_here(const char *trace, const char *policy, uint64_t device_bytes
         snprintf(out->error, sizeof out->error, "%s: out of memory", trace);
     else if (r.reader)
         sum_up(&r, gm_pipeline_policy());
+    out->damaged = r.reader ? gm_reader_damaged(r.reader) : 0;
     gm_replay_time = 0;
 }
 

@@ -470,11 +470,12 @@ static void free_pass(struct timeline_pass *p) {
     gm_phases_free(p->phases);
 }
 
-static struct gm_analysis *read_again(const char *path, struct gm_observer *observer) {
+static struct gm_analysis *read_events(const char *path, struct gm_observer *observer, uint64_t *damaged) {
     struct gm_observer *const observers[] = {observer, NULL};
     char error[512];
     struct gm_reader *reader = gm_reader_open(path, error, sizeof error);
     struct gm_analysis *a = reader ? gm_analysis_read(reader, observers) : NULL;
+    *damaged = a ? gm_reader_damaged(reader) : 0;
     gm_reader_close(reader);
     return a;
 }
@@ -492,7 +493,7 @@ static struct gm_timeline *read_intervals(const char *path, uint64_t end_ns, uns
     bool done = t->intervals && p.each && p.phases && series_of(&p.sets[GM_SERIES_PHASE], GM_SERIES_NONE);
     if (done) {
         begin_interval(&p, 0);
-        t->analysis = read_again(path, &p.observer);
+        t->analysis = read_events(path, &p.observer, &t->damaged);
         if (t->analysis)
             note_totals(&p, t->analysis);
         done = t->analysis && end_last_interval(&p) && collect_blocks(&p) && collect_keys(&p);
@@ -509,7 +510,8 @@ static struct gm_timeline *read_intervals(const char *path, uint64_t end_ns, uns
 
 struct gm_timeline *gm_timeline_read(const char *path, unsigned intervals) {
     struct gm_observer none = {0};
-    struct gm_analysis *a = read_again(path, &none);
+    uint64_t damaged;
+    struct gm_analysis *a = read_events(path, &none, &damaged);
     struct gm_timeline *t = NULL;
     for (unsigned count = intervals; a && !t && count;)
         t = read_intervals(path, a->end_ns, count, &count);

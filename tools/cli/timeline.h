@@ -51,6 +51,7 @@ struct gm_timeline {
     struct gm_timeline_block *blocks;
     size_t block_count;
     struct gm_analysis *analysis;
+    uint64_t damaged; /* as gm_reader_damaged */
 };
 
 /* Reads the trace twice or more. Uses fewer intervals if there would be too many rows. Owned by the caller. NULL: no

@@ -362,6 +362,8 @@ class Command(ToolCase):
             found, out, err = self.run_tool("html", *words)
             self.assertEqual((found, out, err.count("\n")), (status, "", 1), (words, err))
             self.assertIn(complaint, err)
+        self.write("y.trace", t.sample() + t.chunk(t.event(90, 20, "alloc", "cuMemAlloc", 0x2000, (1 << 57) + 1)))
+        self.assertEqual(self.run_tool("html", "y.trace"), (0, "y.trace.html\n", "gpumem: y.trace: 1 damaged or missing parts of the file were skipped\n"))
 
 
 @unittest.skipIf(HAVE_LIBRARY, "built with dygraphs")

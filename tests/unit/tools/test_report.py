@@ -226,6 +226,18 @@ class Report(unittest.TestCase):
             self.assertRegex(done.stdout, r"\n  allocations       2 \(96 B\)\n")
             self.assertRegex(done.stdout, r"\n  peak live         96 B at ")
 
+    def test_every_command_names_damaged_parts(self):
+        """Once, on standard error, where the output has no place for it."""
+        path = os.path.join(self.folder.name, "x.trace")
+        with open(path, "wb") as f:
+            f.write(t.sample() + t.chunk(t.event(90, 20, "alloc", "cuMemAlloc", 0x2000, (1 << 57) + 1)))
+        line = f"gpumem: {path}: 1 damaged or missing parts of the file were skipped\n"
+        commands = [["diff", path, path], ["plan", "--lifetime", "1", "-o", "/dev/null", path]]
+        commands += [["export", "--to", to, "-o", "-", path] for to in ("csv", "rmm", "collapsed")]
+        for words in commands:
+            done = subprocess.run([GPUMEM, *words], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, line * (2 if words[0] == "diff" else 1)), words)
+
     def test_suppressions_that_are_a_folder(self):
         done = subprocess.run([GPUMEM, "report", "--suppressions", self.folder.name, "x.trace"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (2, f"gpumem: {self.folder.name}: Is a directory\n"))
