@@ -19,6 +19,7 @@ struct options {
     const struct gm_exporter *to;
     const char *output;
     enum gm_measure measure;
+    bool measures; /* --measure was given */
 };
 
 static int take(void *options, const char *name, const char *value) {
@@ -29,6 +30,7 @@ static int take(void *options, const char *name, const char *value) {
     for (size_t i = 0; !strcmp(name, "to") && i < sizeof exporters / sizeof *exporters; i++)
         if (!strcmp(exporters[i]->name, value))
             o->to = exporters[i];
+    o->measures |= !strcmp(name, "measure");
     for (int i = 0; !strcmp(name, "measure") && i < 4; i++)
         if (!strcmp(measures[i], value))
             o->measure = (enum gm_measure)i;
@@ -114,6 +116,8 @@ int gm_command_export(int argc, char **argv) {
         return status;
     if (!options.to)
         return gm_usage_error("export: no format given; accepted: --to=%s", GM_EXPORT_NAMES);
+    if (options.measures && strcmp(options.to->name, "collapsed"))
+        return gm_usage_error("export: --measure is for --to=collapsed, not for --to=%s", options.to->name);
     if (first + 1 != argc)
         return gm_usage_error("export: one trace is needed; usage: gpumem export --to=%s -o FILE TRACE",
                               options.to->name);

@@ -128,6 +128,8 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
         const char *value = optarg ? optarg : "";
         if (c == ':')
             return gm_usage_error("%s: option '%s' needs a value", command, argv[optind - 1]);
+        if (c == '?' && optopt == 1)
+            return gm_usage_error("%s: option '%s' takes no value", command, argv[optind - 1]);
         if (c == '?' || (c == 'o' && !output))
             return unknown(command, argv[optind - 1]);
         if (!strcmp(name, "help")) {

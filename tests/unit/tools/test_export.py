@@ -265,7 +265,8 @@ class Export(ToolCase):
         for arguments, words in ((["-o", "y", "x.trace"], "no format given"), (["--to=word", "-o", "y", "x.trace"], "--to 'word' is none of"),
                                  (["--to=csv", "x.trace"], "no output given"), (["--to=csv", "-o", "y"], "one trace is needed"),
                                  (["--to=csv", "-o", "x.trace", "x.trace"], "is the trace itself; give another output"),
-                                 (["--to=collapsed", "--measure=x", "-o", "y", "x.trace"], "--measure 'x' is none of")):
+                                 (["--to=collapsed", "--measure=x", "-o", "y", "x.trace"], "--measure 'x' is none of"),
+                                 (["--to=csv", "--measure=peak", "-o", "y", "x.trace"], "--measure is for --to=collapsed, not for --to=csv")):
             status, out, err = self.run_tool("export", *arguments)
             self.assertEqual((status, out, err.count("\n")), (2, "", 1), arguments)
             self.assertIn(words, err)

@@ -186,6 +186,7 @@ class Report(unittest.TestCase):
 
     def test_usage(self):
         for arguments, words in ((["--top", "x", "f"], "--top 'x' is not a number"), (["--bogus", "f"], "unknown option"),
+                                 (["--peak=all", "f"], "option '--peak=all' takes no value"),
                                  ([], "no trace given"), (["--top"], "needs a value")):
             done = subprocess.run([GPUMEM, "report", *arguments], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2)
