@@ -1,6 +1,7 @@
 /* Known allocation wrappers. A row: layer, where it is recognised, glob. FUNCTION: the qualified name without arguments
- * ("rmm::mr::allocate"). MODULE and SOURCE: the path, or its last part. TOOLKIT and SYSTEM are modules, START is a
- * function with the meaning of SYSTEM (wrappers.h). SOURCE also recognises the files of Python frames. */
+ * ("rmm::mr::allocate"). MODULE and SOURCE: the path, or its last part. TOOLKIT and SYSTEM are modules. DISPATCH and
+ * START are functions; START has the meaning of SYSTEM (wrappers.h). SOURCE also recognises the files of Python frames.
+ * The first row that matches counts. */
 #ifndef GM_BASE_WRAPPER_ROWS_H
 #define GM_BASE_WRAPPER_ROWS_H
 
@@ -34,6 +35,18 @@
     X("RMM",            MODULE,   "librmm*")                  \
     X("RMM",            MODULE,   "*/rmm/*")                  \
     X("RMM",            SOURCE,   "*-packages/rmm/*")         \
+    X("PyTorch",        DISPATCH, "c10::impl::wrap_kernel_*") \
+    X("PyTorch",        DISPATCH, "c10::impl::make_boxed_*")  \
+    X("PyTorch",        DISPATCH, "c10::Dispatcher::*")       \
+    X("PyTorch",        DISPATCH, "c10::KernelFunction::*")   \
+    X("PyTorch",        DISPATCH, "c10::BoxedKernel::*")      \
+    X("PyTorch",        DISPATCH, "at::_ops::*::call")        \
+    X("PyTorch",        DISPATCH, "at::_ops::*::redispatch")  \
+    X("PyTorch",        DISPATCH, "at::TensorIteratorBase::*") \
+    X("PyTorch",        DISPATCH, "at::*(anonymous namespace)::create_out") \
+    X("PyTorch",        DISPATCH, "torch::autograd::Engine::*") \
+    X("PyTorch",        DISPATCH, "torch::autograd::python::PythonEngine::*") \
+    X("PyTorch",        DISPATCH, "torch::autograd::Node::operator()") \
     X("PyTorch",        MODULE,   "libc10*")                  \
     X("PyTorch",        MODULE,   "libtorch*")                \
     X("PyTorch",        MODULE,   "*-packages/torch/*")       \

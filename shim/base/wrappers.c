@@ -6,7 +6,7 @@
 #include "shim/base/function_name.h"
 #include "shim/base/wrapper_rows.h"
 
-enum where { FUNCTION, MODULE, SOURCE, TOOLKIT, SYSTEM, START, ANYWHERE };
+enum where { FUNCTION, MODULE, SOURCE, TOOLKIT, DISPATCH, SYSTEM, START, ANYWHERE };
 
 struct row {
     enum where where;
@@ -71,6 +71,7 @@ static bool function_matches(const char *glob, const struct names *n) {
 static bool matches(enum where where, const char *glob, const struct names *n) {
     switch (where) {
     case FUNCTION:
+    case DISPATCH:
     case START: return function_matches(glob, n);
     case SOURCE: return path_matches(glob, n->frame->source);
     case ANYWHERE:
@@ -80,13 +81,22 @@ static bool matches(enum where where, const char *glob, const struct names *n) {
     }
 }
 
+static enum gm_wrapper_kind kind_of(enum where where) {
+    switch (where) {
+    case DISPATCH: return GM_WRAPPER_DISPATCH;
+    case SYSTEM:
+    case START: return GM_WRAPPER_SYSTEM;
+    default: return GM_WRAPPER_LAYER;
+    }
+}
+
 enum gm_wrapper_kind gm_wrapper_kind(const struct gm_wrapper_frame *frame) {
     struct names n = {.frame = frame};
     if (has(frame->symbol))
         gm_function_name(n.plain, sizeof n.plain, frame->symbol);
     for (unsigned i = 0; i < ROWS; i++)
         if (matches(rows[i].where, rows[i].glob, &n))
-            return rows[i].where == SYSTEM || rows[i].where == START ? GM_WRAPPER_SYSTEM : GM_WRAPPER_LAYER;
+            return kind_of(rows[i].where);
     for (unsigned i = 0; i < user_count; i++)
         if (matches(ANYWHERE, user_globs[i], &n))
             return GM_WRAPPER_LAYER;

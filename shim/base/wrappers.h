@@ -14,9 +14,10 @@ struct gm_wrapper_frame {
 };
 
 enum gm_wrapper_kind {
-    GM_WRAPPER_NONE,   /* the program itself: a call site */
-    GM_WRAPPER_LAYER,  /* allocates for its caller */
-    GM_WRAPPER_SYSTEM, /* the C library's code around main and threads, and no call site either */
+    GM_WRAPPER_NONE,     /* the program itself: a call site */
+    GM_WRAPPER_LAYER,    /* allocates for its caller */
+    GM_WRAPPER_DISPATCH, /* a layer that only selects the function to call, so it says least about the request */
+    GM_WRAPPER_SYSTEM,   /* the C library's code around main and threads, and no call site either */
 };
 
 enum gm_wrapper_kind gm_wrapper_kind(const struct gm_wrapper_frame *frame);

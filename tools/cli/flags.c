@@ -17,7 +17,8 @@ const struct gm_flag gm_flags[] = {
     {"exec", "", "run stat", "Replace this process by the program instead of waiting for it; no closing lines."},
     {"top", "N", "report diff plot", "Rows of each list; default 10."},
     {"stacks", "", "report",
-     "One row for each stack, printed as a whole, wrappers included; run with --stacks=N records more."},
+     "One row for each stack: the call site, how many wrappers it calls through, and its callers; run with --stacks=N "
+     "records more."},
     {"skip", "GLOBS", "report diff export plot",
      "Further allocation wrappers, besides the known ones and GPUMEM_SKIP: globs of functions, modules or source "
      "files, "

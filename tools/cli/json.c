@@ -24,4 +24,11 @@ json_t *gm_json_frame(const struct gm_frame_name *name) {
                      name->line ? json_integer(name->line) : json_null(), "module", gm_json_text(name->module),
                      "offset", name->module[0] ? gm_json_number(name->offset) : json_null());
 }
+
+json_t *gm_json_frames(const struct gm_frame_name *names, unsigned count) {
+    json_t *frames = json_array();
+    for (unsigned i = 0; i < count; i++)
+        json_array_append_new(frames, gm_json_frame(&names[i]));
+    return frames;
+}
 #endif

@@ -9,5 +9,6 @@
 json_t *gm_json_text(const char *bytes); /* null for "" */
 json_t *gm_json_number(uint64_t value);
 json_t *gm_json_frame(const struct gm_frame_name *name);
+json_t *gm_json_frames(const struct gm_frame_name *names, unsigned count);
 
 #endif

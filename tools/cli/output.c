@@ -58,12 +58,10 @@ static void put_row(struct gm_out *out, const struct gm_value *values, const str
             json_object_set_new(row, out->columns[i].name, value_of(out->columns[i].cell, &values[i]));
     if (site) {
         json_object_set_new(row, "site", gm_json_frame(&site->names[0]));
-        if (site->count > 1) {
-            json_t *callers = json_array();
-            for (unsigned i = 1; i < site->count; i++)
-                json_array_append_new(callers, gm_json_frame(&site->names[i]));
-            json_object_set_new(row, "callers", callers);
-        }
+        if (site->count > 1)
+            json_object_set_new(row, "callers", gm_json_frames(site->names + 1, site->count - 1));
+        if (site->wrapper_count)
+            json_object_set_new(row, "wrappers", gm_json_frames(site->wrappers, site->wrapper_count));
     }
     json_array_append_new(out->rows, row);
 }
@@ -191,6 +189,14 @@ void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *
     putchar('\n');
 }
 
+void gm_out_callers(const struct gm_site_names *site, int indent) {
+    if (site->wrapper_count)
+        printf("\n%*sthrough %u %s of wrappers", indent, "", site->wrapper_count,
+               site->wrapper_count == 1 ? "frame" : "frames");
+    for (unsigned i = 1; i < site->count; i++)
+        printf("\n%*sfrom %s", indent, "", site->names[i].text);
+}
+
 void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *site) {
     struct gm_text room;
     if (out->json) {
@@ -211,8 +217,7 @@ void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct 
     }
     if (site) {
         printf("  %s", site->names[0].text);
-        for (unsigned i = 1; i < site->count; i++)
-            printf("\n%*sfrom %s", CALLER_INDENT, "", site->names[i].text);
+        gm_out_callers(site, CALLER_INDENT);
     }
     putchar('\n');
 }

@@ -34,7 +34,11 @@ struct gm_value {
 struct gm_site_names {
     const struct gm_frame_name *names; /* array: the call site first, then its callers */
     unsigned count;
+    const struct gm_frame_name *wrappers; /* array: the frames before the call site, innermost first */
+    unsigned wrapper_count;
 };
+/* Prints how many wrappers there are and the callers, each in a line of its own that begins with a new line. */
+void gm_out_callers(const struct gm_site_names *site, int indent);
 
 struct gm_out {
     unsigned top; /* maximum rows of a table in text; JSON has all rows */

@@ -142,7 +142,6 @@ static json_t *decisions(const struct gm_analysis *a) {
 }
 
 static json_t *sites(struct gm_report *r) {
-    static struct gm_frame_name names[GM_STACK_ROOM];
     json_t *list = json_array();
     gm_report_sort_sites(r, GM_BY_BYTES);
     for (size_t i = 0; i < r->site_count; i++) {
@@ -157,11 +156,9 @@ static json_t *sites(struct gm_report *r) {
         json_object_update(site, counts);
         json_decref(counts);
         if (r->stacks) {
-            json_t *callers = json_array();
-            unsigned count = gm_symbols_stack(r->symbols, s->id, true, names, GM_STACK_ROOM);
-            for (unsigned f = 1; f < count; f++)
-                json_array_append_new(callers, gm_json_frame(&names[f]));
-            json_object_set_new(site, "callers", callers);
+            struct gm_site_names names = gm_report_site_names(r, &r->sites[i]);
+            json_object_set_new(site, "callers", gm_json_frames(names.names + 1, names.count - 1));
+            json_object_set_new(site, "wrappers", gm_json_frames(names.wrappers, names.wrapper_count));
         }
         json_array_append_new(list, site);
     }

@@ -66,7 +66,7 @@ bool gm_report_make_sites(struct gm_report *r) {
         return false;
     for (size_t i = 0; i < a->site_count; i++) {
         r->sites[i].totals = a->sites[i];
-        gm_symbols_stack(r->symbols, a->sites[i].id, r->stacks, &r->sites[i].name, 1);
+        gm_symbols_site(r->symbols, a->sites[i].id, &r->sites[i].name);
         suppress(r, &r->sites[i].totals);
     }
     r->site_count = a->site_count;
@@ -126,7 +126,14 @@ struct gm_leaks gm_report_leaks(const struct gm_report *r) {
 }
 
 struct gm_site_names gm_report_site_names(struct gm_report *r, const struct gm_report_site *site) {
+    struct gm_site_names names = {.names = &site->name, .count = 1, .wrappers = stack};
     if (!r->stacks)
-        return (struct gm_site_names){&site->name, 1};
-    return (struct gm_site_names){stack, gm_symbols_stack(r->symbols, site->totals.id, true, stack, GM_STACK_ROOM)};
+        return names;
+    unsigned count = gm_symbols_stack(r->symbols, site->totals.id, true, stack, GM_STACK_ROOM);
+    names.wrapper_count = gm_symbols_wrappers(r->symbols, site->totals.id);
+    if (names.wrapper_count < count) {
+        names.names = stack + names.wrapper_count;
+        names.count = count - names.wrapper_count;
+    }
+    return names;
 }

@@ -124,14 +124,11 @@ static void print_calls(struct gm_report *r) {
 
 /* ---- sites */
 
-/* Prints the callers of a call site, with --stacks. */
-static void print_callers(struct gm_report *r, uint32_t site, int indent) {
-    static struct gm_frame_name names[GM_STACK_ROOM];
-    if (!r->stacks)
-        return;
-    unsigned count = gm_symbols_stack(r->symbols, site, true, names, GM_STACK_ROOM);
-    for (unsigned i = 1; i < count; i++)
-        printf("%*sfrom %s\n", indent, "", names[i].text);
+/* Ends the line of a call site; with --stacks, prints its callers. */
+static void print_callers(struct gm_report *r, const struct gm_report_site *site, int indent) {
+    struct gm_site_names names = gm_report_site_names(r, site);
+    gm_out_callers(&names, indent);
+    putchar('\n');
 }
 
 static void print_peak(struct gm_report *r) {
@@ -139,9 +136,9 @@ static void print_peak(struct gm_report *r) {
     gm_print_heading("HELD AT THE PEAK");
     for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.at_peak; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        printf("  %12s  %7s  %s\n", BYTES(0, s->at_peak), gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes),
+        printf("  %12s  %7s  %s", BYTES(0, s->at_peak), gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes),
                r->sites[i].name.text);
-        print_callers(r, s->id, 28);
+        print_callers(r, &r->sites[i], 28);
     }
     if (!r->a->peak_bytes)
         puts("  nothing");
@@ -153,9 +150,9 @@ static void print_sites(struct gm_report *r) {
     gm_print_heading("BY CALL SITE      bytes  allocations   temporary");
     for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.allocs; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        printf("  %15s %12s %11s  %s\n", BYTES(0, s->bytes), COUNT(1, s->allocs),
-               summary ? "-" : COUNT(2, s->temporary), r->sites[i].name.text);
-        print_callers(r, s->id, 46);
+        printf("  %15s %12s %11s  %s", BYTES(0, s->bytes), COUNT(1, s->allocs), summary ? "-" : COUNT(2, s->temporary),
+               r->sites[i].name.text);
+        print_callers(r, &r->sites[i], 46);
     }
 }
 
@@ -175,9 +172,9 @@ static struct gm_count_and_bytes print_leaks_of(struct gm_report *r, bool toolki
         }
         if (toolkit && shown == 1)
             puts("  held by libraries of the CUDA toolkit:");
-        printf("  %12s in %s %s  %s\n", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count), blocks(s->leaked_count),
+        printf("  %12s in %s %s  %s", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count), blocks(s->leaked_count),
                r->sites[i].name.text);
-        print_callers(r, s->id, 18);
+        print_callers(r, &r->sites[i], 18);
     }
     if (more)
         printf("  and %u more call %s\n", more, more == 1 ? "site" : "sites");

@@ -128,15 +128,21 @@ void gm_symbols_free(struct gm_symbols *s) {
 /* An address inside the call. The return address may already belong to the next line or function. */
 static uint64_t call_before(uint64_t return_address) { return return_address ? return_address - 1 : 0; }
 
-/* Writes the demangled name without suffixes of the compiler: "_Z4loadi.constprop.0" is a copy of "_Z4loadi". */
+/* Writes the demangled name without suffixes of the compiler: "_Z4loadi.constprop.0" is a copy of "_Z4loadi". A name
+ * that is too long loses its arguments, those of templates too. */
 static void write_function(struct gm_symbols *s, const char *function, char *out, size_t size) {
     const char *dot = strchr(function, '.');
     int status = 0;
-    snprintf(out, size, "%.*s", dot && dot > function ? (int)(dot - function) : (int)strlen(function), function);
-    char *plain = s->demangle && starts(out, "_Z") ? s->demangle(out, NULL, NULL, &status) : NULL;
-    if (plain && !status)
-        snprintf(out, size, "%s", plain);
+    char *symbol = strndup(function, dot && dot > function ? (size_t)(dot - function) : strlen(function));
+    bool mangled = symbol && starts(symbol, "_Z");
+    char *plain = s->demangle && mangled ? s->demangle(symbol, NULL, NULL, &status) : NULL;
+    const char *shown = plain && !status ? plain : symbol ? symbol : function;
+    if (mangled && strlen(shown) >= size)
+        gm_function_name(out, size, symbol);
+    else
+        snprintf(out, size, "%s", shown);
     free(plain);
+    free(symbol);
 }
 
 static void write_name(struct gm_symbols *s, uint64_t address, const struct gm_module *in,
@@ -357,6 +363,18 @@ unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, bool whole, struct 
     for (; c.frame && count < room; advance(&c))
         names[count++] = current(&c)->name;
     names[0].toolkit = toolkit;
+    return count;
+}
+
+unsigned gm_symbols_wrappers(struct gm_symbols *s, uint32_t id) {
+    struct cursor c, site;
+    unsigned count = 0;
+    if (!begin(&c, s, id))
+        return 0;
+    site = c;
+    skip_wrappers(&site);
+    for (; c.frame && (c.at != site.at || c.inner != site.inner); advance(&c))
+        count++;
     return count;
 }
 

@@ -1,6 +1,6 @@
 /* Names call sites. A call site is the first frame outside the CUDA runtime and the known allocation wrappers
- * (shim/base/wrappers.h); if all frames are wrappers, the outermost of them. With libdw a name has function, source
- * line and module. Without it, or if a file changed since the run, it has module + offset. */
+ * (shim/base/wrappers.h); if all frames are wrappers, the outermost one that does more than dispatch. With libdw a name
+ * has function, source line and module. Without it, or if a file changed since the run, it has module + offset. */
 #ifndef GM_SYMBOLS_H
 #define GM_SYMBOLS_H
 
@@ -30,6 +30,9 @@ void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_frame_
  */
 unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, bool whole, struct gm_frame_name *names,
                           unsigned room);
+
+/* How many names of the whole stack stand before the call site. */
+unsigned gm_symbols_wrappers(struct gm_symbols *symbols, uint32_t site);
 
 /* How many frames beyond the first one outside the CUDA runtime the deepest call site has; GM_DEPTH_WHOLE if the stacks
  * of the trace are whole. The limit makes further frames ignored. */

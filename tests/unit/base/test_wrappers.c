@@ -89,6 +89,17 @@ static void test_known_wrappers(void **state) {
     assert_int_equal(kind("_ZN3cub6detail5allocEv", "/home/me/app", "/home/me/app.cu"), GM_WRAPPER_LAYER);
     assert_int_equal(kind("load", "<python>", "/venv/lib/python3.12/site-packages/torch/cuda/memory.py"),
                      GM_WRAPPER_LAYER);
+    assert_int_equal(kind("_ZN2at6native5emptyEi", "/x/libtorch_cpu.so", NULL), GM_WRAPPER_LAYER);
+    static const char *const dispatching[] = {"_ZN3c104impl28wrap_kernel_functor_unboxed_IiFiiEE4callEPi",
+                                              "_ZNK3c1010Dispatcher4callIiEEiv",
+                                              "_ZN2at4_ops5zeros4callEi",
+                                              "_ZN2at4_ops5zeros10redispatchEi",
+                                              "_ZN2at18TensorIteratorBase5buildERi",
+                                              "_ZN2at6native12_GLOBAL__N_110create_outEi",
+                                              "_ZN2at12_GLOBAL__N_110create_outEi",
+                                              "_ZN5torch8autograd6Engine11thread_mainEi"};
+    for (size_t i = 0; i < sizeof dispatching / sizeof *dispatching; i++)
+        assert_int_equal(kind(dispatching[i], "/x/libtorch_cpu.so", NULL), GM_WRAPPER_DISPATCH);
     assert_int_equal(kind("__libc_start_main", "/lib/x86_64-linux-gnu/libc.so.6", NULL), GM_WRAPPER_SYSTEM);
     assert_int_equal(kind("_start", "/home/me/app", NULL), GM_WRAPPER_SYSTEM);
     assert_int_equal(kind("main", "/home/me/app", "/home/me/torch/main.cu"), GM_WRAPPER_NONE);

@@ -10,9 +10,9 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import trace_file as t
 
-GPUMEM, INLINED, PLAIN, STRIPPED, SOURCE = map(os.path.abspath, sys.argv[1:6])
-HAVE_DW, HAVE_JSON = (word == "true" for word in sys.argv[6:8])
-del sys.argv[1:8]
+GPUMEM, INLINED, PLAIN, STRIPPED, NAMED, SOURCE = map(os.path.abspath, sys.argv[1:7])
+HAVE_DW, HAVE_JSON = (word == "true" for word in sys.argv[7:9])
+del sys.argv[1:9]
 
 
 def marked_lines():
@@ -28,8 +28,14 @@ class Symbols(unittest.TestCase):
 
     def write_trace(self, program):
         """A trace with one leaked block for each call of the program, its frames as the program found them."""
+        return self.write_frames(program, self.frames_of(program))
+
+    def frames_of(self, program):
         frames = [[int(word, 0) for word in line.split()]
                   for line in subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()]
+        return frames
+
+    def write_frames(self, program, frames):
         base = frames[0][1]
         records = t.module(base, base, base + 0x100000, program)
         events = b""
@@ -51,6 +57,31 @@ class Symbols(unittest.TestCase):
         lines, name = marked_lines(), os.path.basename(program)
         return {(str(100 * n), "%s at program.c:%d (%s)" % (function, lines[function], name))
                 for n, function in ((1, "load_frame"), (2, "inlined_helper"), (3, "main"))}
+
+    def sites(self, *options):
+        sites = json.loads(self.report("--json", "--stacks", *options))["traces"][0]["sites"]
+        return {site["allocated_bytes"]: site for site in sites}
+
+    @unittest.skipUnless(HAVE_DW and HAVE_JSON, "built without libdw or jansson")
+    def test_a_long_name_loses_its_arguments_not_its_end(self):
+        self.write_trace(NAMED)
+        self.assertEqual(self.sites()[100]["function"], "made::wrap_kernel_functor_unboxed_::call")
+        self.assertRegex(self.report(), r"100 B in 1 block  made::wrap_kernel_functor_unboxed_::call \(places-named\+0x[0-9a-f]+\)\n")
+
+    @unittest.skipUnless(HAVE_DW and HAVE_JSON, "built without libdw or jansson")
+    def test_wrappers_are_counted(self):
+        """The title is the call site. Where all frames are wrappers, it is the outermost one that does more than dispatch."""
+        frames = self.frames_of(NAMED)
+        self.write_frames(NAMED, frames)
+        title = r"  main \(places-named\+0x[0-9a-f]+\)\n +through 2 frames of wrappers\n +from _start"
+        self.assertRegex(self.report("--stacks"), "200 B in 1 block" + title)
+        self.assertRegex(self.report("--leaks", "--stacks"), "program   " + title)
+        self.assertNotIn("wrappers", self.report())
+        self.assertEqual([frame["function"] for frame in self.sites()[200]["wrappers"]], ["at::native::empty(int)", "c10::Dispatcher::call(int)"])
+        self.write_frames(NAMED, [frames[1][:5]])
+        self.assertEqual(self.sites()[200]["function"], "at::native::empty(int)")
+        self.assertEqual(([f["function"] for f in self.sites()[200]["wrappers"]], [f["function"] for f in self.sites()[200]["callers"]]),
+                         ([], ["c10::Dispatcher::call(int)"]))
 
     @unittest.skipUnless(HAVE_DW, "built without libdw")
     def test_places_in_optimised_and_plain_programs(self):
