@@ -17,21 +17,25 @@ __thread char *gm_room __attribute__((tls_model("initial-exec")));
 
 static gm_spin lock;
 static union room *unused;
-static enum gm_room_part leave_part;
-static void (*leave_callback)(void *part);
+enum { LEAVING = 2 };
+static const enum gm_room_part leaving[LEAVING] = {GM_ROOM_TRACE, GM_ROOM_NAMED};
+static void (*callbacks[LEAVING])(void *part);
 
 void gm_room_on_leave(enum gm_room_part part, void (*leave)(void *part)) {
-    leave_part = part;
-    __atomic_store_n(&leave_callback, leave, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < LEAVING; i++)
+        if (leaving[i] == part)
+            __atomic_store_n(&callbacks[i], leave, __ATOMIC_RELEASE);
 }
 
 /* A destructor of the program may run later and take per-thread memory again. Then this function runs again. */
 static void leave_room(void *ended) {
     union room *room = ended;
-    void (*leave)(void *) = __atomic_load_n(&leave_callback, __ATOMIC_ACQUIRE);
     gm_room = NULL;
-    if (leave)
-        leave(room->bytes + leave_part);
+    for (unsigned i = 0; i < LEAVING; i++) {
+        void (*leave)(void *) = __atomic_load_n(&callbacks[i], __ATOMIC_ACQUIRE);
+        if (leave)
+            leave(room->bytes + leaving[i]);
+    }
     memset(room, 0, sizeof *room);
     gm_spin_lock(&lock);
     room->next = unused;

@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x3953544154534d47ull /* "GMSTATS9": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x4153544154534d47ull /* "GMSTATSA": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
 #define GM_STATS_DEVICES 16             /* devices whose reserved bytes are counted one by one */
@@ -66,7 +66,7 @@ struct gm_stats_recording {
     uint32_t failed; /* the answer: `text` says why; else it is the name of the file */
     uint32_t state;  /* enum gm_stats_state */
     char name[1024]; /* pattern of the file's name */
-    char text[512];
+    char text[1536]; /* a name may have a number behind it, and a reason */
 };
 #define GM_STATS_REQUESTED (1ull << 63) /* bit of watched_until */
 

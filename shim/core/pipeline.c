@@ -323,15 +323,20 @@ static GM_RARE void write_live_now(struct gm_block *block) {
 
 void gm_pipeline_record_free(struct gm_scope *scope) {
     struct gm_block *block = &scope->block;
+    struct gm_stats_shard *shard = gm_stats_mine();
     bool recorded = scope->known ? gm_is_recorded(block->recorded) : gm_trace_allocates();
     if (!recorded && !gm_trace_allocates())
         return;
     if (GM_UNLIKELY(!recorded && scope->known)) {
-        write_live_now(block);
         block->recorded = gm_recorded_after(block->recorded);
+        write_live_now(block);
     }
-    gm_stats_count(&gm_stats_mine()->frees_begun, 1);
+    gm_stats_count(&shard->frees_begun, 1);
     scope->sequence = gm_trace_sequence();
+    if (GM_UNLIKELY(scope->known && !gm_is_recorded(block->recorded))) { /* the next trace does not hold the block */
+        scope->sequence = 0;
+        gm_stats_count(&shard->frees_written, 1);
+    }
 }
 
 /* The event of a free follows the free, which may take long, but its number is taken before. Whoever reads this count
@@ -347,10 +352,17 @@ bool gm_pipeline_wrote_frees(void) {
     return total.frees_begun == total.frees_written;
 }
 
-/* A block was added to the registry while the trace began. True: its event is missing. */
-static GM_RARE bool record_late(const struct gm_block *block) {
+/* A block was added to the registry while the trace, or the next one, began. Returns the number of its event; 0:
+ * another thread wrote it. */
+static GM_RARE uint64_t record_late(const struct gm_block *block) {
     struct gm_registry *registry = gm_registry_shared();
-    return registry && gm_registry_record(registry, block->address);
+    uint32_t word;
+    while (registry && gm_trace_allocates() && (word = gm_registry_record(registry, block->address))) {
+        uint64_t sequence = gm_trace_sequence();
+        if (gm_is_recorded(word))
+            return sequence;
+    }
+    return 0;
 }
 
 static void write_kept_bytes(void) {
@@ -414,7 +426,10 @@ static GM_RARE void record_stale(const struct gm_block *stale) {
         bump(&gm_stats_mine()->released[stale->kind]);
     count_destroyed(stale, false);
     notify_freed(stale);
-    if (!gm_trace_is_on() || !gm_is_recorded(stale->recorded))
+    if (!gm_trace_is_on())
+        return;
+    scope.sequence = gm_trace_sequence();
+    if (!gm_is_recorded(stale->recorded))
         return;
     scope.request.call = stale->call;
     scope.request.device = stale->device;
@@ -439,10 +454,12 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
         gm_registry_add(registry, block, &stale);
     if (GM_UNLIKELY(stale.address))
         record_stale(&stale);
-    if (GM_UNLIKELY(!records && gm_trace_allocates()))
-        records = record_late(block);
     if (records) /* after all events of the address's former block, also after the end of its context */
         scope->sequence = gm_trace_sequence();
+    if (gm_trace_allocates() && GM_UNLIKELY(!gm_is_recorded(block->recorded))) {
+        scope->sequence = record_late(block);
+        records = scope->sequence != 0;
+    }
     if (GM_LIKELY(gm_block_is_memory(block))) {
         bump(&shard->allocs[block->kind]);
         if (block->hit)
@@ -623,14 +640,26 @@ static GM_IN_PLACE void write_short(const struct gm_block *block, const struct g
     gm_trace_placed(event, &otherwise);
 }
 
+/* The number of the event; 0: none is to be written. */
+static GM_IN_PLACE uint64_t record_reused(struct gm_registered *record) {
+    uint32_t word;
+    while (gm_trace_allocates() && (word = gm_record_word(&record->block.recorded))) {
+        uint64_t sequence = gm_trace_sequence();
+        if (GM_LIKELY(gm_is_recorded(word)))
+            return sequence;
+    }
+    return 0;
+}
+
 /* Where call sites are known: the record gets that of its new block. */
 static GM_APART void write_reused(struct gm_registered *record, const struct gm_decision *decision, uint64_t begin,
                                   uint32_t site) {
     __atomic_store_n(&record->block.site, site, __ATOMIC_RELAXED);
     __atomic_store_n(&record->block.hit, 1, __ATOMIC_RELAXED);
-    if (!gm_trace_allocates() || !gm_record_word(&record->block.recorded))
+    uint64_t sequence = record_reused(record);
+    if (!sequence)
         return;
-    write_short(&record->block, decision, gm_trace_sequence(), begin, site);
+    write_short(&record->block, decision, sequence, begin, site);
 }
 
 static GM_RARE void count_reused(size_t size, size_t reserved) {
@@ -819,8 +848,11 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
     if (!scope->known)
         return;
     gm_registry_add(gm_registry_shared(), &scope->block, &previous);
-    if (GM_UNLIKELY(gm_trace_allocates()) && !gm_is_recorded(scope->block.recorded) && record_late(&scope->block))
-        write_live_now(&scope->block);
+    if (GM_UNLIKELY(gm_trace_allocates()) && !gm_is_recorded(scope->block.recorded)) {
+        scope->block.sequence = record_late(&scope->block);
+        if (scope->block.sequence)
+            write_live(&scope->block);
+    }
 }
 
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
@@ -872,12 +904,19 @@ void gm_pipeline_shorten(void) {
     gm_pipeline_short = gm_registry_keep_records(registry, stop_keeping);
 }
 
-static GM_APART void write_kept(const struct gm_block *block, uint64_t sequence, uint64_t begin, uint32_t site) {
-    if (gm_sites_are_on())
-        gm_freed_note(block, site);
+/* The free of a record that stays in place, under a trace or where call sites are known. */
+struct noted_free {
+    uint64_t begin;
+    uint32_t recorded; /* the word that said that the trace holds the block; 0: the free is not recorded */
+};
+
+static GM_APART void write_kept(const struct gm_block *block, uint64_t sequence, const struct noted_free *noted,
+                                uint32_t site) {
+    gm_freed_note(block, site);
     if (!sequence)
         return;
-    write_short(block, NULL, sequence, begin, site);
+    if (GM_LIKELY(gm_is_recorded(noted->recorded)))
+        write_short(block, NULL, sequence, noted->begin, site);
     count_written(gm_mine.counts);
 }
 
@@ -931,55 +970,54 @@ static GM_RARE void keep_failed(const struct gm_block *block, uint64_t sequence,
     gm_pipeline_free_end(&scope, GM_ACT_FREE, block->address, status);
 }
 
-/* The free of a claimed record is recorded, and the block itself before it. The record's next block is not. */
-static GM_RARE void record_older(struct gm_registered *record, uint64_t address) {
-    if (!gm_record_word(&record->block.recorded))
-        return;
+/* The free of a claimed record is recorded, and the block itself before it. */
+static GM_RARE uint32_t record_older(struct gm_registered *record, uint64_t address) {
+    uint32_t word = gm_record_word(&record->block.recorded);
+    if (!word)
+        return __atomic_load_n(&record->block.recorded, __ATOMIC_ACQUIRE);
     struct gm_block block = record->block;
     block.address = address;
     write_live_now(&block);
+    return word;
 }
 
-static GM_IN_PLACE bool record_claimed(struct gm_registered *record, uint64_t address) {
-    bool recorded = gm_is_recorded(__atomic_load_n(&record->block.recorded, __ATOMIC_ACQUIRE));
-    if (GM_UNLIKELY(!recorded)) {
-        if (!gm_trace_allocates())
-            return false;
-        record_older(record, address);
+/* Returns the word that says that the trace holds the block; it does not hold the record's next block. 0: the free is
+ * not recorded. */
+static GM_IN_PLACE uint32_t record_claimed(struct gm_registered *record, uint64_t address) {
+    uint32_t word = __atomic_load_n(&record->block.recorded, __ATOMIC_ACQUIRE);
+    if (GM_UNLIKELY(!gm_is_recorded(word))) {
+        bool older = gm_trace_allocates();
+        word = older ? record_older(record, address) : __atomic_load_n(&record->block.recorded, __ATOMIC_ACQUIRE);
+        if (!older && !gm_is_recorded(word)) /* a walk may have come and gone since the first look */
+            return 0;
     }
-    __atomic_store_n(&record->block.recorded, gm_unrecorded_after(record->block.recorded), __ATOMIC_RELEASE);
+    __atomic_store_n(&record->block.recorded, gm_unrecorded_after(word), __ATOMIC_RELEASE);
     gm_stats_count(&gm_mine.counts->frees_begun, 1);
-    return true;
+    return word;
 }
-
-/* The block is freed in another way, or stays. */
-static GM_RARE void record_again(uint32_t *word) { __atomic_store_n(word, gm_recorded_after(*word), __ATOMIC_RELEASE); }
-
-/* Under a trace, or where call sites are known. */
-struct noted_free {
-    uint64_t begin;
-    bool records;
-};
 
 static GM_APART uint64_t note_free(struct noted_free *noted, struct gm_registered *record, uint64_t address) {
     gm_mine.plain = NULL;
-    bool on = gm_trace_is_on();
-    noted->begin = on ? gm_ticks() : 0;
-    return noted->records = on && record_claimed(record, address);
+    *noted = (struct noted_free){0};
+    if (!gm_trace_is_on())
+        return 0;
+    noted->begin = gm_ticks();
+    noted->recorded = record_claimed(record, address);
+    return noted->recorded;
 }
 
 static GM_RARE void free_otherwise(const struct noted_free *noted, struct gm_stats_shard *shard,
                                    struct gm_registered *record) {
-    if (!noted->records)
+    if (!noted->recorded)
         return;
-    record_again(&record->block.recorded);
+    __atomic_store_n(&record->block.recorded, noted->recorded, __ATOMIC_RELEASE);
     count_written(shard);
 }
 
 static GM_RARE void free_failed(const struct noted_free *noted, struct gm_block *block, uint64_t sequence,
                                 gm_status status) {
-    if (noted && noted->records)
-        record_again(&block->recorded);
+    if (noted && noted->recorded)
+        block->recorded = noted->recorded;
     keep_failed(block, sequence, noted ? noted->begin : 0, 0, status);
 }
 
@@ -1015,7 +1053,7 @@ bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uin
     if (GM_UNLIKELY(counted))
         notify_policy(&block);
     if (GM_UNLIKELY(notes))
-        write_kept(&block, sequence, noted.begin, sequence ? gm_site_find(caller, frame) : 0);
+        write_kept(&block, sequence, &noted, sequence ? gm_site_find(caller, frame) : 0);
     return true;
 }
 #endif
@@ -1132,12 +1170,15 @@ void gm_pipeline_empty_context(uint64_t context_id) {
     gm_giving_end(&giving, false);
 }
 
+/* Of each block anew, because a trace may begin meanwhile. */
+static uint64_t number_of_release(void) { return gm_trace_is_on() ? gm_trace_sequence() : 0; }
+
 void gm_pipeline_context_destroyed(uint64_t context_id) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_giving giving;
     gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
     if (registry)
-        gm_registry_drop_context(registry, context_id, gm_trace_is_on() ? gm_trace_sequence : NULL, release, NULL);
+        gm_registry_drop_context(registry, context_id, number_of_release, release, NULL);
     if (pipeline.root && pipeline.root->ops->context_destroyed)
         pipeline.root->ops->context_destroyed(pipeline.root, context_id);
     EACH_GUEST(top)

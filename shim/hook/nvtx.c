@@ -189,12 +189,22 @@ static void note_end(uint64_t range) {
         gm_recording_closed();
 }
 
-unsigned gm_nvtx_open_ranges(void) {
-    const struct named *named = gm_room_part_known(GM_ROOM_NAMED);
-    unsigned open = open_started;
-    for (unsigned i = 0; named && i < DOMAINS; i++)
+static unsigned count_open(const struct named *named) {
+    unsigned open = 0;
+    for (unsigned i = 0; i < DOMAINS; i++)
         open += (unsigned)__builtin_popcountll(named->open[i]);
     return open;
+}
+
+/* A thread that ends closes its ranges. */
+static void thread_ends(void *named) {
+    for (unsigned open = count_open(named); open; open--)
+        gm_recording_closed();
+}
+
+unsigned gm_nvtx_open_ranges(void) {
+    const struct named *named = gm_room_part_known(GM_ROOM_NAMED);
+    return open_started + (named ? count_open(named) : 0);
 }
 
 bool gm_nvtx_is_used(void) { return registered; }
@@ -357,8 +367,10 @@ int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
     if (!callbacks || callbacks->size < sizeof(*callbacks))
         return 0;
     gm_options_load(environ);
-    if (gm_option_text(GM_OPT_TRACE_RANGE)[0])
+    if (gm_option_text(GM_OPT_TRACE_RANGE)[0]) {
         glob = gm_option_text(GM_OPT_TRACE_RANGE);
+        gm_room_on_leave(GM_ROOM_NAMED, thread_ends);
+    }
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
         pthread_atfork(NULL, NULL, in_child);
     fill(callbacks, MODULE_CORE, core, sizeof(core) / sizeof(core[0]));

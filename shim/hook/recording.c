@@ -17,7 +17,7 @@ enum { LATE_NS = 1000000, LATE_TURNS = 1000 }; /* how long a stop waits for call
 
 static struct gm_recording_setup recording;
 static gm_spin busy;
-static bool set_up, waits_for_range, opened_once;
+static bool set_up, waits_for_range, opened_once, ended;
 static unsigned open_ranges;
 
 /* ---- starting and stopping; the caller holds `busy` */
@@ -35,7 +35,6 @@ static void set_up_sites(unsigned frames) {
 /* False: *why is the reason. */
 static bool start(unsigned frames, bool fresh, const char **why) {
     __atomic_store_n(&gm_trace_paused, false, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&gm_trace_session, 1u << 12, __ATOMIC_RELAXED);
     if (!gm_trace_start(fresh, why))
         return false;
     gm_phase_again();
@@ -83,9 +82,13 @@ static void answer(uint32_t number, const char *text, bool failed) {
 static void answer_start(uint32_t number, const char *name, unsigned stacks) {
     const char *why = "the name of the file is too long";
     if (gm_trace_is_on()) {
-        char text[sizeof gm_stats->trace + 40];
+        static char text[sizeof gm_stats->recording.text]; /* under `busy` */
         gm_format(text, sizeof text, "it records already%s%s", gm_trace_file()[0] ? ", into " : "", gm_trace_file());
         answer(number, text, true);
+        return;
+    }
+    if (ended) {
+        answer(number, "it is about to end", true);
         return;
     }
     if (waits_for_range) {
@@ -105,15 +108,18 @@ static void answer_start(uint32_t number, const char *name, unsigned stacks) {
 }
 
 static void answer_stop(uint32_t number) {
-    char name[sizeof gm_stats->recording.text];
+    static char name[sizeof gm_stats->recording.text]; /* under `busy` */
     if (!gm_trace_is_on()) {
         answer(number, waits_for_range ? "it waits for a range of GPUMEM_TRACE_RANGE" : "it does not record", true);
         return;
     }
     gm_format(name, sizeof name, "%s", gm_trace_file());
     waits_for_range = false;
+    bool lost = name[0] && !gm_trace_is_in_place();
     stop();
-    answer(number, name, false);
+    if (lost)
+        gm_format(name + strlen(name), sizeof name - strlen(name), ": somebody removed or renamed the file meanwhile");
+    answer(number, name, lost);
 }
 
 /* Copies the request. 0: it is being written. */
@@ -128,11 +134,10 @@ static uint32_t read_request(struct gm_stats_recording *out) {
 
 static void serve_request(void) {
     static struct gm_stats_recording request; /* under `busy`, because the stack may be small */
+    __atomic_and_fetch(&gm_stats->watched_until, ~GM_STATS_REQUESTED,
+                       __ATOMIC_ACQ_REL); /* the next one sets it again */
     uint32_t number = read_request(&request);
-    if (!number)
-        return;
-    __atomic_and_fetch(&gm_stats->watched_until, ~GM_STATS_REQUESTED, __ATOMIC_RELAXED);
-    if (number == request.answered)
+    if (!number || number == request.answered)
         return;
     if (request.wanted == GM_STATS_START)
         answer_start(number, request.name, request.stacks);
@@ -147,7 +152,7 @@ static bool is_requested(void) {
 }
 
 static void requested(void) {
-    if (!is_requested() || __atomic_exchange_n(&busy.held, 1, __ATOMIC_ACQUIRE))
+    if (!is_requested() || !gm_spin_try(&busy))
         return;
     serve_request();
     gm_spin_unlock(&busy);
@@ -171,6 +176,8 @@ static void leave(int depth) {
 static void begin_by_range(void) {
     const char *why;
     opened_once = true;
+    if (ended)
+        return;
     if (gm_trace_is_on()) {
         __atomic_store_n(&gm_trace_paused, false, __ATOMIC_SEQ_CST);
         gm_pipeline_record_live();
@@ -225,6 +232,15 @@ void gm_recording_report(void) {
                gm_option_label(GM_OPT_TRACE_RANGE, &label), gm_option_text(GM_OPT_TRACE_RANGE),
                recording.sees_ranges() ? ""
                                        : " (NVTX_INJECTION64_PATH does not name this library, or NVTX was not used)");
+}
+
+void gm_recording_end(void) {
+    bool mine = false;
+    for (int turn = 0; turn < 3 * LATE_TURNS && !(mine = gm_spin_try(&busy)); turn++)
+        gm_sleep(LATE_NS);
+    ended = true;
+    if (mine)
+        gm_spin_unlock(&busy);
 }
 
 void gm_recording_after_fork(unsigned still_open) {

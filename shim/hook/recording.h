@@ -24,6 +24,8 @@ GM_INTERNAL void gm_recording_setup(const struct gm_recording_setup *setup);
 GM_INTERNAL void gm_recording_started(void);
 /* The process ends: reports a range that never was opened. */
 GM_INTERNAL void gm_recording_report(void);
+/* The process ends: a start or stop that runs is waited for, and no further recording begins. */
+GM_INTERNAL void gm_recording_end(void);
 GM_INTERNAL void gm_recording_after_fork(unsigned open_ranges);
 
 /* A range that GPUMEM_TRACE_RANGE names was opened or closed, by any thread. */

@@ -533,6 +533,7 @@ __attribute__((destructor)) static void process_end(void) {
     gm_check_report(STDERR_FILENO);
     gm_host_copies_report();
     gm_recording_report();
+    gm_recording_end();
     gm_trace_finish();
     if (gm_free_sync_slows())
         gm_format(gm_stats->free_sync, sizeof(gm_stats->free_sync), "%s", gm_free_sync_state());

@@ -641,12 +641,12 @@ void gm_registry_record_all(struct gm_registry *registry, bool handles, void (*v
     }
 }
 
-bool gm_registry_record(struct gm_registry *registry, uint64_t address) {
+uint32_t gm_registry_record(struct gm_registry *registry, uint64_t address) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     struct gm_registered *node = shard->table ? *address_link(shard, hash, address) : NULL;
-    bool recorded = node && gm_record_word(&node->block.recorded);
+    uint32_t recorded = node ? gm_record_word(&node->block.recorded) : 0;
     gm_spin_unlock(&shard->lock);
     return recorded;
 }

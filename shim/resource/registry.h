@@ -55,8 +55,8 @@ void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct g
  * `block->sequence` is the number of its event. `handles`: only handles of memory, else only other blocks. */
 GM_INTERNAL void gm_registry_record_all(struct gm_registry *registry, bool handles,
                                         void (*visit)(const struct gm_block *block));
-/* Marks the live block that starts at `address` as recorded. False: it is, or there is no such block. */
-GM_INTERNAL bool gm_registry_record(struct gm_registry *registry, uint64_t address);
+/* Marks the live block that starts at `address` as recorded. Returns its word; 0: it is, or there is no such block. */
+GM_INTERNAL uint32_t gm_registry_record(struct gm_registry *registry, uint64_t address);
 /* Call sites are not looked up any more: a record that stays in place would pass its own on to its next blocks. */
 GM_INTERNAL void gm_registry_forget_sites(struct gm_registry *registry);
 /* Live blocks, and kept blocks whose records stay in place. */

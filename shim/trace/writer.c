@@ -19,7 +19,7 @@ enum { FORMAT_AUTO, FORMAT_BINARY, FORMAT_CSV };
 enum state { STATE_UNOPENED, STATE_BINARY, STATE_TEXT, STATE_ENDED };
 
 bool gm_trace_on, gm_trace_flusher, gm_trace_paused;
-uint32_t gm_trace_session = 1u << 12;
+uint32_t gm_trace_session = 1u << 12 | 1;
 void (*gm_trace_tick)(void);
 void (*gm_trace_opened)(const char *name);
 
@@ -29,7 +29,8 @@ uint32_t *gm_trace_generation = &no_trace;
 static char pattern[GM_TRACE_NAME];
 static int wanted_format;
 static uint64_t flush_interval;
-static uint64_t process_start; /* start of the process that was set up: for its children, its own files are never old */
+static uint64_t process_start; /* of the process that was set up: for its children, its own files are never old; 0: no
+                                  trace is old enough to be overwritten */
 static char policy_name[64], library_version[32];
 
 static gm_spin opening;
@@ -362,15 +363,21 @@ void gm_trace_record(const struct gm_record *record) {
 }
 
 bool gm_trace_start(bool fresh, const char **why) {
+    const uint32_t next = 1u << 12, last = gm_trace_session & ~(next - 1);
+    __atomic_store_n(&gm_trace_session, (last + next) | 2, __ATOMIC_SEQ_CST);
     gm_spin_lock(&opening);
-    __atomic_store_n(&first_sequence, gm_trace_sequence(), __ATOMIC_RELAXED);
-    *why = open_file(fresh ? 0 : process_start, fresh);
+    __atomic_store_n(&first_sequence, gm_trace_sequence(), __ATOMIC_SEQ_CST);
+    if (fresh)
+        process_start = 0; /* forked children leave every trace alone, too */
+    *why = open_file(process_start, fresh);
     if (*why)
         __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
     gm_spin_unlock(&opening);
-    if (!*why)
-        start_flusher();
-    return !*why;
+    if (*why)
+        return false;
+    __atomic_store_n(&gm_trace_session, (last + 2 * next) | 1, __ATOMIC_SEQ_CST);
+    start_flusher();
+    return true;
 }
 
 static void finish(bool waits) {
@@ -422,3 +429,8 @@ void gm_trace_after_fork(void) {
 }
 
 const char *gm_trace_file(void) { return file.fd >= 0 ? file.name : ""; }
+
+bool gm_trace_is_in_place(void) {
+    struct stat st;
+    return !file.regular || (!gm_stat(file.name, &st) && st.st_dev == file.device && st.st_ino == file.inode);
+}

@@ -55,6 +55,8 @@ int gm_trace_rank(void);
 
 /* Name of the open file; "" before the first event. */
 const char *gm_trace_file(void);
+/* False: somebody removed the open file, or put another one in its place. True for a pipe. */
+GM_INTERNAL bool gm_trace_is_in_place(void);
 
 /* Called with the file's name after each opening (at the first event, and again in a forked child), and
  * with "" when there will be no trace. May be NULL. */

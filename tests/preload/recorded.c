@@ -1,8 +1,11 @@
 /* Allocates and frees in eight threads, and obeys words from standard input, so that others can start and stop a trace
  * meanwhile. Each answer is the word, the pid, and how many blocks and bytes are live.
  *
- * Linked with gpumem, and with the argument racing: starts and stops traces itself, as gpumem trace does. */
+ * Linked with gpumem, and with the argument racing: starts and stops traces itself, as gpumem trace does. With the
+ * argument ranges: opens and closes NVTX ranges. */
+#include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -83,6 +86,59 @@ static void alloc(void) {
     MUST(cudaMalloc(&singles[i].block, singles[i].bytes));
 }
 
+/* ---- a block of each kind; memory that the program maps itself comes from the driver */
+
+static struct {
+    void *pitched, *managed, *pinned, *async, *of_pool;
+    cudaArray_t array;
+    cudaMemPool_t pool;
+    CUdeviceptr reserved;
+    CUmemGenericAllocationHandle handle;
+} kinds;
+
+static void *driver(const char *name) {
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY), *function = library ? dlsym(library, name) : NULL;
+    EXPECT(function != NULL);
+    return function;
+}
+#define DRIVER(function, ...) EXPECT(((__typeof__(function) *)driver(#function))(__VA_ARGS__) == CUDA_SUCCESS)
+
+enum { PIECE = 2 << 20 };
+
+/* Half of the reservation is mapped. */
+static void make_kinds(void) {
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    const struct cudaMemPoolProps of_device = {.allocType = cudaMemAllocationTypePinned,
+                                               .location = {.type = cudaMemLocationTypeDevice}};
+    const struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+    size_t pitch;
+    MUST(cudaMallocPitch(&kinds.pitched, &pitch, 1000, 10));
+    MUST(cudaMallocArray(&kinds.array, &format, 64, 64, 0));
+    MUST(cudaMallocManaged(&kinds.managed, 10000, cudaMemAttachGlobal));
+    MUST(cudaMallocHost(&kinds.pinned, 20000));
+    MUST(cudaMallocAsync(&kinds.async, 30000, NULL));
+    MUST(cudaMemPoolCreate(&kinds.pool, &of_device));
+    MUST(cudaMallocFromPoolAsync(&kinds.of_pool, 40000, kinds.pool, NULL));
+    DRIVER(cuMemAddressReserve, &kinds.reserved, 2 * PIECE, 0, 0, 0);
+    DRIVER(cuMemCreate, &kinds.handle, PIECE, &prop, 0);
+    DRIVER(cuMemMap, kinds.reserved, PIECE, 0, kinds.handle, 0);
+}
+
+static void drop_kinds(void) {
+    DRIVER(cuMemUnmap, kinds.reserved, PIECE);
+    DRIVER(cuMemRelease, kinds.handle);
+    DRIVER(cuMemAddressFree, kinds.reserved, 2 * PIECE);
+    MUST(cudaFreeAsync(kinds.of_pool, NULL));
+    MUST(cudaFreeAsync(kinds.async, NULL));
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemPoolDestroy(kinds.pool));
+    MUST(cudaFreeHost(kinds.pinned));
+    MUST(cudaFree(kinds.managed));
+    MUST(cudaFreeArray(kinds.array));
+    MUST(cudaFree(kinds.pitched));
+}
+
 /* The first of the single blocks, or the last one. */
 static void free_one(int step) {
     int i = step > 0 ? 0 : SINGLES - 1;
@@ -95,7 +151,39 @@ static void free_one(int step) {
 #ifdef WITH_NVTX
 static nvtxRangeId_t started;
 
-/* push=NAME, pop, dpush=NAME, dpop (in the domain lib), start=NAME, end. */
+static void *end_inside(void *name) {
+    nvtxRangePushA(name);
+    return NULL;
+}
+
+/* Threads open ranges of the same name, and some end inside one. */
+static void *open_ranges(void *unused) {
+    pthread_t inside;
+    for (int i = 0; i < 100; i++) {
+        nvtxRangePushA("step");
+        usleep(500);
+        nvtxRangePop();
+        usleep(500);
+    }
+    EXPECT(pthread_create(&inside, NULL, end_inside, "step") == 0);
+    EXPECT(pthread_join(inside, NULL) == 0);
+    return unused;
+}
+
+static int race_ranges(void) {
+    pthread_t second;
+    MUST(cudaFree(NULL));
+    nvtxMarkA("begin"); /* NVTX finds its tool; it has no lock for threads that do so at once */
+    go();
+    EXPECT(pthread_create(&second, NULL, open_ranges, NULL) == 0);
+    open_ranges(NULL);
+    EXPECT(pthread_join(second, NULL) == 0);
+    halt();
+    release();
+    return 0;
+}
+
+/* push=NAME, pop, dpush=NAME, dpop (in the domain lib), start=NAME, end; inside=NAME: a thread ends in the range. */
 static int mark_range(const char *word) {
     static nvtxDomainHandle_t domain;
     const char *name = strchr(word, '=');
@@ -106,7 +194,11 @@ static int mark_range(const char *word) {
         domain = nvtxDomainCreateA("lib");
     if (!strncmp(word, "push=", 5))
         nvtxRangePushA(name + 1);
-    else if (!strcmp(word, "pop"))
+    else if (!strncmp(word, "inside=", 7)) {
+        pthread_t thread;
+        EXPECT(pthread_create(&thread, NULL, end_inside, (void *)(name + 1)) == 0);
+        EXPECT(pthread_join(thread, NULL) == 0);
+    } else if (!strcmp(word, "pop"))
         nvtxRangePop();
     else if (!strncmp(word, "dpush=", 6))
         nvtxDomainRangePushEx(domain, &a);
@@ -122,6 +214,7 @@ static int mark_range(const char *word) {
 }
 #else
 static int mark_range(const char *word) { return 0; }
+static int race_ranges(void) { return 1; }
 #endif
 
 static void answer(const char *word) {
@@ -200,6 +293,8 @@ int main(int argc, char **argv) {
         MUST(cudaFree(NULL));
         return racing();
     }
+    if (argc > 1 && !strcmp(argv[1], "ranges"))
+        return race_ranges();
     setvbuf(stdin, NULL, _IONBF, 0); /* parent and child read the same pipe in turn */
     if (argc == 1)
         MUST(cudaFree(NULL));
@@ -215,6 +310,10 @@ int main(int argc, char **argv) {
             pairs();
         else if (!strcmp(word, "alloc"))
             alloc();
+        else if (!strcmp(word, "kinds"))
+            make_kinds();
+        else if (!strcmp(word, "unkinds"))
+            drop_kinds();
         else if (!strcmp(word, "free"))
             free_one(-1);
         else if (!strcmp(word, "oldest"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpumem trace start and stop on programs that run on the simulated CUDA: each block is in the trace once, whenever it begins.
 
-usage: run_recorded.py GPUMEM SHIM PROGRAM CUDA CASE WORK
+usage: run_recorded.py GPUMEM SHIM PROGRAM CUDA SLOW_END CASE WORK
 """
 
 import csv
@@ -17,8 +17,8 @@ import subprocess
 import sys
 import time
 
-GPUMEM, SHIM, PROGRAM, CUDA = (os.path.abspath(path) for path in sys.argv[1:5])
-WORK = pathlib.Path(sys.argv[6]).resolve()
+GPUMEM, SHIM, PROGRAM, CUDA, SLOW_END = (os.path.abspath(path) for path in sys.argv[1:6])
+WORK = pathlib.Path(sys.argv[7]).resolve()
 LIMIT_S = 120
 LIVE = 16  # flag of events of blocks that are older than the trace
 
@@ -392,6 +392,159 @@ def summed():
     equal((totals["leaked_blocks"], totals["leaked_bytes"]), (blocks, size), "live blocks of the summary at its stop")
 
 
+def repeated():
+    """Fifty starts and stops while eight threads allocate and free: each trace is whole, and ends with what the process holds."""
+    for policy in ("cache", "observe"):
+        with Program(policy) as program:
+            program.do("alloc", "go")
+            for turn in range(50):
+                trace = start(program, "--trace=%p.gmt", "--stacks=2")
+                if turn % 2:
+                    program.do("halt")
+                equal(stop(program), trace, "stop")
+                if turn % 2:
+                    holds(trace, program)
+                    program.do("release", "go")
+                else:
+                    check(replay(trace)[1]["live"], "live blocks")
+                    equal(report(trace)["unknown_frees"], 0, "unknown frees")
+                trace.unlink()
+            program.do("halt")
+            equal(program.end(), "", "messages")
+
+
+def kinds():
+    """Older memory of each kind is held as a trace from the beginning holds it, and its ends fit."""
+    def held(trace):
+        trace = json.loads(gpumem("report", "--json", trace)[1])["traces"][0]
+        equal([trace["totals"][name] for name in ("unknown_frees", "replaced")], [0, 0], "what does not fit")
+        live = {row["kind"]: row["live_bytes"] for row in trace["by_kind"] if row["live_bytes"]}
+        return live, trace["totals"]["leaked_blocks"]
+
+    for policy in ("observe", "cache", "auto"):
+        with Program(policy, GPUMEM_TRACE=str(WORK / "whole.gmt")) as program:
+            program.do("pairs", "kinds")
+            whole = stop(program)
+            program.end()
+        with Program(policy) as program:
+            program.do("pairs", "kinds")
+            older = told(program, "pairs", "start", program.pid, "--trace=older.gmt")
+            stop(program)
+            ends = told(program, "pairs", "start", program.pid, "--trace=ends.gmt")
+            program.do("unkinds")
+            stop(program)
+            program.end()
+        equal(held(older), held(whole), f"live memory under {policy}")
+        check(len(held(whole)[0]) >= 5, held(whole))
+        equal(held(ends), ({}, 0), f"live memory at the end under {policy}")
+        for trace in (whole, older, ends):
+            trace.unlink()
+
+
+def two_starters():
+    """Of two that start at once one is told that the other did; of two that ask a process without calls, too."""
+    with Program() as program:
+        ask = [GPUMEM, "trace", "start", str(program.pid)]
+        first = subprocess.Popen([*ask, "--trace=a.gmt"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=WORK)
+        time.sleep(0.3)
+        refused(["start", program.pid, "--trace=b.gmt"], 1, "a start is requested already")
+        check("has made no call since" in first.communicate()[0], "the first one")
+        program.do("pairs")
+        check((WORK / "a.gmt").exists() and not (WORK / "b.gmt").exists(), "the first one counts")
+        stop(program)
+        program.do("go")
+        for turn in range(10):
+            both = [subprocess.Popen([*ask, f"--trace={turn}-{i}.gmt"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                     env=environment(), cwd=WORK) for i in (0, 1)]
+            answers = [each.communicate() for each in both]
+            equal(sorted(each.returncode for each in both), [0, 1], f"one starts: {answers}")
+            loser = [each.returncode for each in both].index(1)
+            check("it records already, into " in answers[loser][1], answers)
+            trace = stop(program)
+            equal(sorted(path.name for path in WORK.glob(f"{turn}-*")), [trace.name], "files")
+        program.do("halt")
+        program.end()
+
+
+def long_name():
+    """The whole name is answered, however long it is."""
+    folder = WORK / ("d" * 200) / ("e" * 200) / ("f" * 200)
+    folder.mkdir(parents=True)
+    with Program() as program:
+        program.do("go")
+        name = str(folder / ("g" * 100))
+        equal(start(program, "--trace=" + name), pathlib.Path(name), "name")
+        refused(["start", program.pid], 1, "it records already, into ")
+        equal(stop(program), pathlib.Path(name), "name")
+        refused(["start", program.pid, "--trace=" + str(folder / ("g" * 256))], 1, "g" * 256, "too long")
+        program.do("halt")
+        program.end()
+
+
+def removed():
+    """The folder of the trace vanishes: the program goes on, the stop says so, and the process can start again."""
+    (WORK / "gone").mkdir()
+    with Program() as program:
+        program.do("go")
+        trace = start(program, "--trace=gone/t.gmt")
+        shutil.rmtree(WORK / "gone")
+        time.sleep(0.05)
+        refused(["stop", program.pid], 1, str(trace), "somebody removed or renamed the file")
+        refused(["start", program.pid, "--trace=gone/t.gmt"], 1, "gone/t.gmt", "no such file")
+        trace = start(program, "--trace=t.gmt")
+        program.do("halt")
+        stop(program)
+        holds(trace, program)
+        program.end()
+
+
+def forked():
+    """The child of a process that records: each pair is in its own trace, it can stop and start, and it overwrites nothing."""
+    with Program() as program:
+        program.do("go")
+        trace = start(program, "--trace=t.gmt")
+        program.do("halt")
+        stop(program)
+        program.end()
+    os.utime(trace, (1, 1))
+    content = trace.read_bytes()
+    with Program() as program:
+        program.do("pairs", "alloc", "go")
+        parent_trace = start(program, "--trace=t.gmt")
+        program.do("halt")
+        parent, blocks, size = program.pid, program.blocks, program.bytes
+        program.do("fork", "pairs", "alloc", "pairs")
+        check(program.pid != parent, "a child")
+        child_trace = stop(program)
+        equal(child_trace, WORK / f"t.gmt.{program.pid}", "trace of the child")
+        equal(holds(child_trace, program), {"live": 0, "alloc": 2001, "free": 2000}, "events of the child")
+        program.end()
+        totals = report(parent_trace)
+        equal((totals["leaked_blocks"], totals["leaked_bytes"]), (blocks, size), "blocks of the parent")
+    with Program() as program:
+        program.do("pairs")
+        told(program, "pairs", "start", program.pid, "--trace=u.gmt")
+        program.do("pairs", "fork", "alloc", "pairs")
+        stop(program)
+        again = told(program, "pairs", "start", program.pid, "--trace=again.gmt")
+        program.do("pairs", "free")
+        equal(stop(program), again, "the second trace of the child")
+        check(holds(again, program)["live"] in (1, 2), "older blocks of the child")  # it may begin inside a pair
+        program.end()
+    equal(trace.read_bytes(), content, "a trace of another process")
+
+
+def ending():
+    """A process that ends, while its threads go on, starts no trace that nobody would complete."""
+    with Program(LD_PRELOAD=SHIM + " " + SLOW_END) as program:
+        program.do("go")
+        program.process.stdin.close()
+        time.sleep(1)
+        refused(["start", program.pid, "--trace=t.gmt"], 1, "it is about to end")
+        equal(program.process.wait(LIMIT_S), 0, "exit status")
+        check(not (WORK / "t.gmt").exists(), "a trace")
+
+
 # ---- ranges (GPUMEM_TRACE_RANGE)
 
 def ranged(glob, trace="t.gmt", **more):
@@ -482,6 +635,14 @@ def forked_ranges():
         equal((len(live), counts), (1, {"live": 0, "alloc": 1, "free": 0}), "blocks of the child")
 
 
+def ended_inside():
+    """A thread that ends inside a range closes it."""
+    with ranged("step") as program:
+        program.do("alloc", "push=step", "alloc", "inside=step", "alloc", "pop", "alloc", "pairs", "inside=step", "alloc")
+        program.end()
+    equal(replay(WORK / "t.gmt")[1], {"live": 2, "alloc": 2, "free": 0}, "events")
+
+
 def without_memory():
     """The kernel gives less and less memory at a start: the program goes on, and blocks are recorded, if at all, once."""
     for room in (0, 1 << 16, 1 << 18, 1 << 20, 3 << 20, 8 << 20, 20 << 20, 64 << 20):
@@ -506,10 +667,11 @@ def without_memory():
 
 
 CASES = {case.__name__: case for case in (attached, asleep, racing, rounds, bounded, killed, reset, wrong, failing, without_memory, summed,
+                                         repeated, kinds, two_starters, long_name, removed, forked, ending, ended_inside,
                                          ranges, domains, never, racing_ranges, forked_ranges)}
 
 if __name__ == "__main__":
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
-    CASES[sys.argv[5]]()
+    CASES[sys.argv[6]]()
     shutil.rmtree(WORK)

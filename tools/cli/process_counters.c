@@ -352,11 +352,20 @@ bool gm_process_counters_limit(struct gm_process_counters *w, uint64_t bytes) {
     return w->page != NULL;
 }
 
-/* Two tools do not ask at the same time. The kernel releases the lock when one is killed. */
+/* The kernel releases the lock when the tool ends or is killed. */
+bool gm_process_counters_lock(struct gm_process_counters *w, unsigned ms) {
+    for (unsigned waited = 0; w->page && flock(w->fd, LOCK_EX | LOCK_NB); waited += 5) {
+        if (waited >= ms)
+            return false;
+        nanosleep(&(struct timespec){0, 5000000}, NULL);
+    }
+    return true;
+}
+
 uint32_t gm_process_counters_request(struct gm_process_counters *w, enum gm_stats_wanted wanted, const char *name,
                                      uint32_t stacks) {
     struct gm_stats_recording *r = w->page ? &w->page->recording : NULL;
-    if (!r || strlen(name) >= sizeof r->name || flock(w->fd, LOCK_EX))
+    if (!r || strlen(name) >= sizeof r->name)
         return 0;
     uint32_t writing = __atomic_load_n(&r->request, __ATOMIC_RELAXED) | 1, number = writing + 1;
     number += number == 0 ? 2 : 0;
@@ -367,7 +376,6 @@ uint32_t gm_process_counters_request(struct gm_process_counters *w, enum gm_stat
     strcpy(r->name, name);
     __atomic_store_n(&r->request, number, __ATOMIC_RELEASE);
     __atomic_or_fetch(&w->page->watched_until, GM_STATS_REQUESTED, __ATOMIC_RELEASE);
-    flock(w->fd, LOCK_UN);
     return number;
 }
 

@@ -42,8 +42,12 @@ bool gm_process_counters_time_calls(struct gm_process_counters *counters, uint64
 /* Changes the limit of a process that counts its blocks; 0 = none. False if that is not possible. */
 bool gm_process_counters_limit(struct gm_process_counters *counters, uint64_t bytes);
 
-/* Asks the process to start or stop its trace. The request counts until the next one. `name`: of the trace, as the
- * process sees it; `stacks`: see struct gm_stats_recording. Returns the request's number; 0: that is not possible. */
+/* Until counters are closed, no other tool that locks them asks this process, or others of its gpumem run. Waits at
+ * most `ms`. False: another tool asks. */
+bool gm_process_counters_lock(struct gm_process_counters *counters, unsigned ms);
+/* Asks the process to start or stop its trace, under the lock. The request counts until the next one. `name`: of the
+ * trace, as the process sees it; `stacks`: see struct gm_stats_recording. Returns the request's number; 0: that is not
+ * possible. */
 uint32_t gm_process_counters_request(struct gm_process_counters *counters, enum gm_stats_wanted wanted,
                                      const char *name, uint32_t stacks);
 /* Waits at most `ms` for the answer. False: there is none yet. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 2000 };
+enum { WAIT_MS = 3000, LOCK_MS = 5000 };
 
 static int trouble(long pid, const char *what) {
     fprintf(stderr, "gpumem: trace: process %ld: %s\n", pid, what);
@@ -35,9 +35,14 @@ static int send_request(long pid, struct gm_process_counters *counters, enum gm_
     static struct gm_stats stats;
     char text[sizeof stats.recording.text];
     bool failed = false;
+    if (!gm_process_counters_lock(counters, LOCK_MS))
+        return trouble(pid, "another gpumem trace start or stop waits for its answer");
     enum gm_counters_status status = gm_process_counters_read(counters, &stats);
     if (status)
         return trouble(pid, gm_process_counters_reason(status));
+    if (wanted == GM_STATS_START && is_pending(&stats.recording, GM_STATS_START))
+        return trouble(pid,
+                       "a start is requested already, and begins with its next call; gpumem trace stop withdraws it");
     bool withdraws = wanted == GM_STATS_STOP && is_pending(&stats.recording, GM_STATS_START);
     const char *why = withdraws ? NULL : refusal(&stats, wanted, text, sizeof text);
     if (why)
