@@ -65,15 +65,14 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
     return GM_OK;
 }
 
-/* For a driver that cannot record a context: records its streams one by one. The work of peers is not covered. */
+/* For a driver that cannot record a context: records its streams one by one. What other devices do is not covered. */
 _Static_assert(GM_STREAMS_MOST + GM_STREAMS_OWN <= GM_FENCE_POINTS, "each stream gets a point");
 
 static gm_status record_streams(struct gm_fence *fence, const struct gm_context *target) {
     CUstream streams[GM_FENCE_POINTS];
     gm_status status = GM_NOT_SUPPORTED;
-    struct gm_context peer;
     bool pushed;
-    if (gm_context_reach(target->device, &peer, 1) || !make_current(target->handle, &pushed))
+    if (gm_context_elsewhere(target->device) || !make_current(target->handle, &pushed))
         return GM_NOT_SUPPORTED;
     unsigned count = gm_streams_hold(target->handle, streams, GM_FENCE_POINTS);
     for (unsigned i = 0; i < count; i++) {

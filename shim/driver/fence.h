@@ -1,10 +1,11 @@
 /* A fence shows when all work that was submitted before a certain moment, and that may use a block, has finished.
  *
  * gm_fence_record records one event for all work of each context that may use the block (cuCtxRecordEvent, driver 12.5
- * and later). These are the block's own context, the primary context of its device, and each context that may access
- * the device as a peer. The event of the primary context covers the green contexts made from it, while the event of a
- * green context covers only its own work. A native free does not wait for the work of peers. Older drivers record one
- * event on each stream instead (streams.h).
+ * and later). These are the block's own context, the primary context of its device, and each context of another
+ * device, whose streams may copy from and to the block. The event of the block's context covers such copies of native
+ * memory, but not of memory that the other device may access (measured with driver 580). The event of the primary
+ * context covers the green contexts made from it, while the event of a green context covers only its own work. A native
+ * free does not wait for the work of peers. Older drivers record one event on each stream instead (streams.h).
  *
  * Events are created once and stay with the fence for its next recording. A context that ends destroys its events, and
  * its work is done (event.h). The fence continues with the remaining ones.

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "shim/driver/fence.h"
-#include "shim/driver/native_wait.h"
 #include "shim/driver/streams.h"
 
 enum {
@@ -19,7 +18,7 @@ enum {
 };
 
 #define BIT(reason) (1u << (reason))
-#define OTHERS      (BIT(GM_SYNC_DEVICES + 1) - 1) /* access to memory from outside the context's order */
+#define OTHERS      (BIT(GM_SYNC_CONTEXTS + 1) - 1) /* access to memory from outside the context's order */
 #define STREAMS     (BIT(GM_SYNC_PER_THREAD) | BIT(GM_SYNC_LINKED))
 
 static enum gm_free_level chosen = GM_FREE_ASYNC;
@@ -39,7 +38,6 @@ static const char *const texts[GM_SYNC_REASONS] = {
     [GM_SYNC_EXTERNAL] = "wait: memory shared with a graphics library",
     [GM_SYNC_GREEN] = "wait: a green context",
     [GM_SYNC_CONTEXTS] = "wait: several contexts",
-    [GM_SYNC_DEVICES] = "wait: several devices",
     [GM_SYNC_HOST_MEMORY] = "wait: pinned, registered or managed memory of the program",
     [GM_SYNC_PAGEABLE] = "wait: the device reaches all host memory",
     [GM_SYNC_HOST_FUNCTION] = "wait: host functions in streams",
@@ -67,8 +65,6 @@ static inline enum gm_free_level level(void) {
         return GM_FREE_ASYNC;
     if (chosen == GM_FREE_SAFE)
         return why & ~STREAMS ? GM_FREE_WAIT : GM_FREE_ORDER;
-    if (chosen == GM_FREE_ASYNC && why & BIT(GM_SYNC_DEVICES) && !gm_drv.ctx_record_event) /* no fence covers copies */
-        return GM_FREE_WAIT;
     return chosen == GM_FREE_ORDER && why & OTHERS ? GM_FREE_WAIT : chosen;
 }
 
@@ -148,12 +144,36 @@ static gm_status wait_for_context(CUcontext context) {
     return status;
 }
 
+/* While a stream captures, no event of a context may be recorded or waited for. A native free is allowed, and it
+ * waits. Without device memory, a free of pinned memory waits alike. */
+static gm_status free_natively(void) {
+    CUdeviceptr block;
+    void *pinned;
+    if (gm_drv.mem_alloc(&block, 1) == CUDA_SUCCESS)
+        return (gm_status)GM_TWICE(gm_drv.mem_free(block));
+    if (gm_drv.mem_host_alloc(&pinned, 1, 0) == CUDA_SUCCESS)
+        return (gm_status)GM_TWICE(gm_drv.mem_free_host(pinned));
+    return GM_OK;
+}
+
+static gm_status wait_by_native_free(CUcontext context) {
+    CUcontext popped;
+    gm_status status = (gm_status)gm_drv.ctx_push(context);
+    if (status)
+        return status;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    gm_cancel_hold();
+    status = free_natively();
+    gm_cancel_release();
+    gm_capture_unrelax(mode);
+    gm_drv.ctx_pop(&popped);
+    return status;
+}
+
 /* Waits until all work submitted to the context so far is done, or (`order`) makes all work submitted from now on run
  * behind it. */
 static gm_status synchronise(const struct gm_context *context, bool order) {
     CUstreamCaptureMode mode;
-    if (GM_UNLIKELY(reasons() & BIT(GM_SYNC_DEVICES)))
-        return gm_native_wait(context);
     struct gm_fence *fence = gm_drv.ctx_record_event && (!order || gm_drv.ctx_wait_event) ? take_fence() : NULL;
     if (!fence)
         return wait_for_context(context->handle);
@@ -252,7 +272,7 @@ static GM_APART gm_status synchronise_free(const struct gm_context *context, boo
         leave_in_flight(context->handle, context->id, context->device);
     gm_status status = synchronise(context, order);
     if (gm_is_capture_error(status)) /* the block's free is deferred until the capture ends */
-        return gm_native_wait(context);
+        return wait_by_native_free(context->handle);
     if (status == GM_FENCE_PENDING) /* the block's free is deferred until the context ends */
         return GM_OK;
     if (status)
@@ -326,8 +346,6 @@ void gm_free_sync_context(const struct gm_context *context) {
     int pageable = 0;
     if (__atomic_add_fetch(&contexts, 1, __ATOMIC_SEQ_CST) > 1)
         gm_free_sync_note(GM_SYNC_CONTEXTS);
-    if (gm_context_elsewhere(context->device))
-        gm_free_sync_note(GM_SYNC_DEVICES);
     if (gm_drv.device_get_attribute && context->device >= 0 &&
         gm_drv.device_get_attribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, context->device) ==
             CUDA_SUCCESS &&
@@ -337,7 +355,7 @@ void gm_free_sync_context(const struct gm_context *context) {
 
 void gm_free_sync_context_destroyed(uint64_t context_id) {
     if (__atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST) <= 1)
-        __atomic_and_fetch(&noted, ~(BIT(GM_SYNC_CONTEXTS) | BIT(GM_SYNC_DEVICES)), __ATOMIC_SEQ_CST);
+        __atomic_and_fetch(&noted, ~BIT(GM_SYNC_CONTEXTS), __ATOMIC_SEQ_CST);
     gm_spin_lock(&in_flight_lock);
     if (in_flight_context.id == context_id)
         __atomic_store_n(&in_flight, false, __ATOMIC_RELEASE);

@@ -33,7 +33,6 @@ enum gm_sync_reason {
     GM_SYNC_EXTERNAL, /* memory or semaphores of a graphics library */
     GM_SYNC_GREEN,    /* cuGreenCtxCreate: another context over the same memory */
     GM_SYNC_CONTEXTS, /* a second context exists */
-    GM_SYNC_DEVICES,  /* and it is one of another device, whose streams may copy from and to this one */
     /* The host sees what the device does. */
     GM_SYNC_HOST_MEMORY,   /* pinned, registered, managed memory, or host memory mapped by the program */
     GM_SYNC_PAGEABLE,      /* the device reaches all host memory (HMM, ATS) */

@@ -3,15 +3,8 @@
 
 #include "shim/base/file.h"
 #include "shim/driver/fence.h"
-#include "shim/driver/native_wait.h"
 
 enum { PAUSE_NS = 50000 };
-
-/* Streams of another device may copy from and to the memory, and nothing else of that device uses it. */
-static bool is_reached_by_copies(const struct gm_context *context) {
-    struct gm_context peer;
-    return gm_context_elsewhere(context->device) && !gm_context_reach(context->device, &peer, 1);
-}
 
 /* With a fence it waits only for work that was already submitted, not for work that other threads submit meanwhile. */
 static gm_status wait_own(const struct gm_context *context) {
@@ -19,13 +12,12 @@ static gm_status wait_own(const struct gm_context *context) {
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode))
         return GM_STREAM_CAPTURE;
-    if (is_reached_by_copies(context)) {
-        gm_capture_guard_leave(mode);
-        return gm_native_wait(context);
-    }
     gm_status status = GM_NOT_SUPPORTED;
-    if (gm_drv.ctx_record_event)
+    struct gm_context peer;
+    if (gm_drv.ctx_record_event && gm_context_reach(context->device, &peer, 1))
         status = gm_fence_record(&fence, context->handle, context->id, context->device);
+    else if (gm_drv.ctx_record_event) /* other devices do not use the memory */
+        status = gm_fence_record_owner(&fence, context, true);
     bool recorded = status == GM_OK;
     if (status == GM_NOT_SUPPORTED || status == GM_FENCE_PENDING) /* the context of a peer may be ending */
         status = (gm_status)gm_drv.ctx_synchronize();

@@ -1,8 +1,8 @@
 /* A stream of another device copies from or to a block, without peer access, and the block is freed meanwhile: a native
  * free waits for the copy. So the copy is done when the free returns, and the next owner of the memory comes later.
  *
- * usage: peer_copies [full]      full: the first device has no memory left when the block is freed
- * PEER_COPIES_LATE: the free need not wait. */
+ * usage: peer_copies [full]      full: the first device has no memory left when the block is freed, and a stream
+ * captures PEER_COPIES_LATE: the free need not wait. */
 #include <cuda.h>
 #include <stdbool.h>
 
@@ -94,8 +94,14 @@ int main(int count, char **arguments) {
     if (full) {
         kept = make(0, 5);
         int filled = fill(blocks, 512);
+        CUstream capturing;
+        CUgraph graph;
+        MUST(cuStreamCreate(&capturing, CU_STREAM_NON_BLOCKING));
         copy(0, far_block, kept, 0);
+        MUST(cuStreamBeginCapture(capturing, CU_STREAM_CAPTURE_MODE_RELAXED));
         MUST(cuMemFree(kept));
+        MUST(cuStreamEndCapture(capturing, &graph));
+        MUST(cuGraphDestroy(graph));
         MUST(cuCtxSetCurrent(contexts[1]));
         EXPECT(cuStreamQuery(far_stream) == CUDA_SUCCESS);
         check_bytes(far_block, 5);

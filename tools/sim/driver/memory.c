@@ -37,33 +37,10 @@ CUresult sim_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int 
     return alloc(dptr, bytesize, 1, flags);
 }
 
-/* The latest copy in the stream from or to plain memory of the context; 0: none. */
-static uint64_t last_copy(const struct sim_stream *s, const struct sim_ctx *ctx) {
-    uint64_t seq = 0;
-    for (const struct sim_op *op = s->head; op; op = op->next)
-        for (unsigned i = 0; i < op->range_count && op->kind == OP_COPY; i++)
-            if (op->ranges[i].block->kind == KIND_NATIVE && op->ranges[i].block->ctx == ctx)
-                seq = op->seq;
-    return seq;
-}
-
-/* Copies by streams of other devices, whose contexts have no access to this one. Events of the context, and
- * cuCtxSynchronize, cover only a part of such a copy; here they cover nothing of it. */
-static void finish_copies(struct sim_ctx *ctx) {
-    for (struct sim_stream *s = sim_streams; s;) {
-        bool waits = s->ctx->device != ctx->device && !(s->ctx->peers >> ctx->device->ordinal & 1);
-        uint64_t seq = waits ? last_copy(s, ctx) : 0;
-        if (seq)
-            sim_run_until(&(struct sim_dep){.kind = DEP_STREAM, .stream = s, .seq = seq});
-        s = seq ? sim_streams : s->next; /* others may have changed the list meanwhile */
-    }
-}
-
 /* cuMemFree waits for the work of the block's context (or, by option, of every context on its device) first. */
 static void wait_before_free(struct sim_block *b) {
     if (!b->ctx) /* it is gone, and its work with it */
         return;
-    finish_copies(b->ctx);
     if (sim_opt.free_locks) {
         struct sim_ctx *ctx = b->ctx;
         while (ctx->freeing)
@@ -166,7 +143,6 @@ CUresult sim_cuMemFreeHost(void *p) {
     SIM_UNSAFE();
     b->refs++;
     sim_finish_ctx(ctx);
-    finish_copies(ctx);
     size_t mapped = b->reserved;
     bool ours = b->state == STATE_LIVE;
     if (ours) {

@@ -98,13 +98,26 @@ static bool covers(const struct sim_dep *d, const struct sim_stream *s) {
     }
 }
 
+/* A copy from or to plain memory of the context, by a stream of a device without access to it: both contexts do a part
+ * of it. So an event of either, and cuCtxSynchronize, cover it; those of its streams do not. */
+static bool takes_part(const struct sim_ctx *ctx, const struct sim_op *op) {
+    const struct sim_ctx *by = op->stream->ctx;
+    if (op->kind != OP_COPY || by->device == ctx->device || by->peers >> ctx->device->ordinal & 1)
+        return false;
+    for (unsigned i = 0; i < op->range_count; i++)
+        if (op->ranges[i].block->kind == KIND_NATIVE && op->ranges[i].block->ctx == ctx)
+            return true;
+    return false;
+}
+
 /* The stream that keeps the dependency from being met, or NULL. */
 static struct sim_stream *blocker(const struct sim_dep *d) {
     if (d->kind == DEP_STREAM)
         return d->stream && d->stream->head && d->stream->head->seq <= d->seq ? d->stream : NULL;
     for (struct sim_stream *s = sim_streams; s; s = s->next) {
-        if (s->head && s->head->seq <= d->seq && covers(d, s))
-            return s;
+        for (const struct sim_op *op = s->head; op && op->seq <= d->seq; op = op->next)
+            if (covers(d, s) || (d->kind == DEP_CTX && takes_part(d->ctx, op)))
+                return s;
     }
     return NULL;
 }
