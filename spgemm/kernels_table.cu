@@ -44,6 +44,12 @@ struct Overflow {
 
 constexpr int log2_of(int number) { return number > 1 ? 1 + log2_of(number / 2) : 0; }
 
+/* An entry of A: its row of B and its value, in each row of the group. */
+template <typename T, int ALIKE> struct alignas(16) Term {
+    T factor[ALIKE] = {};
+    int32_t from = 0, length = 0;
+};
+
 /* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. ALIKE: rows that share a table.
  */
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
@@ -60,7 +66,8 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
     static constexpr size_t keys = NUMERIC ? sizeof(KEY) : sizeof(int32_t);
     static constexpr size_t tables = static_cast<size_t>(rows) * stride * (keys + (NUMERIC ? ALIKE * sizeof(T) : 0));
-    static constexpr size_t shared = tables + (whole ? sizeof(spg_terms<T, threads>) : 0);
+    static constexpr size_t shared =
+        tables + (whole ? sizeof(spg_terms<T, threads>) : rows * (lanes + 1) * sizeof(Term<T, ALIKE>));
 };
 
 template <typename S> __device__ void sync() {
@@ -70,36 +77,17 @@ template <typename S> __device__ void sync() {
         __syncwarp();
 }
 
-/* An entry of A: its row of B and its value, in each row of the group. */
-template <typename T, int ALIKE> struct Term {
-    int32_t from = 0, end = 0;
-    T factor[ALIKE] = {};
-};
-
 /* The rows of the group have `length` entries each, one row behind the other. */
 template <typename T, int ALIKE, bool NUMERIC>
 __device__ Term<T, ALIKE> read_term(const Operand<T> &a, const Operand<T> &b, int32_t k, int32_t length, int alike) {
     Term<T, ALIKE> term;
     int32_t middle = a.indices[k];
     term.from = b.offsets[middle];
-    term.end = b.offsets[middle + 1];
+    term.length = b.offsets[middle + 1] - term.from;
 #pragma unroll
     for (int g = 0; g < ALIKE; g++)
         if (NUMERIC && g < alike)
             term.factor[g] = a.values[k + g * length];
-    return term;
-}
-
-/* The term that thread `lane` of the group has read. */
-template <int LANES, bool NUMERIC, typename T, int ALIKE>
-__device__ Term<T, ALIKE> term_of(const Term<T, ALIKE> &mine, int lane) {
-    Term<T, ALIKE> term;
-    term.from = __shfl_sync(~0u, mine.from, lane, LANES);
-    term.end = __shfl_sync(~0u, mine.end, lane, LANES);
-#pragma unroll
-    for (int g = 0; g < ALIKE; g++)
-        if (NUMERIC)
-            term.factor[g] = __shfl_sync(~0u, mine.factor[g], lane, LANES);
     return term;
 }
 
@@ -123,50 +111,112 @@ struct Inserted {
     bool full = false;
 };
 
-/* Adds the row's products, for a group inside a warp. All threads of the warp take part, with the same number of steps;
- * a group without a row has first = end. The first entry of the next term is read while one term is added. */
+/* The table of a row, its sums, and the entries of A that its group adds. */
+template <typename T, typename S> struct Table {
+    int32_t *columns;
+    T *sums;
+    Term<T, S::alike> *terms; /* S::lanes + 1; the last one has no entries */
+};
+
+/* The term's entry of B for this thread, from entry number `first` on. `columns` and `values` are B's, moved by the
+ * thread's number. */
+template <typename T, int ALIKE, bool NUMERIC>
+__device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane, const int32_t *columns,
+                             const T *values) {
+    Entry<T> entry;
+    if (first + lane < term.length) {
+        entry.column = columns[term.from + first];
+        if (NUMERIC)
+            entry.value = values[term.from + first];
+    }
+    return entry;
+}
+
+/* Adds one product for each thread. The columns of a group's threads differ. All threads of the warp search together.
+ * Returns false in threads whose table is full of other columns. */
 template <typename T, typename S, bool NUMERIC>
-__device__ Inserted insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int alike,
-                           int32_t *table, T *sums) {
+__device__ bool add(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table) {
+    constexpr uint32_t mask = S::slots - 1;
+    int32_t column = entry.column;
+    uint32_t slot = spg_table_hash(column, S::log2_slots);
+    /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
+    const volatile int32_t *columns = table.columns;
+    int32_t found = column == SPG_EMPTY ? SPG_EMPTY : columns[slot];
+    for (int step = 0; step < S::slots && __any_sync(~0u, found != column); step++) {
+        if (found == SPG_EMPTY && column != SPG_EMPTY) {
+            found = spg_table_claim(&table.columns[slot], column);
+            found = found == SPG_EMPTY ? column : found;
+        }
+        if (found != column) {
+            slot = (slot + 1) & mask;
+            found = columns[slot];
+        }
+    }
+#pragma unroll
+    for (int g = 0; g < S::alike; g++)
+        if (NUMERIC && column != SPG_EMPTY && found == column) {
+            T *sum = &table.sums[g * S::stride + slot];
+            *sum = term.factor[g] * entry.value + *sum;
+        }
+    __syncwarp();
+    return found == column;
+}
+
+/* Adds the row's products, for a group inside a warp. The sums must be 0. All threads of the warp take part, with the
+ * same number of steps; a group without a row has first = end. An entry of B is read while the one before is added.
+ * Returns whether the table is too small. */
+template <typename T, typename S, bool NUMERIC>
+__device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int alike,
+                       const Table<T, S> &table) {
     constexpr int LANES = S::lanes, ALIKE = S::alike;
     int lane = threadIdx.x % LANES;
     int32_t most = end - first;
-    Inserted in;
+    const int32_t *columns = b.indices + lane;
+    const T *values = b.values + lane;
+    bool full = false;
     for (int step = LANES; step < 32; step *= 2)
         most = max(most, __shfl_xor_sync(~0u, most, step));
     for (int32_t base = 0; base < most; base += LANES) {
         Term<T, ALIKE> mine;
-        if (base + lane < end - first)
+        if (base + lane < end - first && !full)
             mine = read_term<T, ALIKE, NUMERIC>(a, b, first + base + lane, end - first, alike);
+        bool long_rows = __any_sync(~0u, mine.length > LANES);
+        table.terms[lane] = mine;
+        if (lane == 0)
+            table.terms[LANES] = Term<T, ALIKE>();
+        __syncwarp();
         int here = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
-        Term<T, ALIKE> term = term_of<LANES, NUMERIC>(mine, 0);
-        Entry<T> entry = read_entry<T, NUMERIC>(b, term.from + lane, term.end);
+        Term<T, ALIKE> term = table.terms[0];
+        Entry<T> entry = entry_of<T, ALIKE, NUMERIC>(term, 0, lane, columns, values);
+#pragma unroll 2
         for (int j = 0; j < here; j++) {
-            Term<T, ALIKE> next = term_of<LANES, NUMERIC>(mine, j + 1 < here ? j + 1 : j);
-            Entry<T> ahead = read_entry<T, NUMERIC>(b, next.from + lane, next.end);
-            int32_t l = term.from + lane;
-            do {
-                if (entry.column != SPG_EMPTY && !in.full) {
-                    bool claimed = false;
-                    int slot = spg_table_find(table, S::log2_slots, entry.column, &claimed);
-                    in.claimed += claimed;
-                    in.full = slot < 0;
-#pragma unroll
-                    for (int g = 0; g < ALIKE; g++) {
-                        T *sum = &sums[g * S::stride + slot];
-                        if (NUMERIC && slot >= 0 && (ALIKE == 1 || g < alike))
-                            *sum = term.factor[g] * entry.value + (claimed ? T(0) : *sum);
-                    }
+            Term<T, ALIKE> next = table.terms[j + 1];
+            bool added = true;
+            if (long_rows)
+                for (int32_t l = LANES; __any_sync(~0u, l < term.length); l += LANES) {
+                    Entry<T> following = entry_of<T, ALIKE, NUMERIC>(term, l, lane, columns, values);
+                    added &= add<T, S, NUMERIC>(term, entry, table);
+                    entry = following;
                 }
-                l += LANES;
-                entry = read_entry<T, NUMERIC>(b, l, term.end);
-            } while (__any_sync(~0u, l < term.end && !in.full));
-            __syncwarp();
+            Entry<T> ahead = entry_of<T, ALIKE, NUMERIC>(next, 0, lane, columns, values);
+            added &= add<T, S, NUMERIC>(term, entry, table);
             term = next;
             entry = ahead;
+            if (!__all_sync(~0u, added)) { /* the terms left are not added */
+                full |= !added;
+                for (int step = LANES / 2; step > 0; step /= 2)
+                    full |= __shfl_xor_sync(~0u, static_cast<int>(full), step) != 0;
+                if (full) {
+                    table.terms[lane].length = 0;
+                    term.length = 0;
+                    entry.column = SPG_EMPTY;
+                }
+                __syncwarp();
+            }
         }
+        __syncwarp();
     }
-    return in;
+    return full;
 }
 
 /* The same for a block, whose warps take turns (turns.cuh). The sums must be 0. */
@@ -180,7 +230,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
         int at = 0;
         if (static_cast<int32_t>(threadIdx.x) < end - first)
             mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x), 0, 1);
-        int turns = spg_terms_set(terms, mine.from, mine.end, mine.factor[0]);
+        int turns = spg_terms_set(terms, mine.from, mine.from + mine.length, mine.factor[0]);
         for (int number = threadIdx.x / 32; number < turns && static_cast<int>(threadIdx.x / 32) < warps;
              number += warps) {
             spg_turn<T> turn = spg_turn_at(terms, number, &at);
@@ -435,6 +485,12 @@ template <typename S, typename KEY> __device__ void sort_table(int32_t *table, K
     sort<S>(table, sorted);
 }
 
+template <typename T, typename S> __device__ void clear(T *sums) {
+    constexpr int count = S::slots * sizeof(T) / sizeof(uint4);
+    for (int i = threadIdx.x % S::threads; i < count; i += S::threads)
+        reinterpret_cast<uint4 *>(sums)[i] = {0, 0, 0, 0};
+}
+
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
 __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Shape<T, KEY, BIN, NUMERIC, ALIKE>::blocks)
     table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, Groups groups, spg_target c,
@@ -460,6 +516,10 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     for (int i = 0; i < S::each; i++)
         table[i * S::threads + thread] = SPG_EMPTY;
     Inserted in;
+    if (NUMERIC && !S::whole)
+#pragma unroll
+        for (int g = 0; g < S::alike; g++)
+            clear<T, S>(sums + g * S::stride);
     if constexpr (S::whole) {
         for (int i = thread; NUMERIC && i < S::slots; i += S::threads)
             sums[i] = 0;
@@ -469,8 +529,12 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
         in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums,
                                             *reinterpret_cast<spg_terms<T, S::threads> *>(memory + S::tables), ordered);
     } else {
+        Term<T, ALIKE> *terms = reinterpret_cast<Term<T, ALIKE> *>(memory + S::tables) + mine * (S::lanes + 1);
         __syncwarp();
-        in = insert<T, S, NUMERIC>(a, b, first, end, alike, table, sums);
+        in.full = insert<T, S, NUMERIC>(a, b, first, end, alike, {table, sums, terms});
+#pragma unroll
+        for (int i = 0; i < S::each; i++)
+            in.claimed += table[i * S::threads + thread] != SPG_EMPTY;
     }
     in = total_of<S>(in, &claimed, &full);
     alike = report<S>(c, row, alike, in, overflow);
