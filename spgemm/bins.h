@@ -28,6 +28,10 @@
 #define SPG_EMPTY           (-1)
 #define SPG_SEGMENT         131072 /* columns that a block of threads computes at a time */
 
+/* Short rows: so many entries of A, each with as many of B. */
+#define SPG_SHORT         8
+#define SPG_SHORT_COLUMNS ((1 << 26) - 1) /* a column and the number of a product fit 32 bits */
+
 /* Largest number of entries that a bin accepts: 13/16 of its table slots. Probing gets long beyond that. */
 static inline SPG_BOTH int64_t spg_bin_entries(int bin) { return (int64_t)(SPG_TABLE_SLOTS_MIN << bin) * 13 / 16; }
 

@@ -32,9 +32,10 @@ struct spg_target {
 /* ---- bounds and estimates: kernels_arrays.cu, kernels_cohen.cu */
 
 struct spg_bound_totals {
-    int64_t bound;   /* intermediate products of all rows: the upper bound on nnz(C) */
-    int64_t alike;   /* rows of A whose pattern is that of the row before */
-    int32_t row_max; /* the most intermediate products of one row, capped at INT32_MAX */
+    int64_t bound;     /* intermediate products of all rows: the upper bound on nnz(C) */
+    int64_t alike;     /* rows of A whose pattern is that of the row before */
+    int32_t row_max;   /* the most intermediate products of one row, capped at INT32_MAX */
+    int32_t not_short; /* whether a row of A, or a row of B that it meets, has more than SPG_SHORT entries */
 };
 /* Writes the intermediate products of each row, capped at INT32_MAX, to `bound`, and whether the row's pattern is that
  * of the row before to `alike`; adds both to *totals, which must be zeroed. */
@@ -72,6 +73,10 @@ cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, int sla
 cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct spg_operand *a,
                              const struct spg_operand *b, const int32_t *list, int32_t rows, const uint8_t *alike,
                              const struct spg_target *c, int32_t *overflow, int32_t *overflowed, cudaStream_t stream);
+/* The same by merging, where no row of A has more than SPG_SHORT entries, nor any row of B that they meet, and C has at
+ * most SPG_SHORT_COLUMNS columns (kernels_short.cu). */
+cudaError_t spg_launch_short(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
+                             const int32_t *list, int32_t rows, const struct spg_target *c, cudaStream_t stream);
 /* The same by ranges of columns. `progress` has rows + 1 elements. */
 cudaError_t spg_launch_ranges(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                               const int32_t *list, int32_t rows, const struct spg_target *c,

@@ -31,6 +31,7 @@ unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BL
 struct RowBound {
     int64_t sum = 0;
     int differs = 1;
+    bool not_short = false; /* of the thread's part (bins.h) */
 };
 
 __device__ bool may_be_alike(const spg_operand &a, int32_t row, int32_t begin, int32_t length) {
@@ -42,9 +43,12 @@ __device__ RowBound part_of_bound(const spg_operand &a, const spg_operand &b, in
     int32_t begin = a.offsets[row], end = a.offsets[row + 1], length = end - begin;
     RowBound part;
     part.differs = !may_be_alike(a, row, begin, length);
+    part.not_short = length > SPG_SHORT;
     for (int32_t k = begin + rank; k < end; k += team) {
         int32_t middle = a.indices[k];
-        part.sum += b.offsets[middle + 1] - b.offsets[middle];
+        int32_t products = b.offsets[middle + 1] - b.offsets[middle];
+        part.sum += products;
+        part.not_short |= products > SPG_SHORT;
         if (!part.differs)
             part.differs = a.indices[k - length] != middle;
     }
@@ -85,6 +89,7 @@ __global__ void __launch_bounds__(BLOCK)
     int64_t warps = static_cast<int64_t>(gridDim.x) * BLOCK / 32;
     int lane = threadIdx.x % 32;
     BoundSums mine;
+    bool not_short = false;
     if (threadIdx.x == 0)
         long_rows = 0;
     __syncthreads();
@@ -101,6 +106,7 @@ __global__ void __launch_bounds__(BLOCK)
         RowBound found;
         if (row < a.rows && !later)
             found = part_of_bound(a, b, row, lane % TEAM, TEAM);
+        not_short |= later || found.not_short;
         found = sum_of_bounds<TEAM>(found);
         if (row < a.rows && !later && lane % TEAM == 0)
             mine.take(found, row, bound, alike);
@@ -121,6 +127,8 @@ __global__ void __launch_bounds__(BLOCK)
         if (threadIdx.x == 0)
             mine.take(found, long_row[i], bound, alike);
     }
+    if (not_short)
+        totals->not_short = 1;
     __syncthreads();
     int64_t total = mine.total, followers = mine.followers;
     int32_t most = mine.most;

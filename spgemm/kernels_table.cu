@@ -111,12 +111,50 @@ struct Inserted {
     bool full = false;
 };
 
-/* The table of a row, its sums, and the entries of A that its group adds. */
+/* Hide from the compiler how a number was computed, so that it is not computed again where it is used. */
+template <typename T> __device__ const T *kept(const T *pointer) {
+#ifdef __CUDA_ARCH__
+    size_t address = __cvta_generic_to_global(pointer);
+    asm("" : "+l"(address));
+    pointer = static_cast<const T *>(__cvta_global_to_generic(address));
+#endif
+    return pointer;
+}
+__device__ int kept(int number) {
+#ifdef __CUDA_ARCH__
+    asm("" : "+r"(number));
+#endif
+    return number;
+}
+
+/* The table of a row, its sums, and the terms that its group adds, at offsets in shared memory. */
 template <typename T, typename S> struct Table {
-    int32_t *columns;
-    T *sums;
-    Term<T, S::alike> *terms; /* S::lanes + 1; the last one has no entries */
+    unsigned char *memory;
+    int columns, sums, terms;
+
+    __device__ int32_t *column(uint32_t slot) const {
+        return reinterpret_cast<int32_t *>(memory + (columns + static_cast<int>(slot) * 4));
+    }
+    __device__ T *sum(int g, uint32_t slot) const {
+        return reinterpret_cast<T *>(memory + (sums + static_cast<int>(slot * sizeof(T)))) + g * S::stride;
+    }
+    /* S::lanes + 1; the last one has no entries. */
+    __device__ Term<T, S::alike> *term(int number) const {
+        return reinterpret_cast<Term<T, S::alike> *>(memory +
+                                                     (terms + number * static_cast<int>(sizeof(Term<T, S::alike>))));
+    }
 };
+
+template <typename T, int ALIKE> __device__ Term<T, ALIKE> load(const Term<T, ALIKE> *from) {
+    constexpr int parts = sizeof(Term<T, ALIKE>) / sizeof(uint4);
+    uint4 part[parts];
+    Term<T, ALIKE> term;
+#pragma unroll
+    for (int i = 0; i < parts; i++)
+        part[i] = reinterpret_cast<const uint4 *>(from)[i];
+    memcpy(&term, part, sizeof term);
+    return term;
+}
 
 /* The term's entry of B for this thread, from entry number `first` on. `columns` and `values` are B's, moved by the
  * thread's number. */
@@ -132,34 +170,48 @@ __device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane
     return entry;
 }
 
-/* Adds one product for each thread. The columns of a group's threads differ. All threads of the warp search together.
- * Returns false in threads whose table is full of other columns. */
-template <typename T, typename S, bool NUMERIC>
-__device__ bool add(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table) {
+/* Searches the table slot of a column for each thread, or claims an empty one. The columns of a group's threads differ.
+ * All threads of the warp search together, so a claim needs no atomic operation: of several threads that write to a
+ * slot, the one that finds its column there has claimed it. Sets *full, and *found to another column, if the table has
+ * no slot left. */
+template <typename T, typename S>
+__device__ uint32_t search(const Table<T, S> &table, int32_t column, int32_t *found, int *full) {
     constexpr uint32_t mask = S::slots - 1;
-    int32_t column = entry.column;
     uint32_t slot = spg_table_hash(column, S::log2_slots);
-    /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
-    const volatile int32_t *columns = table.columns;
-    int32_t found = column == SPG_EMPTY ? SPG_EMPTY : columns[slot];
-    for (int step = 0; step < S::slots && __any_sync(~0u, found != column); step++) {
-        if (found == SPG_EMPTY && column != SPG_EMPTY) {
-            found = spg_table_claim(&table.columns[slot], column);
-            found = found == SPG_EMPTY ? column : found;
+    auto at = [&table](uint32_t number) { return static_cast<volatile int32_t *>(table.column(number)); };
+    int32_t here = column == SPG_EMPTY ? SPG_EMPTY : *at(slot);
+#pragma unroll 1
+    for (int step = 0; __any_sync(~0u, here != column); step++) {
+        if (step == S::slots) {
+            *full |= here != column;
+            break;
         }
-        if (found != column) {
-            slot = (slot + 1) & mask;
-            found = columns[slot];
+        int differs = kept(here ^ column);
+        if (differs && here == SPG_EMPTY)
+            *at(slot) = column;
+        __syncwarp();
+        if (differs)
+            here = *at(slot);
+        differs = kept(here ^ column);
+        if (differs) {
+            slot = static_cast<uint32_t>(kept(static_cast<int>((slot + 1) & mask)));
+            here = *at(slot);
         }
     }
+    *found = here;
+    return slot;
+}
+
+/* Adds one product for each thread of the warp. */
+template <typename T, typename S, bool NUMERIC>
+__device__ void add(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table, int *full) {
+    int32_t found;
+    uint32_t slot = search(table, entry.column, &found, full);
+    if (NUMERIC && entry.column != SPG_EMPTY && found == entry.column)
 #pragma unroll
-    for (int g = 0; g < S::alike; g++)
-        if (NUMERIC && column != SPG_EMPTY && found == column) {
-            T *sum = &table.sums[g * S::stride + slot];
-            *sum = term.factor[g] * entry.value + *sum;
-        }
+        for (int g = 0; g < S::alike; g++)
+            *table.sum(g, slot) = term.factor[g] * entry.value + *table.sum(g, slot);
     __syncwarp();
-    return found == column;
 }
 
 /* Adds the row's products, for a group inside a warp. The sums must be 0. All threads of the warp take part, with the
@@ -171,48 +223,38 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
     constexpr int LANES = S::lanes, ALIKE = S::alike;
     int lane = threadIdx.x % LANES;
     int32_t most = end - first;
-    const int32_t *columns = b.indices + lane;
-    const T *values = b.values + lane;
-    bool full = false;
+    const int32_t *columns = kept(b.indices + lane);
+    const T *values = kept(b.values + lane);
+    int full = 0;
     for (int step = LANES; step < 32; step *= 2)
         most = max(most, __shfl_xor_sync(~0u, most, step));
     for (int32_t base = 0; base < most; base += LANES) {
         Term<T, ALIKE> mine;
+        for (int step = LANES / 2; step > 0; step /= 2)
+            full |= __shfl_xor_sync(~0u, full, step);
         if (base + lane < end - first && !full)
             mine = read_term<T, ALIKE, NUMERIC>(a, b, first + base + lane, end - first, alike);
         bool long_rows = __any_sync(~0u, mine.length > LANES);
-        table.terms[lane] = mine;
+        *table.term(lane) = mine;
         if (lane == 0)
-            table.terms[LANES] = Term<T, ALIKE>();
+            *table.term(LANES) = Term<T, ALIKE>();
         __syncwarp();
         int here = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
-        Term<T, ALIKE> term = table.terms[0];
+        Term<T, ALIKE> term = load(table.term(0));
         Entry<T> entry = entry_of<T, ALIKE, NUMERIC>(term, 0, lane, columns, values);
 #pragma unroll 2
         for (int j = 0; j < here; j++) {
-            Term<T, ALIKE> next = table.terms[j + 1];
-            bool added = true;
+            Term<T, ALIKE> next = load(table.term(j + 1));
             if (long_rows)
-                for (int32_t l = LANES; __any_sync(~0u, l < term.length); l += LANES) {
+                for (int32_t l = LANES; __any_sync(~0u, l < term.length && !full); l += LANES) {
                     Entry<T> following = entry_of<T, ALIKE, NUMERIC>(term, l, lane, columns, values);
-                    added &= add<T, S, NUMERIC>(term, entry, table);
+                    add<T, S, NUMERIC>(term, entry, table, &full);
                     entry = following;
                 }
             Entry<T> ahead = entry_of<T, ALIKE, NUMERIC>(next, 0, lane, columns, values);
-            added &= add<T, S, NUMERIC>(term, entry, table);
+            add<T, S, NUMERIC>(term, entry, table, &full);
             term = next;
             entry = ahead;
-            if (!__all_sync(~0u, added)) { /* the terms left are not added */
-                full |= !added;
-                for (int step = LANES / 2; step > 0; step /= 2)
-                    full |= __shfl_xor_sync(~0u, static_cast<int>(full), step) != 0;
-                if (full) {
-                    table.terms[lane].length = 0;
-                    term.length = 0;
-                    entry.column = SPG_EMPTY;
-                }
-                __syncwarp();
-            }
         }
         __syncwarp();
     }
@@ -529,9 +571,12 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
         in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums,
                                             *reinterpret_cast<spg_terms<T, S::threads> *>(memory + S::tables), ordered);
     } else {
-        Term<T, ALIKE> *terms = reinterpret_cast<Term<T, ALIKE> *>(memory + S::tables) + mine * (S::lanes + 1);
+        auto offset = [&](const void *at) {
+            return kept(static_cast<int>(static_cast<const unsigned char *>(at) - memory));
+        };
+        int terms = kept(static_cast<int>(S::tables + mine * (S::lanes + 1) * sizeof(Term<T, ALIKE>)));
         __syncwarp();
-        in.full = insert<T, S, NUMERIC>(a, b, first, end, alike, {table, sums, terms});
+        in.full = insert<T, S, NUMERIC>(a, b, first, end, alike, {memory, offset(table), offset(sums), terms});
 #pragma unroll
         for (int i = 0; i < S::each; i++)
             in.claimed += table[i * S::threads + thread] != SPG_EMPTY;
