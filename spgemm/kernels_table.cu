@@ -2,10 +2,10 @@
  * part of a warp or a warp, long rows a block.
  *
  * 1. insert: each thread reads one entry of A's row, and the bounds of its row of B. A group inside a warp takes these
- *    entries one after the other; its threads take the entries of that row of B, whose columns differ. A thread claims
- *    or finds the table slot of its column and adds the product by plain read and write, because no other thread has
- *    the same slot. The warps of a block take turns (turns.cuh). So no addition is atomic, and sums are the same in
- *    every run. A full table ends the row: it is listed as overflowed.
+ *    entries one after the other; its threads take the entries of that row of B, whose columns differ. The threads of
+ *    a warp search and claim table slots together, and add by plain read and write, because no other thread has the
+ *    same slot. The warps of a block take turns (turns.cuh). So no addition is atomic, and sums are the same in every
+ *    run. A full table ends the row: it is listed as overflowed.
  *    Rows of A of equal pattern share a table (bins.h): each product's column is probed once for up to SPG_ALIKE rows,
  *    which have a sum each in the slot.
  * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
