@@ -132,8 +132,9 @@ static inline SPG_BOTH bool spg_group_begins(const uint8_t *alike, int32_t row, 
 
 /* Table slot where probing begins: multiplicative hashing (Knuth 6.4) by the high bits, which spreads consecutive
  * columns. */
+#define SPG_HASH_FACTOR 2654435769u
 static inline SPG_BOTH uint32_t spg_table_hash(int32_t column, int log2_slots) {
-    return (uint32_t)column * 2654435769u >> (32 - log2_slots);
+    return (uint32_t)column * SPG_HASH_FACTOR >> (32 - log2_slots);
 }
 
 /* Stores `column` in *slot if the table slot is empty. Returns the old content. Atomic on the device. */

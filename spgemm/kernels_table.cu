@@ -12,7 +12,7 @@
  * 3. sort: each used table slot becomes a number, column x slots + slot. A bitonic network sorts the numbers of the
  *    whole table in registers, by shuffles inside a warp and through shared memory between warps. All strides are
  *    constants. In a half-empty table the used slots are moved together first, and half as many are sorted. Numbers of
- * more than 32 bits, of very wide matrices, are sorted in shared memory.
+ *    more than 32 bits, of very wide matrices, are sorted in shared memory.
  * 4. write: entries are read in the order of columns and written to the row's slots of C.
  *
  * Cost: one probe or more for each intermediate product, one pass over the table, and log^2(slots) / 2 exchanges of
@@ -42,6 +42,8 @@ struct Overflow {
     int32_t *rows, *count;
 };
 
+constexpr int FULL = 1 << 30; /* more than the entries of any row that warps compute (SPG_TABLE_PRODUCTS) */
+
 constexpr int log2_of(int number) { return number > 1 ? 1 + log2_of(number / 2) : 0; }
 
 /* An entry of A: its row of B and its value, in each row of the group. */
@@ -55,6 +57,7 @@ template <typename T, int ALIKE> struct alignas(16) Term {
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
     static constexpr int alike = ALIKE;
     static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
+    static constexpr int place_shift = 32 - log2_slots;
     static constexpr int threads = BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
     static constexpr bool whole = threads > 32; /* the row has the block for itself */
     [[maybe_unused]] static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
@@ -127,16 +130,17 @@ __device__ int kept(int number) {
     return number;
 }
 
-/* The table of a row, its sums, and the terms that its group adds, at offsets in shared memory. */
+/* The table of a row, its sums, and the terms that its group adds, at offsets in shared memory. A place is a table
+ * slot, in the high bits of a number. */
 template <typename T, typename S> struct Table {
     unsigned char *memory;
     int columns, sums, terms;
 
-    __device__ int32_t *column(uint32_t slot) const {
-        return reinterpret_cast<int32_t *>(memory + (columns + static_cast<int>(slot) * 4));
-    }
-    __device__ T *sum(int g, uint32_t slot) const {
-        return reinterpret_cast<T *>(memory + (sums + static_cast<int>(slot * sizeof(T)))) + g * S::stride;
+    __device__ int column_at(uint32_t place) const { return columns + static_cast<int>(place >> (S::place_shift - 2)); }
+    __device__ int32_t *column(int at) const { return reinterpret_cast<int32_t *>(memory + at); }
+    __device__ T *sum(int g, uint32_t place) const {
+        constexpr int shift = S::place_shift - (sizeof(T) == 8 ? 3 : 2);
+        return reinterpret_cast<T *>(memory + (sums + static_cast<int>(place >> shift))) + g * S::stride;
     }
     /* S::lanes + 1; the last one has no entries. */
     __device__ Term<T, S::alike> *term(int number) const {
@@ -170,47 +174,43 @@ __device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane
     return entry;
 }
 
-/* Searches the table slot of a column for each thread, or claims an empty one. The columns of a group's threads differ.
- * All threads of the warp search together, so a claim needs no atomic operation: of several threads that write to a
- * slot, the one that finds its column there has claimed it. Sets *full, and *found to another column, if the table has
- * no slot left. */
-template <typename T, typename S>
-__device__ uint32_t search(const Table<T, S> &table, int32_t column, int32_t *found, int *full) {
-    constexpr uint32_t mask = S::slots - 1;
-    uint32_t slot = spg_table_hash(column, S::log2_slots);
-    auto at = [&table](uint32_t number) { return static_cast<volatile int32_t *>(table.column(number)); };
-    int32_t here = column == SPG_EMPTY ? SPG_EMPTY : *at(slot);
+/* Searches the place of a column for each thread, or claims an empty one. The columns of a group's threads differ. All
+ * threads of the warp search together, so a claim needs no atomic operation: of several threads that write to a slot,
+ * the one that finds its column there has claimed it. A thread that meets another column goes on by a stride of its
+ * own. Sets *missing if the table has no slot left. */
+template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &table, int32_t column, bool *missing) {
+    constexpr uint32_t one = 1u << S::place_shift;
+    uint32_t product = static_cast<uint32_t>(column) * SPG_HASH_FACTOR, place = product & ~(one - 1);
+    uint32_t stride = (product << S::log2_slots & ~(one - 1)) | one; /* odd: reaches every slot */
+    bool some = column != SPG_EMPTY;
+    int at = table.column_at(place);
+    int32_t here = some ? *table.column(at) : SPG_EMPTY - 1;
+    bool differs = some && here != column;
 #pragma unroll 1
-    for (int step = 0; __any_sync(~0u, here != column); step++) {
-        if (step == S::slots) {
-            *full |= here != column;
-            break;
-        }
-        int differs = kept(here ^ column);
-        if (differs && here == SPG_EMPTY)
-            *at(slot) = column;
+    for (int left = 2 * S::slots; __any_sync(~0u, differs && left); left--) {
+        if (here == SPG_EMPTY)
+            *table.column(at) = column;
+        place += differs && here != SPG_EMPTY ? stride : 0;
+        at = table.column_at(place);
         __syncwarp();
         if (differs)
-            here = *at(slot);
-        differs = kept(here ^ column);
-        if (differs) {
-            slot = static_cast<uint32_t>(kept(static_cast<int>((slot + 1) & mask)));
-            here = *at(slot);
-        }
+            here = *table.column(at);
+        differs = some && here != column;
     }
-    *found = here;
-    return slot;
+    *missing = differs;
+    return place;
 }
 
-/* Adds one product for each thread of the warp. */
+/* Adds one product for each thread of the warp. A thread that finds no slot gets a number of no entry. */
 template <typename T, typename S, bool NUMERIC>
-__device__ void add(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table, int *full) {
-    int32_t found;
-    uint32_t slot = search(table, entry.column, &found, full);
-    if (NUMERIC && entry.column != SPG_EMPTY && found == entry.column)
+__device__ void add(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table, int *lane) {
+    bool missing;
+    uint32_t place = search(table, entry.column, &missing);
+    if (NUMERIC && entry.column != SPG_EMPTY && !missing)
 #pragma unroll
         for (int g = 0; g < S::alike; g++)
-            *table.sum(g, slot) = term.factor[g] * entry.value + *table.sum(g, slot);
+            *table.sum(g, place) = term.factor[g] * entry.value + *table.sum(g, place);
+    *lane = missing ? FULL : *lane;
     __syncwarp();
 }
 
@@ -221,22 +221,22 @@ template <typename T, typename S, bool NUMERIC>
 __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int alike,
                        const Table<T, S> &table) {
     constexpr int LANES = S::lanes, ALIKE = S::alike;
-    int lane = threadIdx.x % LANES;
+    const int thread = threadIdx.x % LANES;
+    int lane = thread; /* FULL, if the table is too small */
     int32_t most = end - first;
-    const int32_t *columns = kept(b.indices + lane);
-    const T *values = kept(b.values + lane);
-    int full = 0;
+    const int32_t *columns = kept(b.indices + thread);
+    const T *values = kept(b.values + thread);
     for (int step = LANES; step < 32; step *= 2)
         most = max(most, __shfl_xor_sync(~0u, most, step));
     for (int32_t base = 0; base < most; base += LANES) {
         Term<T, ALIKE> mine;
         for (int step = LANES / 2; step > 0; step /= 2)
-            full |= __shfl_xor_sync(~0u, full, step);
-        if (base + lane < end - first && !full)
+            lane |= __shfl_xor_sync(~0u, lane, step) & FULL;
+        if (lane < end - first - base)
             mine = read_term<T, ALIKE, NUMERIC>(a, b, first + base + lane, end - first, alike);
         bool long_rows = __any_sync(~0u, mine.length > LANES);
-        *table.term(lane) = mine;
-        if (lane == 0)
+        *table.term(thread) = mine;
+        if (thread == 0)
             *table.term(LANES) = Term<T, ALIKE>();
         __syncwarp();
         int here = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
@@ -246,19 +246,19 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
         for (int j = 0; j < here; j++) {
             Term<T, ALIKE> next = load(table.term(j + 1));
             if (long_rows)
-                for (int32_t l = LANES; __any_sync(~0u, l < term.length && !full); l += LANES) {
+                for (int32_t l = LANES; __any_sync(~0u, l + lane - thread < term.length); l += LANES) {
                     Entry<T> following = entry_of<T, ALIKE, NUMERIC>(term, l, lane, columns, values);
-                    add<T, S, NUMERIC>(term, entry, table, &full);
+                    add<T, S, NUMERIC>(term, entry, table, &lane);
                     entry = following;
                 }
             Entry<T> ahead = entry_of<T, ALIKE, NUMERIC>(next, 0, lane, columns, values);
-            add<T, S, NUMERIC>(term, entry, table, &full);
+            add<T, S, NUMERIC>(term, entry, table, &lane);
             term = next;
             entry = ahead;
         }
         __syncwarp();
     }
-    return full;
+    return lane & FULL;
 }
 
 /* The same for a block, whose warps take turns (turns.cuh). The sums must be 0. */
