@@ -173,9 +173,7 @@ static bool sort_rows(struct spg_work *w, const int32_t *list, int32_t rows, con
 
 /* Whether all rows are short. */
 static bool are_short(const struct spg_work *w) {
-    const char *short_rows = getenv("SPGEMM_SHORT"); /* "off" is for comparisons */
-    return w->counted && !w->totals.not_short && w->b->columns <= SPG_SHORT_COLUMNS && !w->grouped &&
-           !(short_rows && !strcmp(short_rows, "off"));
+    return w->counted && !w->totals.not_short && w->b->columns <= SPG_SHORT_COLUMNS && !w->grouped;
 }
 
 static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t rows, const struct spg_target *c,

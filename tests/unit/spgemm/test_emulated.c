@@ -59,6 +59,38 @@ static bool unlike(struct spg_csr *m, bool is_a, struct spg_error *error) {
     return true;
 }
 
+/* A and B whose product has a row that fills a table of a warp to its last slot: FULL_ROWS rows of 32 entries, and one
+ * of `entries` entries, each with 4 intermediate products. */
+#define FULL_ROWS 40
+#define FULL_RUN  32
+static bool full_table(struct spg_csr *m, bool is_a, int32_t entries, struct spg_error *error) {
+    int32_t blocks = entries / FULL_RUN, rows = is_a ? FULL_ROWS + 1 : 4 * blocks, at = 0;
+    if (!spg_csr_make(m, rows, is_a ? 4 * blocks : entries, is_a ? 4 * (FULL_ROWS + blocks) : 4 * blocks * FULL_RUN,
+                      error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t k = 0; k < (is_a ? (i == FULL_ROWS ? 4 * blocks : 4) : FULL_RUN); k++)
+            m->indices[at++] = is_a ? k : i / 4 * FULL_RUN + k;
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 15);
+    return true;
+}
+
+/* Rows of `each` entries from column i x step on, and behind them a row of `last` entries, unless that is 0. */
+static bool band(struct spg_csr *m, int32_t rows, int32_t each, int32_t step, int32_t last, struct spg_error *error) {
+    int32_t at = 0;
+    if (!spg_csr_make(m, rows + (last > 0), rows, rows * each + last, error))
+        return false;
+    for (int32_t i = 0; i < m->rows; i++) {
+        for (int32_t k = 0; k < (i < rows ? each : last); k++)
+            m->indices[at++] = i * step % (rows - 9) + k;
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 17);
+    return true;
+}
+
 /* A and B whose product has rows of up to 12000 entries: of two windows, and of several segments, one of them empty. */
 #define WIDE_TERMS     40
 #define WIDE_RUN       300
@@ -137,17 +169,21 @@ static bool vast(struct spg_csr *m, bool is_a, struct spg_error *error) {
 static struct spg_csr matrix(const char *name) {
     struct spg_error error;
     struct spg_csr m;
-    int32_t rows;
+    int32_t rows, each, step, last;
     bool made = sscanf(name, "dense-row:%d", &rows) == 1 ? dense_row(&m, rows, &error)
-                : !strncmp(name, "unlike-", 7)           ? unlike(&m, name[7] == 'a', &error)
-                : !strncmp(name, "wide-", 5)             ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
-                : !strncmp(name, "long-", 5)             ? wide(&m, name[5] == 'a', LONG_STEP, &error)
-                : !strncmp(name, "hub-", 4)              ? hub(&m, name[4] == 'a', &error)
-                : !strncmp(name, "far-", 4)              ? wide(&m, name[4] == 'a', FAR_STEP, &error)
-                : !strncmp(name, "vast-", 5)             ? vast(&m, name[5] == 'a', &error)
-                : !strncmp(name, "crowd-", 6)            ? crowd(&m, name[6] == 'a', &error)
-                : sscanf(name, "empty:%d", &rows) == 1   ? spg_csr_make(&m, rows, rows, 0, &error)
-                                                         : spg_generate(&m, name, &error);
+                : sscanf(name, "full-a:%d", &last) == 1  ? full_table(&m, true, last, &error)
+                : sscanf(name, "full-b:%d", &last) == 1  ? full_table(&m, false, last, &error)
+                : sscanf(name, "band:%d:%d:%d:%d", &rows, &each, &step, &last) == 4
+                    ? band(&m, rows, each, step, last, &error)
+                : !strncmp(name, "unlike-", 7)         ? unlike(&m, name[7] == 'a', &error)
+                : !strncmp(name, "wide-", 5)           ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
+                : !strncmp(name, "long-", 5)           ? wide(&m, name[5] == 'a', LONG_STEP, &error)
+                : !strncmp(name, "hub-", 4)            ? hub(&m, name[4] == 'a', &error)
+                : !strncmp(name, "far-", 4)            ? wide(&m, name[4] == 'a', FAR_STEP, &error)
+                : !strncmp(name, "vast-", 5)           ? vast(&m, name[5] == 'a', &error)
+                : !strncmp(name, "crowd-", 6)          ? crowd(&m, name[6] == 'a', &error)
+                : sscanf(name, "empty:%d", &rows) == 1 ? spg_csr_make(&m, rows, rows, 0, &error)
+                                                       : spg_generate(&m, name, &error);
     if (!made || !spg_csr_valid(&m, &error))
         fail_msg("%s: %s", name, error.text);
     return m;
@@ -297,6 +333,23 @@ static void hash_large(void **state) {
 
 static void hash_overflow(void **state) { all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(100)); }
 
+static void hash_full_table(void **state) {
+    all_modes("full-a:64", "full-b:64", SPG_KERNEL_HASH, SIZES(100));
+    all_modes("full-a:128", "full-b:128", SPG_KERNEL_HASH, SIZES(100));
+    all_modes("full-a:256", "full-b:256", SPG_KERNEL_HASH, SIZES(100));
+    all_modes("full-a:512", "full-b:512", SPG_KERNEL_HASH, SIZES(100));
+}
+
+/* Rows of 8 entries are merged; rows of 9 use tables, and so does A if a row of B that it meets has 9. All products of
+ * a row have other columns, or 8 columns in all. */
+static void hash_short(void **state) {
+    all_modes("band:90:8:9:0", NULL, SPG_KERNEL_HASH, SIZES(0, 8));
+    all_modes("band:90:8:9:0", "band:90:8:0:0", SPG_KERNEL_HASH, SIZES(0, 8));
+    all_modes("band:90:9:9:0", NULL, SPG_KERNEL_HASH, SIZES(0, 8));
+    all_modes("band:90:8:9:9", "band:90:8:9:0", SPG_KERNEL_HASH, SIZES(8));
+    all_modes("band:90:8:9:0", "band:90:9:9:0", SPG_KERNEL_HASH, SIZES(8));
+}
+
 /* Rows that exceed the largest table. */
 static void hash_ranges(void **state) {
     all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 2000));
@@ -340,6 +393,30 @@ static void hash_same_bits_in_all_modes(void **state) {
         spg_csr_free(&a);
         if (names[i][1])
             spg_csr_free(&b);
+    }
+}
+
+/* A row of 9 entries behind the others makes all rows use tables. */
+static void hash_short_same_bits(void **state) {
+    static const int32_t each[] = {8, 8, 8, 7, 3}, step[] = {9, 1, 0, 3, 2};
+    for (size_t i = 0; i < sizeof each / sizeof each[0]; i++) {
+        char name[40], longer[40], b_name[40];
+        snprintf(name, sizeof name, "band:90:%d:9:0", each[i]);
+        snprintf(longer, sizeof longer, "band:90:%d:9:9", each[i]);
+        snprintf(b_name, sizeof b_name, "band:90:%d:%d:0", each[i], step[i]);
+        struct spg_csr a = matrix(name), with_long = matrix(longer), b = matrix(b_name);
+        memcpy(with_long.values, a.values, (size_t)spg_csr_stored(&a) * sizeof *a.values);
+        struct spg_job merged_job = {.a = &a, .b = &b, .argument = "", .size_per_row = 50}, table_job = merged_job;
+        table_job.a = &with_long;
+        struct spg_csr merged = product(&merged_job, "precise"), table = product(&table_job, "precise");
+        table.rows = merged.rows;
+        assert_same_bits(name, &merged, &table);
+        table.rows = with_long.rows;
+        spg_csr_free(&merged);
+        spg_csr_free(&table);
+        spg_csr_free(&with_long);
+        spg_csr_free(&a);
+        spg_csr_free(&b);
     }
 }
 
@@ -544,26 +621,30 @@ static void full_device(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest large_tests[] = {cmocka_unit_test(large)};
-    emulated_driver_use();
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest row_tests[] = {
         cmocka_unit_test(hash_small),
         cmocka_unit_test(hash_large),
         cmocka_unit_test(hash_overflow),
+        cmocka_unit_test(hash_full_table),
+        cmocka_unit_test(hash_short),
         cmocka_unit_test(hash_ranges),
         cmocka_unit_test(hash_sorted),
         cmocka_unit_test(hash_many_columns),
         cmocka_unit_test(hash_families),
         cmocka_unit_test(hash_same_bits),
         cmocka_unit_test(hash_same_bits_in_all_modes),
+        cmocka_unit_test(hash_short_same_bits),
         cmocka_unit_test(thesis),
         cmocka_unit_test(limits),
-        cmocka_unit_test(full_device),
-        cmocka_unit_test(in_place),
-        cmocka_unit_test(tile_borders),
-        cmocka_unit_test(slabs),
-        cmocka_unit_test(halves),
     };
+    const struct CMUnitTest layout_tests[] = {
+        cmocka_unit_test(full_device), cmocka_unit_test(in_place), cmocka_unit_test(tile_borders),
+        cmocka_unit_test(slabs),       cmocka_unit_test(halves),
+    };
+    emulated_driver_use();
     if (wants_large(argc, argv))
         return cmocka_run_group_tests(large_tests, NULL, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (argc > 1 && !strcmp(argv[1], "layouts"))
+        return cmocka_run_group_tests(layout_tests, NULL, NULL);
+    return cmocka_run_group_tests(row_tests, NULL, NULL);
 }
