@@ -57,7 +57,7 @@ template <typename T, int ALIKE> struct alignas(16) Term {
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
     static constexpr int alike = ALIKE;
     static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
-    static constexpr int place_shift = 32 - log2_slots;
+    [[maybe_unused]] static constexpr int place_shift = 32 - log2_slots;
     static constexpr int threads = BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
     static constexpr bool whole = threads > 32; /* the row has the block for itself */
     [[maybe_unused]] static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
@@ -176,12 +176,12 @@ __device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane
 
 /* Searches the place of a column for each thread, or claims an empty one. The columns of a group's threads differ. All
  * threads of the warp search together, so a claim needs no atomic operation: of several threads that write to a slot,
- * the one that finds its column there has claimed it. A thread that meets another column goes on by a stride of its
- * own. Sets *missing if the table has no slot left. */
+ * the one that finds its column there has claimed it. A thread that meets another column goes on to the next
+ * slot: strides that differ from thread to thread are slower (NOTES.md). Sets *missing if the table has no slot left.
+ */
 template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &table, int32_t column, bool *missing) {
     constexpr uint32_t one = 1u << S::place_shift;
-    uint32_t product = static_cast<uint32_t>(column) * SPG_HASH_FACTOR, place = product & ~(one - 1);
-    uint32_t stride = (product << S::log2_slots & ~(one - 1)) | one; /* odd: reaches every slot */
+    uint32_t place = static_cast<uint32_t>(column) * SPG_HASH_FACTOR & ~(one - 1);
     bool some = column != SPG_EMPTY;
     int at = table.column_at(place);
     int32_t here = some ? *table.column(at) : SPG_EMPTY - 1;
@@ -190,7 +190,7 @@ template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &
     for (int left = 2 * S::slots; __any_sync(~0u, differs && left); left--) {
         if (here == SPG_EMPTY)
             *table.column(at) = column;
-        place += differs && here != SPG_EMPTY ? stride : 0;
+        place += differs && here != SPG_EMPTY ? one : 0;
         at = table.column_at(place);
         __syncwarp();
         if (differs)
