@@ -1021,6 +1021,13 @@ static GM_RARE void free_failed(const struct noted_free *noted, struct gm_block 
     keep_failed(block, sequence, noted ? noted->begin : 0, 0, status);
 }
 
+/* Of a claimed record only `recorded` may change, when a trace begins. Nobody uses that of the copy. */
+__attribute__((no_sanitize("thread"))) static inline void
+copy_claimed(struct gm_block *block, const struct gm_registered *record, uint64_t address) {
+    *block = record->block;
+    block->address = address;
+}
+
 /* Call sites are known before a trace begins. Whether they are is checked after the record was claimed: see
  * shim/trace/recorded.h. */
 bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uintptr_t frame) {
@@ -1033,10 +1040,8 @@ bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uin
     size_t size = record->block.size, reserved = record->block.reserved;
     bool counted = record->block.counted && pipeline.policy->freed, notes = gm_sites_are_on();
     uint64_t sequence = GM_UNLIKELY(notes) ? note_free(&noted, record, address) : 0;
-    if (GM_UNLIKELY(counted || notes)) {
-        block = record->block;
-        block.address = address;
-    }
+    if (GM_UNLIKELY(counted || notes))
+        copy_claimed(&block, record, address);
     if (GM_UNLIKELY(!gm_cache_keep(keeper, record, &block, &sequence, status))) {
         if (notes)
             free_otherwise(&noted, shard, record);

@@ -18,7 +18,7 @@ enum { GM_SITE_FRAMES = 72 };
 
 /* Call sites are needed, by a trace or by the policy. */
 GM_INTERNAL extern bool gm_sites_on;
-static inline bool gm_sites_are_on(void) { return __atomic_load_n(&gm_sites_on, __ATOMIC_RELAXED); }
+static inline bool gm_sites_are_on(void) { return __atomic_load_n(&gm_sites_on, __ATOMIC_ACQUIRE); }
 
 /* Call before the first gm_site_find; a later call only switches call sites on. `extra`: frames that are stored beyond
  * the first one outside the CUDA runtime (GPUMEM_STACKS). `keys`: gm_site_keys will be used. */

@@ -28,8 +28,8 @@ static void set_up_sites(unsigned frames) {
         gm_python_setup();
     searched = true;
     gm_site_define_again();
-    gm_site_setup(frames, false);
     gm_site_find_unwinder();
+    gm_site_setup(frames, false); /* last: other threads look for call sites from here on */
 }
 
 /* False: *why is the reason. */
