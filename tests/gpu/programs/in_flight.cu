@@ -186,7 +186,6 @@ static const char *try_kind(const Kind &kind, bool rehearsal, Outcome &outcome) 
     trial.words = kind.bytes / sizeof(unsigned);
     trial.block = allocate(kind, kind.managed);
     std::memset(trial.own, 0, sizeof trial.own);
-    trial.ends_elsewhere = false;
     const char *why = kind.prepare ? kind.prepare(trial) : nullptr;
     if (why) {
         CHECK(cudaFree(trial.block));
@@ -210,8 +209,6 @@ static const char *try_kind(const Kind &kind, bool rehearsal, Outcome &outcome) 
     else
         CHECK(cudaFree(trial.block));
     double free_ms = spent_ms();
-    if (trial.ends_elsewhere) // a free waits for the copy, not for the kernel behind it that reports its end
-        std::this_thread::sleep_for(std::chrono::milliseconds(LINGER_MS / 10));
     auto is_over = [&] { return quiet ? free_ms > LINGER_MS / 2 : is_set(trial.done); };
     bool waited = is_over(), early = false;
     look<<<1, 1, 0, others[0]>>>(trial.done, seen);

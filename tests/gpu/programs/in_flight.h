@@ -23,7 +23,6 @@ struct Trial {
     unsigned *done;                   // becomes 1 at the end of the work
     cudaStream_t stream, second, far; // non-blocking ones; `far` is device 1's
     long long cycles;                 // of a kernel that lingers
-    bool ends_elsewhere;              // the kernel that sets `done` runs on device 1, and no free waits for it
     void *own[4];                     // what prepare left for the others
 };
 

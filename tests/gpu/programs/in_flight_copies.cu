@@ -188,7 +188,6 @@ static const char *prepare_far(Trial &trial) {
 }
 
 static void to_peer(Trial &trial, int device, cudaStream_t stream) {
-    trial.ends_elsewhere = device != 0;
     CHECK(cudaSetDevice(device));
     linger_on(trial, stream);
     CHECK(cudaMemcpyPeerAsync(trial.far_target, 1, trial.block, 0, bytes_of(trial), stream));
@@ -197,7 +196,6 @@ static void to_peer(Trial &trial, int device, cudaStream_t stream) {
 }
 
 static void from_peer(Trial &trial, int device, cudaStream_t stream) {
-    trial.ends_elsewhere = device != 0;
     CHECK(cudaSetDevice(device));
     linger_on(trial, stream);
     CHECK(cudaMemcpyPeerAsync(trial.block, 0, trial.far_target, 1, bytes_of(trial), stream));
