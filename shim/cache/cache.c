@@ -109,37 +109,6 @@ unsigned gm_cache_act_as(unsigned number) {
 
 /* ---- allocation */
 
-/* A block that is requested again as soon as it is freed waits for a fence that was just recorded. That costs each such
- * request a query of its own, or two. With one more block of the size in turn, each fence has longer, and the free that
- * records the next one finds it complete in passing. A new block costs the driver as much as EARLY of these requests
- * cost, so one of EARLY gets one, while few bytes of the size wait. */
-enum { EARLY = 128, WIDENED_BLOCKS = 8 }; /* there must be room for so many in each thread */
-#define WIDENED_BYTES ((size_t)8 << 20)
-
-static bool widens(struct gm_free_lists *lists, const struct gm_size_class *class, const struct gm_batch *oldest) {
-    if (lists->widened == class->size)
-        return true;
-    size_t bytes = (class->pending.count + class->kept_pending + 1) * class->size;
-    bool early = oldest && oldest->state == GM_BATCH_RECORDED &&
-                 (gm_cache_is_young(oldest->stamp) || !gm_cache_may_query(lists));
-    if (!early || bytes > WIDENED_BYTES || ++lists->early < EARLY)
-        return false;
-    lists->early = 0;
-    lists->widened = class->size;
-    return true;
-}
-
-/* True once after `widens` said so. */
-static bool is_widened(struct gm_shard *shard, uint64_t context_id, size_t size) {
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    bool is = lists && lists->widened == size;
-    if (is)
-        lists->widened = 0;
-    gm_spin_unlock(&shard->lock);
-    return is;
-}
-
 /* No block of this size is ready, but some wait for their fences: queries the oldest fence. Returns the class; NULL
  * when the context was destroyed or the class was dropped meanwhile. */
 static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
@@ -148,8 +117,6 @@ static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struc
     gm_status status = GM_OK;
     size_t size = class->size;
     bool destroyed = false;
-    if (widens(lists, class, batch))
-        return class;
     /* The oldest batch may hold blocks of other sizes only. */
     while (class && !class->ready.count && !class->kept && !status && batch && batch->state == GM_BATCH_RECORDED &&
            gm_cache_may_query(lists) && !gm_capture_any()) {
@@ -294,9 +261,6 @@ static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
     EACH_OTHER_SHARD(shard) { address = take_in_passing(shard, context_id, *size); }
-    if (!address && waiting && is_widened(&state->shards[mine], context_id, *size) &&
-        gm_cache_is_room_for(state, request->device, WIDENED_BLOCKS * used * *size))
-        return 0;
     bool waste = !address && may_waste(state, request->device);
     size_t most = waste ? gm_cache_most(state, request->device, *size) : 0;
     if (waste && gm_cache_has_some(&state->shards[mine], request->device))

@@ -164,8 +164,6 @@ struct gm_free_lists {
     unsigned busy_looks;            /* latest looks, one after the other, that found the context busy ... */
     unsigned looks_left_out;        /* ... and those to leave out before the next one */
     unsigned queries_left_out;      /* of fences that are recorded now */
-    unsigned early;                 /* requests whose block waited for a young fence */
-    size_t widened;                 /* the next request of this size gets a new block; 0: none does */
     uint64_t swept;                 /* last search for idle blocks; ticks */
     struct gm_size_class **classes; /* hash table by size */
     struct gm_size_class *first_classes[GM_FIRST_SIZE_CLASSES];

@@ -48,11 +48,8 @@ static inline bool gm_cache_has_some(const struct gm_shard *shard, int device) {
 /* A query takes the driver about 0.2 us. A fence that was pending less than this ago is not queried again where that
  * can wait. */
 #define GM_CACHE_QUERY_NS 1000u
-static inline bool gm_cache_is_young(uint64_t stamp) {
-    return gm_ticks_span_ns(gm_ticks() - stamp) <= GM_CACHE_QUERY_NS;
-}
 static inline bool gm_cache_may_query(const struct gm_free_lists *lists) {
-    return !lists->found_pending || !gm_cache_is_young(lists->found_pending);
+    return !lists->found_pending || gm_ticks_span_ns(gm_ticks() - lists->found_pending) > GM_CACHE_QUERY_NS;
 }
 /* A look is a series of queries for GM_CACHE_ANSWER_NS. After each look that found the context busy twice as many are
  * left out. The caller holds the lock. */

@@ -2,7 +2,7 @@
  * all work.
  *
  * usage: short_path pairs COUNT BYTES | replaced | double_free | two_frees | threads | trim | reset | forked |
- * in_flight | inside | calls
+ * in_flight | inside
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -260,33 +260,6 @@ static void inside(void) {
     EXPECT(live() == 0);
 }
 
-/* ---- calls of the driver for a fence in each free, which completes a moment after it was recorded (SIMCUDA_ANSWER):
- * one record and one query of an older fence, in one section. The fewest of some windows, because a thread may be
- * interrupted. */
-
-static void calls(void) {
-    static const struct {
-        const char *name;
-        uint64_t most;
-    } bounds[] = {{"cuCtxRecordEvent", 100}, {"cuEventQuery", 105}, {"cuThreadExchangeStreamCaptureMode", 210}};
-    enum { BOUNDS = sizeof bounds / sizeof *bounds, WINDOWS = 20, PAIRS = 2000 };
-    uint64_t (*made)(const char *) = (uint64_t(*)(const char *))find("simcuda_calls");
-    uint64_t fewest[BOUNDS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    for (int window = 0; window < WINDOWS; window++) {
-        uint64_t before[BOUNDS];
-        for (int i = 0; i < BOUNDS; i++)
-            before[i] = made(bounds[i].name);
-        pairs(PAIRS, SIZE);
-        for (int i = 0; i < BOUNDS; i++)
-            if (made(bounds[i].name) - before[i] < fewest[i])
-                fewest[i] = made(bounds[i].name) - before[i];
-    }
-    for (int i = 0; i < BOUNDS; i++)
-        printf("%s: %llu in %d pairs\n", bounds[i].name, (unsigned long long)fewest[i], PAIRS);
-    for (int i = 0; i < BOUNDS; i++)
-        EXPECT(fewest[i] <= bounds[i].most * PAIRS / 100);
-}
-
 int main(int count, char **words) {
     static const struct {
         const char *name;
@@ -295,7 +268,7 @@ int main(int count, char **words) {
                  {"two_frees", two_frees}, {"threads", threads},
                  {"trim", trimmed},        {"reset", reset},
                  {"forked", forked},       {"in_flight", in_flight},
-                 {"inside", inside},       {"calls", calls}};
+                 {"inside", inside}};
     driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     EXPECT(driver != NULL && count > 1);
     get = find("cuMemAlloc_v2");
