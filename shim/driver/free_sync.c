@@ -145,25 +145,17 @@ static gm_status wait_for_context(CUcontext context) {
 }
 
 /* While a stream captures, no event of a context may be recorded or waited for. A native free is allowed, and it
- * waits. Without device memory, a free of pinned memory waits alike. */
-static gm_status free_natively(void) {
-    CUdeviceptr block;
-    void *pinned;
-    if (gm_drv.mem_alloc(&block, 1) == CUDA_SUCCESS)
-        return (gm_status)GM_TWICE(gm_drv.mem_free(block));
-    if (gm_drv.mem_host_alloc(&pinned, 1, 0) == CUDA_SUCCESS)
-        return (gm_status)GM_TWICE(gm_drv.mem_free_host(pinned));
-    return GM_OK;
-}
-
+ * waits. */
 static gm_status wait_by_native_free(CUcontext context) {
     CUcontext popped;
+    CUdeviceptr block;
     gm_status status = (gm_status)gm_drv.ctx_push(context);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();
     gm_cancel_hold();
-    status = free_natively();
+    if (gm_drv.mem_alloc(&block, 1) == CUDA_SUCCESS)
+        status = (gm_status)GM_TWICE(gm_drv.mem_free(block));
     gm_cancel_release();
     gm_capture_unrelax(mode);
     gm_drv.ctx_pop(&popped);

@@ -589,6 +589,20 @@ static unsigned long long calls(void) {
     return sum;
 }
 
+/* The memory of a buffer without exportable handle is not handed out to those that request one. */
+static void of_one_kind(struct buffer other) {
+    struct buffer buffers[4];
+    drop(other, CREATE_FIRST);
+    for (int i = 0; i < 4; i++) {
+        CUmemAllocationProp found;
+        buffers[i] = make(CHUNK, CREATE_FIRST);
+        MUST(cuMemGetAllocationPropertiesFromHandle(&found, buffers[i].handle));
+        EXPECT(found.requestedHandleTypes == plain.requestedHandleTypes);
+    }
+    for (int i = 0; i < 4; i++)
+        drop(buffers[i], CREATE_FIRST);
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "";
     MUST(cuInit(0));
@@ -621,7 +635,7 @@ int main(int count, char **arguments) {
         faults();
     }
     if (exportable)
-        drop(other, CREATE_FIRST);
+        of_one_kind(other);
     if (getenv("MAPPED_CALLS"))
         printf("calls %llu\n", calls());
     MUST(cuDevicePrimaryCtxReset(0));

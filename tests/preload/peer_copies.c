@@ -1,8 +1,7 @@
 /* A stream of another device copies from or to a block, without peer access, and the block is freed meanwhile: a native
  * free waits for the copy. So the copy is done when the free returns, and the next owner of the memory comes later.
  *
- * usage: peer_copies [full]      full: the first device has no memory left when the block is freed, and a stream
- * captures PEER_COPIES_LATE: the free need not wait. */
+ * PEER_COPIES_LATE: the free need not wait. */
 #include <cuda.h>
 #include <stdbool.h>
 
@@ -71,44 +70,14 @@ static void round_of(int form, bool out, CUdeviceptr far_block, unsigned char va
     MUST(cuMemFree(next));
 }
 
-/* Blocks that leave less than one granule of the device's memory. Returns their number. */
-static int fill(CUdeviceptr *blocks, int most) {
-    int count = 0;
-    MUST(cuCtxSetCurrent(contexts[0]));
-    for (size_t size = (size_t)1 << 40; size && count < most; size /= 2)
-        while (count < most && cuMemAlloc(&blocks[count], size) == CUDA_SUCCESS)
-            count++;
-    return count;
-}
-
-int main(int count, char **arguments) {
-    CUdeviceptr blocks[512], kept;
-    bool full = count > 1 && !strcmp(arguments[1], "full");
+int main(void) {
     MUST(cuInit(0));
     for (int i = 0; i < 2; i++)
         MUST(cuDevicePrimaryCtxRetain(&contexts[i], i));
     CUdeviceptr far_block = make(1, 0);
     MUST(cuStreamCreate(&far_stream, CU_STREAM_NON_BLOCKING));
-    for (int i = 0; i < ROUNDS * 8 && !full; i++)
+    for (int i = 0; i < ROUNDS * 8; i++)
         round_of(i % 4, i / 4 % 2 != 0, far_block, (unsigned char)(3 * i));
-    if (full) {
-        kept = make(0, 5);
-        int filled = fill(blocks, 512);
-        CUstream capturing;
-        CUgraph graph;
-        MUST(cuStreamCreate(&capturing, CU_STREAM_NON_BLOCKING));
-        copy(0, far_block, kept, 0);
-        MUST(cuStreamBeginCapture(capturing, CU_STREAM_CAPTURE_MODE_RELAXED));
-        MUST(cuMemFree(kept));
-        MUST(cuStreamEndCapture(capturing, &graph));
-        MUST(cuGraphDestroy(graph));
-        MUST(cuCtxSetCurrent(contexts[1]));
-        EXPECT(cuStreamQuery(far_stream) == CUDA_SUCCESS);
-        check_bytes(far_block, 5);
-        MUST(cuCtxSetCurrent(contexts[0]));
-        while (filled)
-            MUST(cuMemFree(blocks[--filled]));
-    }
     printf("ok peer_copies\n");
     return 0;
 }
