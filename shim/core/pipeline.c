@@ -140,8 +140,9 @@ void (*gm_pipeline_sample)(int device, bool soon);
 uint64_t gm_pipeline_sample_from = UINT64_MAX;
 
 static GM_RARE void sample(uint64_t context, int device, bool soon) {
-    if (gm_pipeline_sample && context)
-        gm_pipeline_sample(device, soon);
+    void (*take)(int device, bool soon) = __atomic_load_n(&gm_pipeline_sample, __ATOMIC_ACQUIRE);
+    if (take && context)
+        take(device, soon);
 }
 
 /* The pool counts its memory as a whole. */

@@ -160,7 +160,7 @@ static void sample(int device, bool soon) {
 void gm_beyond_setup(void) {
     if (!gm_trace_is_on() && !gm_pipeline_timed)
         return;
-    gm_pipeline_sample = sample;
+    __atomic_store_n(&gm_pipeline_sample, sample, __ATOMIC_RELEASE);
     __atomic_store_n(&gm_pipeline_sample_from, LEAST_STEP,
                      __ATOMIC_RELEASE); /* a small program need not pay for the library's start */
 }
