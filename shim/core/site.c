@@ -132,7 +132,7 @@ void gm_site_setup(unsigned extra, bool keys) {
         __atomic_store_n(&gm_sites_on, true, __ATOMIC_RELEASE);
         return;
     }
-    extra_frames = extra > 64 ? 64 : extra;
+    __atomic_store_n(&extra_frames, extra > 64 ? 64 : extra, __ATOMIC_RELAXED);
     layouts = gm_pages(LAYOUTS * sizeof(*layouts));
     chains = gm_pages((SITES + 1) * sizeof(*chains));
     table = gm_pages(2 * SITES * sizeof(*table));
@@ -476,7 +476,7 @@ static unsigned cut(const struct walk *walk, unsigned *outside) {
             break;
     }
     *outside = first;
-    unsigned wanted = first + 1 + extra_frames;
+    unsigned wanted = first + 1 + __atomic_load_n(&extra_frames, __ATOMIC_RELAXED);
     if (wanted < STATIC_FRAMES)
         wanted = STATIC_FRAMES;
     for (unsigned i = first; i < wanted && i < walk->count; i++)
@@ -485,7 +485,7 @@ static unsigned cut(const struct walk *walk, unsigned *outside) {
 }
 
 static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
-    struct walk walk = {.caller = caller, .room = extra_frames + RUNTIME_FRAMES};
+    struct walk walk = {.caller = caller, .room = __atomic_load_n(&extra_frames, __ATOMIC_RELAXED) + RUNTIME_FRAMES};
     unsigned outside;
 
     if (__atomic_load_n(&disabled, __ATOMIC_RELAXED))

@@ -320,8 +320,14 @@ static inline bool has_place(const struct cursor *c) {
     return c && c->generation == gm_trace_generation_now() && c->remaining >= sizeof(struct gm_event);
 }
 
+/* An event that comes late reads the start of the next trace. Nobody writes it out. */
+static inline uint64_t since_start(uint64_t time_ns) {
+    uint64_t start = __atomic_load_n(&start_ns, __ATOMIC_RELAXED);
+    return time_ns > start ? time_ns - start : 0;
+}
+
 static inline void add(struct cursor *c, struct gm_event *place) {
-    place->time_ns = place->time_ns > start_ns ? place->time_ns - start_ns : 0;
+    place->time_ns = since_start(place->time_ns);
     raise_used(c, sizeof *place);
 }
 
@@ -374,7 +380,7 @@ static unsigned char *pack(unsigned char *out, const struct gm_event *event) {
 void gm_chunks_packed(const struct gm_event *event) {
     unsigned char bytes[GM_PACKED_MOST];
     struct gm_event relative = *event;
-    relative.time_ns = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
+    relative.time_ns = since_start(event->time_ns);
     if ((packed.generation != gm_trace_generation_now() || packed.remaining < sizeof bytes) &&
         !make_room(&packed, GM_CHUNK_PACKED, sizeof bytes)) {
         drop(1);
@@ -422,7 +428,7 @@ int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     file = opened;
     if (gm_ring_on())
         gm_ring_open(file);
-    start_ns = header->start_ns;
+    __atomic_store_n(&start_ns, header->start_ns, __ATOMIC_RELAXED);
     gm_room_on_leave(GM_ROOM_TRACE, thread_ends);
     flush_ns = interval;
     head = *header;
