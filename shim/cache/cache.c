@@ -684,16 +684,11 @@ bool gm_cache_keep_plainly(uint64_t address) {
     return false;
 }
 
-/* The batch of the record is full. `block` is a copy of its block; a trace that begins may mark the record meanwhile,
- * and nobody uses that field of the copy. */
-__attribute__((no_sanitize("thread"))) static GM_APART gm_status record_kept(struct gm_resource *self,
-                                                                             struct gm_shard *shard,
-                                                                             struct gm_free_lists *lists,
-                                                                             const struct gm_registered *record,
-                                                                             struct gm_block *block) {
+/* The batch of the record is full. `block` is a copy of its block. */
+static GM_APART gm_status record_kept(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
+                                      const struct gm_registered *record, struct gm_block *block) {
     static const struct gm_free_request how = {.call = GM_CALL_FREE};
-    *block = record->block;
-    block->address = gm_registered_address(record);
+    gm_registered_copy(record, gm_registered_address(record), block);
     return record_fence(self, shard, lists, block, &how);
 }
 

@@ -976,8 +976,8 @@ static GM_RARE uint32_t record_older(struct gm_registered *record, uint64_t addr
     uint32_t word = gm_record_word(&record->block.recorded);
     if (!word)
         return __atomic_load_n(&record->block.recorded, __ATOMIC_ACQUIRE);
-    struct gm_block block = record->block;
-    block.address = address;
+    struct gm_block block;
+    gm_registered_copy(record, address, &block);
     write_live_now(&block);
     return word;
 }
@@ -1022,13 +1022,6 @@ static GM_RARE void free_failed(const struct noted_free *noted, struct gm_block 
     keep_failed(block, sequence, noted ? noted->begin : 0, 0, status);
 }
 
-/* Of a claimed record only `recorded` may change, when a trace begins. Nobody uses that of the copy. */
-__attribute__((no_sanitize("thread"))) static inline void
-copy_claimed(struct gm_block *block, const struct gm_registered *record, uint64_t address) {
-    *block = record->block;
-    block->address = address;
-}
-
 /* Call sites are known before a trace begins. Whether they are is checked after the record was claimed: see
  * shim/trace/recorded.h. */
 bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uintptr_t frame) {
@@ -1042,7 +1035,7 @@ bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uin
     bool counted = record->block.counted && pipeline.policy->freed, notes = gm_sites_are_on();
     uint64_t sequence = GM_UNLIKELY(notes) ? note_free(&noted, record, address) : 0;
     if (GM_UNLIKELY(counted || notes))
-        copy_claimed(&block, record, address);
+        gm_registered_copy(record, address, &block);
     if (GM_UNLIKELY(!gm_cache_keep(keeper, record, &block, &sequence, status))) {
         if (notes)
             free_otherwise(&noted, shard, record);

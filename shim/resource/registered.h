@@ -36,6 +36,13 @@ static inline uint64_t gm_registered_address(const struct gm_registered *record)
     uint64_t word = gm_registered_word(record);
     return gm_registered_is_kept(word) ? word & ~GM_REGISTERED_KEPT : word;
 }
+/* Copies the block of a record that the caller has claimed. Only `recorded` may change meanwhile, when a trace begins,
+ * and nobody uses that of the copy. */
+__attribute__((no_sanitize("thread"))) static inline void gm_registered_copy(const struct gm_registered *record,
+                                                                             uint64_t address, struct gm_block *block) {
+    *block = record->block;
+    block->address = address;
+}
 
 /* live -> kept. False: another thread freed the block. */
 static inline bool gm_registered_claim(struct gm_registered *record, uint64_t address) {
