@@ -157,14 +157,7 @@ unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigne
     return accessors_of(device, false, accessors, room);
 }
 
-bool gm_context_elsewhere(CUdevice device) {
-    bool found = false;
-    gm_spin_lock(&lock);
-    for (unsigned i = 0; i < SLOTS && !found; i++)
-        found = slots[i].id && slots[i].device >= 0 && slots[i].device != device;
-    gm_spin_unlock(&lock);
-    return found;
-}
+bool gm_context_elsewhere(CUdevice device) { return accessors_of(device, true, NULL, 0) != 0; }
 
 /* ---- contexts seen as current */
 
