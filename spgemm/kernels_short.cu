@@ -11,6 +11,7 @@
  *
  * Cost: for four rows some 560 instructions, of which 170 merge; tables take 1320 (NOTES.md). */
 #include "spgemm/kernels.h"
+#include "spgemm/operand.cuh"
 #include "spgemm/spread.cuh"
 
 namespace {
@@ -19,13 +20,7 @@ constexpr int RUN = 8, PRODUCTS = RUN * RUN, BLOCK = 256, ROWS = BLOCK / RUN;
 constexpr int STRIDE = PRODUCTS + RUN; /* puts the rows of a warp on different banks */
 constexpr uint32_t NONE = ~0u;
 
-template <typename T> struct Operand {
-    const int32_t *offsets, *indices;
-    const T *values;
-
-    explicit Operand(const spg_operand &o)
-        : offsets(o.offsets), indices(o.indices), values(static_cast<const T *>(o.values)) {}
-};
+template <typename T> using Operand = spg_typed_operand<T>;
 
 /* Memory of a row: values and then sums; A's values behind them; numbers and then columns. */
 template <typename T> struct Room {

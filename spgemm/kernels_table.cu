@@ -19,18 +19,13 @@
  * each table slot. Shared memory: for each row, table slots x (4 bytes + a value), or 8 bytes and a value for wide
  * matrices. Source: Nagasaka et al. (bins.h). */
 #include "spgemm/kernels.h"
+#include "spgemm/operand.cuh"
 #include "spgemm/spread.cuh"
 #include "spgemm/turns.cuh"
 
 namespace {
 
-template <typename T> struct Operand {
-    const int32_t *offsets, *indices;
-    const T *values;
-
-    explicit Operand(const spg_operand &o)
-        : offsets(o.offsets), indices(o.indices), values(static_cast<const T *>(o.values)) {}
-};
+template <typename T> using Operand = spg_typed_operand<T>;
 
 /* Listed rows stand for their groups (bins.h), unless alike is NULL. */
 struct Groups {

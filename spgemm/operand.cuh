@@ -1,0 +1,15 @@
+/* A matrix as kernels read it, with values of one precision. */
+#ifndef SPG_OPERAND_CUH
+#define SPG_OPERAND_CUH
+
+#include "spgemm/kernels.h"
+
+template <typename T> struct spg_typed_operand {
+    const int32_t *offsets, *indices;
+    const T *values;
+
+    explicit spg_typed_operand(const spg_operand &o)
+        : offsets(o.offsets), indices(o.indices), values(static_cast<const T *>(o.values)) {}
+};
+
+#endif
