@@ -5,7 +5,7 @@ usage: run_recorded.py GPUMEM SHIM PROGRAM CUDA SLOW_END CASE WORK
 """
 
 import csv
-import io
+import functools
 import json
 import os
 import pathlib
@@ -17,57 +17,24 @@ import subprocess
 import sys
 import time
 
+import commanded
+from commanded import Commanded, check, equal
+
 GPUMEM, SHIM, PROGRAM, CUDA, SLOW_END = (os.path.abspath(path) for path in sys.argv[1:6])
 WORK = pathlib.Path(sys.argv[7]).resolve()
 LIMIT_S = 120
+environment = functools.partial(commanded.environment, CUDA)
 LIVE = 16  # flag of events of blocks that are older than the trace
 
 
-def check(condition, message):
-    if not condition:
-        raise AssertionError(message)
-
-
-def equal(got, expected, what):
-    check(got == expected, f"{what}: {got!r} instead of {expected!r}")
-
-
-def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMEM_", "SIMCUDA_", "LD_")) and k != "MALLOC_PERTURB_"}
-    return {**kept, "LD_LIBRARY_PATH": CUDA, **more}
-
-
-class Program:
+class Program(Commanded):
     def __init__(self, policy="cache", program=PROGRAM, preload=True, arguments=(), **more):
         if preload:
             more = {"LD_PRELOAD": SHIM, "GPUMEM_POLICY": policy, "GPUMEM_TRACE_FLUSH": "10ms", **more}
-        self.process = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        env=environment(**more), cwd=WORK)
-        self.answer("ready")
+        super().__init__([program, *arguments], LIMIT_S, stderr=subprocess.PIPE, env=environment(**more), cwd=WORK)
 
-    def answer(self, word):
-        line = self.process.stdout.readline().split()
-        check(line and line[0] == word, f"the program said {line} instead of {word}: {self.process.stderr.read() if not line else ''}")
-        self.pid, self.blocks, self.bytes = int(line[1]), int(line[2]), int(line[3])
-
-    def do(self, *words):
-        for word in words:
-            self.process.stdin.write(word + "\n")
-            self.process.stdin.flush()
-            self.answer(word)
-
-    def end(self):
-        self.process.stdin.close()
-        equal(self.process.wait(LIMIT_S), 0, "the program's exit status")
-        return self.process.stderr.read()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+    def state(self, pid, blocks, size):
+        self.pid, self.blocks, self.bytes = pid, blocks, size
 
 
 def gpumem(*arguments):
@@ -115,19 +82,20 @@ def report(trace):
 
 
 def events(trace):
-    status, out, err = gpumem("export", "--to=csv", "--output=-", trace)
-    equal(status, 0, f"status of export: {err}")
-    rows = csv.DictReader(io.StringIO("".join(line + "\n" for line in out.splitlines() if not line.startswith("#"))))
-    return sorted(rows, key=lambda row: int(row["seq"]))
+    """In the order of their numbers. They are read one by one: a trace of busy threads may have millions."""
+    export = subprocess.Popen([GPUMEM, "export", "--to=csv", "--output=-", str(trace)], stdout=subprocess.PIPE, text=True, env=environment(), cwd=WORK)
+    last = -1
+    for row in csv.DictReader(line for line in export.stdout if not line.startswith("#")):
+        check(int(row["seq"]) > last, f"event {row['seq']} follows event {last}")
+        last = int(row["seq"])
+        yield row
+    equal(export.wait(LIMIT_S), 0, "status of export")
 
 
-def replay(trace, ended=True):
+def replay(trace):
     """Checks that each block is allocated once and freed at most once. Returns the live blocks and the numbers of events."""
     live, counts = {}, {"live": 0, "alloc": 0, "free": 0}
-    numbers = set()
     for row in events(trace):
-        check(row["seq"] not in numbers, f"two events have number {row['seq']}")
-        numbers.add(row["seq"])
         if row["action"] == "alloc":
             check(row["address"] not in live, f"{row['address']} is allocated twice: {row}, and before {live.get(row['address'])}")
             live[row["address"]] = row
@@ -165,9 +133,9 @@ def attached():
         check(all(row["site"] != "0" for row in rows if not int(row["flags"]) & LIVE), "call sites")
         check(counts["alloc"] >= 1001, counts)
         equal(report(trace)["peak_live_bytes"], 1004096, "peak")
-        before = len(events(trace))
+        before = len(list(events(trace)))
         program.do("pairs", "free")
-        equal(len(events(trace)), before, "events after stop")
+        equal(len(list(events(trace))), before, "events after stop")
         program.end()
     equal(gpumem("report", trace)[0], 0, "report")
 

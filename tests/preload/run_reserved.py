@@ -4,6 +4,7 @@
 usage: run_reserved.py GPUMEM PROGRAM CUDA WORK CASE
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -12,25 +13,15 @@ import shutil
 import subprocess
 import sys
 
+import commanded
+from commanded import check, equal
+
 MIB = 1 << 20
 LIMIT_S = 60
 POLICIES = ("observe", "cache", "async", "managed", "auto")
 GPUMEM, PROGRAM, CUDA, WORK = (os.path.abspath(path) for path in sys.argv[1:5])
+environment = functools.partial(commanded.environment, CUDA)
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
-
-
-def check(condition, message):
-    if not condition:
-        raise AssertionError(message)
-
-
-def equal(got, expected, what):
-    check(got == expected, f"{what}: {got!r} instead of {expected!r}")
-
-
-def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMEM_", "SIMCUDA_", "LD_")) and k != "MALLOC_PERTURB_"}
-    return {**kept, "LD_LIBRARY_PATH": CUDA, **more}
 
 
 def tool(*words, status=0, text=None, **more):

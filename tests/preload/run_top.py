@@ -5,6 +5,7 @@ usage: run_top.py GPUMEM SHIM PROGRAM CUDA CASE
 """
 
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -18,60 +19,28 @@ import sys
 import termios
 import time
 
+import commanded
+from commanded import Commanded, check, equal
+
 SKIP = 77
 LIMIT_S = 60
 MIB = 1 << 20
 NOBODY = 65534
 GPUMEM, SHIM, PROGRAM, CUDA = (os.path.abspath(path) for path in sys.argv[1:5])
+environment = functools.partial(commanded.environment, CUDA)
 
 
-def check(condition, message):
-    if not condition:
-        raise AssertionError(message)
-
-
-def equal(got, expected, what):
-    check(got == expected, f"{what}: {got!r} instead of {expected!r}")
-
-
-def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMEM_", "SIMCUDA_", "LD_")) and k != "MALLOC_PERTURB_"}
-    return {**kept, "LD_LIBRARY_PATH": CUDA, **more}
-
-
-class Program:
+class Program(Commanded):
     """A program under watch that does one thing after the other."""
 
     def __init__(self, policy="cache", command=(), preload=True, **more):
         more = {"GPUMEM_POLICY": policy, "GPUMEM_LOG": "warn", **more}
         if preload:
             more["LD_PRELOAD"] = SHIM
-        self.process = subprocess.Popen([*command, PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment(**more))
-        self.pid = self.answer("ready")
+        super().__init__([*command, PROGRAM], LIMIT_S, env=environment(**more))
 
-    def answer(self, word):
-        line = self.process.stdout.readline().split()
-        check(line and line[0] == word, f"the program said {line} instead of {word}")
-        return int(line[1])
-
-    def do(self, *words):
-        for word in words:
-            self.process.stdin.write(word + "\n")
-            self.process.stdin.flush()
-            self.pid = self.answer("ready" if word == "exec" else word)
-
-    def end(self):
-        self.process.stdin.close()
-        equal(self.process.wait(LIMIT_S), 0, "the program's exit status")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+    def answer_to(self, word):
+        return "ready" if word == "exec" else word
 
 
 def top(*arguments, **more):
