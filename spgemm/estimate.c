@@ -5,11 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-int32_t spg_sampled_row(int32_t rows, int32_t count, int32_t i, uint64_t seed) {
-    int64_t from = (int64_t)i * rows / count, to = ((int64_t)i + 1) * rows / count;
-    return (int32_t)(from + (int64_t)(spg_random_at(seed, (uint64_t)i) % (uint64_t)(to - from)));
-}
-
 bool spg_sample_rows(struct spg_sample *sample, const struct spg_csr *a, const struct spg_csr *b, int32_t rows,
                      uint64_t seed, struct spg_error *error) {
     *sample = (struct spg_sample){0};

@@ -11,6 +11,7 @@
 #define SPG_ESTIMATE_H
 
 #include "spgemm/model.h"
+#include "spgemm/random.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,7 +23,10 @@ extern "C" {
 
 /* Sampled row number `i` of `count`: a random row of the i-th of `count` equal strips of the rows. Equal strides would
  * resonate with the period of a grid. */
-int32_t spg_sampled_row(int32_t rows, int32_t count, int32_t i, uint64_t seed);
+static inline SPG_BOTH int32_t spg_sampled_row(int32_t rows, int32_t count, int32_t i, uint64_t seed) {
+    int64_t from = (int64_t)i * rows / count, to = ((int64_t)i + 1) * rows / count;
+    return (int32_t)(from + (int64_t)(spg_random_at(seed, (uint64_t)i) % (uint64_t)(to - from)));
+}
 
 /* Counts the sampled rows of C exactly. total = intermediate products of all rows x entries of the sampled rows /
  * intermediate products of the sampled rows. The caller frees the histogram. */

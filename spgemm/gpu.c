@@ -179,6 +179,12 @@ void spg_operand_drop(struct spg_operand *o) {
     *o = (struct spg_operand){0};
 }
 
+bool spg_result_fits(int64_t stored, struct spg_error *error) {
+    return stored <= INT32_MAX ||
+           spg_fail_as(error, SPG_NOT_SUPPORTED, "C has %lld entries, and 32-bit offsets end at %d", (long long)stored,
+                       INT32_MAX);
+}
+
 void spg_result_drop(struct spg_result *c, struct spg_memory *memory) {
     spg_block_drop(&c->offsets, memory);
     spg_block_drop(&c->indices, memory);

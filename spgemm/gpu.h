@@ -71,6 +71,8 @@ struct spg_result {
     int64_t stored;
     struct spg_block offsets, indices, values;
 };
+/* Fails beyond 2^31 - 1 entries. */
+bool spg_result_fits(int64_t stored, struct spg_error *error);
 void spg_result_drop(struct spg_result *c, struct spg_memory *memory);
 bool spg_result_fetch(const struct spg_result *c, enum spg_precision precision, struct spg_csr *m,
                       struct spg_error *error);

@@ -1,12 +1,17 @@
 #include "spgemm/gpu_loop.h"
 
+bool spg_loop_arrays(struct spg_output *columns, struct spg_output *values, enum spg_vector vector,
+                     struct spg_memory *memory, struct spg_error *error) {
+    return spg_output_make(columns, vector, memory, "columns by rounds", error) &&
+           spg_output_make(values, vector, memory, "values by rounds", error);
+}
+
 bool spg_loop_make(struct spg_loop *l, struct spg_method *method, struct spg_error *error) {
     const struct spg_job *job = method->gpu.job;
     struct spg_memory *memory = &method->gpu.memory;
     *l = (struct spg_loop){.job = job, .value_size = spg_value_size(job->precision)};
     return spg_work_make(&l->w, method, error) && spg_work_offsets(&l->w, error) &&
-           spg_output_make(&l->columns, job->vector, memory, "columns by rounds", error) &&
-           spg_output_make(&l->values, job->vector, memory, "values by rounds", error);
+           spg_loop_arrays(&l->columns, &l->values, job->vector, memory, error);
 }
 
 void spg_loop_drop(struct spg_loop *l) {

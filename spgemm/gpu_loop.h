@@ -28,6 +28,10 @@ struct spg_loop {
     struct spg_block unfinished; /* persistent: rows that each round leaves unfinished */
 };
 
+/* Makes two empty output arrays. A cache recognises them, so all methods that grow share the kept memory. Release both
+ * after a failure too; they must be zeroed before. */
+bool spg_loop_arrays(struct spg_output *columns, struct spg_output *values, enum spg_vector vector,
+                     struct spg_memory *memory, struct spg_error *error);
 /* Prepares helper arrays and two empty output arrays. Call spg_loop_drop after a failure too. */
 bool spg_loop_make(struct spg_loop *l, struct spg_method *method, struct spg_error *error);
 void spg_loop_drop(struct spg_loop *l);

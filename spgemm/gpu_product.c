@@ -1,10 +1,12 @@
-/* The method "auto". Two ways to compute C:
+/* The method "auto". Three ways to compute C:
  *
+ * - Short rows in one pass, which writes C where it belongs (gpu_short.c). It is tried first where rows have few
+ * entries in the mean.
  * - Growing: C grows while its rows are computed (gpu_spread.c), and rows are moved together. Each row is computed
  * once.
  * - Counting: a first pass counts the entries of each row, a second one writes C where it belongs (gpu_passes.c).
  *
- * Growing is faster where hash tables hold the rows. Rows are counted first when
+ * Growing is faster where hash tables hold the rows. Rows are counted first, short ones too, when
  * - C is written to the memory of a caller, who must learn its size first;
  * - a row exceeds the largest table: growing would compute it twice;
  * - C may have more entries than 32-bit offsets can count: it is then refused before its memory is allocated.
@@ -35,6 +37,7 @@ void spg_product_forget(struct spg_product *p) {
     if (p->work.gpu)
         spg_work_drop(&p->work);
     p->work = (struct spg_work){0};
+    p->by_short = false;
     spg_result_drop(&p->method.gpu.c, &p->method.gpu.memory);
 }
 
@@ -86,11 +89,31 @@ static bool by_growing(struct spg_loop *l, int32_t **indices, void **values, str
     return true;
 }
 
+static enum spg_short_outcome by_one_pass(struct spg_product *p, const struct spg_place *place, int32_t **indices,
+                                          void **values, struct spg_error *error) {
+    struct spg_gpu *g = &p->method.gpu;
+    int64_t products;
+    if (place || spg_product_settings.long_row <= SPG_SHORT * SPG_SHORT)
+        return SPG_SHORT_NOT;
+    enum spg_short_outcome outcome =
+        spg_short_compute(g, &p->short_rows, spg_product_settings.entries, &products, error);
+    if (outcome == SPG_SHORT_COMPUTED) {
+        p->work = (struct spg_work){.gpu = g, .rows = g->a->rows, .totals.bound = products};
+        p->by_short = true;
+        *indices = g->c.indices.at;
+        *values = g->c.values.at;
+    }
+    return outcome;
+}
+
 bool spg_product_compute(struct spg_product *p, const struct spg_place *place, int32_t **indices, void **values,
                          struct spg_error *error) {
     struct spg_loop l;
     bool counts = true;
     spg_product_forget(p);
+    enum spg_short_outcome outcome = by_one_pass(p, place, indices, values, error);
+    if (outcome != SPG_SHORT_NOT)
+        return outcome == SPG_SHORT_COMPUTED;
     if (!sample_rows(p, error))
         return false;
     bool done = spg_loop_make(&l, &p->method, error) && spg_work_totals(&l.w, error) &&
@@ -117,7 +140,8 @@ bool spg_product_recompute(struct spg_product *p, const struct spg_place *place,
         *indices = c->indices.at;
         *values = c->values.at;
     }
-    done = done && write_values(w, *indices, *values, error);
+    done = done && (p->by_short ? !c->stored || spg_short_recompute(&p->method.gpu, *indices, *values, error)
+                                : write_values(w, *indices, *values, error));
     if (!done)
         spg_product_forget(p);
     return done;

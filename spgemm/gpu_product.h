@@ -3,6 +3,7 @@
 #define SPG_GPU_PRODUCT_H
 
 #include "spgemm/gpu_rows.h"
+#include "spgemm/gpu_short.h"
 
 /* Memory of the caller for C's entries. */
 struct spg_place {
@@ -16,6 +17,8 @@ struct spg_product {
     struct spg_cache cache;
     struct spg_work work; /* of the last product: sizes and offsets of its rows; gpu NULL = there is no product */
     int32_t sampled_of;   /* rows of the matrices for which method.sample was made; -1 = none was made */
+    bool by_short;        /* the last product was computed by gpu_short.c: `work` has its totals only */
+    struct spg_short_memory short_rows;
 };
 
 /* Only tests change these. */

@@ -320,9 +320,8 @@ bool spg_work_offsets(struct spg_work *w, struct spg_error *error) {
 bool spg_work_result(struct spg_work *w, bool arrays, struct spg_error *error) {
     struct spg_result *c = &w->gpu->c;
     struct spg_memory *memory = &w->gpu->memory;
-    if (w->results.c.stored > INT32_MAX)
-        return spg_fail_as(error, SPG_NOT_SUPPORTED, "C has %lld entries, and 32-bit offsets end at %d",
-                           (long long)w->results.c.stored, INT32_MAX);
+    if (!spg_result_fits(w->results.c.stored, error))
+        return false;
     c->stored = w->results.c.stored;
     size_t count = arrays ? (size_t)c->stored : 0;
     return spg_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&

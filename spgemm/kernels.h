@@ -77,6 +77,40 @@ cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct
  * most SPG_SHORT_COLUMNS columns (kernels_short.cu). */
 cudaError_t spg_launch_short(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                              const int32_t *list, int32_t rows, const struct spg_target *c, cudaStream_t stream);
+/* All rows of such a product in one launch, in the order of rows, in tiles of SPG_SHORT_TILE rows. */
+#define SPG_SHORT_TILE 32
+static inline int32_t spg_short_tiles(int32_t rows) { return rows ? (rows - 1) / SPG_SHORT_TILE + 1 : 0; }
+
+struct spg_short_c {
+    int32_t *offsets, *columns;
+    void *values;
+    int64_t capacity; /* entries for which columns and values have memory */
+};
+/* Must be zeroed. */
+struct spg_short_totals {
+    int64_t stored;                        /* nnz(C) */
+    unsigned long long products;           /* intermediate products of all rows */
+    int32_t not_short;                     /* a row is too long: the product must be computed in another way */
+    int32_t unwritten;                     /* entries were not written, because they exceed the capacity */
+    unsigned long long sampled_entries[2]; /* of C, in the sampled rows: first half, second half of the rows */
+    unsigned long long sampled_terms;      /* of A, in all sampled rows */
+};
+struct spg_short_pass {
+    unsigned long long *tiles; /* a word for each tile, zeroed (look_back.cuh) */
+    struct spg_short_totals *totals;
+};
+/* Checks the lengths of all rows of A and B, and counts SPG_SAMPLE_ROWS rows. */
+cudaError_t spg_launch_short_sample(const struct spg_operand *a, const struct spg_operand *b,
+                                    struct spg_short_totals *totals);
+/* Counts and writes the rows of so many tiles from tile `first` on, whose predecessors were launched before. Sets C's
+ * offsets, and stored, products and the two flags of the totals. A tile that exceeds the capacity is only counted. Rows
+ * that are too long are cut off. */
+cudaError_t spg_launch_short_tiles(enum spg_precision precision, const struct spg_operand *a,
+                                   const struct spg_operand *b, int32_t first, int32_t tiles,
+                                   const struct spg_short_c *c, const struct spg_short_pass *pass);
+/* Writes columns and values of all rows where C's offsets say. */
+cudaError_t spg_launch_short_values(enum spg_precision precision, const struct spg_operand *a,
+                                    const struct spg_operand *b, const struct spg_short_c *c);
 /* The same by ranges of columns. `progress` has rows + 1 elements. */
 cudaError_t spg_launch_ranges(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                               const int32_t *list, int32_t rows, const struct spg_target *c,

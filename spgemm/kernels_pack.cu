@@ -4,6 +4,7 @@
  * to its place in C. move_spread: rows of a spread (spread.h), one warp for each row, slab by slab. Each thread reads
  * several entries before it writes the first, to hide the latency of memory. Cost of both: one read and one write of
  * each entry. */
+#include "spgemm/copies.cuh"
 #include "spgemm/kernels.h"
 
 namespace {
@@ -11,23 +12,6 @@ namespace {
 constexpr int BLOCK = 256, EACH = SPG_TILE / BLOCK; /* slots of a tile for each thread */
 constexpr int AHEAD = 4;                            /* entries that a thread reads before it writes the first */
 constexpr int TEAM = 32;                            /* threads for a row in move_spread */
-
-/* Starts an asynchronous copy of one element from global to shared memory. It needs no register, so many copies can be
- * under way. */
-template <typename E> __device__ void copy_async(E *to, const E *from) {
-#ifdef __CUDA_ARCH__
-    unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof(E)));
-#else
-    *to = *from;
-#endif
-}
-
-__device__ void wait_for_copies() {
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
 
 /* One block packs one tile. */
 template <typename V>
@@ -64,11 +48,11 @@ __global__ void __launch_bounds__(BLOCK)
     for (int j = 0; j < EACH; j++) {
         int64_t slot = from + j * BLOCK + thread;
         if (entry[j] >= 0) {
-            copy_async(&column[entry[j]], &columns[slot]);
-            copy_async(&value[entry[j]], &values[slot]);
+            spg_copy_async(&column[entry[j]], &columns[slot]);
+            spg_copy_async(&value[entry[j]], &values[slot]);
         }
     }
-    wait_for_copies();
+    spg_wait_for_copies();
     __syncthreads();
     if (thread == 0) {
         __threadfence();
