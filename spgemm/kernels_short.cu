@@ -107,18 +107,17 @@ template <int THREADS> __device__ void merge(uint32_t (&number)[RUN]) {
             }
 }
 
-/* Bit i: the thread's number i is the last one of its column. */
+/* Bit i: the thread's number i is the last one of its column. NONE follows NONE, and differs from all other numbers in
+ * the bits of the column. */
 __device__ unsigned last_of_columns(const uint32_t (&number)[RUN]) {
     uint32_t after = __shfl_sync(~0u, number[0], static_cast<int>(threadIdx.x % RUN + 1) % RUN, RUN);
     if (threadIdx.x % RUN == RUN - 1)
         after = NONE;
     unsigned last = 0;
 #pragma unroll
-    for (int i = 0; i < RUN; i++) {
-        uint32_t next = i + 1 < RUN ? number[(i + 1) % RUN] : after;
-        if (number[i] != NONE && (next == NONE || next / PRODUCTS != number[i] / PRODUCTS))
+    for (int i = 0; i < RUN; i++)
+        if ((number[i] ^ (i + 1 < RUN ? number[(i + 1) % RUN] : after)) >= PRODUCTS)
             last |= 1u << i;
-    }
     return last;
 }
 
@@ -131,12 +130,15 @@ template <typename T> __device__ T plus_product(T sum, T factor, T value) {
 #endif
 }
 
-/* Adds the products of the room, and moves columns and sums to `columns` and `sums` by their ranks; both may lie in the
+/* Adds the products of the room, and moves columns and sums to `columns` and `sums` by their ranks. Both may lie in the
  * rooms of the warp. */
 template <typename T>
-__device__ void add(const uint32_t (&number)[RUN], unsigned last, int rank, const Room<T> &room, uint32_t *columns,
+__device__ void add(const uint32_t (&number)[RUN], unsigned last, unsigned rank, const Room<T> &room, uint32_t *columns,
                     T *sums) {
     T factor[RUN], value[RUN], sum = 0;
+    /* The branch also keeps the compiler from waiting before the merge, during which the values arrive. */
+    if (!__any_sync(~0u, last))
+        return;
     spg_wait_for_copies();
     __syncwarp();
 #pragma unroll
@@ -144,9 +146,14 @@ __device__ void add(const uint32_t (&number)[RUN], unsigned last, int rank, cons
         uint32_t place = number[i] % PRODUCTS;
         factor[i] = room.factors[place / RUN];
         value[i] = room.values[place];
-        sum = plus_product(i && last >> (i - 1) & 1 ? T(0) : sum, factor[i], value[i]);
     }
-    T begun = __shfl_up_sync(~0u, last >> (RUN - 1) & 1 ? T(0) : sum, 1);
+#pragma unroll
+    for (int i = 0; i < RUN; i++) {
+        sum = plus_product(sum, factor[i], value[i]);
+        if (last >> i & 1)
+            sum = 0;
+    }
+    T begun = __shfl_up_sync(~0u, sum, 1);
     sum = threadIdx.x % RUN ? begun : T(0);
     __syncwarp();
 #pragma unroll
@@ -184,10 +191,22 @@ __device__ int report(const spg_target &c, int32_t row, int count) {
     return written ? count : 0;
 }
 
-/* The memory of the calling thread's row, in a block's dynamic shared memory: values of all rows, then numbers. */
+/* Hides from the compiler how an address in shared memory was computed, so that it is not computed again for each use.
+ */
+template <typename T> __device__ T *kept(T *pointer) {
+#ifdef __CUDA_ARCH__
+    size_t address = __cvta_generic_to_shared(pointer);
+    asm("" : "+l"(address));
+    pointer = static_cast<T *>(__cvta_shared_to_generic(address));
+#endif
+    return pointer;
+}
+
+/* The memory of a row, in a block's dynamic shared memory: values of all rows, then numbers. */
 template <typename T, bool NUMERIC> __device__ Room<T> room_of(unsigned char *memory, int row) {
-    T *values = reinterpret_cast<T *>(memory) + row * STRIDE;
-    uint32_t *numbers = reinterpret_cast<uint32_t *>(memory + (NUMERIC ? ROWS * STRIDE * sizeof(T) : 0)) + row * STRIDE;
+    T *values = kept(reinterpret_cast<T *>(memory) + row * STRIDE);
+    uint32_t *numbers =
+        kept(reinterpret_cast<uint32_t *>(memory + (NUMERIC ? ROWS * STRIDE * sizeof(T) : 0)) + row * STRIDE);
     return {values, values + PRODUCTS, numbers};
 }
 
@@ -231,7 +250,7 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     unsigned last = merge_all(number), up_to = sum_up_to<RUN>(__popc(last));
     int count = static_cast<int>(__shfl_sync(~0u, up_to, RUN - 1, RUN));
     if (NUMERIC)
-        add(number, last, static_cast<int>(up_to) - __popc(last), room, room.numbers, room.values);
+        add(number, last, up_to - __popc(last), room, room.numbers, room.values);
     if (item < rows)
         count = report(c, row, count);
     count = __shfl_sync(~0u, count, 0, RUN);
@@ -264,7 +283,7 @@ __device__ unsigned entries_before(const Tile &tile) {
 }
 
 /* Waits for the place of the tile, and publishes where it ends. The warp that counted last calls it. */
-__device__ void place_tile(Tile &tile, unsigned sums, int64_t number, int64_t tiles, int32_t rows, const spg_short_c &c,
+__device__ void place_tile(Tile &tile, unsigned sums, unsigned number, unsigned rows, const spg_short_c &c,
                            const spg_short_pass &pass) {
     int64_t start = spg_look_back(pass.tiles, number), end = start + (sums & ENTRIES);
     if (threadIdx.x % 32)
@@ -275,7 +294,7 @@ __device__ void place_tile(Tile &tile, unsigned sums, int64_t number, int64_t ti
     atomicAdd(&pass.totals->products, static_cast<unsigned long long>(sums >> SECOND & SECONDS));
     if (end > c.capacity)
         pass.totals->unwritten = 1;
-    if (number == tiles - 1) {
+    if (number == (rows - 1) / ROWS) {
         pass.totals->stored = end;
         c.offsets[rows] = static_cast<int32_t>(end);
     }
@@ -284,12 +303,12 @@ __device__ void place_tile(Tile &tile, unsigned sums, int64_t number, int64_t ti
 /* PLACED: C's offsets are known. */
 template <typename T, bool PLACED>
 __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
-    short_tiles(Operand<T> a, Operand<T> b, int32_t rows, int32_t first_tile, spg_short_c c, spg_short_pass pass) {
+    short_tiles(Operand<T> a, Operand<T> b, unsigned rows, int32_t first_tile, spg_short_c c, spg_short_pass pass) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ Tile tile;
     int mine = threadIdx.x / RUN, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     Room<T> room = room_of<T, true>(memory, mine), warp_room = room_of<T, true>(memory, warp * (32 / RUN));
-    int64_t number_of_tile = static_cast<int64_t>(first_tile) + blockIdx.x, row = number_of_tile * ROWS + mine;
+    unsigned number_of_tile = static_cast<unsigned>(first_tile) + blockIdx.x, row = number_of_tile * ROWS + mine;
     int32_t first = 0, end = 0;
     if (!PLACED && threadIdx.x == 0)
         tile.sums = 0;
@@ -306,7 +325,7 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     unsigned last = merge_all(number), counted = __popc(last);
     unsigned up_to = sum_up_to<32>(counted | static_cast<unsigned>(min(length, RUN)) << SECOND);
     unsigned of_warp = __shfl_sync(~0u, up_to, 31), of_tile = 0;
-    int rank = static_cast<int>((up_to & ENTRIES) - counted), entries = static_cast<int>(of_warp & ENTRIES);
+    unsigned rank = (up_to & ENTRIES) - counted, entries = of_warp & ENTRIES;
     if (!PLACED) {
         if (lane == 0) {
             tile.entries[warp] = of_warp & ENTRIES;
@@ -320,21 +339,21 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     add(number, last, rank, room, warp_room.numbers, warp_room.values);
     int64_t start = 0;
     if (PLACED) {
-        int64_t warps_row = row - lane / RUN;
+        unsigned warps_row = row - lane / RUN;
         start = warps_row < rows ? c.offsets[warps_row] : 0;
     } else {
         if (counted_last)
-            place_tile(tile, of_tile, number_of_tile, (rows - 1) / ROWS + 1, rows, c, pass);
+            place_tile(tile, of_tile, number_of_tile, rows, c, pass);
         __syncthreads();
         start = tile.start + entries_before(tile);
         if (lane % RUN == 0 && row < rows)
-            c.offsets[row] = static_cast<int32_t>(start + rank);
+            c.offsets[row] = static_cast<int32_t>(start) + static_cast<int32_t>(rank);
         if (!tile.fits)
             return;
     }
     int32_t *columns = c.columns + start;
     T *values = static_cast<T *>(c.values) + start;
-    for (int i = lane; i < entries; i += 32) {
+    for (unsigned i = threadIdx.x % 32; i < entries; i += 32) {
         columns[i] = static_cast<int32_t>(warp_room.numbers[i]);
         values[i] = warp_room.values[i];
     }
@@ -383,7 +402,7 @@ template <typename T, bool PLACED>
 cudaError_t launch_tiles(const spg_operand &a, const spg_operand &b, int32_t first, int32_t tiles, const spg_short_c &c,
                          const spg_short_pass &pass) {
     short_tiles<T, PLACED><<<static_cast<unsigned>(tiles), BLOCK, shared_size<T, true>()>>>(
-        Operand<T>(a), Operand<T>(b), a.rows, first, c, pass);
+        Operand<T>(a), Operand<T>(b), static_cast<unsigned>(a.rows), first, c, pass);
     return cudaGetLastError();
 }
 

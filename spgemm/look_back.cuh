@@ -33,10 +33,8 @@ inline __device__ int64_t spg_look_back(const unsigned long long *tiles, int64_t
     int64_t sum = 0;
     for (int64_t next = tile - 1 - lane; !ends; next -= SPG_LOOK * 32) {
         unsigned long long word[SPG_LOOK];
-#pragma unroll
         for (int i = 0; i < SPG_LOOK; i++)
             word[i] = spg_published(tiles, next - i * 32);
-#pragma unroll
         for (int i = 0; i < SPG_LOOK; i++) {
             if (ends)
                 continue;

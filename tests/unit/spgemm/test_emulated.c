@@ -408,7 +408,10 @@ static void hash_short_same_bits(void **state) {
         memcpy(with_long.values, a.values, (size_t)spg_csr_stored(&a) * sizeof *a.values);
         struct spg_job merged_job = {.a = &a, .b = &b, .argument = "", .size_per_row = 50}, table_job = merged_job;
         table_job.a = &with_long;
-        struct spg_csr merged = product(&merged_job, "precise"), table = product(&table_job, "precise");
+        struct spg_csr merged = product(&merged_job, "precise"), table = product(&table_job, "precise"),
+                       at_once = product(&merged_job, "auto");
+        assert_same_bits(name, &merged, &at_once);
+        spg_csr_free(&at_once);
         table.rows = merged.rows;
         assert_same_bits(name, &merged, &table);
         table.rows = with_long.rows;

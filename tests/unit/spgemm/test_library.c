@@ -352,8 +352,11 @@ static bool survives(const struct pair *p, size_t fault, bool warm, uint64_t fla
 
 static void every_allocation_fails_once(void **state) {
     struct spg_product_settings usual = spg_product_settings;
-    static const char *names[][2] = {
-        {"cage:5", "cage:5"}, {"brick27:3:2", "brick27:3:2"}, {"rmat:7:8", "rmat:7:8"}, {"wide-a", "wide-b"}};
+    static const char *names[][2] = {{"cage:5", "cage:5"},
+                                     {"brick27:3:2", "brick27:3:2"},
+                                     {"rmat:7:8", "rmat:7:8"},
+                                     {"wide-a", "wide-b"},
+                                     {"stencil7:7x5x3", "stencil7:7x5x3"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct pair p = make_pair(names[i][0], names[i][1], SPG_DOUBLE);
         for (int counts = 0; counts < 2; counts++) {
