@@ -37,7 +37,6 @@ void spg_product_forget(struct spg_product *p) {
     if (p->work.gpu)
         spg_work_drop(&p->work);
     p->work = (struct spg_work){0};
-    p->by_short = false;
     spg_result_drop(&p->method.gpu.c, &p->method.gpu.memory);
 }
 
@@ -55,7 +54,10 @@ static bool choose(struct spg_work *w, const struct spg_place *place, bool *coun
 
 static bool write_values(struct spg_work *w, int32_t *indices, void *values, struct spg_error *error) {
     struct spg_target c = {.values = values, .columns = indices, .start = w->c_offset, .size = w->size};
-    return !w->gpu->c.stored || spg_work_compute(w, NULL, w->rows, &c, true, error);
+    if (!w->gpu->c.stored)
+        return true;
+    return spg_work_is_short(w) ? spg_short_recompute(w->gpu, indices, values, error)
+                                : spg_work_compute(w, NULL, w->rows, &c, true, error);
 }
 
 /* Memory of the multiplier for the entries of C. */
@@ -98,8 +100,8 @@ static enum spg_short_outcome by_one_pass(struct spg_product *p, const struct sp
     enum spg_short_outcome outcome =
         spg_short_compute(g, &p->short_rows, spg_product_settings.entries, &products, error);
     if (outcome == SPG_SHORT_COMPUTED) {
-        p->work = (struct spg_work){.gpu = g, .rows = g->a->rows, .totals.bound = products};
-        p->by_short = true;
+        p->work = (struct spg_work){
+            .gpu = g, .a = g->a, .b = g->b, .rows = g->a->rows, .counted = true, .totals.bound = products};
         *indices = g->c.indices.at;
         *values = g->c.values.at;
     }
@@ -140,8 +142,7 @@ bool spg_product_recompute(struct spg_product *p, const struct spg_place *place,
         *indices = c->indices.at;
         *values = c->values.at;
     }
-    done = done && (p->by_short ? !c->stored || spg_short_recompute(&p->method.gpu, *indices, *values, error)
-                                : write_values(w, *indices, *values, error));
+    done = done && write_values(w, *indices, *values, error);
     if (!done)
         spg_product_forget(p);
     return done;

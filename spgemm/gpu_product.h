@@ -15,9 +15,9 @@ struct spg_place {
 struct spg_product {
     struct spg_method method; /* method.gpu.c is C; without entries when they lie in the memory of a caller */
     struct spg_cache cache;
-    struct spg_work work; /* of the last product: sizes and offsets of its rows; gpu NULL = there is no product */
+    struct spg_work work; /* of the last product: sizes and offsets of its rows; gpu NULL = there is no product. After
+                           * one pass over short rows (gpu_short.c) only its totals: c has the offsets. */
     int32_t sampled_of;   /* rows of the matrices for which method.sample was made; -1 = none was made */
-    bool by_short;        /* the last product was computed by gpu_short.c: `work` has its totals only */
     struct spg_short_memory short_rows;
 };
 

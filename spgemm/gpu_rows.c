@@ -171,8 +171,7 @@ static bool sort_rows(struct spg_work *w, const int32_t *list, int32_t rows, con
     return spg_sorted_rows(w->gpu, w->a, w->b, list, rows, &target, error);
 }
 
-/* Whether all rows are short. */
-static bool are_short(const struct spg_work *w) {
+bool spg_work_is_short(const struct spg_work *w) {
     return w->counted && !w->totals.not_short && w->b->columns <= SPG_SHORT_COLUMNS && !w->grouped;
 }
 
@@ -182,7 +181,7 @@ static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t
         return launch_ranges(w, list, rows, c, exact, stream, error);
     if (bin == SPG_BIN_SORTED)
         return sort_rows(w, list, rows, c, exact, error);
-    if (are_short(w))
+    if (spg_work_is_short(w))
         return spg_cuda(spg_launch_short(w->gpu->job->precision, w->a, w->b, list, rows, c, stream), "short rows",
                         error);
     return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows,

@@ -77,7 +77,9 @@ bool spg_work_totals(struct spg_work *w, struct spg_error *error);
 bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error);
 /* Whether rows have so many intermediate products that tables for as many entries would be large. */
 bool spg_work_is_long(const struct spg_work *w);
-/* Samples only in that case. */
+/* Whether all rows are short (kernels_short.cu). */
+bool spg_work_is_short(const struct spg_work *w);
+/* Samples only if rows are long. */
 bool spg_work_sample_if_long(struct spg_work *w, struct spg_error *error);
 
 /* Rows sorted into bins, separately for each slab. */

@@ -62,14 +62,25 @@ static bool fetch_totals(struct pass *p, struct spg_error *error) {
                     "copy to the host", error);
 }
 
-static bool take_sample(struct pass *p, struct spg_error *error) {
+/* Memory for C, without entries. It is made while the device samples. */
+static bool make_c(struct pass *p, struct spg_error *error) {
+    struct spg_gpu *g = p->g;
+    g->c = (struct spg_result){.rows = g->a->rows, .columns = g->b->columns};
+    return spg_block_make(&g->c.offsets, &g->memory, ((size_t)g->a->rows + 1) * sizeof(int32_t), "offsets of C",
+                          error) &&
+           spg_loop_arrays(&p->columns, &p->values, SPG_VECTOR_VMM, &g->memory, error);
+}
+
+static bool launch_sample(struct pass *p, struct spg_error *error) {
+    return spg_cuda(spg_launch_short_sample(p->g->a, p->g->b, p->on_device.totals), "a sample", error);
+}
+
+static bool read_sample(struct pass *p, struct spg_error *error) {
     const struct spg_short_totals *t = &p->totals;
-    const struct spg_operand *a = p->g->a;
-    if (!spg_cuda(spg_launch_short_sample(a, p->g->b, p->on_device.totals), "a sample", error) ||
-        !fetch_totals(p, error))
+    if (!fetch_totals(p, error))
         return false;
     double entries = (double)t->sampled_entries[0] + (double)t->sampled_entries[1];
-    double scale = t->sampled_terms ? (double)a->stored / (double)t->sampled_terms : 0;
+    double scale = t->sampled_terms ? (double)p->g->a->stored / (double)t->sampled_terms : 0;
     p->expected = (int64_t)(entries * scale) + 1;
     p->first_half = (int64_t)((double)t->sampled_entries[0] * scale);
     return true;
@@ -125,19 +136,15 @@ static enum spg_short_outcome compute(struct pass *p, struct spg_short_memory *m
     bool known = recalls(memory, g);
     if (known && memory->stored < 0)
         return SPG_SHORT_NOT;
-    if (!make_block(p, error) || (!known && !take_sample(p, error)))
+    if (!make_block(p, error) || (!known && !launch_sample(p, error)) || !make_c(p, error) ||
+        (!known && !read_sample(p, error)))
         return SPG_SHORT_FAILED;
     if (known)
         p->expected = memory->stored;
     if (!p->totals.not_short && p->expected >= most)
         return SPG_SHORT_NOT;
-    if (!p->totals.not_short) {
-        g->c = (struct spg_result){.rows = g->a->rows, .columns = g->b->columns};
-        if (!spg_block_make(&g->c.offsets, &g->memory, ((size_t)g->a->rows + 1) * sizeof(int32_t), "offsets of C",
-                            error) ||
-            !spg_loop_arrays(&p->columns, &p->values, SPG_VECTOR_VMM, &g->memory, error) || !compute_rows(p, error))
-            return SPG_SHORT_FAILED;
-    }
+    if (!p->totals.not_short && !compute_rows(p, error))
+        return SPG_SHORT_FAILED;
     if (p->totals.not_short) {
         remember(memory, -1);
         return SPG_SHORT_NOT;

@@ -63,12 +63,12 @@ static struct gpumem_spgemm *multiplier_of(enum spg_precision precision) {
 
 /* Multiplies, and checks C and whether the rows were taken in one pass. */
 static struct gpumem_spgemm_result multiplied(struct gpumem_spgemm *m, const struct pair *p, uint64_t flags,
-                                              bool one_pass) {
+                                              const struct gpumem_spgemm_output *output, bool one_pass) {
     struct gpumem_spgemm_result c = {.struct_size = sizeof c};
     struct spg_error error = {""};
     struct spg_check check;
     struct spg_csr fetched;
-    if (gpumem_spgemm_multiply(m, &p->first, &p->second, NULL, flags, NULL, &c))
+    if (gpumem_spgemm_multiply(m, &p->first, &p->second, output, flags, NULL, &c))
         fail_msg("%s: %s", p->name, gpumem_spgemm_last_error());
     struct spg_result r = spg_result_at(c.rows, c.columns, c.stored, c.offsets, c.indices, c.values);
     if (!spg_result_fetch(&r, p->precision, &fetched, &error) ||
@@ -78,7 +78,7 @@ static struct gpumem_spgemm_result multiplied(struct gpumem_spgemm *m, const str
     for (int32_t i = 0; i < p->a.rows; i++)
         products += spg_row_bound(&p->a, &p->b, i);
     assert_int_equal(c.products, products);
-    assert_int_equal(m->product.by_short, one_pass);
+    assert_int_equal(!m->product.work.block.at, one_pass);
     spg_csr_free(&fetched);
     return c;
 }
@@ -87,14 +87,14 @@ static void cold_warm_and_same(struct spg_csr a, struct spg_csr b, enum spg_prec
     size_t live = emulated_live();
     struct pair p = pair_of("short", a, b, precision);
     struct gpumem_spgemm *m = multiplier_of(precision);
-    struct gpumem_spgemm_result cold = multiplied(m, &p, 0, true);
+    struct gpumem_spgemm_result cold = multiplied(m, &p, 0, NULL, true);
     emulated_fail(0);
-    struct gpumem_spgemm_result warm = multiplied(m, &p, 0, true);
-    multiplied(m, &p, GPUMEM_SPGEMM_SAME_STRUCTURE, true);
+    struct gpumem_spgemm_result warm = multiplied(m, &p, 0, NULL, true);
+    multiplied(m, &p, GPUMEM_SPGEMM_SAME_STRUCTURE, NULL, true);
     assert_int_equal(emulated_allocations(), 0);
     assert_int_equal(warm.stored, cold.stored);
     assert_int_equal(gpumem_spgemm_trim(m), GPUMEM_OK);
-    multiplied(m, &p, 0, true);
+    multiplied(m, &p, 0, NULL, true);
     gpumem_spgemm_destroy(m);
     drop_pair(&p);
     assert_int_equal(emulated_live(), live);
@@ -139,16 +139,47 @@ static void sizes_do_not_tell(void **state) {
     struct pair *pairs[] = {&q, &r};
     for (int i = 0; i < 2; i++) {
         struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE);
-        multiplied(m, &p, 0, true);
-        multiplied(m, pairs[i], 0, false);
-        multiplied(m, pairs[i], GPUMEM_SPGEMM_SAME_STRUCTURE, false);
-        multiplied(m, &p, 0, false);
+        multiplied(m, &p, 0, NULL, true);
+        multiplied(m, pairs[i], 0, NULL, false);
+        multiplied(m, pairs[i], GPUMEM_SPGEMM_SAME_STRUCTURE, NULL, false);
+        multiplied(m, &p, 0, NULL, false);
         gpumem_spgemm_destroy(m);
         m = multiplier_of(SPG_DOUBLE);
-        multiplied(m, pairs[i], 0, false);
+        multiplied(m, pairs[i], 0, NULL, false);
         gpumem_spgemm_destroy(m);
         drop_pair(pairs[i]);
     }
+    drop_pair(&p);
+}
+
+/* Rows are counted first for memory of the caller, and written by the offsets of C. */
+static void into_arrays(void **state) {
+    struct pair p = pair_of("stencil", generated("stencil7:7x5x3"), uneven(105, 300, 8, 5), SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE);
+    struct spg_memory uncounted = {0};
+    struct spg_block arrays[3];
+    struct spg_error error = {""};
+    int64_t capacity = multiplied(m, &p, 0, NULL, true).stored;
+    assert_true(spg_block_make(&arrays[0], &uncounted, ((size_t)p.a.rows + 1) * 4, "a test", &error) &&
+                spg_block_make(&arrays[1], &uncounted, (size_t)capacity * 4, "a test", &error) &&
+                spg_block_make(&arrays[2], &uncounted, (size_t)capacity * 8, "a test", &error));
+    struct gpumem_spgemm_output output = {.struct_size = sizeof output,
+                                          .offsets = arrays[0].at,
+                                          .indices = arrays[1].at,
+                                          .values = arrays[2].at,
+                                          .capacity = capacity};
+    for (int own_first = 0; own_first < 2; own_first++) {
+        if (own_first)
+            multiplied(m, &p, 0, NULL, true);
+        else
+            multiplied(m, &p, 0, &output, false);
+        memset(arrays[1].at, 0, (size_t)capacity * 4);
+        memset(arrays[2].at, 0, (size_t)capacity * 8);
+        assert_ptr_equal(multiplied(m, &p, GPUMEM_SPGEMM_SAME_STRUCTURE, &output, own_first).values, arrays[2].at);
+    }
+    gpumem_spgemm_destroy(m);
+    for (int i = 0; i < 3; i++)
+        spg_block_drop(&arrays[i], &uncounted);
     drop_pair(&p);
 }
 
@@ -159,9 +190,9 @@ static void too_many_entries(void **state) {
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE);
     struct spg_error error = {""};
     spg_product_settings.entries = 1000;
-    multiplied(m, &p, 0, false);
+    multiplied(m, &p, 0, NULL, false);
     spg_product_settings = usual;
-    multiplied(m, &p, 0, true);
+    multiplied(m, &p, 0, NULL, true);
     assert_true(spg_result_fits(INT32_MAX, &error));
     assert_false(spg_result_fits((int64_t)INT32_MAX + 1, &error));
     assert_string_equal(error.text, "C has 2147483648 entries, and 32-bit offsets end at 2147483647");
@@ -197,8 +228,8 @@ static void look_back(void **state) {
 int main(void) {
     emulated_driver_use();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(look_back),         cmocka_unit_test(every_shape),      cmocka_unit_test(too_little_memory),
-        cmocka_unit_test(sizes_do_not_tell), cmocka_unit_test(too_many_entries),
+        cmocka_unit_test(look_back),         cmocka_unit_test(every_shape), cmocka_unit_test(too_little_memory),
+        cmocka_unit_test(sizes_do_not_tell), cmocka_unit_test(into_arrays), cmocka_unit_test(too_many_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
