@@ -27,7 +27,8 @@ struct pass {
     struct spg_short_totals totals;
     int32_t tiles;
     struct spg_output columns, values;
-    int64_t expected, first_half; /* entries of C, of its first half of tiles; 0 = not known */
+    int64_t expected;           /* entries of C */
+    int64_t wanted, first_half; /* entries to map, for all rows and for the first half of the tiles; 0 = not known */
 };
 
 static bool may_be_short(const struct spg_operand *m) {
@@ -82,7 +83,8 @@ static bool read_sample(struct pass *p, struct spg_error *error) {
     double entries = (double)t->sampled_entries[0] + (double)t->sampled_entries[1];
     double scale = t->sampled_terms ? (double)p->g->a->stored / (double)t->sampled_terms : 0;
     p->expected = (int64_t)(entries * scale) + 1;
-    p->first_half = (int64_t)((double)t->sampled_entries[0] * scale);
+    p->wanted = (int64_t)((double)p->expected * spg_short_settings.margin);
+    p->first_half = (int64_t)((double)t->sampled_entries[0] * scale * spg_short_settings.margin);
     return true;
 }
 
@@ -105,17 +107,15 @@ static bool launch(struct pass *p, int32_t first, int32_t tiles, struct spg_erro
                     "short rows", error);
 }
 
-/* All memory is there already after a product of this size. */
+/* The memory is there already after a product of this size: then there are no halves. */
 static bool compute_rows(struct pass *p, struct spg_error *error) {
-    int64_t wanted = (int64_t)((double)p->expected * spg_short_settings.margin);
     int32_t early = 0;
-    if (p->first_half && wanted >= spg_short_settings.halving_entries && target(p).capacity < wanted) {
+    if (p->first_half && p->wanted >= spg_short_settings.halving_entries && target(p).capacity < p->wanted) {
         early = p->tiles / 2;
-        if (!map_entries(p, (int64_t)((double)p->first_half * spg_short_settings.margin), error) ||
-            !launch(p, 0, early, error))
+        if (!map_entries(p, p->first_half, error) || !launch(p, 0, early, error))
             return false;
     }
-    return map_entries(p, wanted, error) && launch(p, early, p->tiles - early, error) && fetch_totals(p, error);
+    return map_entries(p, p->wanted, error) && launch(p, early, p->tiles - early, error) && fetch_totals(p, error);
 }
 
 /* Maps exactly what C needs, and writes the entries that had no memory. */
@@ -140,7 +140,7 @@ static enum spg_short_outcome compute(struct pass *p, struct spg_short_memory *m
         (!known && !read_sample(p, error)))
         return SPG_SHORT_FAILED;
     if (known)
-        p->expected = memory->stored;
+        p->expected = p->wanted = memory->stored;
     if (!p->totals.not_short && p->expected >= most)
         return SPG_SHORT_NOT;
     if (!p->totals.not_short && !compute_rows(p, error))

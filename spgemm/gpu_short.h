@@ -13,7 +13,7 @@ struct spg_short_memory {
 
 /* Only tests change these. */
 struct spg_short_settings {
-    double margin;           /* memory is mapped for so many times the predicted entries */
+    double margin;           /* memory is mapped for so many times the sampled prediction */
     int64_t halving_entries; /* from so many entries on the second half is mapped while rows are computed */
     int64_t capacity;        /* a pass writes at most so many entries */
 };

@@ -457,6 +457,12 @@ MUTATIONS = [
     of("warm_product_allocates", "spgemm/gpu.c",
        "bool fits = !kept->region && kept->size >= size &&", "bool fits = !kept->region && kept->size > 2 * size &&",
        "spgemm_library", "a warm product allocates nothing"),
+    of("look_back_stops_early", "spgemm/look_back.cuh",
+       "if ((ends ^ (ends - 1)) >> lane & 1)", "if ((ends - 1) >> lane & 1)",
+       "spgemm_short", "a tile begins where all tiles before it end"),
+    of("entries_without_memory", "spgemm/gpu_short.c",
+       "(!p->totals.unwritten ||", "(true ||",
+       "spgemm_short", "short rows that had no memory are written in a second pass"),
 
     # ---- memhc
     of("freed_memory_is_not_reused", "shim/cache/cache.c",
