@@ -15,7 +15,7 @@
  * warp's rows are consecutive in C, and the warp writes them as one run. When the structure of C is known, the same
  * kernel takes the places from C's offsets and waits for nothing.
  *
- * Cost: for four rows some 560 instructions, of which 170 merge; tables take 1320 (NOTES.md). */
+ * Cost: for four rows some 700 instructions, of which 220 merge; tables take 1320 (NOTES.md). */
 #include "spgemm/copies.cuh"
 #include "spgemm/estimate.h"
 #include "spgemm/kernels.h"
@@ -265,7 +265,7 @@ constexpr int SECOND = 16, ARRIVALS = 28;
 constexpr unsigned ENTRIES = (1u << SECOND) - 1, SECONDS = (1u << (ARRIVALS - SECOND)) - 1;
 static_assert(PRODUCTS * ROWS <= SECONDS && WARPS <= 8, "sums of a tile fit their bits");
 
-/* What the warps of a block tell each other. */
+/* What the warps of a block share. */
 struct Tile {
     unsigned sums; /* of the warps that have counted; from bit ARRIVALS on the number of these warps */
     unsigned entries[WARPS];
@@ -300,7 +300,8 @@ __device__ void place_tile(Tile &tile, unsigned sums, unsigned number, unsigned 
     }
 }
 
-/* PLACED: C's offsets are known. */
+/* One block for each tile. The warp that counts last publishes the tile's sum; each warp then adds its products, so the
+ * tiles before have time to publish theirs. PLACED: C's offsets are known. */
 template <typename T, bool PLACED>
 __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     short_tiles(Operand<T> a, Operand<T> b, unsigned rows, int32_t first_tile, spg_short_c c, spg_short_pass pass) {
