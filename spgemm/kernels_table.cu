@@ -9,14 +9,14 @@
  *    Rows of A of equal pattern share a table (bins.h): each product's column is probed once for up to SPG_ALIKE rows,
  *    which have a sum each in the slot.
  * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
- * 3. sort: each used table slot becomes a number, column x slots + slot. A bitonic network sorts the numbers of the
- *    whole table in registers, by shuffles inside a warp and through shared memory between warps. All strides are
- *    constants. In a half-empty table the used slots are moved together first, and half as many are sorted. Numbers of
- *    more than 32 bits, of very wide matrices, are sorted in shared memory.
+ * 3. sort: each used table slot becomes a number, column x slots + slot. A network sorts these numbers in registers, by
+ *    shuffles inside a warp and through shared memory between warps. A group inside a warp moves them together first,
+ *    and sorts only as many; a block sorts one number for each slot. Numbers of more than 32 bits, of very wide
+ *    matrices, are sorted in shared memory.
  * 4. write: entries are read in the order of columns and written to the row's slots of C.
  *
  * Cost: one probe or more for each intermediate product, one pass over the table, and log^2(slots) / 2 exchanges of
- * each table slot. Shared memory: for each row, table slots x (4 bytes + a value), or 8 bytes and a value for wide
+ * each number. Shared memory: for each row, table slots x (4 bytes + a value), or 8 bytes and a value for wide
  * matrices. Source: Nagasaka et al. (bins.h). */
 #include "spgemm/kernels.h"
 #include "spgemm/operand.cuh"
@@ -55,6 +55,7 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     [[maybe_unused]] static constexpr int place_shift = 32 - log2_slots;
     static constexpr int threads = BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
     static constexpr bool whole = threads > 32; /* the row has the block for itself */
+    static constexpr bool gathered = NUMERIC && !whole && sizeof(KEY) == sizeof(uint32_t); /* gather() */
     [[maybe_unused]] static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
     static constexpr int block = whole ? threads : BIN == 3 || ALIKE > 1 ? 128 : 256, rows = block / threads;
     static constexpr int each = slots / threads; /* table slots that a thread sorts */
@@ -310,119 +311,183 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
     return in;
 }
 
-template <typename K> __device__ void order(K &low, K &high, bool ascending) {
-    K least = min(low, high), most = max(low, high);
-    low = ascending ? least : most;
-    high = ascending ? most : least;
+template <typename K> __device__ void order(K &low, K &high) {
+    K least = min(low, high);
+    high = max(low, high);
+    low = least;
 }
 
-/* One stage of the network: exchanges numbers that are 1 << STRIDE apart, in runs of 1 << RUN. Thread t holds numbers
- * t x each to (t + 1) x each - 1. */
-template <typename S, int RUN, int STRIDE> __device__ void stage(uint32_t (&key)[S::each], uint32_t *exchange) {
-    constexpr int run = 1 << RUN, stride = 1 << STRIDE, apart = stride / S::each;
-    int thread = threadIdx.x % S::threads;
-    if (stride < S::each) {
-#pragma unroll
-        for (int i = 0; i < S::each; i++)
-            if (!(i & stride))
-                order(key[i], key[(i + stride) % S::each], ((thread * S::each + i) & run) == 0);
-        return;
-    }
-    bool least = ((thread & apart) == 0) == ((thread * S::each & run) == 0);
-    if (apart < 32) {
-#pragma unroll
-        for (int i = 0; i < S::each; i++) {
-            uint32_t other = __shfl_xor_sync(~0u, key[i], apart);
-            key[i] = least ? min(key[i], other) : max(key[i], other);
+/* The exchanges that sort `numbers` numbers (Batcher's merge exchange; Knuth 5.2.2 M). */
+struct Exchanges {
+    int count, low[64], high[64];
+};
+SPG_BOTH constexpr Exchanges exchanges_of(int numbers) {
+    Exchanges e{};
+    int most = 1;
+    while (2 * most < numbers)
+        most *= 2;
+    for (int part = most; part > 0; part /= 2) {
+        for (int next = most, rest = 0, apart = part;; apart = next - part, next /= 2, rest = part) {
+            for (int i = 0; i + apart < numbers; i++) {
+                if ((i & part) == rest) {
+                    e.low[e.count] = i;
+                    e.high[e.count++] = i + apart;
+                }
+            }
+            if (next == part)
+                break;
         }
-        return;
     }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < S::each; i++)
-        exchange[i * S::threads + thread] = key[i];
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < S::each; i++) {
-        uint32_t other = exchange[i * S::threads + (thread ^ apart)];
-        key[i] = least ? min(key[i], other) : max(key[i], other);
-    }
+    return e;
 }
 
-template <typename S, int RUN, int STRIDE> struct Stages {
-    static __device__ void apply(uint32_t (&key)[S::each], uint32_t *exchange) {
-        if constexpr (RUN > 1)
-            if constexpr (STRIDE == RUN - 1)
-                Stages<S, RUN - 1, RUN - 2>::apply(key, exchange);
-        stage<S, RUN, STRIDE>(key, exchange);
-        if constexpr (STRIDE > 0)
-            Stages<S, RUN, STRIDE - 1>::lower(key, exchange);
+/* Sorts numbers in registers: a bitonic network that only sorts upwards, so the directions of exchanges inside a thread
+ * are constants. Each thread of the row holds K numbers; thread t ends with those of the ranks t x K to t x K + K - 1.
+ * K need not be a power of two. `memory` is for exchanges between warps, and for the result. */
+template <typename S, int K> struct Network {
+    template <int FIRST, int COUNT, int I = 0> static __device__ void sort_thread(uint32_t (&key)[K]) {
+        constexpr Exchanges e = exchanges_of(COUNT);
+        if constexpr (I < e.count) {
+            order(key[FIRST + e.low[I]], key[FIRST + e.high[I]]);
+            sort_thread<FIRST, COUNT, I + 1>(key);
+        }
     }
 
-    static __device__ void lower(uint32_t (&key)[S::each], uint32_t *exchange) {
-        stage<S, RUN, STRIDE>(key, exchange);
-        if constexpr (STRIDE > 0)
-            Stages<S, RUN, STRIDE - 1>::lower(key, exchange);
+    /* Sorts a thread's numbers, which rise and fall once. */
+    template <int FIRST, int COUNT> static __device__ void merge_thread(uint32_t (&key)[K]) {
+        if constexpr (COUNT % 2) {
+            sort_thread<FIRST, COUNT>(key);
+        } else {
+#pragma unroll
+            for (int i = FIRST; i < FIRST + COUNT / 2; i++)
+                order(key[i], key[i + COUNT / 2]);
+            merge_thread<FIRST, COUNT / 2>(key);
+            merge_thread<FIRST + COUNT / 2, COUNT / 2>(key);
+        }
+    }
+
+    /* Exchanges each number with one of the thread whose number differs in the bits of APART. MIRRORED: the first
+     * number with the last one, and so on. The lower thread keeps the lower numbers. */
+    template <int APART, bool MIRRORED> static __device__ void exchange(uint32_t (&key)[K], uint32_t *memory) {
+        const int thread = threadIdx.x % S::threads;
+        const bool lower = (thread ^ APART) > thread;
+        uint32_t other[K];
+        if (APART >= 32) {
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < K; i++)
+                memory[i * S::threads + thread] = key[i];
+            __syncthreads();
+        }
+#pragma unroll
+        for (int i = 0; i < K; i++) {
+            int from = MIRRORED ? K - 1 - i : i;
+            other[i] =
+                APART < 32 ? __shfl_xor_sync(~0u, key[from], APART) : memory[from * S::threads + (thread ^ APART)];
+        }
+#pragma unroll
+        for (int i = 0; i < K; i++)
+            key[i] = lower ? min(key[i], other[i]) : max(key[i], other[i]);
+    }
+
+    template <int APART> static __device__ void merge(uint32_t (&key)[K], uint32_t *memory) {
+        if constexpr (APART > 0) {
+            exchange<APART, false>(key, memory);
+            merge<APART / 2>(key, memory);
+        } else {
+            merge_thread<0, K>(key);
+        }
+    }
+
+    /* The numbers of each run of RUN threads are sorted. */
+    template <int RUN = 1> static __device__ void sort_runs(uint32_t (&key)[K], uint32_t *memory) {
+        if constexpr (RUN < S::threads) {
+            exchange<2 * RUN - 1, true>(key, memory);
+            merge<RUN / 2>(key, memory);
+            sort_runs<2 * RUN>(key, memory);
+        }
+    }
+
+    static __device__ void sort(uint32_t (&key)[K], uint32_t *memory) {
+        sort_thread<0, K>(key);
+        sort_runs(key, memory);
+        sync<S>();
+        constexpr int wide = K % 4 == 0 ? 4 : K % 2 == 0 ? 2 : 1;
+        struct alignas(4 * wide) Part {
+            uint32_t key[wide];
+        };
+#pragma unroll
+        for (int i = 0; i < K; i += wide) {
+            Part part;
+#pragma unroll
+            for (int j = 0; j < wide; j++)
+                part.key[j] = key[i + j];
+            *reinterpret_cast<Part *>(&memory[(threadIdx.x % S::threads) * K + i]) = part;
+        }
+        sync<S>();
     }
 };
 
-/* Replaces the table's columns by the sorted numbers of its used slots. The rest of the memory holds larger numbers. */
-template <typename S> __device__ void sort(int32_t *table, uint32_t *sorted) {
-    int thread = threadIdx.x % S::threads;
-    uint32_t key[S::each];
-#pragma unroll
-    for (int i = 0; i < S::each; i++) {
-        uint32_t slot = static_cast<uint32_t>(i * S::threads + thread);
-        int32_t column = table[slot];
-        key[i] = column == SPG_EMPTY ? ~0u : static_cast<uint32_t>(column) << S::log2_slots | slot;
-    }
-    sync<S>();
-    Stages<S, S::log2_slots, S::log2_slots - 1>::apply(key, sorted);
-    sync<S>();
-#pragma unroll
-    for (int i = 0; i < S::each; i += 4)
-        *reinterpret_cast<uint4 *>(&sorted[thread * S::each + i]) = {key[i], key[i + 1], key[i + 2], key[i + 3]};
-    sync<S>();
+/* The number of a used table slot: number i of the thread. */
+template <typename S> __device__ uint32_t number_of(int32_t column, int i) {
+    return (static_cast<uint32_t>(column) << S::log2_slots | threadIdx.x % S::threads) + i * S::threads;
 }
 
-/* The network for half as many numbers. */
-template <typename S> struct Half : S { static constexpr int each = S::each / 2, log2_slots = S::log2_slots - 1; };
-
-/* The same for a group inside a warp, whose table is half empty at least: the used slots are moved together first. */
-template <typename S> __device__ void sort_half(int32_t *table, uint32_t *sorted) {
-    using H = Half<S>;
-    int thread = threadIdx.x % S::threads, used = 0;
-    uint32_t key[S::each], half[H::each];
+/* Replaces the table's columns by the numbers of its used slots, for a group inside a warp. Returns how many these are.
+ */
+template <typename S> __device__ int gather(int32_t *table, uint32_t *numbers) {
+    const int thread = threadIdx.x % S::threads;
+    int32_t column[S::each];
+    int used = S::each;
 #pragma unroll
     for (int i = 0; i < S::each; i++) {
-        uint32_t slot = static_cast<uint32_t>(i * S::threads + thread);
-        int32_t column = table[slot];
-        key[i] = column == SPG_EMPTY ? ~0u : static_cast<uint32_t>(column) << S::log2_slots | slot;
-        used += column != SPG_EMPTY;
+        column[i] = table[i * S::threads + thread];
+        used += column[i] >> 31; /* SPG_EMPTY is negative */
     }
     int up_to = used;
     for (int step = 1; step < S::threads; step *= 2) {
         int other = __shfl_up_sync(~0u, up_to, step);
         up_to += thread >= step ? other : 0;
     }
-    int total = __shfl_sync(~0u, up_to, S::threads - 1, S::threads), at = up_to - used;
     __syncwarp();
+    uint32_t *to = numbers + (up_to - used);
 #pragma unroll
-    for (int i = 0; i < S::each; i++)
-        if (key[i] != ~0u)
-            sorted[at++] = key[i];
-    for (int i = total + thread; i < S::slots / 2; i += S::threads)
-        sorted[i] = ~0u;
+    for (int i = 0; i < S::each; i++) {
+        if (column[i] >= 0)
+            to[i] = number_of<S>(column[i], i);
+        to += column[i] >> 31;
+    }
     __syncwarp();
+    return __shfl_sync(~0u, up_to, S::threads - 1, S::threads);
+}
+
+/* Sorts the numbers of gather() with the smallest network that holds those of each row of the warp: K numbers a thread,
+ * where SMALLER were too few. */
+template <typename S, int K = S::each / 4, int SMALLER = 0> __device__ void sort_gathered(uint32_t *sorted, int count) {
+    if constexpr (K < S::each)
+        if (!__all_sync(~0u, count <= K * S::threads)) {
+            sort_gathered < S, K < 6 ? K + 1 : K<8 ? 8 : K + 4, K>(sorted, count);
+            return;
+        }
+    uint32_t key[K];
 #pragma unroll
-    for (int i = 0; i < H::each; i++)
-        half[i] = sorted[i * S::threads + thread];
-    __syncwarp();
-    Stages<H, H::log2_slots, H::log2_slots - 1>::apply(half, sorted);
+    for (int i = 0; i < K; i++) {
+        int at = i * S::threads + static_cast<int>(threadIdx.x % S::threads);
+        key[i] = (S::lanes == 32 && i < SMALLER) || at < count ? sorted[at] : ~0u;
+    }
+    Network<S, K>::sort(key, sorted);
+}
+
+/* Replaces the table's columns by the sorted numbers of its used slots, for a block. The rest of the memory holds
+ * larger numbers. */
+template <typename S> __device__ void sort(int32_t *table, uint32_t *sorted) {
+    uint32_t key[S::each];
 #pragma unroll
-    for (int i = 0; i < H::each; i += 4)
-        *reinterpret_cast<uint4 *>(&sorted[thread * H::each + i]) = {half[i], half[i + 1], half[i + 2], half[i + 3]};
-    __syncwarp();
+    for (int i = 0; i < S::each; i++) {
+        int32_t column = table[i * S::threads + static_cast<int>(threadIdx.x)];
+        key[i] = column == SPG_EMPTY ? ~0u : number_of<S>(column, i);
+    }
+    Network<S, S::each>::sort(key, sorted);
 }
 
 template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
@@ -444,7 +509,10 @@ template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
             sync<S>();
             for (int pair = thread; pair < S::slots / 2; pair += S::threads) {
                 int low = (pair & ~(stride - 1)) * 2 | (pair & (stride - 1));
-                order(sorted[low], sorted[low + stride], (low & run) == 0);
+                if (low & run)
+                    order(sorted[low + stride], sorted[low]);
+                else
+                    order(sorted[low], sorted[low + stride]);
             }
         }
     }
@@ -466,9 +534,9 @@ __device__ void write(const spg_target &c, int32_t row, const KEY *sorted, const
     }
 }
 
-/* Adds up over the threads of the row. */
+/* Adds up over the threads of the row. gather() has added up the slots of its row. */
 template <typename S> __device__ Inserted total_of(Inserted in, int *claimed, int *full) {
-    for (int step = S::lanes / 2; step > 0; step /= 2)
+    for (int step = S::gathered ? 0 : S::lanes / 2; step > 0; step /= 2)
         in.claimed += __shfl_xor_sync(~0u, in.claimed, step);
     unsigned others = __ballot_sync(~0u, in.full);
     if (!S::whole) {
@@ -511,15 +579,6 @@ __device__ int report(const spg_target &c, int32_t row, int alike, const Inserte
             c.size[row + g] = in.claimed;
     }
     return in.full ? 0 : alike;
-}
-
-template <typename S, typename KEY> __device__ void sort_table(int32_t *table, KEY *sorted, int claimed) {
-    if constexpr (!S::whole && sizeof(KEY) == sizeof(uint32_t))
-        if (__all_sync(~0u, claimed <= S::slots / 2)) {
-            sort_half<S>(table, sorted);
-            return;
-        }
-    sort<S>(table, sorted);
 }
 
 template <typename T, typename S> __device__ void clear(T *sums) {
@@ -572,9 +631,13 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
         int terms = kept(static_cast<int>(S::tables + mine * (S::lanes + 1) * sizeof(Term<T, ALIKE>)));
         __syncwarp();
         in.full = insert<T, S, NUMERIC>(a, b, first, end, alike, {memory, offset(table), offset(sums), terms});
+        if constexpr (S::gathered) {
+            in.claimed = gather<S>(table, sorted);
+        } else {
 #pragma unroll
-        for (int i = 0; i < S::each; i++)
-            in.claimed += table[i * S::threads + thread] != SPG_EMPTY;
+            for (int i = 0; i < S::each; i++)
+                in.claimed += table[i * S::threads + thread] != SPG_EMPTY;
+        }
     }
     in = total_of<S>(in, &claimed, &full);
     alike = report<S>(c, row, alike, in, overflow);
@@ -582,7 +645,10 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
         return;
     sync<S>(); /* until every thread has read `full` */
     int denied_rows = denied<S>(c, row, alike, in.claimed, &full);
-    sort_table<S, KEY>(table, sorted, in.claimed);
+    if constexpr (S::gathered)
+        sort_gathered<S>(sorted, alike ? in.claimed : 0);
+    else
+        sort<S>(table, sorted);
     for (int g = 0; g < alike; g++)
         if (!(denied_rows >> g & 1))
             write<T, S>(c, row + g, sorted, sums + g * S::stride, in.claimed);
