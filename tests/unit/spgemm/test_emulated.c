@@ -77,6 +77,29 @@ static bool full_table(struct spg_csr *m, bool is_a, int32_t entries, struct spg
     return true;
 }
 
+/* A and B whose product has rows of 1, 4, 7 entries and so on, up to LADDER_LONGEST, with columns in no order. */
+#define LADDER_LONGEST 436
+#define LADDER_RUN     8
+#define LADDER_TERMS   (LADDER_LONGEST / LADDER_RUN)
+static bool ladder(struct spg_csr *m, bool is_a, struct spg_error *error) {
+    int32_t inner = LADDER_TERMS + LADDER_RUN, rows = is_a ? LADDER_LONGEST / 3 + 1 : inner, at = 0;
+    if (!spg_csr_make(m, rows, is_a ? inner : LADDER_RUN * (LADDER_TERMS + 1),
+                      is_a ? rows * (LADDER_TERMS + 1) : inner * LADDER_RUN, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        int32_t length = 3 * i + 1, rest = i - LADDER_TERMS;
+        for (int32_t k = 0; is_a && k < length / LADDER_RUN; k++)
+            m->indices[at++] = k;
+        if (is_a && length % LADDER_RUN)
+            m->indices[at++] = LADDER_TERMS + length % LADDER_RUN;
+        for (int32_t k = 0; !is_a && k < (rest < 0 ? LADDER_RUN : rest); k++)
+            m->indices[at++] = k * (LADDER_TERMS + 1) + (rest < 0 ? i : LADDER_TERMS);
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 19);
+    return true;
+}
+
 /* Rows of `each` entries from column i x step on, and behind them a row of `last` entries, unless that is 0. */
 static bool band(struct spg_csr *m, int32_t rows, int32_t each, int32_t step, int32_t last, struct spg_error *error) {
     int32_t at = 0;
@@ -175,6 +198,7 @@ static struct spg_csr matrix(const char *name) {
                 : sscanf(name, "full-b:%d", &last) == 1  ? full_table(&m, false, last, &error)
                 : sscanf(name, "band:%d:%d:%d:%d", &rows, &each, &step, &last) == 4
                     ? band(&m, rows, each, step, last, &error)
+                : !strncmp(name, "ladder-", 7)         ? ladder(&m, name[7] == 'a', &error)
                 : !strncmp(name, "unlike-", 7)         ? unlike(&m, name[7] == 'a', &error)
                 : !strncmp(name, "wide-", 5)           ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
                 : !strncmp(name, "long-", 5)           ? wide(&m, name[5] == 'a', LONG_STEP, &error)
@@ -339,6 +363,9 @@ static void hash_full_table(void **state) {
     all_modes("full-a:256", "full-b:256", SPG_KERNEL_HASH, SIZES(100));
     all_modes("full-a:512", "full-b:512", SPG_KERNEL_HASH, SIZES(100));
 }
+
+/* Each network that sorts a row, full and not full. */
+static void hash_sort(void **state) { all_modes("ladder-a", "ladder-b", SPG_KERNEL_HASH, SIZES(500)); }
 
 /* Rows of 8 entries are merged; rows of 9 use tables, and so does A if a row of B that it meets has 9. All products of
  * a row have other columns, or 8 columns in all. */
@@ -629,6 +656,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(hash_large),
         cmocka_unit_test(hash_overflow),
         cmocka_unit_test(hash_full_table),
+        cmocka_unit_test(hash_sort),
         cmocka_unit_test(hash_short),
         cmocka_unit_test(hash_ranges),
         cmocka_unit_test(hash_sorted),
