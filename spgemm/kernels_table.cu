@@ -37,7 +37,8 @@ struct Overflow {
     int32_t *rows, *count;
 };
 
-constexpr int FULL = 1 << 30; /* more than the entries of any row that warps compute (SPG_TABLE_PRODUCTS) */
+constexpr int32_t NONE = SPG_EMPTY - 1; /* no column */
+constexpr int FULL = 1 << 30;           /* more than the entries of any row that warps compute (SPG_TABLE_PRODUCTS) */
 
 constexpr int log2_of(int number) { return number > 1 ? 1 + log2_of(number / 2) : 0; }
 
@@ -91,7 +92,7 @@ __device__ Term<T, ALIKE> read_term(const Operand<T> &a, const Operand<T> &b, in
 }
 
 template <typename T> struct Entry {
-    int32_t column = SPG_EMPTY; /* SPG_EMPTY: none */
+    int32_t column = NONE;
     T value = 0;
 };
 
@@ -178,20 +179,22 @@ __device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane
 template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &table, int32_t column, bool *missing) {
     constexpr uint32_t one = 1u << S::place_shift;
     uint32_t place = static_cast<uint32_t>(column) * SPG_HASH_FACTOR & ~(one - 1);
-    bool some = column != SPG_EMPTY;
     int at = table.column_at(place);
-    int32_t here = some ? *table.column(at) : SPG_EMPTY - 1;
-    bool differs = some && here != column;
-#pragma unroll 1
-    for (int left = 2 * S::slots; __any_sync(~0u, differs && left); left--) {
+    int32_t here = column;
+    if (column != NONE)
+        here = *table.column(at);
+    bool differs = kept(here) != column; /* else the compiler moves `column` to `here` in each round */
+#pragma unroll 4
+    for (int left = 2 * S::slots; left && __any_sync(~0u, differs); left--) {
         if (here == SPG_EMPTY)
             *table.column(at) = column;
-        place += differs && here != SPG_EMPTY ? one : 0;
+        if (differs && here != SPG_EMPTY)
+            place += one;
         at = table.column_at(place);
         __syncwarp();
         if (differs)
             here = *table.column(at);
-        differs = some && here != column;
+        differs = kept(here) != column;
     }
     *missing = differs;
     return place;
@@ -202,7 +205,7 @@ template <typename T, typename S, bool NUMERIC>
 __device__ void add(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table, int *lane) {
     bool missing;
     uint32_t place = search(table, entry.column, &missing);
-    if (NUMERIC && entry.column != SPG_EMPTY && !missing)
+    if (NUMERIC && entry.column != NONE && !missing)
 #pragma unroll
         for (int g = 0; g < S::alike; g++)
             *table.sum(g, place) = term.factor[g] * entry.value + *table.sum(g, place);
@@ -219,11 +222,10 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
     constexpr int LANES = S::lanes, ALIKE = S::alike;
     const int thread = threadIdx.x % LANES;
     int lane = thread; /* FULL, if the table is too small */
-    int32_t most = end - first;
+    /* The reduction also shows the compiler that the threads of the warp go through the loops together. */
+    int32_t most = __reduce_max_sync(~0u, end - first);
     const int32_t *columns = kept(b.indices + thread);
     const T *values = kept(b.values + thread);
-    for (int step = LANES; step < 32; step *= 2)
-        most = max(most, __shfl_xor_sync(~0u, most, step));
     for (int32_t base = 0; base < most; base += LANES) {
         Term<T, ALIKE> mine;
         for (int step = LANES / 2; step > 0; step /= 2)
@@ -282,7 +284,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
             for (int i = 0; i < SPG_AHEAD; i++) {
                 bool claimed = false;
                 slot[i] = -1;
-                if (entry[i].column != SPG_EMPTY && !in.full) {
+                if (entry[i].column != NONE && !in.full) {
                     slot[i] = spg_table_find(table, S::log2_slots, entry[i].column, &claimed);
                     in.full = slot[i] < 0;
                 }

@@ -90,6 +90,12 @@ inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 
 template <typename T> T min(T a, T b) { return b < a ? b : a; }
 template <typename T> T max(T a, T b) { return a < b ? b : a; }
+inline int __reduce_max_sync(unsigned mask, int value) {
+    const uint64_t *all = emulated_exchange(mask, emulated_bits(value));
+    for (unsigned i = 0; i < 32; i++)
+        value = mask >> i & 1 ? max(value, emulated_value<int>(all[i])) : value;
+    return value;
+}
 template <typename T, typename V> T atomicAdd(T *at, V value) {
     T was = *at;
     *at += static_cast<T>(value);
