@@ -521,19 +521,32 @@ template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
     sync<S>();
 }
 
+/* Writes the entries of ranks `from` to `to` - 1 of a sorted row to the slots of their ranks, from `slot` on. */
+template <typename T, typename S, typename KEY>
+__device__ void write_ranks(const spg_target &c, int64_t slot, int from, int to, const KEY *sorted, const T *sums) {
+    int32_t *columns = c.columns + slot;
+    T *values = static_cast<T *>(c.values) + slot;
+#pragma unroll 4
+    for (int rank = from + static_cast<int>(threadIdx.x % S::threads); rank < to; rank += S::threads) {
+        KEY key = sorted[rank];
+        columns[rank] = static_cast<int32_t>(key >> S::log2_slots);
+        values[rank] = sums[key & (S::slots - 1)];
+    }
+}
+
 /* Writes the sorted row to its slots. */
 template <typename T, typename S, typename KEY>
 __device__ void write(const spg_target &c, int32_t row, const KEY *sorted, const T *sums, int count) {
-    T *values = static_cast<T *>(c.values);
-    int size = c.spread.size;
-    int64_t start = size ? spg_first_chunk(&c.spread, row) : c.start[row];
-    int64_t first_extra = size && count > size ? c.spread.first_extra[row] : 0;
-    for (int rank = threadIdx.x % S::threads; rank < count; rank += S::threads) {
-        KEY key = sorted[rank];
-        int64_t slot = size ? spg_spread_slot(&c.spread, start, first_extra, rank) : start + rank;
-        c.columns[slot] = static_cast<int32_t>(key >> S::log2_slots);
-        values[slot] = sums[key & (S::slots - 1)];
+    const spg_spread &spread = c.spread;
+    if (!spread.size) {
+        write_ranks<T, S>(c, c.start[row], 0, count, sorted, sums);
+        return;
     }
+    int inside = min(count, spread.size);
+    write_ranks<T, S>(c, spg_spread_slot(&spread, spg_first_chunk(&spread, row), 0, 0), 0, inside, sorted, sums);
+    if (inside < count)
+        write_ranks<T, S>(c, spg_spread_slot(&spread, 0, spread.first_extra[row], inside) - inside, inside, count,
+                          sorted, sums);
 }
 
 /* Adds up over the threads of the row. gather() has added up the slots of its row. */
