@@ -611,9 +611,11 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     __shared__ int claimed, full;
     int mine = threadIdx.x / S::threads, thread = threadIdx.x % S::threads;
     int64_t item = static_cast<int64_t>(blockIdx.x) * S::rows + mine;
-    T *sums = reinterpret_cast<T *>(memory) + (NUMERIC ? mine * S::stride * ALIKE : 0);
-    KEY *sorted = reinterpret_cast<KEY *>(memory + (NUMERIC ? S::rows * S::stride * ALIKE * sizeof(T) : 0) +
-                                          static_cast<size_t>(mine) * S::stride * S::keys);
+    int sums_at = kept(static_cast<int>(NUMERIC ? mine * S::stride * ALIKE * sizeof(T) : 0));
+    int table_at = kept(static_cast<int>((NUMERIC ? S::rows * S::stride * ALIKE * sizeof(T) : 0) +
+                                         static_cast<size_t>(mine) * S::stride * S::keys));
+    T *sums = reinterpret_cast<T *>(memory + sums_at);
+    KEY *sorted = reinterpret_cast<KEY *>(memory + table_at);
     int32_t *table = reinterpret_cast<int32_t *>(sorted);
     int32_t row = 0, first = 0, end = 0;
     int alike = 0; /* rows of the group */
@@ -621,7 +623,10 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
         row = list[item];
         first = a.offsets[row];
         end = a.offsets[row + 1];
-        alike = groups.alike ? spg_group_rows(groups.alike, row, groups.rows, groups.slab) : 1;
+        if (groups.alike && (!NUMERIC || ALIKE > 1))
+            alike = spg_group_rows(groups.alike, row, groups.rows, groups.slab);
+        else
+            alike = 1;
     }
 #pragma unroll
     for (int i = 0; i < S::each; i++)
@@ -640,12 +645,9 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
         in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums,
                                             *reinterpret_cast<spg_terms<T, S::threads> *>(memory + S::tables), ordered);
     } else {
-        auto offset = [&](const void *at) {
-            return kept(static_cast<int>(static_cast<const unsigned char *>(at) - memory));
-        };
         int terms = kept(static_cast<int>(S::tables + mine * (S::lanes + 1) * sizeof(Term<T, ALIKE>)));
         __syncwarp();
-        in.full = insert<T, S, NUMERIC>(a, b, first, end, alike, {memory, offset(table), offset(sums), terms});
+        in.full = insert<T, S, NUMERIC>(a, b, first, end, alike, {memory, table_at, sums_at, terms});
         if constexpr (S::gathered) {
             in.claimed = gather<S>(table, sorted);
         } else {
