@@ -228,6 +228,17 @@ static bool make_streams(struct spg_gpu *g, struct spg_error *error) {
     for (int i = 0; i < SPG_SIDE_STREAMS; i++)
         if (!spg_cuda(cudaStreamCreate(&g->side[i]), "stream", error))
             return false;
+    int least, greatest;
+    return spg_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream", error) &&
+           spg_cuda(cudaStreamCreateWithPriority(&g->mover, cudaStreamNonBlocking, greatest), "stream", error);
+}
+
+/* Events that order work only, without a time. */
+static bool make_marks(struct spg_gpu *g, struct spg_error *error) {
+    cudaEvent_t *marks[] = {&g->started_slab, &g->placed_slab, &g->moved_slab};
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (!spg_cuda(cudaEventCreateWithFlags(marks[i], cudaEventDisableTiming), "event", error))
+            return false;
     return true;
 }
 
@@ -239,7 +250,7 @@ bool spg_gpu_prepare(struct spg_gpu *g, const struct spg_job *job, struct spg_er
     if (spg_cuda(cudaEventCreate(&g->started), "event", error) &&
         spg_cuda(cudaEventCreate(&g->estimated), "event", error) &&
         spg_cuda(cudaEventCreate(&g->computed), "event", error) &&
-        spg_cuda(cudaEventCreate(&g->finished), "event", error) && make_streams(g, error))
+        spg_cuda(cudaEventCreate(&g->finished), "event", error) && make_marks(g, error) && make_streams(g, error))
         return true;
     spg_gpu_close(g);
     return false;
@@ -259,13 +270,16 @@ bool spg_gpu_open(struct spg_gpu *g, const struct spg_job *job, struct spg_error
 }
 
 void spg_gpu_close(struct spg_gpu *g) {
-    cudaEvent_t events[] = {g->started, g->estimated, g->computed, g->finished};
+    cudaEvent_t events[] = {g->started,      g->estimated,   g->computed,  g->finished,
+                            g->started_slab, g->placed_slab, g->moved_slab};
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         if (events[i])
             cudaEventDestroy(events[i]);
     for (int i = 0; i < SPG_SIDE_STREAMS; i++)
         if (g->side[i])
             cudaStreamDestroy(g->side[i]);
+    if (g->mover)
+        cudaStreamDestroy(g->mover);
     spg_result_drop(&g->c, &g->memory);
     spg_operand_drop(&g->first);
     spg_operand_drop(&g->second);

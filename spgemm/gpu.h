@@ -87,6 +87,8 @@ struct spg_gpu {
     struct spg_result c;
     cudaEvent_t started, estimated, computed, finished;
     cudaStream_t side[SPG_SIDE_STREAMS]; /* each synchronises with the default stream in both directions */
+    cudaStream_t mover; /* of the highest priority; does not synchronise with the default stream (gpu_move.h) */
+    cudaEvent_t started_slab, placed_slab, moved_slab;
 };
 /* Makes events and streams, for operands that are on the device already: the caller sets a and b. Fails when there is
  * no device. After a failure there is nothing to close. */

@@ -2,13 +2,15 @@
  *
  * 1. Every row lies in one chunk, in a region: one kernel packs the rows in place, tile by tile (tiles.h).
  * 2. Rows lie in a spread (spread.h), in a region, and every slab of C ends before the slab's first chunk: one kernel
- *    for each slab moves its rows in place, in the order of slabs.
+ *    for each slab moves its rows in place, in the order of slabs. Most slabs are moved while the next one is computed
+ *    (gpu_move.h).
  * 3. Else, one array after the other: C's columns get memory of their own and are copied there, the slots of columns
  *    are freed, then the same for the values.
  *
  * Cost: every entry is read and written once. Memory beside the slots: 4 bytes a tile for 1, none for 2; 3 needs C a
  * second time, less the slots of columns while the values of C are allocated. */
 #include "spgemm/gpu_compact.h"
+#include "spgemm/gpu_move.h"
 
 /* Whether every row lies in one chunk. */
 static bool packs(const struct spg_loop *l) {
@@ -41,7 +43,7 @@ static bool move_slabs(struct spg_loop *l, struct spg_error *error) {
     const struct spg_work *w = &l->w;
     struct spg_array_move columns = {l->columns.at, l->columns.at}, values = {l->values.at, l->values.at};
     bool done = true;
-    for (int64_t row = 0; done && row < w->rows; row += l->spread.slab) {
+    for (int64_t row = spg_mover_moved(l); done && row < w->rows; row += l->spread.slab) {
         int64_t rows = w->rows - row < l->spread.slab ? w->rows - row : l->spread.slab;
         done = spg_cuda(spg_launch_move_spread(l->value_size, &columns, &values, &l->spread, (int32_t)row,
                                                (int32_t)rows, w->c_offset, w->size),
@@ -59,12 +61,17 @@ static bool copy(struct spg_loop *l, size_t element, struct spg_output *from, st
         return false;
     struct spg_array_move none = {NULL, NULL}, all = {from->at, to->at};
     bool values = from == &l->values;
-    cudaError_t status =
-        l->job->kernel == SPG_KERNEL_THESIS
-            ? spg_launch_move_chunks(element, from->at, to->at, &chunks, l->chunks, w->c_offset, w->size)
-            : spg_launch_move_spread(l->value_size, values ? &none : &all, values ? &all : &none, &l->spread, 0,
-                                     w->rows, w->c_offset, w->size);
-    return spg_cuda(status, what, error);
+    if (l->job->kernel == SPG_KERNEL_THESIS)
+        return spg_cuda(spg_launch_move_chunks(element, from->at, to->at, &chunks, l->chunks, w->c_offset, w->size),
+                        what, error);
+    const struct spg_moves *moves = &w->results.moves;
+    int32_t moved = spg_mover_moved(l);
+    return spg_cuda(cudaMemcpyAsync(to->at, from->at, (size_t)moves->base[moves->moved] * element,
+                                    cudaMemcpyDeviceToDevice, NULL),
+                    what, error) &&
+           spg_cuda(spg_launch_move_spread(l->value_size, values ? &none : &all, values ? &all : &none, &l->spread,
+                                           moved, w->rows - moved, w->c_offset, w->size),
+                    what, error);
 }
 
 bool spg_loop_compact(struct spg_loop *l, struct spg_error *error) {

@@ -16,6 +16,7 @@ struct spg_counters {
     int32_t chosen;
     int32_t gathered[2][SPG_SAMPLE_ROWS];
     struct spg_row_results results;
+    int64_t sections[SPG_SECTIONS];
 };
 
 static bool fetch(void *to, const void *from, size_t size, struct spg_error *error) {
@@ -121,6 +122,9 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
         return false;
     lay_out(w, w->block.at);
     w->chunk_counts = &w->counters->results.chunk_counts;
+    w->overflows = &w->counters->results.overflows;
+    w->moves = &w->counters->results.moves;
+    w->sections = w->counters->sections;
     return zero(w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
            zero(w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
            zero(w->counters, sizeof *w->counters, error) &&
@@ -185,8 +189,7 @@ static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t
         return spg_cuda(spg_launch_short(w->gpu->job->precision, w->a, w->b, list, rows, c, stream), "short rows",
                         error);
     return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows,
-                                     all && w->grouped ? w->alike : NULL, c, w->overflow,
-                                     &w->counters->results.overflowed, stream),
+                                     all && w->grouped ? w->alike : NULL, c, w->overflow, w->overflows, stream),
                     "rows by tables", error);
 }
 
@@ -204,13 +207,6 @@ static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab
             done = launch_bin(w, bin, w->binned + first[bin], count[bin], c, b->all, b->exact,
                               bins > 1 ? w->gpu->side[at++ % SPG_SIDE_STREAMS] : NULL, error);
     return done;
-}
-
-/* Extra chunks granted from here on follow this slab's first chunks. */
-static bool start_slab(struct spg_work *w, int slab, struct spg_target *c, struct spg_error *error) {
-    int64_t first_chunks = (int64_t)(slab + 1) * c->spread.slab;
-    c->spread.first_chunks = first_chunks < w->rows ? (int32_t)first_chunks : w->rows;
-    return spg_cuda(spg_launch_start_slab(w->chunk_counts, slab), "chunks", error);
 }
 
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
@@ -236,26 +232,21 @@ bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t
     }
     return spg_cuda(cudaMemcpyAsync(w->counters->bins, b->first, size, cudaMemcpyHostToDevice, NULL), "bins", error) &&
            spg_cuda(spg_launch_bin_fill(list, rows, &rule, w->counters->bins, w->binned), "bins", error) &&
-           zero(&w->counters->results.overflowed, sizeof w->counters->results.overflowed, error);
+           zero(w->overflows, sizeof *w->overflows, error);
 }
 
 bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
                            struct spg_error *error) {
-    struct spg_target target = *c;
-    return (!b->all || !c->spread.size || start_slab(w, slab, &target, error)) &&
-           launch_bins(w, b, slab, &target, error);
+    return launch_bins(w, b, slab, c, error);
 }
 
 static bool compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                     float share, struct spg_error *error) {
-    int32_t slab = c->spread.size && !list ? c->spread.slab : INT32_MAX;
     struct spg_binned b;
     /* Ranges count the rows of a spread first, unless their sizes are known. */
     bool final = exact || !c->values || !c->spread.size;
-    bool done = spg_work_bin(w, list, rows, slab, exact, final, share, &b, error);
-    for (int at = 0; done && at < b.slabs; at++)
-        done = spg_work_compute_slab(w, &b, at, c, error);
-    return done;
+    return spg_work_bin(w, list, rows, INT32_MAX, exact, final, share, &b, error) &&
+           spg_work_compute_slab(w, &b, 0, c, error);
 }
 
 bool spg_work_compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
@@ -277,9 +268,11 @@ static bool read_results(struct spg_work *w, const struct spg_target *c, cudaEve
 bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error) {
     if (!read_results(w, c, computed, error))
         return false;
+    const struct spg_overflows *o = &w->results.overflows;
     /* Tables for all intermediate products cannot overflow. */
-    return !w->results.overflowed ||
-           (compute(w, w->overflow, w->results.overflowed, c, false, 1, error) && read_results(w, c, computed, error));
+    return o->repeated == o->listed ||
+           (compute(w, w->overflow + o->repeated, o->listed - o->repeated, c, false, 1, error) &&
+            read_results(w, c, computed, error));
 }
 
 bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error) {

@@ -6,7 +6,7 @@
  * 3. spg_work_compute: rows are sorted into bins (bins.h); each bin is one launch. Either the symbolic phase, which
  *    counts entries, or the numeric phase, which writes them.
  * 4. spg_work_settle: rows that overflowed their tables are computed again with tables that hold every intermediate
- *    product; a scan of the row sizes gives the offsets of C.
+ *    product, unless they were already (gpu_move.h); a scan of the row sizes gives the offsets of C.
  *
  * Memory: 33 bytes for each row; 8 more for each row that is computed by ranges; while rows are computed by sorting, 40
  * bytes for each of their intermediate products, of a batch or of the longest row (gpu_sorted.c). */
@@ -35,7 +35,8 @@ struct spg_counters; /* on the device */
 struct spg_row_results {
     struct spg_c_totals c;
     struct spg_chunk_counts chunk_counts;
-    int32_t overflowed; /* rows whose tables were too small */
+    struct spg_overflows overflows;
+    struct spg_moves moves;
 };
 
 struct spg_work {
@@ -49,9 +50,12 @@ struct spg_work {
     int64_t *start, *c_offset;  /* rows + 1 each: slots of rows in the output, offsets of rows in C */
     int32_t *binned, *overflow; /* lists of rows */
     uint8_t *alike;             /* of each row: whether its pattern in A is that of the row before */
-    struct spg_chunk_counts *chunk_counts;
     struct spg_counters *counters;
-    void *scratch; /* of scans */
+    struct spg_chunk_counts *chunk_counts; /* this and the next three: parts of counters */
+    struct spg_overflows *overflows;
+    struct spg_moves *moves;
+    int64_t *sections; /* SPG_SECTIONS */
+    void *scratch;     /* of scans */
     size_t scratch_size;
     struct spg_block progress; /* for rows by ranges */
     /* on the host */
@@ -92,11 +96,11 @@ struct spg_binned {
  * intermediate products. `final`: of spg_bins_of_tables(). A slab has `slab` rows. */
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
                   float share, struct spg_binned *b, struct spg_error *error);
-/* Computes or counts the rows of one slab. The slabs of a spread must be computed in order. Ranges write rows into a
- * spread only when the sizes are exact; otherwise they count and defer them. */
+/* Computes or counts the rows of one slab. The slabs of a spread must be started and computed in order. Ranges write
+ * rows into a spread only when the sizes are exact; otherwise they count and defer them. */
 bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
                            struct spg_error *error);
-/* Both steps for all slabs. A list of rows is one slab; all rows of a spread use the spread's slabs. */
+/* Both steps for rows that are not cut into slabs. */
 bool spg_work_compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                       struct spg_error *error);
 

@@ -2,7 +2,8 @@
  *
  * 1. Sample rows: they predict nnz(C), the number of extra chunks, and size_per_row if that is not given.
  * 2. Map memory for one chunk of every row and for the predicted extra chunks.
- * 3. Compute all rows once. A row whose extra chunks have no memory is counted and deferred.
+ * 3. Compute all rows once. A row whose extra chunks have no memory is counted and deferred. A slab that is complete is
+ *    moved to its place in C while the next one is computed (gpu_move.h).
  * 4. If rows were deferred, their number of extra chunks is now known exactly: map the missing ones, compute these rows
  *    again.
  *
@@ -12,6 +13,7 @@
  * Cost: step 4 repeats the numeric work of the deferred rows; rows by ranges are always counted first and deferred.
  * Memory: (4 bytes + a value) x size_per_row for each chunk, and the gap, about an eighth of C with 8 slabs. */
 #include "spgemm/gpu_spread.h"
+#include "spgemm/gpu_move.h"
 
 /* Skip sampling when the intermediate products are at most PLENTY times the slots of the first chunks and rows are
  * short: the sample would take longer than it saves. */
@@ -129,6 +131,15 @@ static bool settle(struct spg_loop *l, struct spg_error *error) {
     return spg_work_settle(&l->w, &c, l->w.gpu->computed, error);
 }
 
+/* Extra chunks granted from here on follow this slab's first chunks. */
+static bool start_slab(struct spg_loop *l, int slab, struct spg_target *c, struct spg_error *error) {
+    struct spg_work *w = &l->w;
+    int64_t first_chunks = (int64_t)(slab + 1) * c->spread.slab;
+    c->spread.first_chunks = first_chunks < w->rows ? (int32_t)first_chunks : w->rows;
+    return spg_mover_wait(l, error) &&
+           spg_cuda(spg_launch_start_slab(w->chunk_counts, w->overflows, spg_mover_rows(l), slab), "chunks", error);
+}
+
 static bool compute_slabs(struct spg_loop *l, struct spg_error *error) {
     struct spg_work *w = &l->w;
     struct spg_binned b;
@@ -138,9 +149,10 @@ static bool compute_slabs(struct spg_loop *l, struct spg_error *error) {
         struct spg_target c = spread_target(l);
         if (slab < l->early_slabs)
             c.spread.capacity = l->early_chunks - (int64_t)l->early_slabs * l->spread.slab;
-        done = done && spg_work_compute_slab(w, &b, slab, &c, error);
+        done = done && start_slab(l, slab, &c, error) && (!slab || spg_mover_move(l, slab - 1, &c, error)) &&
+               spg_work_compute_slab(w, &b, slab, &c, error);
     }
-    return done && settle(l, error);
+    return spg_mover_join(l, error) && done && settle(l, error);
 }
 
 /* Computes the deferred rows, in extra chunks after the granted ones. The memory then holds every requested chunk. */

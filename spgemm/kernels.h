@@ -66,13 +66,25 @@ cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const struct
 /* Writes the rows to `binned`, bin by bin. `next` holds the first position of each bin and is advanced. */
 cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *next,
                                 int32_t *binned);
-/* Places the first chunks of this slab after all chunks granted so far. */
-cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, int slab);
+/* Rows whose tables were too small, as a list. Numbers are positions in it. */
+struct spg_overflows {
+    int32_t listed;   /* rows in the list */
+    int32_t repeated; /* rows before this one have been computed again, or are computed again now */
+    int32_t from;     /* first row that is computed again now */
+    int32_t count;    /* number of these rows */
+    int32_t left;     /* rows that were listed before them, or with them, and are not computed again yet */
+};
+/* Places the first chunks of this slab after all chunks granted so far. The rows that earlier slabs have listed since
+ * the last call shall be computed again now, or not yet if they are more than `most`. */
+cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, struct spg_overflows *overflows, int32_t most,
+                                  int slab);
 /* Computes or counts rows with tables of the bin's size. A row that does not fit its table is appended to `overflow`
- * and counted in *overflowed. `alike`, unless NULL: a listed row stands for its group, if the bin serves groups. */
+ * and counted in overflows->listed. `alike`, unless NULL: a listed row stands for its group, if the bin serves groups.
+ * `list` NULL: computes those rows of `overflow` again that *overflows names, at most `rows`. */
 cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct spg_operand *a,
                              const struct spg_operand *b, const int32_t *list, int32_t rows, const uint8_t *alike,
-                             const struct spg_target *c, int32_t *overflow, int32_t *overflowed, cudaStream_t stream);
+                             const struct spg_target *c, int32_t *overflow, struct spg_overflows *overflows,
+                             cudaStream_t stream);
 /* The same by merging, where no row of A has more than SPG_SHORT entries, nor any row of B that they meet, and C has at
  * most SPG_SHORT_COLUMNS columns (kernels_short.cu). */
 cudaError_t spg_launch_short(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
@@ -194,7 +206,7 @@ cudaError_t spg_launch_move_rows(size_t element, const void *from, void *to, con
 cudaError_t spg_launch_move_chunks(size_t element, const void *from, void *to, const struct spg_chunks *chunks,
                                    int64_t count, const int64_t *c_offset, const int32_t *size);
 /* From a spread: rows first to first + rows - 1. The written memory must not hold any of these rows' chunks.
- * kernels_pack.cu */
+ * kernels_move.cu */
 struct spg_array_move {
     const void *from; /* NULL: this array is not moved */
     void *to;
@@ -202,6 +214,21 @@ struct spg_array_move {
 cudaError_t spg_launch_move_spread(size_t element, const struct spg_array_move *columns,
                                    const struct spg_array_move *values, const struct spg_spread *spread, int32_t first,
                                    int32_t rows, const int64_t *c_offset, const int32_t *size);
+/* Moves one slab in place, while later slabs are computed. The slab must not be the last one. kernels_move.cu */
+struct spg_moves {
+    int64_t base[SPG_SLABS + 1]; /* offset of C before each slab that was moved, and after the last one */
+    int32_t moved;               /* slabs that were moved, or are moved now */
+};
+/* Decides whether the slab is moved: if all of its rows are complete, all slabs before it were moved, and its rows of C
+ * end before the slab's first chunk. If so, writes the offsets of its rows to `offsets`. `sections` has SPG_SECTIONS
+ * elements. */
+#define SPG_SECTIONS 256
+cudaError_t spg_launch_place_slab(const struct spg_spread *spread, const struct spg_overflows *overflows, int slab,
+                                  const int32_t *size, int32_t *offsets, int64_t *sections, struct spg_moves *moves,
+                                  cudaStream_t stream);
+cudaError_t spg_launch_move_slab(size_t element, int32_t *columns, void *values, const struct spg_spread *spread,
+                                 int slab, const int32_t *offsets, const int32_t *size, const struct spg_moves *moves,
+                                 cudaStream_t stream);
 /* Packs both arrays in place (tiles.h); a value has `element` bytes. *ticket and read[spg_tiles()] must be zeroed.
  * kernels_pack.cu */
 cudaError_t spg_launch_pack(size_t element, int32_t *columns, void *values, const struct spg_tiling *tiling,

@@ -19,6 +19,7 @@
  * each number. Shared memory: for each row, table slots x (4 bytes + a value), or 8 bytes and a value for wide
  * matrices. Source: Nagasaka et al. (bins.h). */
 #include "spgemm/kernels.h"
+#include "spgemm/beside.cuh"
 #include "spgemm/operand.cuh"
 #include "spgemm/spread.cuh"
 #include "spgemm/turns.cuh"
@@ -34,7 +35,8 @@ struct Groups {
 };
 
 struct Overflow {
-    int32_t *rows, *count;
+    int32_t *rows;
+    spg_overflows *state;
 };
 
 constexpr int32_t NONE = SPG_EMPTY - 1; /* no column */
@@ -590,7 +592,7 @@ template <typename S>
 __device__ int report(const spg_target &c, int32_t row, int alike, const Inserted &in, const Overflow &overflow) {
     for (int g = 0; g < alike && threadIdx.x % S::threads == 0; g++) {
         if (in.full)
-            overflow.rows[atomicAdd(overflow.count, 1)] = row + g;
+            overflow.rows[atomicAdd(&overflow.state->listed, 1)] = row + g;
         else
             c.size[row + g] = in.claimed;
     }
@@ -612,6 +614,12 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     __shared__ int claimed, full;
     int mine = threadIdx.x / S::threads, thread = threadIdx.x % S::threads;
     int64_t item = static_cast<int64_t>(blockIdx.x) * S::rows + mine;
+    if (!list) {
+        list = overflow.rows + overflow.state->from;
+        count = min(count, overflow.state->count);
+        if (static_cast<int64_t>(blockIdx.x) * S::rows >= count)
+            return;
+    }
     int sums_at = kept(static_cast<int>(NUMERIC ? mine * S::stride * ALIKE * sizeof(T) : 0));
     int table_at = kept(static_cast<int>((NUMERIC ? S::rows * S::stride * ALIKE * sizeof(T) : 0) +
                                          static_cast<size_t>(mine) * S::stride * S::keys));
@@ -676,6 +684,10 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
 cudaError_t launch_shape(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
                          const Groups &groups, const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
     using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
+    unsigned processors;
+    cudaError_t beside = spg_beside(table_rows<T, KEY, BIN, NUMERIC, ALIKE>, &processors);
+    if (beside != cudaSuccess)
+        return beside;
     /* The kernel's static shared variables count too. */
     if (S::shared + sizeof(int[2]) > 48 * 1024) {
         cudaError_t status =
@@ -727,8 +739,8 @@ cudaError_t launch_bin(int bin, const spg_operand &a, const spg_operand &b, cons
 
 cudaError_t spg_launch_table(int bin, spg_precision precision, const spg_operand *a, const spg_operand *b,
                              const int32_t *list, int32_t rows, const uint8_t *alike, const spg_target *c,
-                             int32_t *overflow, int32_t *overflowed, cudaStream_t stream) {
-    Overflow o{overflow, overflowed};
+                             int32_t *overflow, spg_overflows *overflows, cudaStream_t stream) {
+    Overflow o{overflow, overflows};
     Groups groups{bin < SPG_ALIKE_BINS ? alike : nullptr, a->rows, c->spread.size ? c->spread.slab : INT32_MAX};
     if (!rows)
         return cudaSuccess;

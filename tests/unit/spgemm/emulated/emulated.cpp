@@ -384,6 +384,12 @@ cudaError_t cudaStreamCreate(cudaStream_t *stream) {
     *stream = reinterpret_cast<cudaStream_t>(static_cast<uintptr_t>(1));
     return cudaSuccess;
 }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) { return cudaStreamCreate(stream); }
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
     *status = stream == EMULATED_CAPTURING ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
@@ -400,6 +406,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) {
     *event = reinterpret_cast<cudaEvent_t>(static_cast<uintptr_t>(1));
     return cudaSuccess;
 }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return cudaEventCreate(event); }
 cudaError_t cudaEventDestroy(cudaEvent_t) {
     objects--;
     return cudaSuccess;

@@ -1,0 +1,56 @@
+#include "spgemm/gpu_move.h"
+
+/* A row that a block computes: bins from here on. A launch for at most MOST rows ends its unused blocks at once. */
+#define BLOCK_BIN SPG_WARP_BINS
+#define MOST      8192
+
+/* Bin for rows of as many entries as the longest row may have; SPG_TABLES if there is none. */
+static int bin_of_longest(const struct spg_work *w) {
+    int bin = spg_bin_of(w->totals.row_max);
+    return bin < BLOCK_BIN ? BLOCK_BIN : bin;
+}
+
+int32_t spg_mover_rows(const struct spg_loop *l) {
+    if (!l->gap || bin_of_longest(&l->w) >= SPG_TABLES)
+        return 0;
+    return l->spread.slab < MOST ? l->spread.slab : MOST;
+}
+
+bool spg_mover_wait(struct spg_loop *l, struct spg_error *error) {
+    return !l->gap || spg_cuda(cudaStreamWaitEvent(NULL, l->w.gpu->placed_slab, 0), "event", error);
+}
+
+static bool repeat_overflowed(struct spg_loop *l, const struct spg_target *c, struct spg_error *error) {
+    const struct spg_work *w = &l->w;
+    int32_t rows = spg_mover_rows(l);
+    return !rows || spg_cuda(spg_launch_table(bin_of_longest(w), l->job->precision, w->a, w->b, NULL, rows, NULL, c,
+                                              w->overflow, w->overflows, w->gpu->mover),
+                             "rows by tables", error);
+}
+
+bool spg_mover_move(struct spg_loop *l, int slab, const struct spg_target *c, struct spg_error *error) {
+    struct spg_work *w = &l->w;
+    struct spg_gpu *g = w->gpu;
+    int32_t *offsets = g->c.offsets.at;
+    return !l->gap || (spg_cuda(cudaEventRecord(g->started_slab, NULL), "event", error) &&
+                       spg_cuda(cudaStreamWaitEvent(g->mover, g->started_slab, 0), "event", error) &&
+                       repeat_overflowed(l, c, error) &&
+                       spg_cuda(spg_launch_place_slab(&c->spread, w->overflows, slab, w->size, offsets, w->sections,
+                                                      w->moves, g->mover),
+                                "place of a slab", error) &&
+                       spg_cuda(cudaEventRecord(g->placed_slab, g->mover), "event", error) &&
+                       spg_cuda(spg_launch_move_slab(l->value_size, l->columns.at, l->values.at, &c->spread, slab,
+                                                     offsets, w->size, w->moves, g->mover),
+                                "rows moved together", error));
+}
+
+bool spg_mover_join(struct spg_loop *l, struct spg_error *error) {
+    struct spg_gpu *g = l->w.gpu;
+    return !l->gap || (spg_cuda(cudaEventRecord(g->moved_slab, g->mover), "event", error) &&
+                       spg_cuda(cudaStreamWaitEvent(NULL, g->moved_slab, 0), "event", error));
+}
+
+int32_t spg_mover_moved(const struct spg_loop *l) {
+    int64_t rows = (int64_t)l->w.results.moves.moved * l->spread.slab;
+    return rows < l->w.rows ? (int32_t)rows : l->w.rows;
+}
