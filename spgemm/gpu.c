@@ -224,22 +224,22 @@ bool spg_result_fetch(const struct spg_result *c, enum spg_precision precision, 
 /* ---- calls */
 
 /* Blocking streams, which synchronise with the default stream by themselves. */
-static bool make_streams(struct spg_gpu *g, struct spg_error *error) {
+bool spg_gpu_side_streams(struct spg_gpu *g, struct spg_error *error) {
     for (int i = 0; i < SPG_SIDE_STREAMS; i++)
-        if (!spg_cuda(cudaStreamCreate(&g->side[i]), "stream", error))
-            return false;
-    int least, greatest;
-    return spg_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream", error) &&
-           spg_cuda(cudaStreamCreateWithPriority(&g->mover, cudaStreamNonBlocking, greatest), "stream", error);
-}
-
-/* Events that order work only, without a time. */
-static bool make_marks(struct spg_gpu *g, struct spg_error *error) {
-    cudaEvent_t *marks[] = {&g->started_slab, &g->placed_slab, &g->moved_slab};
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        if (!spg_cuda(cudaEventCreateWithFlags(marks[i], cudaEventDisableTiming), "event", error))
+        if (!g->side[i] && !spg_cuda(cudaStreamCreate(&g->side[i]), "stream", error))
             return false;
     return true;
+}
+
+bool spg_gpu_mover(struct spg_gpu *g, struct spg_error *error) {
+    cudaEvent_t *events[] = {&g->started_slab, &g->placed_slab, &g->moved_slab};
+    int least, greatest;
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+        if (!*events[i] && !spg_cuda(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "event", error))
+            return false;
+    return g->mover ||
+           (spg_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream", error) &&
+            spg_cuda(cudaStreamCreateWithPriority(&g->mover, cudaStreamNonBlocking, greatest), "stream", error));
 }
 
 bool spg_gpu_prepare(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error) {
@@ -250,7 +250,7 @@ bool spg_gpu_prepare(struct spg_gpu *g, const struct spg_job *job, struct spg_er
     if (spg_cuda(cudaEventCreate(&g->started), "event", error) &&
         spg_cuda(cudaEventCreate(&g->estimated), "event", error) &&
         spg_cuda(cudaEventCreate(&g->computed), "event", error) &&
-        spg_cuda(cudaEventCreate(&g->finished), "event", error) && make_marks(g, error) && make_streams(g, error))
+        spg_cuda(cudaEventCreate(&g->finished), "event", error))
         return true;
     spg_gpu_close(g);
     return false;

@@ -90,7 +90,10 @@ struct spg_gpu {
     cudaStream_t mover; /* of the highest priority; does not synchronise with the default stream (gpu_move.h) */
     cudaEvent_t started_slab, placed_slab, moved_slab;
 };
-/* Makes events and streams, for operands that are on the device already: the caller sets a and b. Fails when there is
+/* Make the side streams; the mover and its events. Do nothing if they are there. */
+bool spg_gpu_side_streams(struct spg_gpu *g, struct spg_error *error);
+bool spg_gpu_mover(struct spg_gpu *g, struct spg_error *error);
+/* Makes events, for operands that are on the device already: the caller sets a and b. Fails when there is
  * no device. After a failure there is nothing to close. */
 bool spg_gpu_prepare(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error);
 /* The same, and copies the operands to the device. */

@@ -16,6 +16,8 @@ int32_t spg_mover_rows(const struct spg_loop *l) {
     return l->spread.slab < MOST ? l->spread.slab : MOST;
 }
 
+bool spg_mover_start(struct spg_loop *l, struct spg_error *error) { return !l->gap || spg_gpu_mover(l->w.gpu, error); }
+
 bool spg_mover_wait(struct spg_loop *l, struct spg_error *error) {
     return !l->gap || spg_cuda(cudaStreamWaitEvent(NULL, l->w.gpu->placed_slab, 0), "event", error);
 }

@@ -15,6 +15,8 @@
 
 #include "spgemm/gpu_loop.h"
 
+/* Call it before the first slab is started. */
+bool spg_mover_start(struct spg_loop *l, struct spg_error *error);
 /* Most overflowed rows of a slab that are computed again before it is moved; 0 where slabs are not moved. */
 int32_t spg_mover_rows(const struct spg_loop *l);
 /* Lets the next slab start when all overflowed rows that are computed again have their chunks. */

@@ -199,9 +199,9 @@ static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab
                         struct spg_error *error) {
     const int32_t *count = b->count + slab * SPG_BINS, *first = b->first + slab * SPG_BINS;
     int bins = 0, at = 0;
-    bool done = true;
     for (int bin = 0; bin < SPG_BINS; bin++)
         bins += count[bin] > 0;
+    bool done = bins < 2 || spg_gpu_side_streams(w->gpu, error);
     for (int bin = SPG_BINS - 1; done && bin >= 0; bin--)
         if (count[bin])
             done = launch_bin(w, bin, w->binned + first[bin], count[bin], c, b->all, b->exact,

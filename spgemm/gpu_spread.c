@@ -143,6 +143,8 @@ static bool start_slab(struct spg_loop *l, int slab, struct spg_target *c, struc
 static bool compute_slabs(struct spg_loop *l, struct spg_error *error) {
     struct spg_work *w = &l->w;
     struct spg_binned b;
+    if (!spg_mover_start(l, error))
+        return false;
     bool done = spg_work_bin(w, NULL, w->rows, l->spread.slab, false, false, w->share, &b, error);
     for (int slab = 0; done && slab < b.slabs; slab++) {
         done = slab != l->early_slabs || ensure_chunks(l, w->rows + l->spread.capacity, error);

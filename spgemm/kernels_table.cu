@@ -174,6 +174,24 @@ __device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane
     return entry;
 }
 
+/* Barriers for racecheck, which does not count votes as barriers. They are votes of the values that were read, so the
+ * warp needs no others. */
+__device__ void sync_reads() {
+#ifdef SPG_RACECHECK
+    __syncwarp();
+#endif
+}
+
+/* Writes a column to a slot that was empty, like other threads of the warp at the same time. racecheck takes writes of
+ * one instruction for a race, but not atomic ones. */
+__device__ void claim(int32_t *slot, int32_t column) {
+#ifdef SPG_RACECHECK
+    atomicExch(slot, column);
+#else
+    *slot = column;
+#endif
+}
+
 /* Searches the place of a column for each thread, or claims an empty one. The columns of a group's threads differ. All
  * threads of the warp search together, so a claim needs no atomic operation: of several threads that write to a slot,
  * the one that finds its column there has claimed it. A thread that meets another column goes on to the next
@@ -189,8 +207,9 @@ template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &
     bool differs = kept(here) != column; /* else the compiler moves `column` to `here` in each round */
 #pragma unroll 4
     for (int left = 2 * S::slots; left && __any_sync(~0u, differs); left--) {
+        sync_reads();
         if (here == SPG_EMPTY)
-            *table.column(at) = column;
+            claim(table.column(at), column);
         if (differs && here != SPG_EMPTY)
             place += one;
         at = table.column_at(place);
