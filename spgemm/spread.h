@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define SPG_SLABS 8 /* at most */
+#define SPG_SLABS 16 /* at most */
 
 /* Counters in device memory. All numbers are extra chunks, the gap included, unless a comment says otherwise. */
 struct spg_chunk_counts {
