@@ -19,6 +19,7 @@ struct spg_loop {
     /* layout of the hash accumulator (spread.h) */
     struct spg_spread spread;
     int64_t gap;          /* chunks before the first slab that belong to no row */
+    bool moves;           /* slabs are moved while later ones are computed (gpu_move.h); there is a gap then */
     int32_t early_slabs;  /* computed before all memory is mapped; 0 = all memory is mapped first */
     int64_t early_chunks; /* mapped before the first slab is computed */
     /* layout of the thesis' kernel (chunks.h) */

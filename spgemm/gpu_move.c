@@ -2,7 +2,7 @@
 
 /* A row that a block computes: bins from here on. A launch for at most MOST rows ends its unused blocks at once. */
 #define BLOCK_BIN SPG_WARP_BINS
-#define MOST      8192
+#define MOST      512
 
 /* Bin for rows of as many entries as the longest row may have; SPG_TABLES if there is none. */
 static int bin_of_longest(const struct spg_work *w) {
@@ -11,15 +11,17 @@ static int bin_of_longest(const struct spg_work *w) {
 }
 
 int32_t spg_mover_rows(const struct spg_loop *l) {
-    if (!l->gap || bin_of_longest(&l->w) >= SPG_TABLES)
+    if (!l->moves || bin_of_longest(&l->w) >= SPG_TABLES)
         return 0;
     return l->spread.slab < MOST ? l->spread.slab : MOST;
 }
 
-bool spg_mover_start(struct spg_loop *l, struct spg_error *error) { return !l->gap || spg_gpu_mover(l->w.gpu, error); }
+bool spg_mover_start(struct spg_loop *l, struct spg_error *error) {
+    return !l->moves || spg_gpu_mover(l->w.gpu, error);
+}
 
 bool spg_mover_wait(struct spg_loop *l, struct spg_error *error) {
-    return !l->gap || spg_cuda(cudaStreamWaitEvent(NULL, l->w.gpu->placed_slab, 0), "event", error);
+    return !l->moves || spg_cuda(cudaStreamWaitEvent(NULL, l->w.gpu->placed_slab, 0), "event", error);
 }
 
 static bool repeat_overflowed(struct spg_loop *l, const struct spg_target *c, struct spg_error *error) {
@@ -34,22 +36,22 @@ bool spg_mover_move(struct spg_loop *l, int slab, const struct spg_target *c, st
     struct spg_work *w = &l->w;
     struct spg_gpu *g = w->gpu;
     int32_t *offsets = g->c.offsets.at;
-    return !l->gap || (spg_cuda(cudaEventRecord(g->started_slab, NULL), "event", error) &&
-                       spg_cuda(cudaStreamWaitEvent(g->mover, g->started_slab, 0), "event", error) &&
-                       repeat_overflowed(l, c, error) &&
-                       spg_cuda(spg_launch_place_slab(&c->spread, w->overflows, slab, w->size, offsets, w->sections,
-                                                      w->moves, g->mover),
-                                "place of a slab", error) &&
-                       spg_cuda(cudaEventRecord(g->placed_slab, g->mover), "event", error) &&
-                       spg_cuda(spg_launch_move_slab(l->value_size, l->columns.at, l->values.at, &c->spread, slab,
-                                                     offsets, w->size, w->moves, g->mover),
-                                "rows moved together", error));
+    return !l->moves || (spg_cuda(cudaEventRecord(g->started_slab, NULL), "event", error) &&
+                         spg_cuda(cudaStreamWaitEvent(g->mover, g->started_slab, 0), "event", error) &&
+                         repeat_overflowed(l, c, error) &&
+                         spg_cuda(spg_launch_place_slab(&c->spread, w->overflows, slab, w->size, offsets, w->sections,
+                                                        w->moves, g->mover),
+                                  "place of a slab", error) &&
+                         spg_cuda(cudaEventRecord(g->placed_slab, g->mover), "event", error) &&
+                         spg_cuda(spg_launch_move_slab(l->value_size, l->columns.at, l->values.at, &c->spread, slab,
+                                                       offsets, w->size, w->moves, g->mover),
+                                  "rows moved together", error));
 }
 
 bool spg_mover_join(struct spg_loop *l, struct spg_error *error) {
     struct spg_gpu *g = l->w.gpu;
-    return !l->gap || (spg_cuda(cudaEventRecord(g->moved_slab, g->mover), "event", error) &&
-                       spg_cuda(cudaStreamWaitEvent(NULL, g->moved_slab, 0), "event", error));
+    return !l->moves || (spg_cuda(cudaEventRecord(g->moved_slab, g->mover), "event", error) &&
+                         spg_cuda(cudaStreamWaitEvent(NULL, g->moved_slab, 0), "event", error));
 }
 
 int32_t spg_mover_moved(const struct spg_loop *l) {

@@ -8,8 +8,8 @@
  * 3. The slab is moved if all of its rows are complete, all slabs before it were moved, and C's rows end before the
  *    slab's first chunk. Otherwise it stays, and so do all later slabs: gpu_compact.c moves them in the end.
  *
- * The last slab is never moved here. Only slabs behind a gap are moved: packing tiles (tiles.h) beside the kernels
- * gains nothing (NOTES.md). Memory: none. */
+ * The last slab is never moved here. Only large slabs behind a gap are moved: packing tiles (tiles.h) beside the
+ * kernels gains nothing (NOTES.md). Memory: none. */
 #ifndef SPG_GPU_MOVE_H
 #define SPG_GPU_MOVE_H
 

@@ -63,7 +63,7 @@ static bool fetch_totals(struct pass *p, struct spg_error *error) {
                     "copy to the host", error);
 }
 
-/* Memory for C, without entries. It is made while the device samples. */
+/* Memory for C, without entries. */
 static bool make_c(struct pass *p, struct spg_error *error) {
     struct spg_gpu *g = p->g;
     g->c = (struct spg_result){.rows = g->a->rows, .columns = g->b->columns};
@@ -72,13 +72,10 @@ static bool make_c(struct pass *p, struct spg_error *error) {
            spg_loop_arrays(&p->columns, &p->values, SPG_VECTOR_VMM, &g->memory, error);
 }
 
-static bool launch_sample(struct pass *p, struct spg_error *error) {
-    return spg_cuda(spg_launch_short_sample(p->g->a, p->g->b, p->on_device.totals), "a sample", error);
-}
-
-static bool read_sample(struct pass *p, struct spg_error *error) {
+static bool sample(struct pass *p, struct spg_error *error) {
     const struct spg_short_totals *t = &p->totals;
-    if (!fetch_totals(p, error))
+    if (!spg_cuda(spg_launch_short_sample(p->g->a, p->g->b, p->on_device.totals), "a sample", error) ||
+        !fetch_totals(p, error))
         return false;
     double entries = (double)t->sampled_entries[0] + (double)t->sampled_entries[1];
     double scale = t->sampled_terms ? (double)p->g->a->stored / (double)t->sampled_terms : 0;
@@ -136,14 +133,13 @@ static enum spg_short_outcome compute(struct pass *p, struct spg_short_memory *m
     bool known = recalls(memory, g);
     if (known && memory->stored < 0)
         return SPG_SHORT_NOT;
-    if (!make_block(p, error) || (!known && !launch_sample(p, error)) || !make_c(p, error) ||
-        (!known && !read_sample(p, error)))
+    if (!make_block(p, error) || (!known && !sample(p, error)))
         return SPG_SHORT_FAILED;
     if (known)
         p->expected = p->wanted = memory->stored;
     if (!p->totals.not_short && p->expected >= most)
         return SPG_SHORT_NOT;
-    if (!p->totals.not_short && !compute_rows(p, error))
+    if (!p->totals.not_short && (!make_c(p, error) || !compute_rows(p, error)))
         return SPG_SHORT_FAILED;
     if (p->totals.not_short) {
         remember(memory, -1);

@@ -19,6 +19,7 @@
  * short: the sample would take longer than it saves. */
 #define PLENTY    2
 #define SLAB_ROWS 8 /* of a slab, at least */
+#define FEW       8 /* slabs of one unit of entries; slabs of two are moved while others are computed */
 
 struct spg_spread_settings spg_spread_settings = {4 << 20, 1.01, 4 << 20};
 
@@ -76,14 +77,15 @@ static struct expected expect_slabs(const struct spg_loop *l) {
 /* Cuts the rows into slabs, so that rows of several chunks can be compacted in place: only in a region, and only when
  * C is large enough for the additional launches. */
 static void cut_into_slabs(struct spg_loop *l, int64_t extra) {
-    int64_t slabs = l->expected_entries / spg_spread_settings.slab_entries, rows = l->w.rows;
+    int64_t units = l->expected_entries / spg_spread_settings.slab_entries, rows = l->w.rows;
     if (l->job->vector != SPG_VECTOR_VMM)
         return;
-    slabs = slabs < SPG_SLABS ? slabs : SPG_SLABS;
+    int64_t slabs = units < FEW ? units : units < 2 * FEW ? FEW : units < 2 * SPG_SLABS ? units / 2 : SPG_SLABS;
     slabs = rows / SLAB_ROWS < slabs ? rows / SLAB_ROWS : slabs;
     if (slabs < 2)
         return;
     l->spread.slab = (int32_t)((rows + slabs - 1) / slabs);
+    l->moves = units >= 2 * slabs;
     struct expected e = expect_slabs(l);
     l->gap = ((int64_t)(e.gap * 1.1) + l->chunk_size - 1) / l->chunk_size;
     l->early_slabs = (int32_t)slabs / 2;

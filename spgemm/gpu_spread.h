@@ -6,7 +6,7 @@
 
 /* Only tests change these. */
 struct spg_spread_settings {
-    int64_t slab_entries;  /* entries of C for each slab; smaller slabs save less time than their launches take */
+    int64_t slab_entries;  /* a unit of entries of C for slabs; smaller slabs save less time than their launches take */
     double margin;         /* factor on the predicted number of extra chunks */
     int64_t halving_slots; /* one round of at least so many slots is computed in two halves */
 };
