@@ -32,5 +32,5 @@ def launches(text):
 
 source = open(sys.argv[1]).read()
 source = re.sub(r"extern __shared__ __align__\(\d+\) unsigned char (\w+)\[\];", r"unsigned char *\1 = emulated_shared();", source)
-source = re.sub(r"^#pragma unroll\n", "", source, flags=re.MULTILINE)
+source = re.sub(r"^#pragma unroll.*\n", "", source, flags=re.MULTILINE)
 open(sys.argv[2], "w").write('#include "emulated.h"\n' + launches(source))
