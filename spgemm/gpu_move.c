@@ -1,8 +1,7 @@
 #include "spgemm/gpu_move.h"
+#include "spgemm/gpu_spread.h"
 
-/* A row that a block computes: bins from here on. A launch for at most MOST rows ends its unused blocks at once. */
-#define BLOCK_BIN SPG_WARP_BINS
-#define MOST      512
+#define BLOCK_BIN SPG_WARP_BINS /* from here on a block computes a row */
 
 /* Bin for rows of as many entries as the longest row may have; SPG_TABLES if there is none. */
 static int bin_of_longest(const struct spg_work *w) {
@@ -13,7 +12,8 @@ static int bin_of_longest(const struct spg_work *w) {
 int32_t spg_mover_rows(const struct spg_loop *l) {
     if (!l->moves || bin_of_longest(&l->w) >= SPG_TABLES)
         return 0;
-    return l->spread.slab < MOST ? l->spread.slab : MOST;
+    int32_t most = spg_spread_settings.repeated;
+    return l->spread.slab < most ? l->spread.slab : most;
 }
 
 bool spg_mover_start(struct spg_loop *l, struct spg_error *error) {
@@ -24,6 +24,7 @@ bool spg_mover_wait(struct spg_loop *l, struct spg_error *error) {
     return !l->moves || spg_cuda(cudaStreamWaitEvent(NULL, l->w.gpu->placed_slab, 0), "event", error);
 }
 
+/* The host does not know how many rows these are: a block without a row ends at once. */
 static bool repeat_overflowed(struct spg_loop *l, const struct spg_target *c, struct spg_error *error) {
     const struct spg_work *w = &l->w;
     int32_t rows = spg_mover_rows(l);

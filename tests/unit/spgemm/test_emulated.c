@@ -189,6 +189,50 @@ static bool vast(struct spg_csr *m, bool is_a, struct spg_error *error) {
     return true;
 }
 
+/* A and B whose product has rows of several kinds, by chance. Most rows of A meet up to 16 rows of B that have the same
+ * 64 columns. One in `every` meets 16 rows of other columns each, so that it overflows the table that suits the others.
+ * One in `longer` exceeds the largest table. 0: there are none. */
+#define MIXED_TERMS 16
+#define MIXED_RUN   64
+#define MIXED_LONG  500
+static int32_t mixed_kind(uint64_t random, int32_t every, int32_t longer) {
+    if (longer && (random >> 32) % (unsigned)longer == 0)
+        return 2;
+    return every && (random >> 40) % (unsigned)every == 0;
+}
+
+static bool mixed_a(struct spg_csr *m, int32_t rows, int32_t seed, int32_t every, int32_t longer,
+                    struct spg_error *error) {
+    int32_t at = 0;
+    if (!spg_csr_make(m, rows, 3 * MIXED_TERMS, rows * MIXED_TERMS, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        uint64_t random = spg_random_at((uint64_t)seed, (uint64_t)i);
+        int32_t kind = mixed_kind(random, every, longer), count = MIXED_TERMS;
+        if (!kind)
+            count = random % 8 ? MIXED_TERMS - (int32_t)(random % 3) : 0;
+        for (int32_t k = 0; k < count; k++)
+            m->indices[at++] = kind * MIXED_TERMS + k;
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 23);
+    return true;
+}
+
+static bool mixed_b(struct spg_csr *m, struct spg_error *error) {
+    int32_t at = 0;
+    if (!spg_csr_make(m, 3 * MIXED_TERMS, MIXED_TERMS * MIXED_LONG, MIXED_TERMS * (2 * MIXED_RUN + MIXED_LONG), error))
+        return false;
+    for (int32_t i = 0; i < m->rows; i++) {
+        int32_t kind = i / MIXED_TERMS, run = kind == 2 ? MIXED_LONG : MIXED_RUN;
+        for (int32_t k = 0; k < run; k++)
+            m->indices[at++] = (kind ? i % MIXED_TERMS * run : 0) + k;
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 23);
+    return true;
+}
+
 static struct spg_csr matrix(const char *name) {
     struct spg_error error;
     struct spg_csr m;
@@ -198,6 +242,9 @@ static struct spg_csr matrix(const char *name) {
                 : sscanf(name, "full-b:%d", &last) == 1  ? full_table(&m, false, last, &error)
                 : sscanf(name, "band:%d:%d:%d:%d", &rows, &each, &step, &last) == 4
                     ? band(&m, rows, each, step, last, &error)
+                : sscanf(name, "mixed-a:%d:%d:%d:%d", &rows, &each, &step, &last) == 4
+                    ? mixed_a(&m, rows, each, step, last, &error)
+                : !strcmp(name, "mixed-b")             ? mixed_b(&m, &error)
                 : !strncmp(name, "ladder-", 7)         ? ladder(&m, name[7] == 'a', &error)
                 : !strncmp(name, "unlike-", 7)         ? unlike(&m, name[7] == 'a', &error)
                 : !strncmp(name, "wide-", 5)           ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
@@ -542,6 +589,37 @@ static void slabs(void **state) {
     spg_spread_settings = usual;
 }
 
+/* Slabs that are moved while the next one is computed, where rows overflow tables, have no memory, or exceed the
+ * largest table. */
+static void slabs_of_mixed_rows(void **state) {
+    static const struct {
+        const char *a;
+        double margin;
+        int32_t repeated, size_per_row;
+    } cases[] = {
+        {"mixed-a:400:39:40:0", 1.01, 8192, 100}, /* all overflowed rows are computed again beside the next slab */
+        {"mixed-a:400:4:100:0", 1.01, 1, 100},    /* one slab has more of them, so no slab after it is moved */
+        {"mixed-a:400:4:100:0", 1.01, 0, 100},    /* none of them is */
+        {"mixed-a:200:24:40:0", 1.01, 8192, 33},  /* rows of the last slab overflow, and it is not clear */
+        {"mixed-a:1500:5:300:0", 1.01, 8192, 33}, /* some rows are deferred */
+        {"mixed-a:1500:19:300:0", 0.9, 8192, 33},   {"mixed-a:30:21:300:0", 0.5, 8192, 64},
+        {"mixed-a:200:35:0:100", 0.5, 8192, 500}, /* rows that exceed the largest table are deferred */
+        {"mixed-a:1500:19:300:400", 0.9, 8192, 33},
+    };
+    struct spg_spread_settings usual = spg_spread_settings;
+    spg_spread_settings.slab_entries = 50;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct spg_csr a = matrix(cases[i].a), b = matrix("mixed-b");
+        struct spg_job job = {.a = &a, .b = &b, .argument = "", .size_per_row = cases[i].size_per_row};
+        spg_spread_settings.margin = cases[i].margin;
+        spg_spread_settings.repeated = cases[i].repeated;
+        multiply(cases[i].a, "rounds", &job);
+        spg_csr_free(&a);
+        spg_csr_free(&b);
+    }
+    spg_spread_settings = usual;
+}
+
 /* First chunks in two halves; rows that need extra chunks are in either half. */
 static void halves(void **state) {
     struct spg_spread_settings usual = spg_spread_settings;
@@ -669,8 +747,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(limits),
     };
     const struct CMUnitTest layout_tests[] = {
-        cmocka_unit_test(full_device), cmocka_unit_test(in_place), cmocka_unit_test(tile_borders),
-        cmocka_unit_test(slabs),       cmocka_unit_test(halves),
+        cmocka_unit_test(full_device),         cmocka_unit_test(in_place),
+        cmocka_unit_test(tile_borders),        cmocka_unit_test(slabs),
+        cmocka_unit_test(slabs_of_mixed_rows), cmocka_unit_test(halves),
     };
     emulated_driver_use();
     if (wants_large(argc, argv))

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <sys/mman.h>
@@ -229,6 +230,38 @@ unsigned long long cooperative_groups::grid_group::size() const {
     return static_cast<unsigned long long>(emulated_grid.x) * threads_of_block;
 }
 
+/* ---- streams
+ *
+ * Work runs when it is submitted. Work of a stream that does not synchronise with the default stream runs then, too, or
+ * as late as possible: when an event behind it is waited for. So a missing wait becomes a wrong result. */
+
+namespace {
+
+const cudaStream_t SYNCHRONISES = reinterpret_cast<cudaStream_t>(1), ALONE = reinterpret_cast<cudaStream_t>(2);
+std::deque<std::function<void()>> late;
+size_t started;                        /* pieces of work that have left the queue */
+std::map<cudaEvent_t, size_t> awaited; /* pieces of work before the event */
+
+void start_late(size_t end) {
+    while (!late.empty() && started < end) {
+        std::function<void()> work = late.front();
+        late.pop_front();
+        started++;
+        work();
+    }
+}
+
+} // namespace
+
+void emulated_submit(cudaStream_t stream, const std::function<void()> &work) {
+    static uint64_t seed = 1;
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    if (stream != ALONE || (late.empty() && seed >> 40 & 1))
+        work();
+    else
+        late.push_back(work);
+}
+
 /* ---- runtime */
 
 namespace {
@@ -374,45 +407,64 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
     *value = 2;
     return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize(void) {
+    start_late(SIZE_MAX);
+    return cudaSuccess;
+}
 cudaError_t cudaGetLastError(void) { return cudaSuccess; }
 const char *cudaGetErrorString(cudaError_t) { return "emulated"; }
 cudaError_t cudaStreamCreate(cudaStream_t *stream) {
     if (emulated_fails())
         return cudaErrorMemoryAllocation;
     objects++;
-    *stream = reinterpret_cast<cudaStream_t>(static_cast<uintptr_t>(1));
+    *stream = SYNCHRONISES;
     return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int) {
+    cudaError_t status = cudaStreamCreate(stream);
+    if (status == cudaSuccess && flags == cudaStreamNonBlocking)
+        *stream = ALONE;
+    return status;
+}
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
     *least = 0;
     *greatest = -5;
     return cudaSuccess;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    auto found = awaited.find(event);
+    if (stream != ALONE && found != awaited.end())
+        start_late(found->second);
+    return cudaSuccess;
+}
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
     *status = stream == EMULATED_CAPTURING ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) {
+    start_late(SIZE_MAX);
     objects--;
     return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
     if (emulated_fails())
         return cudaErrorMemoryAllocation;
+    static uintptr_t number;
     objects++;
-    *event = reinterpret_cast<cudaEvent_t>(static_cast<uintptr_t>(1));
+    *event = reinterpret_cast<cudaEvent_t>(++number);
     return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return cudaEventCreate(event); }
-cudaError_t cudaEventDestroy(cudaEvent_t) {
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    awaited.erase(event);
     objects--;
     return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    awaited[event] = stream == ALONE ? started + late.size() : 0;
+    return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return cudaStreamWaitEvent(nullptr, event, 0); }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) {
     *ms = 1;
     return cudaSuccess;

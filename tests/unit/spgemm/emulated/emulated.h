@@ -34,6 +34,7 @@ extern EmulatedIndex emulated_grid;
 #define gridDim   emulated_grid
 
 void emulated_run(unsigned grid, unsigned block, size_t shared, bool together, const std::function<void()> &kernel);
+void emulated_submit(cudaStream_t stream, const std::function<void()> &work);
 unsigned char *emulated_shared();
 const uint64_t *emulated_exchange(unsigned mask,
                                   uint64_t mine); /* values of all lanes; waits for the lanes of the mask */
@@ -48,8 +49,8 @@ template <typename F> void emulated_launch(unsigned grid, unsigned block, const 
 }
 
 template <typename F>
-void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t, const F &kernel) {
-    emulated_run(grid, block, shared, false, kernel);
+void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t stream, const F &kernel) {
+    emulated_submit(stream, [=] { emulated_run(grid, block, shared, false, kernel); });
 }
 
 inline unsigned emulated_lane() { return threadIdx.x % 32; }
