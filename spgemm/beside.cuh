@@ -6,17 +6,9 @@
 
 /* Gives the kernel the largest shared memory. A multiprocessor divides its memory into cache and shared memory, and
  * starts no block of a kernel that prefers another division before all others have ended: 10 % of a product of cage14.
- * Sets *processors to the number of multiprocessors. */
-template <typename F> cudaError_t spg_beside(F *kernel, unsigned *processors) {
-    int device, count = 0;
-    cudaError_t status = cudaGetDevice(&device);
-    if (status == cudaSuccess)
-        status = cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-    if (status == cudaSuccess)
-        status = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                      cudaSharedmemCarveoutMaxShared);
-    *processors = static_cast<unsigned>(count);
-    return status;
+ */
+template <typename F> cudaError_t spg_beside(F *kernel) {
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
 }
 
 #endif

@@ -181,8 +181,7 @@ cudaError_t launch_move_spread(const spg_array_move &columns, const spg_array_mo
 } // namespace
 
 cudaError_t spg_launch_start_slab(spg_chunk_counts *chunk_counts, spg_overflows *overflows, int32_t most, int slab) {
-    unsigned processors;
-    cudaError_t status = spg_beside(start_slab, &processors);
+    cudaError_t status = spg_beside(start_slab);
     if (status != cudaSuccess)
         return status;
     start_slab<<<1, 1>>>(chunk_counts, overflows, most, slab);
@@ -192,16 +191,15 @@ cudaError_t spg_launch_start_slab(spg_chunk_counts *chunk_counts, spg_overflows 
 cudaError_t spg_launch_place_slab(const spg_spread *spread, const spg_overflows *overflows, int slab,
                                   const int32_t *size, int32_t *offsets, int64_t *sections, spg_moves *moves,
                                   cudaStream_t stream) {
-    unsigned processors;
     int32_t rows = spread->slab;
     int count = std::min((rows - 1) / ROWS_MIN + 1, SPG_SECTIONS);
     unsigned blocks = static_cast<unsigned>(count);
     Sections s{slab * rows, rows, (rows - 1) / count + 1};
-    cudaError_t status = spg_beside(section_sums, &processors);
+    cudaError_t status = spg_beside(section_sums);
     if (status == cudaSuccess)
-        status = spg_beside(place_slab, &processors);
+        status = spg_beside(place_slab);
     if (status == cudaSuccess)
-        status = spg_beside(section_offsets, &processors);
+        status = spg_beside(section_offsets);
     if (status != cudaSuccess)
         return status;
     section_sums<<<blocks, BLOCK, 0, stream>>>(s, size, sections);
@@ -214,16 +212,17 @@ cudaError_t spg_launch_move_slab(size_t element, int32_t *columns, void *values,
                                  const int32_t *offsets, const int32_t *size, const spg_moves *moves,
                                  cudaStream_t stream) {
     spg_array_move column{columns, columns}, value{values, values};
-    unsigned processors;
-    cudaError_t status =
-        element == 4 ? spg_beside(move_slab<uint32_t>, &processors) : spg_beside(move_slab<uint64_t>, &processors);
-    unsigned blocks = processors * SLAB_BLOCKS;
+    auto *kernel = element == 4 ? move_slab<uint32_t> : move_slab<uint64_t>;
+    int device, processors = 0;
+    cudaError_t status = cudaGetDevice(&device);
+    if (status == cudaSuccess)
+        status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+    if (status == cudaSuccess)
+        status = spg_beside(kernel);
     if (status != cudaSuccess)
         return status;
-    if (element == 4)
-        move_slab<uint32_t><<<blocks, SLAB_BLOCK, 0, stream>>>(column, value, *spread, slab, offsets, size, moves);
-    else
-        move_slab<uint64_t><<<blocks, SLAB_BLOCK, 0, stream>>>(column, value, *spread, slab, offsets, size, moves);
+    unsigned blocks = static_cast<unsigned>(processors) * SLAB_BLOCKS;
+    kernel<<<blocks, SLAB_BLOCK, 0, stream>>>(column, value, *spread, slab, offsets, size, moves);
     return cudaGetLastError();
 }
 

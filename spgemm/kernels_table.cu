@@ -490,7 +490,8 @@ template <typename S> __device__ int gather(int32_t *table, uint32_t *numbers) {
 template <typename S, int K = S::each / 4, int SMALLER = 0> __device__ void sort_gathered(uint32_t *sorted, int count) {
     if constexpr (K < S::each)
         if (!__all_sync(~0u, count <= K * S::threads)) {
-            sort_gathered < S, K < 6 ? K + 1 : K<8 ? 8 : K + 4, K>(sorted, count);
+            constexpr int larger = K < 6 ? K + 1 : K < 8 ? 8 : K + 4;
+            sort_gathered<S, larger, K>(sorted, count);
             return;
         }
     uint32_t key[K];
@@ -703,20 +704,15 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
 cudaError_t launch_shape(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
                          const Groups &groups, const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
     using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
-    unsigned processors;
-    cudaError_t beside = spg_beside(table_rows<T, KEY, BIN, NUMERIC, ALIKE>, &processors);
-    if (beside != cudaSuccess)
-        return beside;
+    auto *kernel = table_rows<T, KEY, BIN, NUMERIC, ALIKE>;
+    cudaError_t status = spg_beside(kernel);
     /* The kernel's static shared variables count too. */
-    if (S::shared + sizeof(int[2]) > 48 * 1024) {
-        cudaError_t status =
-            cudaFuncSetAttribute(table_rows<T, KEY, BIN, NUMERIC, ALIKE>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(S::shared));
-        if (status != cudaSuccess)
-            return status;
-    }
-    table_rows<T, KEY, BIN, NUMERIC, ALIKE><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
-        Operand<T>(a), Operand<T>(b), list, rows, groups, c, overflow, spg_order_wanted());
+    if (status == cudaSuccess && S::shared + sizeof(int[2]) > 48 * 1024)
+        status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(S::shared));
+    if (status != cudaSuccess)
+        return status;
+    kernel<<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(Operand<T>(a), Operand<T>(b), list, rows, groups,
+                                                                      c, overflow, spg_order_wanted());
     return cudaGetLastError();
 }
 
