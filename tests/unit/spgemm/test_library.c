@@ -148,9 +148,11 @@ static void counted_first(void **state) {
     spg_product_settings = usual;
 }
 
-/* One multiplier for matrices of different sizes: larger, smaller, and back. */
-static void different_sizes(void **state) {
+/* One multiplier for matrices of different sizes: larger, smaller, and back; then the same in slabs. */
+static void different_sizes_in(int64_t slab_entries) {
+    struct spg_spread_settings usual = spg_spread_settings;
     size_t live = emulated_live();
+    spg_spread_settings.slab_entries = slab_entries;
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
     static const char *names[] = {"cage:5",   "brick27:4:3", "stencil7:7x5x3", "empty:0x0",
                                   "rmat:8:8", "cage:5",      "brick27:4:3"};
@@ -162,6 +164,12 @@ static void different_sizes(void **state) {
     }
     gpumem_spgemm_destroy(m);
     assert_int_equal(emulated_live(), live);
+    spg_spread_settings = usual;
+}
+
+static void different_sizes(void **state) {
+    different_sizes_in(spg_spread_settings.slab_entries);
+    different_sizes_in(50);
 }
 
 /* Two multipliers do not share anything. */
