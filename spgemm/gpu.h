@@ -1,5 +1,5 @@
 /* What all GPU modes share: errors, counted device memory, operands, the result, and the clock of a call. One device is
- * used, with its default stream and a few side streams. */
+ * used, with its default stream and streams that are ordered with it. */
 #ifndef SPG_GPU_H
 #define SPG_GPU_H
 

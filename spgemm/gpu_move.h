@@ -8,8 +8,8 @@
  * 3. The slab is moved if all of its rows are complete, all slabs before it were moved, and C's rows end before the
  *    slab's first chunk. Otherwise it stays, and so do all later slabs: gpu_compact.c moves them in the end.
  *
- * The last slab is never moved here. Only large slabs behind a gap are moved: packing tiles (tiles.h) beside the
- * kernels gains nothing (NOTES.md). Memory: none. */
+ * The last slab is never moved here. Only large slabs behind a gap are moved: where each row has one chunk, tiles are
+ * packed in the end (tiles.h), because packing beside the kernels gains nothing (NOTES.md). Memory: none. */
 #ifndef SPG_GPU_MOVE_H
 #define SPG_GPU_MOVE_H
 
@@ -21,11 +21,11 @@ bool spg_mover_start(struct spg_loop *l, struct spg_error *error);
 int32_t spg_mover_rows(const struct spg_loop *l);
 /* Lets the next slab start when all overflowed rows that are computed again have their chunks. */
 bool spg_mover_wait(struct spg_loop *l, struct spg_error *error);
-/* Moves a slab; call it when the next slab has been started, and before its rows are computed. `c`: of the next slab.
- */
+/* Moves a slab. Call it between the start of the next slab and the computation of its rows. `c`: of the next slab. */
 bool spg_mover_move(struct spg_loop *l, int slab, const struct spg_target *c, struct spg_error *error);
 /* Lets the default stream wait until all slabs are moved. Must be called before anything else uses C. */
 bool spg_mover_join(struct spg_loop *l, struct spg_error *error);
 /* Rows that were moved. */
 int32_t spg_mover_moved(const struct spg_loop *l);
+
 #endif

@@ -1,9 +1,9 @@
 /* The method "auto". Three ways to compute C:
  *
- * - Short rows in one pass, which writes C where it belongs (gpu_short.c). It is tried first where rows have few
- * entries in the mean.
+ * - Short rows in one pass, which writes C where it belongs (gpu_short.c). It is tried first where rows have at most
+ *   SPG_SHORT entries in the mean.
  * - Growing: C grows while its rows are computed (gpu_spread.c), and rows are moved together. Each row is computed
- * once.
+ *   once.
  * - Counting: a first pass counts the entries of each row, a second one writes C where it belongs (gpu_passes.c).
  *
  * Growing is faster where hash tables hold the rows. Rows are counted first, short ones too, when

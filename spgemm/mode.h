@@ -40,7 +40,7 @@ struct spg_run {
                 * without the return of unused memory */
     double estimate_ms;   /* part of ms: until the first request for memory for C's entries */
     double grow_ms;       /* part of ms: growing C's arrays, measured on the host */
-    double compact_ms;    /* part of ms: moving rows together */
+    double compact_ms;    /* part of ms: moving rows together, after the last row was computed */
     double distribute_ms; /* part of ms: cutting A, and copying A and B to other devices */
     double trim_ms;       /* after ms, measured on the host: returning slots that C does not need, or helper buffers */
     size_t peak;          /* largest number of bytes allocated at one time during the call, without A and B */

@@ -29,7 +29,7 @@
  * before. After GPUMEM_OUT_OF_MEMORY it has also freed all device memory that it kept. Each call may return the error
  * of earlier work of the device.
  *
- * Streams. The product runs in the legacy default stream and in own streams that synchronise with it. It begins after
+ * Streams. The product runs in the legacy default stream and in own streams that are ordered with it. It begins after
  * the work submitted to `stream` so far, and work submitted to `stream` later begins after the product: the caller
  * orders nothing. The call returns when the size of C is known; C itself may still be computed. A call while `stream`
  * is captured returns GPUMEM_STREAM_CAPTURE.
@@ -84,7 +84,8 @@ struct gpumem_spgemm_csr {
 /* What a product will need. */
 struct gpumem_spgemm_workspace {
     size_t struct_size; /* sizeof(struct gpumem_spgemm_workspace), set by the caller */
-    size_t helpers;     /* bytes of helper arrays; rows that exceed the largest hash table need more */
+    size_t helpers;     /* bytes of helper arrays; rows that exceed the largest hash table need more, rows of stencils
+                         * almost none */
     int64_t products;   /* intermediate products: the upper bound on the entries of C, exact */
     int64_t expected;   /* entries of C, estimated from 1024 sampled rows */
     size_t output;      /* bytes of C with the expected entries */

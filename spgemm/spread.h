@@ -9,7 +9,8 @@
  *
  *     gap | first chunks of slab 0 | extra chunks of slab 0 | first chunks of slab 1 | extra chunks of slab 1 | ...
  *
- * So everything before a slab's first chunk belongs to earlier slabs. Compaction can move the slabs in order to the
+ * So everything before a slab's first chunk belongs to earlier slabs. The extra chunks of slab k + 1 include those of
+ * rows of slab k that are computed again meanwhile (gpu_move.h). Compaction can move the slabs in order to the
  * beginning of the same memory, as long as the slab's rows of C end before the slab's first chunk. The gap before slab
  * 0 makes that true.
  *
