@@ -470,7 +470,7 @@ MUTATIONS = [
        "overflows->left = count - overflows->count;", "overflows->left = 0;",
        "spgemm_emulated_layouts", "a slab with overflowed rows that are not computed again stays"),
     of("slab_starts_before_chunks", "spgemm/gpu_move.c",
-       "return !l->gap || spg_cuda(cudaStreamWaitEvent(NULL, l->w.gpu->placed_slab, 0), \"event\", error);",
+       "return !l->moves || spg_cuda(cudaStreamWaitEvent(NULL, l->w.gpu->placed_slab, 0), \"event\", error);",
        "return l->gap >= 0;",
        "spgemm_emulated_layouts", "a slab starts behind the extra chunks of rows that are computed again"),
     of("slabs_still_move", "spgemm/gpu_move.c",

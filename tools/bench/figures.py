@@ -28,7 +28,7 @@ RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 ALLOC, ALLOC_H100 = "2026-11-22-h200-alloc-quick.txt", "2026-11-21-h100-alloc.txt"
 FREE, HYBRID = "2026-11-22-h200-free.json", "2026-11-21-h200-hybrid-quick.md"
 GROWTH, GROWTH_TURNS = "2026-11-21-h200-growth-quick.json", "2026-11-22-h200-growth-turns.json"
-SPGEMM = "2026-11-22-h200-spgemm-quick.json"
+SPGEMM = "2026-11-23-h200-spgemm.json"
 TRACE_TOOLS = "2026-11-22-trace-tools.json"
 # The newest run; without one there are no such blocks.
 MEMHC = max((path.name for path in RESULTS.glob("*-memhc*.json")), default=None)
@@ -452,7 +452,7 @@ def spgemm_story():
     counting = [share(methods.get(matrix, "precise")) for matrix in regular]
     alg1 = {matrix: methods.get(matrix, "cusparse:alg1")["ms_median"] for matrix in methods.matrices() if methods.get(matrix, "cusparse:alg1")}
     both = [matrix for matrix in alg1 if matrix in regular]
-    graph = next(iter(skewed))
+    graph, lost = next(iter(skewed)), [matrix for matrix, gain in thesis.items() if gain <= 1]
     mapped = [figure["grow_ms"] for matrix in regular for _, figure in methods.rounds(matrix) if "grow_ms" in figure]
     trims = {matrix: max(figure.get("trim_ms", 0) for _, figure in methods.rounds(matrix)) for matrix in regular}
 
@@ -465,7 +465,7 @@ def spgemm_story():
         unused memory counted in, on {sum(gain > 1 for gain in trimmed.values())} of {len(trimmed)}, {span(trimmed.values())} x. Counting
         takes {span(counting, '{:.0f}')} % of a call here, 47 to 93 % in the thesis.""",
         f"""With the thesis' own kernel growing wins on {sum(gain > 1 for gain in thesis.values())} of {len(thesis)} matrices (17 of 20 in the
-        thesis), {span(thesis.values())} x. It loses on {', '.join(matrix for matrix, gain in thesis.items() if gain <= 1)}.""",
+        thesis), {span(thesis.values())} x.{f" It loses on {', '.join(lost)}." if lost else ""}""",
         f"""It loses on the skewed graph {graph}: {skewed[graph]:.2f} x.""",
         f"""Against cuSPARSE alg1 the geometric mean over {len(both)} regular matrices is
         {over(both, lambda m: methods.get(m, 'precise')):.1f} x with `precise` and {over(both, lambda m: methods.best(m)[1]):.1f} x with
@@ -509,6 +509,21 @@ def spgemm_variants():
                    "variant that stayed:") + "\n\n" + table(["matrix", "mode", "variant", "ms"], rows)
 
 
+def spgemm_steps():
+    name = newest("*-spgemm-steps*.json")
+    about = document(name)
+    found = {(row["matrix"], row["mode"], row["variant"]): sorted(row["ms"]) for row in about["rows"]}
+
+    def cell(*key):
+        ms = found.get(key)
+        return f"{statistics.median(ms):.3g} ({ms[0]:.3g} to {ms[-1]:.3g})" if ms else "-"
+
+    calls = list(dict.fromkeys((row["matrix"], row["mode"]) for row in about["rows"]))
+    return wrapped(f"{about['gpu']}, driver {about['driver']}, median, least and most of {len(about['rows'][0]['ms'])} calls in ms, without the return of memory "
+                   f"(`tools/bench/results/{name}`); " + ", ".join(f"{variant}: commit {commit}" for variant, commit in about["commits"].items()) + ":"
+                   ) + "\n\n" + table(["matrix", "call", *about["commits"]], [[*call, *[cell(*call, variant) for variant in about["commits"]]] for call in calls])
+
+
 def spgemm_scale():
     name = newest("*-spgemm-scale*.json")
     if not name:
@@ -525,12 +540,17 @@ def spgemm_scale():
         ["matrix", "nnz(C), millions", "one", "peak", "two, NCCL", "two, copies", "peak"], rows)
 
 
+def product_peers(products):
+    first, *rest = spgemm_product_results.PEERS
+    return [first, *(products.rivals or rest)]
+
+
 def product_times(products, product):
-    """Least and most of a cold call, and the medians of the others."""
+    """Least and most of a cold call, and the medians of the others. The programs of users take the place of cuSPARSE's slower algorithms."""
     cold = products.get(product, "ours cold")
     first = f"{products.ms(product, 'ours cold'):.3g} ({span([products.ms(product, 'ours cold', end) for end in ('ms_min', 'ms_max')], '{:.3g}')})" if cold \
         else products.word(product, "ours cold")
-    return [first, *[spgemm_product_results.time_cell(products, product, name) for name in ("ours warm", "ours same", *spgemm_product_results.PEERS)]]
+    return [first, *[spgemm_product_results.time_cell(products, product, name) for name in ("ours warm", "ours same", *product_peers(products))]]
 
 
 def spgemm_product():
@@ -546,7 +566,7 @@ def spgemm_product():
     return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, {about['precision']} precision, medians in ms, runs: {about['runs']} "
                    f"(`tools/bench/results/{name}`); `cold` with least and most; `best`: the fastest of the others over ours cold; memory and "
                    "% of the bound of the cold call:") + "\n\n" + table(
-        ["", "cold", "warm", "same", "alg1", "alg2", "alg3", "best", "memory", "bound"], rows)
+        ["", "cold", "warm", "same", *[name.replace("cusparse:", "") for name in product_peers(products)], "best", "memory", "bound"], rows)
 
 
 def spgemm_product_aims():
@@ -632,7 +652,7 @@ def headline():
 
 BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "alloc-memory": alloc_memory, "calls": calls, "call-sites": call_sites, "missed": missed, "free": free, "hybrid": hybrid,
           "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "trace-tools": trace_tools, "spgemm": spgemm, "spgemm-story": spgemm_story,
-          "spgemm-kernels": spgemm_kernels, "spgemm-ranks": spgemm_ranks, "spgemm-variants": spgemm_variants, "spgemm-scale": spgemm_scale, "spgemm-product": spgemm_product, "spgemm-product-aims": spgemm_product_aims, "frontiers": frontiers_table,
+          "spgemm-kernels": spgemm_kernels, "spgemm-ranks": spgemm_ranks, "spgemm-variants": spgemm_variants, "spgemm-steps": spgemm_steps, "spgemm-scale": spgemm_scale, "spgemm-product": spgemm_product, "spgemm-product-aims": spgemm_product_aims, "frontiers": frontiers_table,
           **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}
 
 
