@@ -1,5 +1,6 @@
 #include "spgemm/gpu_move.h"
-#include "spgemm/gpu_spread.h"
+
+int32_t spg_mover_most = 512;
 
 #define BLOCK_BIN SPG_WARP_BINS /* from here on a block computes a row */
 
@@ -12,7 +13,7 @@ static int bin_of_longest(const struct spg_work *w) {
 int32_t spg_mover_rows(const struct spg_loop *l) {
     if (!l->moves || bin_of_longest(&l->w) >= SPG_TABLES)
         return 0;
-    int32_t most = spg_spread_settings.repeated;
+    int32_t most = spg_mover_most;
     return l->spread.slab < most ? l->spread.slab : most;
 }
 

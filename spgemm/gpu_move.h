@@ -15,6 +15,9 @@
 
 #include "spgemm/gpu_loop.h"
 
+/* At most so many overflowed rows of a slab are computed again before it is moved. Only tests change it. */
+extern int32_t spg_mover_most;
+
 /* Call it before the first slab is started. */
 bool spg_mover_start(struct spg_loop *l, struct spg_error *error);
 /* Most overflowed rows of a slab that are computed again before it is moved; 0 where slabs are not moved. */

@@ -21,7 +21,7 @@
 #define SLAB_ROWS 8 /* of a slab, at least */
 #define FEW       8 /* slabs of one unit of entries; slabs of two are moved while others are computed */
 
-struct spg_spread_settings spg_spread_settings = {4 << 20, 1.01, 4 << 20, 512};
+struct spg_spread_settings spg_spread_settings = {4 << 20, 1.01, 4 << 20};
 
 static bool take_sample(struct spg_loop *l, struct spg_error *error) {
     struct spg_work *w = &l->w;

@@ -9,7 +9,6 @@ struct spg_spread_settings {
     int64_t slab_entries;  /* a unit of entries of C for slabs; smaller slabs save less time than their launches take */
     double margin;         /* factor on the predicted number of extra chunks */
     int64_t halving_slots; /* one round of at least so many slots is computed in two halves */
-    int32_t repeated;      /* at most so many overflowed rows of a slab are computed again before it is moved */
 };
 extern struct spg_spread_settings spg_spread_settings;
 

@@ -562,7 +562,7 @@ def spgemm_product():
     for product in products.products():
         best, ours, memory = products.public(product), products.ms(product, "ours cold"), products.memory(product, "ours cold")
         rows.append([product, *product_times(products, product), f"{best[1] / ours:.2f} {best[0].replace('cusparse:', '')}" if best and ours else "-",
-                     number(memory and memory[0] / memory[1], "{:.2f}"), number(products.share(product, "ours cold"), "{:.1f}")])
+                     number(memory and memory[0] / memory[1], "{:.2f}"), number(products.share(product, "ours cold"), "{:.0f}")])
     return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, {about['precision']} precision, medians in ms, runs: {about['runs']} "
                    f"(`tools/bench/results/{name}`); `cold` with least and most; `best`: the fastest of the others over ours cold; memory and "
                    "% of the bound of the cold call:") + "\n\n" + table(

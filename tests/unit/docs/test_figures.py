@@ -76,7 +76,7 @@ class Figures(unittest.TestCase):
                     self.assertEqual(figures.BLOCKS[name](), f"0 runs of `{bench}` are published yet.")
                 for name, document in (("x-spgemm-product-quick.json", product), ("x-frontiers.json", grown)):
                     pathlib.Path(folder, name).write_text(json.dumps(document))
-                self.assertIn("| cage14 | 7 (6.5 to 7.5) | - | - | 70 | memory | - | 10.00 alg1 | 1.25 | 0.0 |", figures.spgemm_product())
+                self.assertIn("| cage14 | 7 (6.5 to 7.5) | - | - | 70 | memory | - | 10.00 alg1 | 1.25 | 0 |", figures.spgemm_product())
                 self.assertIn("- Met: cage14, ours cold: 7 ms (<= 7).", figures.spgemm_product_aims())
                 self.assertIn("| shortest paths | 1024 | 2, 0.5, 8 | 3, 0.5, 8 | - | - |", figures.frontiers_table())
         finally:

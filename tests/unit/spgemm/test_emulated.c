@@ -6,6 +6,7 @@
 #include "spgemm/check.h"
 #include "spgemm/estimate.h"
 #include "spgemm/generators.h"
+#include "spgemm/gpu_move.h"
 #include "spgemm/gpu_spread.h"
 #include "spgemm/model.h"
 #include "spgemm/modes.h"
@@ -607,17 +608,19 @@ static void slabs_of_mixed_rows(void **state) {
         {"mixed-a:1500:19:300:400", 0.9, 8192, 33},
     };
     struct spg_spread_settings usual = spg_spread_settings;
+    int32_t usual_most = spg_mover_most;
     spg_spread_settings.slab_entries = 50;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct spg_csr a = matrix(cases[i].a), b = matrix("mixed-b");
         struct spg_job job = {.a = &a, .b = &b, .argument = "", .size_per_row = cases[i].size_per_row};
         spg_spread_settings.margin = cases[i].margin;
-        spg_spread_settings.repeated = cases[i].repeated;
+        spg_mover_most = cases[i].repeated;
         multiply(cases[i].a, "rounds", &job);
         spg_csr_free(&a);
         spg_csr_free(&b);
     }
     spg_spread_settings = usual;
+    spg_mover_most = usual_most;
 }
 
 /* First chunks in two halves; rows that need extra chunks are in either half. */
