@@ -21,7 +21,7 @@
 #define SLAB_ROWS 8 /* of a slab, at least */
 #define FEW       8 /* slabs of one unit of entries; slabs of two are moved while others are computed */
 
-struct spg_spread_settings spg_spread_settings = {4 << 20, 1.01, 4 << 20};
+struct spg_spread_settings spg_spread_settings = {4 << 20, 1.01, 4 << 20, 1.1};
 
 static bool take_sample(struct spg_loop *l, struct spg_error *error) {
     struct spg_work *w = &l->w;
@@ -87,7 +87,7 @@ static void cut_into_slabs(struct spg_loop *l, int64_t extra) {
     l->spread.slab = (int32_t)((rows + slabs - 1) / slabs);
     l->moves = units >= 2 * slabs;
     struct expected e = expect_slabs(l);
-    l->gap = ((int64_t)(e.gap * 1.1) + l->chunk_size - 1) / l->chunk_size;
+    l->gap = ((int64_t)(e.gap * spg_spread_settings.gap) + l->chunk_size - 1) / l->chunk_size;
     l->early_slabs = (int32_t)slabs / 2;
     int64_t first = (int64_t)l->early_slabs * l->spread.slab,
             early_extra =

@@ -9,6 +9,7 @@ struct spg_spread_settings {
     int64_t slab_entries;  /* a unit of entries of C for slabs; smaller slabs save less time than their launches take */
     double margin;         /* factor on the predicted number of extra chunks */
     int64_t halving_slots; /* one round of at least so many slots is computed in two halves */
+    double gap;            /* factor on the predicted size of the gap */
 };
 extern struct spg_spread_settings spg_spread_settings;
 

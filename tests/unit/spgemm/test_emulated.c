@@ -587,6 +587,17 @@ static void slabs(void **state) {
         spg_spread_settings.slab_entries = INT64_MAX;
         all_modes("cage:6", NULL, SPG_KERNEL_HASH, SIZES(1, 16));
     }
+    /* The gap is too small for some slabs, and for all. */
+    static const double gaps[] = {0.7, 0.4, 0.01};
+    a = matrix("cage:7");
+    job = (struct spg_job){.a = &a, .b = &a, .argument = "", .size_per_row = 16};
+    for (size_t i = 0; i < sizeof gaps / sizeof gaps[0]; i++) {
+        spg_spread_settings = usual;
+        spg_spread_settings.slab_entries = 50;
+        spg_spread_settings.gap = gaps[i];
+        multiply("cage:7", "rounds", &job);
+    }
+    spg_csr_free(&a);
     spg_spread_settings = usual;
 }
 
