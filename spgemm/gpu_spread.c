@@ -11,7 +11,7 @@
  * other half is mapped. With one chunk for each row, the rows are cut into two halves instead.
  *
  * Cost: step 4 repeats the numeric work of the deferred rows; rows by ranges are always counted first and deferred.
- * Memory: (4 bytes + a value) x size_per_row for each chunk, and the gap, about a sixteenth of C with 16 slabs. */
+ * Memory: (4 bytes + a value) x size_per_row for each chunk, and the gap, as large as a slab of C. */
 #include "spgemm/gpu_spread.h"
 #include "spgemm/gpu_move.h"
 

@@ -456,6 +456,9 @@ def spgemm_story():
     mapped = [figure["grow_ms"] for matrix in regular for _, figure in methods.rounds(matrix) if "grow_ms" in figure]
     trims = {matrix: max(figure.get("trim_ms", 0) for _, figure in methods.rounds(matrix)) for matrix in regular}
 
+    upper = {matrix: figure for matrix in regular if (figure := methods.get(matrix, "upper-bound"))}
+    uneven = max(upper, key=lambda matrix: upper[matrix]["ms_max"] / upper[matrix]["ms_min"])
+
     def over(matrices, figure):
         return geometric([alg1[matrix] / figure(matrix)["ms_median"] for matrix in matrices])
 
@@ -472,7 +475,9 @@ def spgemm_story():
         `rounds`; on {graph} {over([graph], lambda m: methods.get(m, 'precise')):.1f} x and {over([graph], lambda m: methods.best(m)[1]):.1f} x.""",
         f"""Mapping takes the host {span(mapped, '{:.1f}')} ms of such a call, most
         of it while the device works. The return of unused memory takes up to {max(trims.values()):.1f} ms after it
-        ({max(trims, key=trims.get)})."""))
+        ({max(trims, key=trims.get)}).""",
+        f"""Calls of `upper-bound` differ most, from {upper[uneven]['ms_min']:.1f} to {upper[uneven]['ms_max']:.1f} ms on {uneven}: the driver wipes
+        gigabytes that came back from a call before it gives them to the next one."""))
 
 
 KERNELS, RANKS = "2026-11-22-h200-spgemm-kernels.json", "2026-11-22-h200-spgemm-kernels-ranks.json"
