@@ -1,7 +1,7 @@
 /* Compaction of slabs (spread.h) while later slabs are computed.
  *
- * The kernels that compute rows are limited by the instructions that they issue, those that move rows by memory. A
- * stream of higher priority moves slab k by few blocks while slab k + 1 is computed. Nothing waits on the host:
+ * The kernels that compute rows leave most of the bandwidth of device memory unused, and moving rows needs nothing
+ * else. A stream of higher priority moves slab k by few blocks while slab k + 1 is computed. Nothing waits on the host:
  *
  * 1. Rows of slab k that overflowed their tables are computed again, by tables for the longest row of all.
  * 2. A scan of their sizes gives the offsets of the slab's rows.
