@@ -179,6 +179,12 @@ void spg_operand_drop(struct spg_operand *o) {
     *o = (struct spg_operand){0};
 }
 
+bool spg_result_start(struct spg_result *c, struct spg_memory *memory, int32_t rows, int32_t columns,
+                      struct spg_error *error) {
+    *c = (struct spg_result){.rows = rows, .columns = columns};
+    return spg_block_make(&c->offsets, memory, ((size_t)rows + 1) * sizeof(int32_t), "offsets of C", error);
+}
+
 bool spg_result_fits(int64_t stored, struct spg_error *error) {
     return stored <= INT32_MAX ||
            spg_fail_as(error, SPG_NOT_SUPPORTED, "C has %lld entries, and 32-bit offsets end at %d", (long long)stored,

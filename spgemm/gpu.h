@@ -71,6 +71,9 @@ struct spg_result {
     int64_t stored;
     struct spg_block offsets, indices, values;
 };
+/* Sets the shape of C and makes memory for its offsets; C must have none. */
+bool spg_result_start(struct spg_result *c, struct spg_memory *memory, int32_t rows, int32_t columns,
+                      struct spg_error *error);
 /* Fails beyond 2^31 - 1 entries. */
 bool spg_result_fits(int64_t stored, struct spg_error *error);
 void spg_result_drop(struct spg_result *c, struct spg_memory *memory);

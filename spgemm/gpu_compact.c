@@ -87,10 +87,8 @@ bool spg_loop_compact(struct spg_loop *l, struct spg_error *error) {
 }
 
 bool spg_loop_trim(struct spg_loop *l, struct spg_error *error) {
-    struct spg_result *c = &l->w.gpu->c;
     if (l->columns.region)
-        return spg_output_to_block(&l->columns, (size_t)c->stored * sizeof(int32_t), &c->indices, error) &&
-               spg_output_to_block(&l->values, (size_t)c->stored * l->value_size, &c->values, error);
+        return spg_loop_arrays_to_result(&l->columns, &l->values, l->value_size, &l->w.gpu->c, error);
     spg_output_release(&l->values);
     return true;
 }

@@ -6,6 +6,12 @@ bool spg_loop_arrays(struct spg_output *columns, struct spg_output *values, enum
            spg_output_make(values, vector, memory, "values by rounds", error);
 }
 
+bool spg_loop_arrays_to_result(struct spg_output *columns, struct spg_output *values, size_t value_size,
+                               struct spg_result *c, struct spg_error *error) {
+    return spg_output_to_block(columns, (size_t)c->stored * sizeof(int32_t), &c->indices, error) &&
+           spg_output_to_block(values, (size_t)c->stored * value_size, &c->values, error);
+}
+
 bool spg_loop_make(struct spg_loop *l, struct spg_method *method, struct spg_error *error) {
     const struct spg_job *job = method->gpu.job;
     struct spg_memory *memory = &method->gpu.memory;

@@ -33,6 +33,9 @@ struct spg_loop {
  * after a failure too; they must be zeroed before. */
 bool spg_loop_arrays(struct spg_output *columns, struct spg_output *values, enum spg_vector vector,
                      struct spg_memory *memory, struct spg_error *error);
+/* Makes C's arrays of them, when they are regions: what lies behind C's entries is returned. */
+bool spg_loop_arrays_to_result(struct spg_output *columns, struct spg_output *values, size_t value_size,
+                               struct spg_result *c, struct spg_error *error);
 /* Prepares helper arrays and two empty output arrays. Call spg_loop_drop after a failure too. */
 bool spg_loop_make(struct spg_loop *l, struct spg_method *method, struct spg_error *error);
 void spg_loop_drop(struct spg_loop *l);

@@ -304,9 +304,7 @@ bool spg_work_sample_if_long(struct spg_work *w, struct spg_error *error) {
 /* ---- results */
 
 bool spg_work_offsets(struct spg_work *w, struct spg_error *error) {
-    struct spg_result *c = &w->gpu->c;
-    *c = (struct spg_result){.rows = w->rows, .columns = w->b->columns};
-    return spg_block_make(&c->offsets, &w->gpu->memory, ((size_t)w->rows + 1) * sizeof(int32_t), "offsets of C", error);
+    return spg_result_start(&w->gpu->c, &w->gpu->memory, w->rows, w->b->columns, error);
 }
 
 bool spg_work_result(struct spg_work *w, bool arrays, struct spg_error *error) {

@@ -66,9 +66,7 @@ static bool fetch_totals(struct pass *p, struct spg_error *error) {
 /* Memory for C, without entries. */
 static bool make_c(struct pass *p, struct spg_error *error) {
     struct spg_gpu *g = p->g;
-    g->c = (struct spg_result){.rows = g->a->rows, .columns = g->b->columns};
-    return spg_block_make(&g->c.offsets, &g->memory, ((size_t)g->a->rows + 1) * sizeof(int32_t), "offsets of C",
-                          error) &&
+    return spg_result_start(&g->c, &g->memory, g->a->rows, g->b->columns, error) &&
            spg_loop_arrays(&p->columns, &p->values, SPG_VECTOR_VMM, &g->memory, error);
 }
 
@@ -118,13 +116,11 @@ static bool compute_rows(struct pass *p, struct spg_error *error) {
 /* Maps exactly what C needs, and writes the entries that had no memory. */
 static bool complete(struct pass *p, struct spg_error *error) {
     struct spg_result *c = &p->g->c;
-    size_t value = spg_value_size(p->g->job->precision);
     c->stored = p->totals.stored;
     return spg_result_fits(c->stored, error) &&
            (!p->totals.unwritten ||
             (map_entries(p, c->stored, error) && spg_short_recompute(p->g, p->columns.at, p->values.at, error))) &&
-           spg_output_to_block(&p->columns, (size_t)c->stored * sizeof(int32_t), &c->indices, error) &&
-           spg_output_to_block(&p->values, (size_t)c->stored * value, &c->values, error);
+           spg_loop_arrays_to_result(&p->columns, &p->values, spg_value_size(p->g->job->precision), c, error);
 }
 
 static enum spg_short_outcome compute(struct pass *p, struct spg_short_memory *memory, int64_t most,
@@ -137,10 +133,13 @@ static enum spg_short_outcome compute(struct pass *p, struct spg_short_memory *m
         return SPG_SHORT_FAILED;
     if (known)
         p->expected = p->wanted = memory->stored;
-    if (!p->totals.not_short && p->expected >= most)
-        return SPG_SHORT_NOT;
-    if (!p->totals.not_short && (!make_c(p, error) || !compute_rows(p, error)))
-        return SPG_SHORT_FAILED;
+    if (!p->totals.not_short) {
+        if (p->expected >= most)
+            return SPG_SHORT_NOT;
+        if (!make_c(p, error) || !compute_rows(p, error))
+            return SPG_SHORT_FAILED;
+    }
+    /* The sample says so, or the pass does. */
     if (p->totals.not_short) {
         remember(memory, -1);
         return SPG_SHORT_NOT;

@@ -74,13 +74,20 @@ static struct expected expect_slabs(const struct spg_loop *l) {
     return e;
 }
 
+/* Slabs for so many units of entries, unless there are too few rows. */
+static int64_t slabs_of(int64_t units) {
+    if (units < 2 * FEW)
+        return units < FEW ? units : FEW;
+    return units / 2 < SPG_SLABS ? units / 2 : SPG_SLABS;
+}
+
 /* Cuts the rows into slabs, so that rows of several chunks can be compacted in place: only in a region, and only when
  * C is large enough for the additional launches. */
 static void cut_into_slabs(struct spg_loop *l, int64_t extra) {
     int64_t units = l->expected_entries / spg_spread_settings.slab_entries, rows = l->w.rows;
     if (l->job->vector != SPG_VECTOR_VMM)
         return;
-    int64_t slabs = units < FEW ? units : units < 2 * FEW ? FEW : units < 2 * SPG_SLABS ? units / 2 : SPG_SLABS;
+    int64_t slabs = slabs_of(units);
     slabs = rows / SLAB_ROWS < slabs ? rows / SLAB_ROWS : slabs;
     if (slabs < 2)
         return;

@@ -481,6 +481,7 @@ def spgemm_story():
 
 
 KERNELS, RANKS = "2026-11-22-h200-spgemm-kernels.json", "2026-11-22-h200-spgemm-kernels-ranks.json"
+STEPS = "2026-11-23-h200-spgemm-steps.json"
 KERNEL_COLUMNS = {"rounds, old": ("rounds", "old"), "new": ("rounds", "new"), "alone": ("rounds", "alone"), "atomic": ("rounds", "atomic"),
                   "precise, old": ("precise", "old"), "precise, new": ("precise", "new"), "auto": ("auto", "new"), "warm": ("auto:warm", "new"),
                   "cuSPARSE": ("cusparse:alg1", "peer")}
@@ -515,8 +516,7 @@ def spgemm_variants():
 
 
 def spgemm_steps():
-    name = newest("*-spgemm-steps*.json")
-    about = document(name)
+    about = document(STEPS)
     found = {(row["matrix"], row["mode"], row["variant"]): sorted(row["ms"]) for row in about["rows"]}
 
     def cell(*key):
@@ -525,7 +525,7 @@ def spgemm_steps():
 
     calls = list(dict.fromkeys((row["matrix"], row["mode"]) for row in about["rows"]))
     return wrapped(f"{about['gpu']}, driver {about['driver']}, median, least and most of {len(about['rows'][0]['ms'])} calls in ms, without the return of memory "
-                   f"(`tools/bench/results/{name}`); " + ", ".join(f"{variant}: commit {commit}" for variant, commit in about["commits"].items()) + ":"
+                   f"(`tools/bench/results/{STEPS}`); " + ", ".join(f"{variant}: commit {commit}" for variant, commit in about["commits"].items()) + ":"
                    ) + "\n\n" + table(["matrix", "call", *about["commits"]], [[*call, *[cell(*call, variant) for variant in about["commits"]]] for call in calls])
 
 
@@ -546,12 +546,13 @@ def spgemm_scale():
 
 
 def product_peers(products):
+    """The programs of users take the place of cuSPARSE's slower algorithms."""
     first, *rest = spgemm_product_results.PEERS
     return [first, *(products.rivals or rest)]
 
 
 def product_times(products, product):
-    """Least and most of a cold call, and the medians of the others. The programs of users take the place of cuSPARSE's slower algorithms."""
+    """Least and most of a cold call, and the medians of the others."""
     cold = products.get(product, "ours cold")
     first = f"{products.ms(product, 'ours cold'):.3g} ({span([products.ms(product, 'ours cold', end) for end in ('ms_min', 'ms_max')], '{:.3g}')})" if cold \
         else products.word(product, "ours cold")
