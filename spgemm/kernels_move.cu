@@ -11,6 +11,7 @@
  * multiprocessor is idle. */
 #include "spgemm/kernels.h"
 #include "spgemm/beside.cuh"
+#include "spgemm/warp.cuh"
 
 #include <algorithm>
 #include <cstdint>
@@ -48,11 +49,7 @@ struct Sections {
 template <typename N> __device__ N sum_before(N mine, N *total) {
     __shared__ N sums[BLOCK / 32];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    N up_to = mine, before = 0;
-    for (int step = 1; step < 32; step *= 2) {
-        N other = __shfl_up_sync(~0u, up_to, step);
-        up_to += lane >= step ? other : 0;
-    }
+    N up_to = spg_sum_up_to<32>(mine), before = 0;
     __syncthreads();
     if (lane == 31)
         sums[warp] = up_to;

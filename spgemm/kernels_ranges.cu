@@ -16,6 +16,7 @@
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
 #include "spgemm/turns.cuh"
+#include "spgemm/warp.cuh"
 
 namespace {
 
@@ -174,11 +175,7 @@ template <typename T> __device__ int number(Segment<T, true> &s, const Task &tas
     int first = static_cast<int>(threadIdx.x) * each, sum = 0, total = 0;
     for (int i = 0; i < each; i++)
         sum += __popc(s.occupied[first + i]);
-    int up_to = sum;
-    for (int step = 1; step < 32; step *= 2) {
-        int other = __shfl_up_sync(~0u, up_to, step);
-        up_to += static_cast<int>(threadIdx.x % 32) >= step ? other : 0;
-    }
+    int up_to = spg_sum_up_to<32>(sum);
     if (threadIdx.x % 32 == 31)
         s.counts[threadIdx.x / 32] = up_to;
     __syncthreads();

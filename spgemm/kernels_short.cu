@@ -23,6 +23,7 @@
 #include "spgemm/operand.cuh"
 #include "spgemm/random.h"
 #include "spgemm/spread.cuh"
+#include "spgemm/warp.cuh"
 
 #include <algorithm>
 
@@ -222,16 +223,6 @@ __device__ unsigned merge_all(uint32_t (&number)[RUN]) {
     return last_of_columns(number);
 }
 
-/* The sum of the threads of the team up to the calling one. */
-template <int TEAM> __device__ unsigned sum_up_to(unsigned mine) {
-#pragma unroll
-    for (int step = 1; step < TEAM; step *= 2) {
-        unsigned other = __shfl_up_sync(~0u, mine, step);
-        mine += static_cast<int>(threadIdx.x % TEAM) >= step ? other : 0;
-    }
-    return mine;
-}
-
 template <typename T, bool NUMERIC>
 __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     short_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t rows, spg_target c) {
@@ -247,7 +238,7 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     }
     uint32_t number[RUN];
     read_products<T, NUMERIC>(a, b, first, end, room, number);
-    unsigned last = merge_all(number), up_to = sum_up_to<RUN>(__popc(last));
+    unsigned last = merge_all(number), up_to = spg_sum_up_to<RUN>(static_cast<unsigned>(__popc(last)));
     int count = static_cast<int>(__shfl_sync(~0u, up_to, RUN - 1, RUN));
     if (NUMERIC)
         add(number, last, up_to - __popc(last), room, room.numbers, room.values);
@@ -324,7 +315,7 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     if (!PLACED && (end - first > RUN || length > RUN))
         pass.totals->not_short = 1;
     unsigned last = merge_all(number), counted = __popc(last);
-    unsigned up_to = sum_up_to<32>(counted | static_cast<unsigned>(min(length, RUN)) << SECOND);
+    unsigned up_to = spg_sum_up_to<32>(counted | static_cast<unsigned>(min(length, RUN)) << SECOND);
     unsigned of_warp = __shfl_sync(~0u, up_to, 31), of_tile = 0;
     unsigned rank = (up_to & ENTRIES) - counted, entries = of_warp & ENTRIES;
     if (!PLACED) {
@@ -384,7 +375,7 @@ __global__ void __launch_bounds__(BLOCK)
     uint32_t number[RUN];
     read_products<float, false>(a, b, first, end, room_of<float, false>(memory, threadIdx.x / RUN), number);
     unsigned terms = threadIdx.x % RUN ? 0 : static_cast<unsigned>(min(end - first, RUN));
-    unsigned sums = sum_up_to<32>(__popc(merge_all(number)) | terms << SECOND);
+    unsigned sums = spg_sum_up_to<32>(__popc(merge_all(number)) | terms << SECOND);
     if (threadIdx.x % 32 == 31) {
         atomicAdd(&totals->sampled_entries[2 * item >= sampled], static_cast<unsigned long long>(sums & ENTRIES));
         atomicAdd(&totals->sampled_terms, static_cast<unsigned long long>(sums >> SECOND));

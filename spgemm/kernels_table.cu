@@ -23,6 +23,7 @@
 #include "spgemm/operand.cuh"
 #include "spgemm/spread.cuh"
 #include "spgemm/turns.cuh"
+#include "spgemm/warp.cuh"
 
 namespace {
 
@@ -468,11 +469,7 @@ template <typename S> __device__ int gather(int32_t *table, uint32_t *numbers) {
         column[i] = table[i * S::threads + thread];
         used += column[i] >> 31; /* SPG_EMPTY is negative */
     }
-    int up_to = used;
-    for (int step = 1; step < S::threads; step *= 2) {
-        int other = __shfl_up_sync(~0u, up_to, step);
-        up_to += thread >= step ? other : 0;
-    }
+    int up_to = spg_sum_up_to<S::threads>(used);
     __syncwarp();
     uint32_t *to = numbers + (up_to - used);
 #pragma unroll

@@ -13,6 +13,8 @@
 #ifndef SPG_LOOK_BACK_CUH
 #define SPG_LOOK_BACK_CUH
 
+#include <cstdint>
+
 #define SPG_LOOK 4
 
 /* Kinds of a published number. 0: the tile has published nothing. */
