@@ -25,6 +25,7 @@ struct slot {
     bool context_known; /* capture.context is certainly the stream's context */
     bool ending;        /* its stream or context is being destroyed */
     bool orphan;        /* its thread has ended, and no other thread may end the capture */
+    bool lost;          /* it is over, and a thread reports it now */
 };
 
 int gm_captures;
@@ -96,22 +97,31 @@ static bool is_stream(const struct gm_capture *capture, CUstream stream, uint32_
     return !thread && stream == capture->stream;
 }
 
-/* Removes the first capture that `matches` selects, and reports it as lost. False: there is none. */
+/* Reports the first capture that `matches` selects as lost, and removes it then: what waits for its end comes after the
+ * report. False: there is none. */
 static bool remove_lost(bool (*matches)(const struct slot *slot, const void *what), const void *what) {
-    struct gm_capture lost;
+    struct gm_capture capture;
+    uint64_t serial = 0;
     gm_spin_lock(&lock);
     struct slot **link = &listed;
-    while (*link && !matches(*link, what))
+    while (*link && ((*link)->lost || !matches(*link, what)))
         link = &(*link)->next;
-    bool found = *link != NULL;
-    if (found) {
-        lost = (*link)->capture;
-        take_out(link);
+    if (*link) {
+        (*link)->lost = true;
+        capture = (*link)->capture;
+        serial = (*link)->serial;
     }
     gm_spin_unlock(&lock);
-    if (found && gm_capture_on_lost)
-        gm_capture_on_lost(&lost);
-    return found;
+    if (!serial)
+        return false;
+    if (gm_capture_on_lost)
+        gm_capture_on_lost(&capture);
+    gm_spin_lock(&lock);
+    link = find_serial(serial);
+    if (*link)
+        take_out(link);
+    gm_spin_unlock(&lock);
+    return true;
 }
 
 /* ---- begin and end */

@@ -84,6 +84,7 @@ static bool ended(CUstream stream, bool per_thread, CUresult result) {
     }
 }
 
+/* The end is recorded before anything that waits for it: the trace then shows no block reused inside the capture. */
 #define END_CAPTURE(symbol, twin)                                \
     HOOK(symbol, CUstream stream, CUgraph *graph) {              \
         struct gm_scope scope;                                   \
@@ -92,11 +93,12 @@ static bool ended(CUstream stream, bool per_thread, CUresult result) {
         scope.request.stream = (uint64_t)(uintptr_t)stream;      \
         scope.request.per_thread = twin;                         \
         CUresult result = gm_real.symbol(stream, graph);         \
-        if (ended(stream, twin, result)) {                       \
+        bool over = ended(stream, twin, result);                 \
+        gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, result); \
+        if (over) {                                              \
             gm_capture_end(stream, twin);                        \
             gm_pipeline_capture(-1);                             \
         }                                                        \
-        gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, result); \
         LEAVE(result);                                           \
     }
 END_CAPTURE(cuStreamEndCapture, false)

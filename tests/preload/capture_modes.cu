@@ -1,14 +1,18 @@
 /* One thread captures in each of the three modes while another allocates and frees at full speed. Calls that the
  * driver allows must keep working. For each pair of modes the program prints whether the capture survived and
  * whether calls were refused; the runner compares with the native results. A resulting graph is replayed and its
- * result checked. Argument: "runtime" or "driver", the interface to use. */
+ * result checked. Then many short captures end beside such a thread. Argument: "runtime" or "driver", the interface to
+ * use. */
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
 
 #include "program.h"
 
-enum { COUNT = 1 << 16, LAUNCHES = 40, REPLAYS = 3, BLOCK = 256 };
+enum { COUNT = 1 << 16, LAUNCHES = 40, REPLAYS = 3, BLOCK = 256, ENDS = 300 };
 
 extern "C" __global__ void add_one(int *values, int count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -62,21 +66,25 @@ static void be_relaxed(void) {
 struct churner {
     cudaStream_t stream;
     int relaxed;
+    unsigned pause_us; /* after each 8 blocks */
     int running, stop;
     long calls, refused;
 };
+
+static long churner_calls(struct churner *self) { return __atomic_load_n(&self->calls, __ATOMIC_RELAXED); }
 
 /* Blocks whose free was refused are freed once nothing captures any more. */
 static void *churn(void *argument) {
     struct churner *self = (struct churner *)argument;
     static void *left[1 << 16];
     size_t count = 0;
-    MUST(cudaFree(NULL)); /* the driver's calls need a current context */
+    prctl(PR_SET_TIMERSLACK, 1); /* short pauses */
+    MUST(cudaFree(NULL));        /* the driver's calls need a current context */
     if (self->relaxed)
         be_relaxed();
     for (unsigned i = 0; !__atomic_load_n(&self->stop, __ATOMIC_ACQUIRE) && count < sizeof left / sizeof *left; i++) {
         void *block = NULL;
-        self->calls += 2;
+        __atomic_add_fetch(&self->calls, 2, __ATOMIC_RELAXED);
         if (get(&block, (size_t)65536 << i % 3) != 0) {
             self->refused++;
             cudaGetLastError();
@@ -90,6 +98,8 @@ static void *churn(void *argument) {
             }
         }
         __atomic_store_n(&self->running, 1, __ATOMIC_RELEASE);
+        if (self->pause_us && i % 8 == 7)
+            usleep(self->pause_us);
     }
     while (count)
         MUST(give(left[--count]));
@@ -155,6 +165,39 @@ static void one_pair(int mode, int relaxed) {
     EXPECT(wrong == 0);
 }
 
+/* Many captures end on one processor, in a thread that the churning thread interrupts anywhere whenever it wakes. */
+static void many_ends(void) {
+    struct churner churner = {.relaxed = 1, .pause_us = 10};
+    cpu_set_t one;
+    pthread_t thread;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&churner.stream, cudaStreamNonBlocking));
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    EXPECT(sched_setaffinity(0, sizeof one, &one) == 0); /* of the churning thread, too */
+    EXPECT(pthread_create(&thread, NULL, churn, &churner) == 0);
+    while (!__atomic_load_n(&churner.running, __ATOMIC_ACQUIRE))
+        usleep(50);
+    errno = 0;
+    EXPECT(nice(10) >= 0 || !errno);
+    for (int i = 0; i < ENDS; i++) {
+        MUST(begin_capture(stream, cudaStreamCaptureModeRelaxed));
+        for (long begun = churner_calls(&churner); churner_calls(&churner) == begun;)
+            ;
+        for (volatile int spins = rand() % 10000; spins > 0; spins--)
+            ;
+        MUST(end_capture(stream, &graph));
+        MUST(cudaGraphDestroy(graph));
+    }
+    __atomic_store_n(&churner.stop, 1, __ATOMIC_RELEASE);
+    EXPECT(pthread_join(thread, NULL) == 0);
+    MUST(cudaStreamDestroy(churner.stream));
+    MUST(cudaStreamDestroy(stream));
+    printf("%d captures: %s\n", ENDS, churner.refused ? "refused" : "accepted");
+}
+
 int main(int count, char **argument) {
     EXPECT(count == 2);
     use_driver = strcmp(argument[1], "driver") == 0;
@@ -162,6 +205,7 @@ int main(int count, char **argument) {
     for (int mode = 0; mode < 3; mode++)
         for (int relaxed = 0; relaxed < 2; relaxed++)
             one_pair(mode, relaxed);
+    many_ends();
     printf("ok capture_modes\n");
     return 0;
 }
