@@ -101,29 +101,44 @@ static void disable(void) {
         gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
 }
 
-/* Threads that run this at the same time store the same values. */
-#define FIND(function, handle, name) \
-    __atomic_store_n(&function, (__typeof__(function))gm_real_dlsym(handle, name), __ATOMIC_RELAXED)
+/* The functions, as one thread found them: a second one may be at work at the same time. */
+struct found {
+    void *backtrace, *ip, *cfa, *getattr, *getstack, *destroy;
+};
+
+static void publish(const struct found *found) {
+    gm_spin_lock(&lock);
+    if (!unwind) {
+        unwind_ip = (__typeof__(unwind_ip))found->ip;
+        unwind_cfa = (__typeof__(unwind_cfa))found->cfa;
+        getattr = (__typeof__(getattr))found->getattr;
+        getstack = (__typeof__(getstack))found->getstack;
+        destroy = (__typeof__(destroy))found->destroy;
+        __atomic_store_n(&unwind, (unwind_function)found->backtrace, __ATOMIC_RELEASE);
+    }
+    gm_spin_unlock(&lock);
+}
 
 bool gm_site_find_unwinder(void) {
     if (__atomic_load_n(&disabled, __ATOMIC_RELAXED))
         return false;
     if (__atomic_load_n(&unwind, __ATOMIC_ACQUIRE))
         return true;
+    struct found found = {0};
     void *unwinder = gm_real_dlopen("libgcc_s.so.1", RTLD_NOW);
-    void *backtrace = unwinder ? gm_real_dlsym(unwinder, "_Unwind_Backtrace") : NULL;
-    if (backtrace) {
-        FIND(unwind_ip, unwinder, "_Unwind_GetIP");
-        FIND(unwind_cfa, unwinder, "_Unwind_GetCFA");
+    if (unwinder) {
+        found.backtrace = gm_real_dlsym(unwinder, "_Unwind_Backtrace");
+        found.ip = gm_real_dlsym(unwinder, "_Unwind_GetIP");
+        found.cfa = gm_real_dlsym(unwinder, "_Unwind_GetCFA");
     }
-    if (!backtrace || !unwind_ip || !unwind_cfa) {
+    if (!found.backtrace || !found.ip || !found.cfa) {
         disable();
         return false;
     }
-    FIND(getstack, RTLD_DEFAULT, "pthread_attr_getstack");
-    FIND(destroy, RTLD_DEFAULT, "pthread_attr_destroy");
-    FIND(getattr, RTLD_DEFAULT, "pthread_getattr_np");
-    __atomic_store_n(&unwind, (unwind_function)backtrace, __ATOMIC_RELEASE);
+    found.getattr = gm_real_dlsym(RTLD_DEFAULT, "pthread_getattr_np");
+    found.getstack = gm_real_dlsym(RTLD_DEFAULT, "pthread_attr_getstack");
+    found.destroy = gm_real_dlsym(RTLD_DEFAULT, "pthread_attr_destroy");
+    publish(&found);
     return true;
 }
 

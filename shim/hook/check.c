@@ -243,10 +243,10 @@ void *gm_check_route(void *function, void *entry) {
         __atomic_store_n(&known, true, __ATOMIC_RELEASE);
     }
     for (unsigned i = 0; i < ROWS; i++)
-        if (functions[i] == function)
+        if (__atomic_load_n(&functions[i], __ATOMIC_RELAXED) == function)
             return gm_substitute((void *)rows[i].entry, &targets[i], entry);
     for (unsigned i = 0; i < QUERY_COUNT; i++)
-        if (query_functions[i] == function)
+        if (__atomic_load_n(&query_functions[i], __ATOMIC_RELAXED) == function)
             return gm_substitute(queries[i].entry, queries[i].target, entry);
     return entry;
 }

@@ -252,7 +252,7 @@ void *gm_host_copies_route(void *function, void *entry) {
         __atomic_store_n(&known, true, __ATOMIC_RELEASE);
     }
     for (unsigned i = 0; i < ROWS; i++)
-        if (functions[i] == function)
+        if (__atomic_load_n(&functions[i], __ATOMIC_RELAXED) == function)
             return gm_substitute(rows[i].hook, rows[i].next, entry);
     return entry;
 }

@@ -42,11 +42,10 @@ static void in_child(void (*test)(void)) {
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
     rewind(file);
     said[fread(said, 1, sizeof said - 1, file)] = '\0';
     fclose(file);
-    if (strstr(said, "Sanitizer") || strstr(said, "runtime error"))
+    if (status || strstr(said, "Sanitizer") || strstr(said, "runtime error"))
         fail_msg("%s", said);
 }
 
