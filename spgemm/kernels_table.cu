@@ -20,6 +20,7 @@
  * matrices. Source: Nagasaka et al. (bins.h). */
 #include "spgemm/kernels.h"
 #include "spgemm/beside.cuh"
+#include "spgemm/network.cuh"
 #include "spgemm/operand.cuh"
 #include "spgemm/spread.cuh"
 #include "spgemm/turns.cuh"
@@ -73,13 +74,6 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     static constexpr size_t shared =
         tables + (whole ? sizeof(spg_terms<T, threads>) : rows * (lanes + 1) * sizeof(Term<T, ALIKE>));
 };
-
-template <typename S> __device__ void sync() {
-    if (S::whole)
-        __syncthreads();
-    else
-        __syncwarp();
-}
 
 /* The rows of the group have `length` entries each, one row behind the other. */
 template <typename T, int ALIKE, bool NUMERIC>
@@ -336,123 +330,6 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
     return in;
 }
 
-template <typename K> __device__ void order(K &low, K &high) {
-    K least = min(low, high);
-    high = max(low, high);
-    low = least;
-}
-
-/* The exchanges that sort `numbers` numbers (Batcher's merge exchange; Knuth 5.2.2 M). */
-struct Exchanges {
-    int count, low[64], high[64];
-};
-SPG_BOTH constexpr Exchanges exchanges_of(int numbers) {
-    Exchanges e{};
-    int most = 1;
-    while (2 * most < numbers)
-        most *= 2;
-    for (int part = most; part > 0; part /= 2) {
-        for (int next = most, rest = 0, apart = part;; apart = next - part, next /= 2, rest = part) {
-            for (int i = 0; i + apart < numbers; i++) {
-                if ((i & part) == rest) {
-                    e.low[e.count] = i;
-                    e.high[e.count++] = i + apart;
-                }
-            }
-            if (next == part)
-                break;
-        }
-    }
-    return e;
-}
-
-/* Sorts numbers in registers: a bitonic network that only sorts upwards, so the directions of exchanges inside a thread
- * are constants. Each thread of the row holds K numbers; thread t ends with those of the ranks t x K to t x K + K - 1.
- * K need not be a power of two. `memory` is for exchanges between warps, and for the result. */
-template <typename S, int K> struct Network {
-    template <int FIRST, int COUNT, int I = 0> static __device__ void sort_thread(uint32_t (&key)[K]) {
-        constexpr Exchanges e = exchanges_of(COUNT);
-        if constexpr (I < e.count) {
-            order(key[FIRST + e.low[I]], key[FIRST + e.high[I]]);
-            sort_thread<FIRST, COUNT, I + 1>(key);
-        }
-    }
-
-    /* Sorts a thread's numbers, which rise and fall once. */
-    template <int FIRST, int COUNT> static __device__ void merge_thread(uint32_t (&key)[K]) {
-        if constexpr (COUNT % 2) {
-            sort_thread<FIRST, COUNT>(key);
-        } else {
-#pragma unroll
-            for (int i = FIRST; i < FIRST + COUNT / 2; i++)
-                order(key[i], key[i + COUNT / 2]);
-            merge_thread<FIRST, COUNT / 2>(key);
-            merge_thread<FIRST + COUNT / 2, COUNT / 2>(key);
-        }
-    }
-
-    /* Exchanges each number with one of the thread whose number differs in the bits of APART. MIRRORED: the first
-     * number with the last one, and so on. The lower thread keeps the lower numbers. */
-    template <int APART, bool MIRRORED> static __device__ void exchange(uint32_t (&key)[K], uint32_t *memory) {
-        const int thread = threadIdx.x % S::threads;
-        const bool lower = (thread ^ APART) > thread;
-        uint32_t other[K];
-        if (APART >= 32) {
-            __syncthreads();
-#pragma unroll
-            for (int i = 0; i < K; i++)
-                memory[i * S::threads + thread] = key[i];
-            __syncthreads();
-        }
-#pragma unroll
-        for (int i = 0; i < K; i++) {
-            int from = MIRRORED ? K - 1 - i : i;
-            other[i] =
-                APART < 32 ? __shfl_xor_sync(~0u, key[from], APART) : memory[from * S::threads + (thread ^ APART)];
-        }
-#pragma unroll
-        for (int i = 0; i < K; i++)
-            key[i] = lower ? min(key[i], other[i]) : max(key[i], other[i]);
-    }
-
-    template <int APART> static __device__ void merge(uint32_t (&key)[K], uint32_t *memory) {
-        if constexpr (APART > 0) {
-            exchange<APART, false>(key, memory);
-            merge<APART / 2>(key, memory);
-        } else {
-            merge_thread<0, K>(key);
-        }
-    }
-
-    /* The numbers of each run of RUN threads are sorted. */
-    template <int RUN = 1> static __device__ void sort_runs(uint32_t (&key)[K], uint32_t *memory) {
-        if constexpr (RUN < S::threads) {
-            exchange<2 * RUN - 1, true>(key, memory);
-            merge<RUN / 2>(key, memory);
-            sort_runs<2 * RUN>(key, memory);
-        }
-    }
-
-    static __device__ void sort(uint32_t (&key)[K], uint32_t *memory) {
-        sort_thread<0, K>(key);
-        sort_runs(key, memory);
-        sync<S>();
-        constexpr int wide = K % 4 == 0 ? 4 : K % 2 == 0 ? 2 : 1;
-        struct alignas(4 * wide) Part {
-            uint32_t key[wide];
-        };
-#pragma unroll
-        for (int i = 0; i < K; i += wide) {
-            Part part;
-#pragma unroll
-            for (int j = 0; j < wide; j++)
-                part.key[j] = key[i + j];
-            *reinterpret_cast<Part *>(&memory[(threadIdx.x % S::threads) * K + i]) = part;
-        }
-        sync<S>();
-    }
-};
-
 /* The number of a used table slot: number i of the thread. */
 template <typename S> __device__ uint32_t number_of(int32_t column, int i) {
     return (static_cast<uint32_t>(column) << S::log2_slots | threadIdx.x % S::threads) + i * S::threads;
@@ -497,7 +374,7 @@ template <typename S, int K = S::each / 4, int SMALLER = 0> __device__ void sort
         int at = i * S::threads + static_cast<int>(threadIdx.x % S::threads);
         key[i] = (S::lanes == 32 && i < SMALLER) || at < count ? sorted[at] : ~0u;
     }
-    Network<S, K>::sort(key, sorted);
+    spg_network<S::threads, K>::sort(key, sorted);
 }
 
 /* Replaces the table's columns by the sorted numbers of its used slots, for a block. The rest of the memory holds
@@ -509,7 +386,7 @@ template <typename S> __device__ void sort(int32_t *table, uint32_t *sorted) {
         int32_t column = table[i * S::threads + static_cast<int>(threadIdx.x)];
         key[i] = column == SPG_EMPTY ? ~0u : number_of<S>(column, i);
     }
-    Network<S, S::each>::sort(key, sorted);
+    spg_network<S::threads, S::each>::sort(key, sorted);
 }
 
 template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
@@ -518,7 +395,7 @@ template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
 #pragma unroll
     for (int i = 0; i < S::each; i++)
         column[i] = table[i * S::threads + thread];
-    sync<S>();
+    spg_row_sync<S::threads>();
 #pragma unroll
     for (int i = 0; i < S::each; i++) {
         int slot = i * S::threads + thread;
@@ -528,17 +405,17 @@ template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
     }
     for (int run = 2; run <= S::slots; run *= 2) {
         for (int stride = run / 2; stride > 0; stride /= 2) {
-            sync<S>();
+            spg_row_sync<S::threads>();
             for (int pair = thread; pair < S::slots / 2; pair += S::threads) {
                 int low = (pair & ~(stride - 1)) * 2 | (pair & (stride - 1));
                 if (low & run)
-                    order(sorted[low + stride], sorted[low]);
+                    spg_order_pair(sorted[low + stride], sorted[low]);
                 else
-                    order(sorted[low], sorted[low + stride]);
+                    spg_order_pair(sorted[low], sorted[low + stride]);
             }
         }
     }
-    sync<S>();
+    spg_row_sync<S::threads>();
 }
 
 /* Writes the entries of ranks `from` to `to` - 1 of a sorted row to the slots of their ranks, from `slot` on. */
@@ -686,7 +563,7 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     alike = report<S>(c, row, alike, in, overflow);
     if (!NUMERIC)
         return;
-    sync<S>(); /* until every thread has read `full` */
+    spg_row_sync<S::threads>(); /* until every thread has read `full` */
     int denied_rows = denied<S>(c, row, alike, in.claimed, &full);
     if constexpr (S::gathered)
         sort_gathered<S>(sorted, alike ? in.claimed : 0);

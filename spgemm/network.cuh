@@ -1,0 +1,133 @@
+/* Sorting networks: numbers in registers, by shuffles inside a warp and through shared memory between warps. */
+#ifndef SPG_NETWORK_CUH
+#define SPG_NETWORK_CUH
+
+#include <stdint.h>
+
+#include "spgemm/both.h"
+
+/* A barrier of the threads of a row: a warp, or a part of it, or a block. */
+template <int THREADS> __device__ void spg_row_sync() {
+    if (THREADS > 32)
+        __syncthreads();
+    else
+        __syncwarp();
+}
+
+template <typename K> __device__ void spg_order_pair(K &low, K &high) {
+    K least = min(low, high);
+    high = max(low, high);
+    low = least;
+}
+
+/* The exchanges that sort `numbers` numbers (Batcher's merge exchange; Knuth 5.2.2 M). */
+struct spg_exchanges {
+    int count, low[64], high[64];
+};
+SPG_BOTH constexpr spg_exchanges spg_exchanges_of(int numbers) {
+    spg_exchanges e{};
+    int most = 1;
+    while (2 * most < numbers)
+        most *= 2;
+    for (int part = most; part > 0; part /= 2) {
+        for (int next = most, rest = 0, apart = part;; apart = next - part, next /= 2, rest = part) {
+            for (int i = 0; i + apart < numbers; i++) {
+                if ((i & part) == rest) {
+                    e.low[e.count] = i;
+                    e.high[e.count++] = i + apart;
+                }
+            }
+            if (next == part)
+                break;
+        }
+    }
+    return e;
+}
+
+/* Sorts numbers in registers: a bitonic network that only sorts upwards, so the directions of exchanges inside a thread
+ * are constants. Each thread of the row holds K numbers; thread t ends with those of the ranks t x K to t x K + K - 1.
+ * K need not be a power of two. `memory` is for exchanges between warps, and for the result. */
+template <int THREADS, int K> struct spg_network {
+    template <int FIRST, int COUNT, int I = 0> static __device__ void sort_thread(uint32_t (&key)[K]) {
+        constexpr spg_exchanges e = spg_exchanges_of(COUNT);
+        if constexpr (I < e.count) {
+            spg_order_pair(key[FIRST + e.low[I]], key[FIRST + e.high[I]]);
+            sort_thread<FIRST, COUNT, I + 1>(key);
+        }
+    }
+
+    /* Sorts a thread's numbers, which rise and fall once. */
+    template <int FIRST, int COUNT> static __device__ void merge_thread(uint32_t (&key)[K]) {
+        if constexpr (COUNT % 2) {
+            sort_thread<FIRST, COUNT>(key);
+        } else {
+#pragma unroll
+            for (int i = FIRST; i < FIRST + COUNT / 2; i++)
+                spg_order_pair(key[i], key[i + COUNT / 2]);
+            merge_thread<FIRST, COUNT / 2>(key);
+            merge_thread<FIRST + COUNT / 2, COUNT / 2>(key);
+        }
+    }
+
+    /* Exchanges each number with one of the thread whose number differs in the bits of APART. MIRRORED: the first
+     * number with the last one, and so on. The lower thread keeps the lower numbers. */
+    template <int APART, bool MIRRORED> static __device__ void exchange(uint32_t (&key)[K], uint32_t *memory) {
+        const int thread = threadIdx.x % THREADS;
+        const bool lower = (thread ^ APART) > thread;
+        uint32_t other[K];
+        if (APART >= 32) {
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < K; i++)
+                memory[i * THREADS + thread] = key[i];
+            __syncthreads();
+        }
+#pragma unroll
+        for (int i = 0; i < K; i++) {
+            int from = MIRRORED ? K - 1 - i : i;
+            other[i] = APART < 32 ? __shfl_xor_sync(~0u, key[from], APART) : memory[from * THREADS + (thread ^ APART)];
+        }
+#pragma unroll
+        for (int i = 0; i < K; i++)
+            key[i] = lower ? min(key[i], other[i]) : max(key[i], other[i]);
+    }
+
+    template <int APART> static __device__ void merge(uint32_t (&key)[K], uint32_t *memory) {
+        if constexpr (APART > 0) {
+            exchange<APART, false>(key, memory);
+            merge<APART / 2>(key, memory);
+        } else {
+            merge_thread<0, K>(key);
+        }
+    }
+
+    /* The numbers of each run of RUN threads are sorted. */
+    template <int RUN = 1> static __device__ void sort_runs(uint32_t (&key)[K], uint32_t *memory) {
+        if constexpr (RUN < THREADS) {
+            exchange<2 * RUN - 1, true>(key, memory);
+            merge<RUN / 2>(key, memory);
+            sort_runs<2 * RUN>(key, memory);
+        }
+    }
+
+    static __device__ void sort(uint32_t (&key)[K], uint32_t *memory) {
+        sort_thread<0, K>(key);
+        sort_runs(key, memory);
+        spg_row_sync<THREADS>();
+        constexpr int wide = K % 4 == 0 ? 4 : K % 2 == 0 ? 2 : 1;
+        struct alignas(4 * wide) Part {
+            uint32_t key[wide];
+        };
+#pragma unroll
+        for (int i = 0; i < K; i += wide) {
+            Part part;
+#pragma unroll
+            for (int j = 0; j < wide; j++)
+                part.key[j] = key[i + j];
+            *reinterpret_cast<Part *>(&memory[(threadIdx.x % THREADS) * K + i]) = part;
+        }
+        spg_row_sync<THREADS>();
+    }
+};
+
+#endif
