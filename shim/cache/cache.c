@@ -56,24 +56,9 @@
 #include "shim/cache/parts.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
-#include "shim/trace/writer.h"
 
 #define GRANULE ((size_t)512) /* native allocations of 1 to 512 bytes lie 512 bytes apart */
-/* Most freed bytes without a fence, in one shard and in all shards together. A batch is this large because threads that
- * record fences at the same time wait for each other in the driver. */
-#define BATCH_BYTES     ((size_t)6 << 20)
-#define ALL_BATCH_BYTES ((size_t)64 << 20)
-#define LARGE           ((size_t)1 << 20)
-#define SHARD_BYTES     (ALL_BATCH_BYTES / GM_CACHE_SHARDS)
-
-static inline size_t whole(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
-
-/* The size of a block for a request of `size` bytes. Blocks whose sizes differ only in their last page are of one size,
- * so that each may serve for the others. */
-static inline size_t whole_granules(const struct gm_cache *state, size_t size) {
-    return whole(size >= state->page ? state->page : state->granule, size);
-}
-
+#define LARGE   ((size_t)1 << 20)
 /* ---- threads and shards */
 
 unsigned gm_cache_shards = 1;
@@ -92,7 +77,7 @@ static inline unsigned my_shard(void) {
     return (thread_number - 1) % GM_CACHE_SHARDS;
 }
 
-static inline struct gm_shard *my_shard_of(struct gm_cache *state) {
+struct gm_shard *gm_cache_my_shard(struct gm_cache *state) {
     struct gm_shard *shard = &state->shards[my_shard()];
     __asm__("" : "+r"(shard)); /* compute the address once: an index is not a power of two bytes */
     return shard;
@@ -109,10 +94,8 @@ unsigned gm_cache_act_as(unsigned number) {
 
 /* ---- allocation */
 
-/* No block of this size is ready, but some wait for their fences: queries the oldest fence. Returns the class; NULL
- * when the context was destroyed or the class was dropped meanwhile. */
-static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
-                                                   struct gm_size_class *class) {
+struct gm_size_class *gm_cache_query_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
+                                            struct gm_size_class *class) {
     struct gm_batch *batch = gm_size_class_oldest(lists, class);
     gm_status status = GM_OK;
     size_t size = class->size;
@@ -127,9 +110,8 @@ static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struc
     return class;
 }
 
-/* Notes for find_size() how long a policy's answer for this size holds. */
-static void note_answer(struct gm_size_class *class, size_t requested, uint32_t repeats, unsigned reason,
-                        unsigned verdict) {
+void gm_cache_note_answer(struct gm_size_class *class, size_t requested, uint32_t repeats, unsigned reason,
+                          unsigned verdict) {
     class->requested = requested;
     class->repeats = repeats;
     class->reason = (uint8_t)reason;
@@ -141,8 +123,6 @@ static void note_answer_for_all(struct gm_shard *shard, const struct gm_decision
     shard->reason = (uint8_t)decision->reason;
     shard->verdict = (uint8_t)decision->verdict;
 }
-
-static bool plain; /* the short path has a plain part */
 
 /* Takes a ready block of exactly `size` bytes from one shard. Returns its address; 0: there is none. Adds to *waiting
  * the bytes of this size that wait for their fences in the shard. `decision`: of a request for `requested` bytes, or
@@ -157,11 +137,11 @@ static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, si
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
     if (class && GM_UNLIKELY(!class->ready.count && !class->kept) && gm_size_class_pends(class))
-        class = query_oldest(shard, lists, class);
+        class = gm_cache_query_oldest(shard, lists, class);
     if (class) {
         address = gm_free_lists_take(shard, lists, class);
         if (decision)
-            note_answer(class, requested, decision->repeats, decision->reason, decision->verdict);
+            gm_cache_note_answer(class, requested, decision->repeats, decision->reason, decision->verdict);
         *waiting += (class->pending.count + class->kept_pending) * size;
     }
     gm_spin_unlock(&shard->lock);
@@ -181,11 +161,8 @@ static bool wait_for_own_fence(struct gm_shard *shard, uint64_t context_id, size
     return waited;
 }
 
-/* A class of ready blocks of `size` to `most` bytes. While there is none, and `query`, queries the recorded fences,
- * oldest first, for which it releases the lock. Without this, a program that requests a new size each time would get
- * every block from the driver. */
-static struct gm_size_class *find_larger(struct gm_shard *shard, struct gm_free_lists *lists, size_t size, size_t most,
-                                         bool query) {
+struct gm_size_class *gm_cache_find_larger(struct gm_shard *shard, struct gm_free_lists *lists, size_t size,
+                                           size_t most, bool query) {
     bool destroyed = false;
     struct gm_size_class *class = lists && !lists->disabled ? gm_free_lists_near(lists, size, most) : NULL;
     while (!class && query && lists && !lists->disabled && lists->first && !gm_capture_any() &&
@@ -201,7 +178,7 @@ static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t 
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     bool query = own || (lists && gm_cache_may_query(lists));
-    struct gm_size_class *class = find_larger(shard, lists, *size, most, query);
+    struct gm_size_class *class = gm_cache_find_larger(shard, lists, *size, most, query);
     if (class) {
         *size = class->size;
         address = gm_free_lists_take(shard, lists, class);
@@ -231,8 +208,7 @@ static uint64_t look_for_larger(struct gm_shard *shard, uint64_t context_id, siz
     return address;
 }
 
-/* False where the device has little free memory or GPUMEM_LIMIT is set: a block must not be larger than requested. */
-static bool may_waste(const struct gm_cache *state, int device) {
+bool gm_cache_may_waste(const struct gm_cache *state, int device) {
     return !gm_limit_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
 }
 
@@ -261,7 +237,7 @@ static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
     EACH_OTHER_SHARD(shard) { address = take_in_passing(shard, context_id, *size); }
-    bool waste = !address && may_waste(state, request->device);
+    bool waste = !address && gm_cache_may_waste(state, request->device);
     size_t most = waste ? gm_cache_most(state, request->device, *size) : 0;
     if (waste && gm_cache_has_some(&state->shards[mine], request->device))
         address = take_larger(&state->shards[mine], context_id, size, most, true);
@@ -308,7 +284,7 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     struct gm_cache *state = self->state;
     struct gm_request rounded = *request;
     struct gm_block got = {0};
-    size_t least = whole(state->granule, request->size);
+    size_t least = gm_cache_multiple(state->granule, request->size);
     rounded.size = size;
     gm_cache_check_device(state, &state->devices[request->device]);
     gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
@@ -336,7 +312,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     struct gm_cache *state = self->state;
     if (GM_UNLIKELY(!is_cacheable(request)))
         return alloc_uncached(self, request, decision, block);
-    size_t size = whole_granules(state, request->size);
+    size_t size = gm_cache_whole(state, request->size);
     uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, decision, &size);
     if (GM_UNLIKELY(!address))
         return alloc_new(self, request, decision, size, block);
@@ -369,11 +345,8 @@ void gm_cache_count_own(struct gm_resource *self, int device, int64_t change) {
 
 static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }
 
-/* `block` filled its batch: records the fence of the batch. On an error the block is freed upstream at once, and this
- * free reports the upstream's error, as a native free would. The caller holds the shard's lock; the function releases
- * it. */
-static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
-                                       const struct gm_block *block, const struct gm_free_request *how) {
+gm_status gm_cache_record_fence(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
+                                const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_batch *batch = NULL;
     bool destroyed, own = false;
     gm_status status = gm_cache_record(shard, lists, this_thread(), &batch, &destroyed);
@@ -414,20 +387,12 @@ static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard 
     bool tidy = ++lists->settled % state->frees == 0 && !gm_capture_any();
     bool fence = tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL) && (lists->open || gm_batch_open(lists));
     if (fence)
-        return record_fence(self, shard, lists, block, how);
+        return gm_cache_record_fence(self, shard, lists, block, how);
     tidy = tidy && gm_cache_untidy(state, lists, NULL);
     gm_spin_unlock(&shard->lock);
     if (tidy)
         gm_cache_tidy(self, shard, block->context_id, NULL);
     return GM_OK;
-}
-
-static inline bool is_full(const struct gm_cache *state, const struct gm_free_lists *lists,
-                           const struct gm_batch *batch) {
-    if (GM_LIKELY(batch->count < state->frees && batch->bytes < SHARD_BYTES))
-        return false;
-    return (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
-           (batch->bytes >= SHARD_BYTES && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
 }
 
 static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
@@ -438,7 +403,7 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     if (GM_UNLIKELY(how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !can_fence()))
         return gm_cache_free_upstream(self, block, how);
 
-    struct gm_shard *shard = my_shard_of(state);
+    struct gm_shard *shard = gm_cache_my_shard(state);
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
     if (GM_UNLIKELY(!gm_cache_accepts(lists, block->reserved)))
@@ -448,309 +413,12 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     struct gm_batch *batch = GM_LIKELY(lists) ? gm_free_lists_put(shard, lists, block->address, block->reserved) : NULL;
     if (GM_UNLIKELY(!batch))
         return free_natively(self, shard, block, how);
-    if (GM_LIKELY(!is_full(state, lists, batch)) || gm_capture_any()) {
+    if (GM_LIKELY(!gm_cache_is_full(state, lists, batch)) || gm_capture_any()) {
         gm_spin_unlock(&shard->lock);
         return GM_OK;
     }
-    return record_fence(self, shard, lists, block, how);
+    return gm_cache_record_fence(self, shard, lists, block, how);
 }
-
-/* ---- the short path */
-
-bool gm_cache_may_keep(const struct gm_resource *resource, bool with_plain) {
-    plain = with_plain;
-    return resource && resource->ops == &gm_resource_cache && gm_drv.ctx_record_event;
-}
-
-static inline struct gm_shard *own_shard(const struct gm_resource *self) {
-    if (GM_UNLIKELY(!gm_mine.shard))
-        gm_mine.shard = my_shard_of(self->state);
-    if (__atomic_load_n(&plain, __ATOMIC_RELAXED))
-        gm_mine.plain = gm_mine.shard;
-    return gm_mine.shard;
-}
-
-static bool is_for_all(uint32_t repeats) { return repeats > GM_REPEATS_ALL / 2; }
-
-/* Takes the answer out of the class. */
-static uint32_t take_answer(struct gm_size_class *class) {
-    uint32_t repeats = class->repeats;
-    if (!is_for_all(repeats))
-        class->repeats = 0;
-    return repeats;
-}
-
-static void give_back(const struct gm_recent_size *recent) {
-    if (recent->repeats && !is_for_all(recent->repeats)) {
-        recent->class->requested = recent->requested;
-        recent->class->repeats = recent->repeats;
-    }
-}
-
-/* The plain part compares with the context's id, so it finds nothing while this bit is set. */
-#define NOT_PLAIN (UINT64_C(1) << 63)
-static inline uint64_t key_of_context(uint64_t context_id) {
-    return GM_LIKELY(__atomic_load_n(&plain, __ATOMIC_RELAXED)) ? context_id : context_id | NOT_PLAIN;
-}
-
-/* Finds the class for requests of this size and notes it. NULL: there is none, or the policy has to decide. */
-static struct gm_recent_size *find_size(const struct gm_cache *state, struct gm_shard *shard, uint64_t context_id,
-                                        size_t requested) {
-    struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(requested)];
-    if (recent->requested == requested && recent->context_id == key_of_context(context_id) && recent->repeats)
-        return recent;
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class =
-        lists && !shard->entries_only ? gm_size_class_of(lists, whole_granules(state, requested)) : NULL;
-    if (class && GM_UNLIKELY(!class->repeats) && shard->answers)
-        note_answer(class, requested, GM_REPEATS_ALL, shard->reason, shard->verdict);
-    if (!class || !(is_for_all(class->repeats) || (class->repeats && class->requested == requested)))
-        return NULL;
-    uint32_t repeats = take_answer(class);
-    give_back(recent);
-    *recent = (struct gm_recent_size){requested, key_of_context(context_id), class, repeats};
-    return recent;
-}
-
-/* The newest ready record of the class serves the request. The caller holds the lock. */
-static inline struct gm_registered *make_live(struct gm_shard *shard, struct gm_size_class *class, size_t size) {
-    struct gm_registered *record = gm_free_lists_take_kept(class->lists, class);
-    uint64_t address = gm_registered_word(record) & ~GM_REGISTERED_KEPT;
-    __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
-    __atomic_store_n(&shard->recent_records[gm_recent_slot(address)], record, __ATOMIC_RELAXED);
-    gm_registered_revive(record, address);
-    return record;
-}
-
-bool gm_cache_reuse_ready(size_t size, uint64_t *address) {
-    if (GM_UNLIKELY(!gm_mine.plain))
-        return false;
-    uint64_t context_id = gm_context_same_id(__atomic_load_n(&gm_mine.plain->recent_context, __ATOMIC_RELAXED));
-    struct gm_shard *shard = gm_mine.plain; /* read again: kept across the driver's call it would cost more */
-    if (GM_UNLIKELY(!gm_spin_try(&shard->lock)))
-        return false;
-    struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(size)];
-    __asm__("" : "+r"(recent)); /* compute the address once */
-    bool serves = GM_LIKELY(recent->requested == size && recent->context_id == context_id && recent->repeats) &&
-                  GM_LIKELY(recent->class->kept != NULL) &&
-                  GM_LIKELY(gm_stats_took_late(gm_mine.counts, size, recent->class->size));
-    if (GM_LIKELY(serves)) {
-        recent->repeats--;
-        *address = gm_registered_word(make_live(shard, recent->class, size));
-    }
-    gm_spin_unlock(&shard->lock);
-    return serves;
-}
-
-/* True when a shard other than `mine` may have a block of exactly the requested size, which comes first. */
-static bool others_have_some(const struct gm_cache *state, const struct gm_shard *mine, int device) {
-    for (unsigned i = 0, used = gm_cache_shards_used(); i < used; i++)
-        if (&state->shards[i] != mine && gm_cache_has_some(&state->shards[i], device))
-            return true;
-    return false;
-}
-
-/* The class of a larger block, if find_elsewhere would choose one of this shard, and as a record. The caller holds the
- * lock; the function may release it for a time. */
-static struct gm_size_class *find_larger_kept(const struct gm_cache *state, struct gm_shard *shard, uint64_t context_id,
-                                              size_t size) {
-    struct gm_free_lists *lists = shard->entries_only ? NULL : gm_free_lists_of(shard, context_id);
-    if (!lists || !may_waste(state, lists->device) || others_have_some(state, shard, lists->device))
-        return NULL;
-    size_t whole = whole_granules(state, size);
-    struct gm_size_class *class =
-        find_larger(shard, lists, whole, gm_cache_most(state, lists->device, whole), gm_cache_may_query(lists));
-    return class && class->kept && !shard->entries_only ? class : NULL;
-}
-
-/* The policy wants to know of the block's free, so that takes no plain part (put_plainly). */
-static void mark_counted(struct gm_registered *record) {
-    __atomic_store_n(&record->block.counted, 1, __ATOMIC_RELAXED);
-    record->of_shard = 0;
-}
-
-struct gm_registered *gm_cache_serve(struct gm_resource *self, const struct gm_request *request,
-                                     const struct gm_decision *decision, bool counted) {
-    struct gm_cache *state = self->state;
-    struct gm_shard *shard = own_shard(self);
-    struct gm_registered *record = NULL;
-    size_t whole = whole_granules(state, request->size);
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = shard->entries_only ? NULL : gm_free_lists_of(shard, request->context_id);
-    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, whole) : NULL;
-    if (class && !gm_size_class_is_ready(class) && gm_size_class_pends(class))
-        class = query_oldest(shard, lists, class); /* releases the lock for a time */
-    if (class)
-        note_answer(class, request->size, decision->repeats, decision->reason, decision->verdict);
-    if (!class || !gm_size_class_is_ready(class))
-        class = find_larger_kept(state, shard, request->context_id, request->size);
-    if (class && class->kept && !shard->entries_only) {
-        if (counted)
-            mark_counted(class->kept);
-        record = make_live(shard, class, request->size);
-    }
-    gm_spin_unlock(&shard->lock);
-    return record;
-}
-
-/* A context that was destroyed has no free lists, so no block of it is found. */
-struct gm_registered *gm_cache_reuse(struct gm_resource *self, size_t size, struct gm_decision *decision) {
-    struct gm_shard *shard = own_shard(self);
-    struct gm_registered *record = NULL;
-    const struct gm_context *context;
-    uint64_t context_id = gm_context_current_id(&context);
-    __atomic_store_n(&shard->recent_context, context, __ATOMIC_RELAXED);
-    gm_spin_lock(&shard->lock);
-    struct gm_recent_size *recent = find_size(self->state, shard, context_id, size);
-    struct gm_size_class *class = recent ? recent->class : NULL;
-    if (class && !gm_size_class_is_ready(class) && gm_size_class_pends(class)) {
-        query_oldest(shard, class->lists, class); /* releases the lock for a time */
-        recent = find_size(self->state, shard, context_id, size);
-        class = recent ? recent->class : NULL;
-    }
-    if (class && class->kept) {
-        recent->repeats--;
-        decision->reason = (enum gm_reason) class->reason;
-        decision->verdict = (enum gm_kind) class->verdict;
-    } else if (shard->answers && !(class && class->ready.count)) {
-        class = find_larger_kept(self->state, shard, context_id, size);
-        decision->reason = (enum gm_reason)shard->reason;
-        decision->verdict = (enum gm_kind)shard->verdict;
-    }
-    if (class && class->kept)
-        record = make_live(shard, class, size);
-    gm_spin_unlock(&shard->lock);
-    return record;
-}
-
-/* A batch of fewer bytes needs no fence for them, whatever the other shards hold. */
-static size_t plain_bytes(void) {
-    return gm_cache_shards_used() * BATCH_BYTES <= ALL_BATCH_BYTES ? BATCH_BYTES : SHARD_BYTES;
-}
-
-/* The class of a claimed record in this shard. NULL: there is none. */
-static struct gm_size_class *class_of_record(struct gm_shard *shard, struct gm_registered *record) {
-    if (shard->entries_only) /* the record may be in the index by range */
-        return NULL;
-    if (record->of_shard == shard->number)
-        return record->of_size;
-    struct gm_free_lists *lists = gm_free_lists_of(shard, record->block.context_id);
-    record->of_size = lists && !lists->disabled ? gm_size_class_of(lists, record->block.reserved) : NULL;
-    record->of_shard = record->of_size ? shard->number : 0;
-    return record->of_size;
-}
-
-/* Puts a claimed record whose class is known on the open batch, unless this needs a fence or more room. The caller
- * holds the lock. A record that a policy counts, or that must not be kept, is of no shard (registry.c). */
-static inline bool put_plainly(struct gm_shard *shard, struct gm_registered *record) {
-    size_t size = record->block.size, reserved = record->block.reserved;
-    if (GM_UNLIKELY(record->of_shard != shard->number))
-        return false;
-    struct gm_free_lists *lists = record->of_size->lists;
-    struct gm_batch *batch = lists->open;
-    if (GM_UNLIKELY(!batch || batch->count >= shard->most || batch->bytes + reserved >= shard->most_bytes) ||
-        GM_UNLIKELY(!gm_cache_has_room(lists, reserved)))
-        return false;
-    gm_free_lists_keep(shard, lists, batch, record);
-    gm_stats_freed_late(gm_mine.counts, size, reserved);
-    return true;
-}
-
-/* NULL: the shard did not make this block live lately, or the block is not live. */
-static inline struct gm_registered *claim_recent(const struct gm_shard *shard, uint64_t address) {
-    struct gm_registered *record = __atomic_load_n(&shard->recent_records[gm_recent_slot(address)], __ATOMIC_RELAXED);
-    return GM_LIKELY(record && gm_registered_word(record) == address) && GM_LIKELY(gm_registered_claim(record, address))
-               ? record
-               : NULL;
-}
-
-struct gm_registered *gm_cache_claim(struct gm_registry *registry, uint64_t address) {
-    struct gm_registered *record = gm_mine.shard ? claim_recent(gm_mine.shard, address) : NULL;
-    return record ? record : gm_registry_claim(registry, address);
-}
-
-bool gm_cache_keep_plainly(uint64_t address) {
-    struct gm_shard *shard = gm_mine.plain;
-    struct gm_registered *record = GM_LIKELY(shard != NULL) ? claim_recent(shard, address) : NULL;
-    if (GM_UNLIKELY(!record))
-        return false;
-    if (GM_LIKELY(gm_spin_try(&shard->lock))) {
-        bool kept = put_plainly(shard, record);
-        gm_spin_unlock(&shard->lock);
-        if (GM_LIKELY(kept))
-            return true;
-    }
-    gm_registered_revive(record, address);
-    return false;
-}
-
-/* The batch of the record is full. `block` is a copy of its block. */
-static GM_APART gm_status record_kept(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
-                                      const struct gm_registered *record, struct gm_block *block) {
-    static const struct gm_free_request how = {.call = GM_CALL_FREE};
-    gm_registered_copy(record, gm_registered_address(record), block);
-    return record_fence(self, shard, lists, block, &how);
-}
-
-bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struct gm_block *block, uint64_t *sequence,
-                   gm_status *status) {
-    struct gm_cache *state = self->state;
-    const struct gm_block *freed = &record->block;
-    if (freed->owner != self || !freed->recurs)
-        return false;
-    struct gm_shard *shard = own_shard(self);
-    gm_spin_lock(&shard->lock);
-    struct gm_size_class *class = class_of_record(shard, record);
-    struct gm_free_lists *lists = class ? class->lists : NULL;
-    shard->most_bytes = plain_bytes();
-    bool may = lists && gm_cache_has_room(lists, freed->reserved);
-    struct gm_batch *batch = may ? lists->open ? lists->open : gm_batch_open(lists) : NULL;
-    if (!batch) {
-        gm_spin_unlock(&shard->lock);
-        return false;
-    }
-    *sequence = GM_UNLIKELY(*sequence) ? gm_trace_sequence() : 0;
-    __atomic_store_n(&record->block.counted, 0, __ATOMIC_RELAXED);
-    gm_free_lists_keep(shard, lists, batch, record);
-    *status = GM_OK;
-    if (GM_UNLIKELY(is_full(state, lists, batch)) && !gm_capture_any())
-        *status = record_kept(self, shard, lists, record, block);
-    else
-        gm_spin_unlock(&shard->lock);
-    return true;
-}
-
-void gm_cache_keep_entries_only(struct gm_cache *state) {
-    state->entries_only = true;
-    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
-        struct gm_shard *shard = &state->shards[i];
-        gm_spin_lock(&shard->lock);
-        shard->entries_only = true;
-        gm_shard_renumber(shard);
-        for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
-            gm_free_lists_turn_records(lists);
-        gm_spin_unlock(&shard->lock);
-    }
-}
-
-/* A thread that is in the plain part holds its shard's lock for the part that counts. Others note sizes with the new
- * key as soon as `plain` has changed, so both keys may be in a shard. */
-void gm_cache_set_plain(struct gm_resource *self, bool with_plain) {
-    struct gm_cache *state = self->state;
-    __atomic_store_n(&plain, with_plain, __ATOMIC_SEQ_CST);
-    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
-        struct gm_shard *shard = &state->shards[i];
-        gm_spin_lock(&shard->lock);
-        shard->most = with_plain ? state->frees - 1 : 0;
-        for (unsigned k = 0; k < sizeof shard->recent_sizes / sizeof *shard->recent_sizes; k++) {
-            uint64_t *key = &shard->recent_sizes[k].context_id;
-            *key = with_plain ? *key & ~NOT_PLAIN : *key | NOT_PLAIN;
-        }
-        gm_spin_unlock(&shard->lock);
-    }
-}
-
-void gm_cache_stop_keeping(struct gm_resource *self) { gm_cache_keep_entries_only(self->state); }
 
 /* ---- the other ops */
 
@@ -794,7 +462,7 @@ static void cache_after_fork(struct gm_resource *self) {
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
     set_up_shards(self);
-    gm_cache_set_plain(self, plain);
+    gm_cache_renew_plain(self);
     gm_adaptor_after_fork(self);
 }
 

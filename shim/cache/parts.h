@@ -1,6 +1,7 @@
 /* What the source files of the cache share: its state and the functions that one file calls in another. cache.c:
- * allocation and free. free_lists.c: the free blocks. limits.c: how many bytes of free blocks are allowed. fences.c:
- * fences of batches. reclaim.c: releasing free blocks to the upstream resource. */
+ * allocation and free. short_path.c: the short path (shim/core/pipeline.h). free_lists.c: the free blocks. limits.c:
+ * how many bytes of free blocks are allowed. fences.c: fences of batches. reclaim.c: releasing free blocks to the
+ * upstream resource. */
 #ifndef GM_CACHE_PARTS_H
 #define GM_CACHE_PARTS_H
 
@@ -64,8 +65,6 @@ static inline void gm_cache_looked(struct gm_free_lists *lists, bool idle) {
     lists->busy_looks = idle ? 0 : lists->busy_looks + (lists->busy_looks < most_doubled);
     lists->looks_left_out = idle ? 0 : 1u << lists->busy_looks;
 }
-/* Turns all records into entries for good: gm_cache_reuse makes none live afterwards. Takes the lock of each shard. */
-GM_INTERNAL void gm_cache_keep_entries_only(struct gm_cache *state);
 
 /* ---- limits: the caller holds no lock and the function takes none, except where the comment says so */
 
@@ -150,5 +149,60 @@ GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);
 GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
+
+/* ---- cache.c, for short_path.c */
+
+/* Most freed bytes without a fence, in one shard and in all shards together. A batch is this large because threads that
+ * record fences at the same time wait for each other in the driver. */
+#define GM_CACHE_BATCH_BYTES     ((size_t)6 << 20)
+#define GM_CACHE_ALL_BATCH_BYTES ((size_t)64 << 20)
+#define GM_CACHE_SHARD_BYTES     (GM_CACHE_ALL_BATCH_BYTES / GM_CACHE_SHARDS)
+
+/* The least multiple of `unit`, a power of two, that is `size` or more. */
+static inline size_t gm_cache_multiple(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
+
+/* The size of a block for a request of `size` bytes. Blocks whose sizes differ only in their last page are of one size,
+ * so that each may serve for the others. */
+static inline size_t gm_cache_whole(const struct gm_cache *state, size_t size) {
+    return gm_cache_multiple(size >= state->page ? state->page : state->granule, size);
+}
+
+GM_INTERNAL struct gm_shard *gm_cache_my_shard(struct gm_cache *state);
+/* No block of this size is ready, but some wait for their fences: queries the oldest fence. Returns the class; NULL
+ * when the context was destroyed or the class was dropped meanwhile. */
+GM_INTERNAL GM_APART struct gm_size_class *gm_cache_query_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
+                                                                 struct gm_size_class *class);
+/* A class of ready blocks of `size` to `most` bytes. While there is none, and `query`, queries the recorded fences,
+ * oldest first, for which it releases the lock. Without this, a program that requests a new size each time would get
+ * every block from the driver. */
+GM_INTERNAL struct gm_size_class *gm_cache_find_larger(struct gm_shard *shard, struct gm_free_lists *lists, size_t size,
+                                                       size_t most, bool query);
+/* False where the device has little free memory or GPUMEM_LIMIT is set: a block must not be larger than requested. */
+GM_INTERNAL bool gm_cache_may_waste(const struct gm_cache *state, int device);
+/* Notes how long a policy's answer for this size holds. */
+GM_INTERNAL void gm_cache_note_answer(struct gm_size_class *class, size_t requested, uint32_t repeats, unsigned reason,
+                                      unsigned verdict);
+/* `block` filled its batch: records the fence of the batch. On an error the block is freed upstream at once, and this
+ * free reports the upstream's error, as a native free would. The caller holds the shard's lock; the function releases
+ * it. */
+GM_INTERNAL GM_APART gm_status gm_cache_record_fence(struct gm_resource *self, struct gm_shard *shard,
+                                                     struct gm_free_lists *lists, const struct gm_block *block,
+                                                     const struct gm_free_request *how);
+/* The batch needs its fence now. */
+static inline bool gm_cache_is_full(const struct gm_cache *state, const struct gm_free_lists *lists,
+                                    const struct gm_batch *batch) {
+    if (GM_LIKELY(batch->count < state->frees && batch->bytes < GM_CACHE_SHARD_BYTES))
+        return false;
+    return (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) ||
+           batch->bytes >= GM_CACHE_BATCH_BYTES ||
+           (batch->bytes >= GM_CACHE_SHARD_BYTES && gm_cache_unfenced(state) >= GM_CACHE_ALL_BATCH_BYTES);
+}
+
+/* ---- short_path.c */
+
+/* After a fork: the shards are new. */
+GM_INTERNAL void gm_cache_renew_plain(struct gm_resource *self);
+/* Turns all records into entries for good: gm_cache_reuse makes none live afterwards. Takes the lock of each shard. */
+GM_INTERNAL void gm_cache_keep_entries_only(struct gm_cache *state);
 
 #endif
