@@ -30,10 +30,27 @@ static struct gm_resource *enter_guest(struct guest *guest) {
 
 static void leave_guest(struct guest *guest) { __atomic_sub_fetch(&guest->busy, 1, __ATOMIC_SEQ_CST); }
 
-/* The body sees `top`. */
-#define EACH_GUEST(top)                                                                                              \
-    for (struct guest *guest_ = guests; guest_ < guests + __atomic_load_n(&guests_used, __ATOMIC_ACQUIRE); guest_++) \
-        for (struct gm_resource *top = enter_guest(guest_); top; leave_guest(guest_), top = NULL)
+/* The stack behind `*at`, which is left; NULL at first. NULL: there is none. */
+static struct gm_resource *next_guest(struct guest **at) {
+    struct guest *end = guests + __atomic_load_n(&guests_used, __ATOMIC_ACQUIRE);
+    struct gm_resource *top = NULL;
+    struct guest *guest = *at ? *at + 1 : guests;
+    if (*at)
+        leave_guest(*at);
+    while (guest < end && !(top = enter_guest(guest)))
+        guest++;
+    *at = guest;
+    return top;
+}
+
+static struct gm_resource *first_top(struct guest **at) { return gm_pipeline.root ? gm_pipeline.root : next_guest(at); }
+
+#define EACH(first, top)                                                 \
+    for (struct guest *at_ = NULL, *once_ = guests; once_; once_ = NULL) \
+        for (struct gm_resource *top = first(&at_); top; top = next_guest(&at_))
+/* The body sees `top`: of each stack of the program, or also that of the pipeline, which is the first. */
+#define EACH_GUEST(top) EACH(next_guest, top)
+#define EACH_TOP(top)   EACH(first_top, top)
 
 bool gm_pipeline_watch(struct gm_resource *top) {
     for (uint32_t i = 0; i < GUESTS; i++) {
@@ -124,9 +141,7 @@ void gm_pipeline_context_ending(uint64_t context_id, int device) {
 void gm_pipeline_empty_context(uint64_t context_id) {
     struct gm_giving giving;
     gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
-    if (gm_pipeline.root && gm_pipeline.root->ops->context_ending)
-        gm_pipeline.root->ops->context_ending(gm_pipeline.root, context_id);
-    EACH_GUEST(top)
+    EACH_TOP(top)
     if (top->ops->context_ending)
         top->ops->context_ending(top, context_id);
     gm_giving_end(&giving, false);
@@ -141,9 +156,7 @@ void gm_pipeline_context_destroyed(uint64_t context_id) {
     gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
     if (registry)
         gm_registry_drop_context(registry, context_id, number_of_release, release, NULL);
-    if (gm_pipeline.root && gm_pipeline.root->ops->context_destroyed)
-        gm_pipeline.root->ops->context_destroyed(gm_pipeline.root, context_id);
-    EACH_GUEST(top)
+    EACH_TOP(top)
     if (top->ops->context_destroyed)
         top->ops->context_destroyed(top, context_id);
     gm_giving_end(&giving, false);
@@ -168,34 +181,27 @@ size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
 }
 
 bool gm_pipeline_is_free(uint64_t address) {
-    bool kept =
-        (gm_short_keeper && gm_registry_keeps(gm_registry_shared(), address)) ||
-        (gm_pipeline.root && gm_pipeline.root->ops->keeps && gm_pipeline.root->ops->keeps(gm_pipeline.root, address));
-    EACH_GUEST(top)
+    bool kept = gm_short_keeper && gm_registry_keeps(gm_registry_shared(), address);
+    EACH_TOP(top)
     kept = kept || (top->ops->keeps && top->ops->keeps(top, address));
     return kept;
 }
 
 size_t gm_pipeline_releasable(int device) {
-    struct gm_resource *root = gm_pipeline.root;
-    size_t bytes = root && root->ops->releasable ? root->ops->releasable(root, device) : 0;
-    EACH_GUEST(top)
+    size_t bytes = 0;
+    EACH_TOP(top)
     bytes += top->ops->releasable ? top->ops->releasable(top, device) : 0;
     return bytes;
 }
 
 void gm_pipeline_held(int device, uint64_t bytes[GM_REASON_COUNT]) {
-    if (gm_pipeline.root && gm_pipeline.root->ops->held)
-        gm_pipeline.root->ops->held(gm_pipeline.root, device, bytes);
-    EACH_GUEST(top)
+    EACH_TOP(top)
     if (top->ops->held)
         top->ops->held(top, device, bytes);
 }
 
 void gm_pipeline_capture(int change) {
-    if (gm_pipeline.root && gm_pipeline.root->ops->capture)
-        gm_pipeline.root->ops->capture(gm_pipeline.root, change);
-    EACH_GUEST(top)
+    EACH_TOP(top)
     if (top->ops->capture)
         top->ops->capture(top, change);
 }
@@ -208,9 +214,7 @@ static void open_block(const struct gm_block *block, void *device) {
 
 void gm_pipeline_open_to(int device) {
     struct gm_registry *registry = gm_registry_shared();
-    if (gm_pipeline.root && gm_pipeline.root->ops->open_to)
-        gm_pipeline.root->ops->open_to(gm_pipeline.root, device);
-    EACH_GUEST(top)
+    EACH_TOP(top)
     if (top->ops->open_to)
         top->ops->open_to(top, device);
     if (registry)
@@ -226,11 +230,9 @@ void gm_pipeline_after_fork(void) {
     gm_explain_after_fork();
     if (gm_pipeline.policy && gm_pipeline.policy->after_fork)
         gm_pipeline.policy->after_fork();
-    if (gm_pipeline.root && gm_pipeline.root->ops->after_fork)
-        gm_pipeline.root->ops->after_fork(gm_pipeline.root);
     for (uint32_t i = 0; i < guests_used; i++)
         guests[i].busy = 0;
-    EACH_GUEST(top)
+    EACH_TOP(top)
     if (top->ops->after_fork)
         top->ops->after_fork(top);
     gm_limit_after_fork();

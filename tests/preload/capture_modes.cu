@@ -106,6 +106,20 @@ static void *churn(void *argument) {
     return NULL;
 }
 
+/* Returns once the thread has allocated and freed. */
+static pthread_t start_churning(struct churner *churner) {
+    pthread_t thread;
+    EXPECT(pthread_create(&thread, NULL, churn, churner) == 0);
+    while (!__atomic_load_n(&churner->running, __ATOMIC_ACQUIRE))
+        usleep(50);
+    return thread;
+}
+
+static void stop_churning(struct churner *churner, pthread_t thread) {
+    __atomic_store_n(&churner->stop, 1, __ATOMIC_RELEASE);
+    EXPECT(pthread_join(thread, NULL) == 0);
+}
+
 static void one_pair(int mode, int relaxed) {
     static const char *const names[] = {"global", "thread_local", "relaxed"};
     static int host[COUNT];
@@ -123,9 +137,7 @@ static void one_pair(int mode, int relaxed) {
     MUST(cudaStreamCreateWithFlags(&churner.stream, cudaStreamNonBlocking));
     add_one<<<COUNT / BLOCK, BLOCK, 0, stream>>>((int *)values, 0); /* the kernel is loaded */
     MUST(cudaDeviceSynchronize());
-    EXPECT(pthread_create(&thread, NULL, churn, &churner) == 0);
-    while (!__atomic_load_n(&churner.running, __ATOMIC_ACQUIRE))
-        usleep(50);
+    thread = start_churning(&churner);
 
     MUST(begin_capture(stream, mode));
     for (int i = 0; i < LAUNCHES; i++) {
@@ -135,8 +147,7 @@ static void one_pair(int mode, int relaxed) {
     }
     broken |= end_capture(stream, &graph) != 0;
     cudaGetLastError();
-    __atomic_store_n(&churner.stop, 1, __ATOMIC_RELEASE);
-    EXPECT(pthread_join(thread, NULL) == 0);
+    stop_churning(&churner, thread);
     MUST(cudaDeviceSynchronize());
 
     if (!broken) {
@@ -177,9 +188,7 @@ static void many_ends(void) {
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     EXPECT(sched_setaffinity(0, sizeof one, &one) == 0); /* of the churning thread, too */
-    EXPECT(pthread_create(&thread, NULL, churn, &churner) == 0);
-    while (!__atomic_load_n(&churner.running, __ATOMIC_ACQUIRE))
-        usleep(50);
+    thread = start_churning(&churner);
     errno = 0;
     EXPECT(nice(10) >= 0 || !errno);
     for (int i = 0; i < ENDS; i++) {
@@ -191,8 +200,7 @@ static void many_ends(void) {
         MUST(end_capture(stream, &graph));
         MUST(cudaGraphDestroy(graph));
     }
-    __atomic_store_n(&churner.stop, 1, __ATOMIC_RELEASE);
-    EXPECT(pthread_join(thread, NULL) == 0);
+    stop_churning(&churner, thread);
     MUST(cudaStreamDestroy(churner.stream));
     MUST(cudaStreamDestroy(stream));
     printf("%d captures: %s\n", ENDS, churner.refused ? "refused" : "accepted");
