@@ -23,6 +23,7 @@ static struct slot {
 } held[THREADS][HELD], singles[SINGLES];
 static pthread_t threads[THREADS];
 static int going;
+static unsigned rounds; /* of work(), by all threads */
 
 static size_t size_of(unsigned random) { return (size_t)512 << random % SIZES; }
 
@@ -44,6 +45,7 @@ static void *work(void *argument) {
             slot->bytes = size_of(random >> 8);
             MUST(cudaMalloc(&slot->block, slot->bytes));
         }
+        __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }
@@ -52,6 +54,13 @@ static void go(void) {
     going = 1;
     for (intptr_t i = 0; i < THREADS; i++)
         EXPECT(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
+}
+
+/* Waits until the threads have done 64 more rounds together, so have allocated and freed. */
+static void work_on(void) {
+    unsigned begin = __atomic_load_n(&rounds, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) - begin < 64)
+        usleep(100);
 }
 
 static void halt(void) {
@@ -302,6 +311,8 @@ int main(int argc, char **argv) {
     while (scanf("%31s", word) == 1) {
         if (!strcmp(word, "go"))
             go();
+        else if (!strcmp(word, "work"))
+            work_on();
         else if (!strcmp(word, "halt"))
             halt();
         else if (!strcmp(word, "release"))

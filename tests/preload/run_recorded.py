@@ -169,6 +169,7 @@ def racing():
             for _ in range(6):
                 time.sleep(0.02)
                 traces.append(start(program, "--trace=" + policy))
+                program.do("work")
                 traces[-1] = stop(program)
             check(len(set(traces)) == 6, f"traces share a file: {traces}")
             counts = [replay(trace)[1] for trace in traces]
@@ -198,6 +199,7 @@ def rounds():
         names = []
         for _ in range(3):
             names.append(start(program, "--trace=t.gmt"))
+            program.do("work")
             refused(["start", program.pid, "--trace=u.gmt"], 1, "it records already, into " + str(names[-1]))
             check(not (WORK / "u.gmt").exists(), "a file of a refused start")
             equal(stop(program), names[-1], "stop")
