@@ -94,7 +94,7 @@ static uint64_t unused_in_default_pool(int device) {
 static void note_beyond(int device, uint64_t own, uint64_t all, uint64_t counted) {
     struct gm_stats_beyond *beyond = &gm_stats->beyond[device];
     uint64_t used = own ? own : all, bytes = used > counted ? used - counted : 0;
-    beyond->shared = !own;
+    __atomic_store_n(&beyond->shared, (uint64_t)!own, __ATOMIC_RELAXED);
     __atomic_store_n(&beyond->bytes, bytes, __ATOMIC_RELAXED);
     gm_stats_raise(&beyond->peak, bytes);
     struct gm_event event = {.bytes = bytes,
@@ -132,10 +132,10 @@ static int busy;
 
 /* When the program exits. The driver may be gone, so only the management library is queried. */
 static void measure_at_end(void) {
-    if (nvml.pid != getpid() || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+    if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
         return;
-    for (int device = 0; device < GM_STATS_DEVICES; device++) {
-        uint64_t reserved = gm_stats->reserved_on[device];
+    for (int device = 0; nvml.pid == getpid() && device < GM_STATS_DEVICES; device++) {
+        uint64_t reserved = __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED);
         uint64_t own = nvml.cards[device] ? bytes_of_process(device, reserved) : 0;
         if (own)
             note_beyond(device, own, 0, reserved);
@@ -146,14 +146,17 @@ static void measure_at_end(void) {
 /* The context of the device is current. `soon`: memory ran out, or the context ends. */
 static void sample(int device, bool soon) {
     static uint64_t latest;
-    uint64_t now = gm_now_ns(), peak = __atomic_load_n(&gm_stats->peak_reserved, __ATOMIC_RELAXED);
-    if (device < 0 || device >= GM_STATS_DEVICES || (latest && now - latest < (soon ? LEAST_OF_NS : LEAST_NS)) ||
-        __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+    uint64_t from = __atomic_load_n(&gm_pipeline_sample_from, __ATOMIC_RELAXED);
+    uint64_t now = gm_now_ns(), before = __atomic_load_n(&latest, __ATOMIC_RELAXED);
+    if (from == UINT64_MAX || device < 0 || device >= GM_STATS_DEVICES ||
+        (before && now - before < (soon ? LEAST_OF_NS : LEAST_NS)) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
         return;
-    latest = now;
+    __atomic_store_n(&latest, now, __ATOMIC_RELAXED);
+    uint64_t peak = __atomic_load_n(&gm_stats->peak_reserved, __ATOMIC_RELAXED);
     uint64_t step = peak / 8 > LEAST_STEP ? peak / 8 : LEAST_STEP;
-    __atomic_store_n(&gm_pipeline_sample_from, peak + step, __ATOMIC_RELAXED);
-    measure(device);
+    if (__atomic_compare_exchange_n(&gm_pipeline_sample_from, &from, peak + step, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) /* not when the recording ended meanwhile */
+        measure(device);
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }
 

@@ -2,7 +2,8 @@
  * meanwhile. Each answer is the word, the pid, and how many blocks and bytes are live.
  *
  * Linked with gpumem, and with the argument racing: starts and stops traces itself, as gpumem trace does. With the
- * argument ranges: opens and closes NVTX ranges. */
+ * argument exhausting: each thread requests more than there is. With the argument ranges: opens and closes NVTX
+ * ranges. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -15,7 +16,7 @@
 
 #include "program.h"
 
-enum { SINGLES = 32, THREADS = 8, HELD = 64, SIZES = 12 };
+enum { SINGLES = 128, THREADS = 8, HELD = 64, SIZES = 12 };
 
 static struct slot {
     void *block;
@@ -93,6 +94,11 @@ static void alloc(void) {
         EXPECT(++i < SINGLES);
     singles[i].bytes = 1000000 + 1000 * made++;
     MUST(cudaMalloc(&singles[i].block, singles[i].bytes));
+}
+
+static void exhaust(void) {
+    void *block;
+    EXPECT(cudaMalloc(&block, (size_t)1 << 50) == cudaErrorMemoryAllocation);
 }
 
 /* ---- a block of each kind; memory that the program maps itself comes from the driver */
@@ -291,16 +297,32 @@ static int racing(void) {
     release();
     return 0;
 }
+
+static void *exhaust_often(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 5000; i++)
+        exhaust();
+    return NULL;
+}
+
+/* Each request that finds no memory asks whether to measure what the process holds beyond gpumem's view. */
+static int exhausting(void) {
+    for (int i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&threads[i], NULL, exhaust_often, NULL) == 0);
+    halt();
+    return 0;
+}
 #else
 static int racing(void) { return 1; }
+static int exhausting(void) { return 1; }
 #endif
 
 int main(int argc, char **argv) {
     char word[32];
     int status;
-    if (argc > 1 && !strcmp(argv[1], "racing")) {
+    if (argc > 1 && (!strcmp(argv[1], "racing") || !strcmp(argv[1], "exhausting"))) {
         MUST(cudaFree(NULL));
-        return racing();
+        return argv[1][0] == 'r' ? racing() : exhausting();
     }
     if (argc > 1 && !strcmp(argv[1], "ranges"))
         return race_ranges();
@@ -321,6 +343,8 @@ int main(int argc, char **argv) {
             pairs();
         else if (!strcmp(word, "alloc"))
             alloc();
+        else if (!strcmp(word, "exhaust"))
+            exhaust();
         else if (!strcmp(word, "kinds"))
             make_kinds();
         else if (!strcmp(word, "unkinds"))

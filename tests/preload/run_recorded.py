@@ -140,6 +140,23 @@ def attached():
     equal(gpumem("report", trace)[0], 0, "report")
 
 
+def beyond():
+    """What the process holds beyond gpumem's view is measured while it is recorded, and not later."""
+    log = WORK / "calls.log"
+    with Program("observe", SIMCUDA_LOG=str(log)) as program:
+        told(program, "pairs", "start", program.pid, "--trace=%p.gmt")
+        program.do(*["alloc"] * 36)
+        stop(program)
+        program.do("exhaust")
+        time.sleep(0.2)
+        program.do(*["alloc"] * 60)
+        program.end()
+    before, _, after = log.read_text().partition(f"bytesize={1 << 50}")
+    check("cuMemGetInfo" in before, "nothing was measured")
+    _, _, later = after.partition("cuMemAlloc")
+    equal((later.count("cuMemAlloc"), later.count("cuMemGetInfo")), (59, 0), "later allocations and measurements")
+
+
 def asleep():
     """A process that makes no call begins with its next one, and stops by itself."""
     with Program() as program:
@@ -636,7 +653,7 @@ def without_memory():
             program.end()
 
 
-CASES = {case.__name__: case for case in (attached, asleep, racing, rounds, bounded, killed, reset, wrong, failing, without_memory, summed,
+CASES = {case.__name__: case for case in (attached, beyond, asleep, racing, rounds, bounded, killed, reset, wrong, failing, without_memory, summed,
                                          repeated, kinds, two_starters, long_name, removed, forked, ending, ended_inside,
                                          ranges, domains, never, racing_ranges, forked_ranges)}
 
