@@ -86,13 +86,26 @@ static struct gm_registered **link_of(struct gm_registered *node, bool by_range)
     return by_range ? &node->next_range : &node->next_address;
 }
 
-static uint64_t hash_in_range(const struct gm_registered *node) {
+static uint64_t hash_in_range(const struct gm_registered *node, uint64_t address) {
     unsigned class = class_of(node->block.size);
-    return range_hash(class, gm_registered_address(node) >> class);
+    return range_hash(class, address >> class);
 }
 
-static uint64_t hash_of(const struct gm_registered *node, bool by_range) {
-    return by_range ? hash_in_range(node) : address_hash(gm_registered_address(node));
+static uint64_t hash_of(const struct gm_registered *node, uint64_t address, bool by_range) {
+    return by_range ? hash_in_range(node, address) : address_hash(address);
+}
+
+/* Links the node to its bucket of a larger table. A node without an address is left out: a thread has taken it from the
+ * index by address, and waits for the lock of this shard. */
+static void link_again(struct index_shard *shard, struct gm_registered *node, bool by_range) {
+    uint64_t address = gm_registered_address(node);
+    if (GM_UNLIKELY(!address)) {
+        shard->count--;
+        return;
+    }
+    struct gm_registered **bucket = bucket_of(shard, hash_of(node, address, by_range));
+    set_link(link_of(node, by_range), *bucket);
+    set_link(bucket, node);
 }
 
 static size_t bytes_of(uint32_t buckets) {
@@ -116,9 +129,7 @@ static GM_RARE bool grow(struct gm_registry *registry, struct index_shard *shard
     for (uint32_t i = 0; i < old_count; i++)
         for (struct gm_registered *node = old->buckets[i], *next; node; node = next) {
             next = *link_of(node, by_range);
-            struct gm_registered **bucket = bucket_of(shard, hash_of(node, by_range));
-            set_link(link_of(node, by_range), *bucket);
-            set_link(bucket, node);
+            link_again(shard, node, by_range);
         }
     return true;
 }
@@ -155,7 +166,7 @@ static void node_recycle(struct index_shard *shard, struct gm_registered *node) 
 
 /* The node's address shard is locked. Without memory for buckets the block is merely not found by range. */
 static GM_APART void range_link(struct gm_registry *registry, struct gm_registered *node) {
-    uint64_t hash = hash_in_range(node);
+    uint64_t hash = hash_in_range(node, gm_registered_address(node));
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     node->in_range = make_room(registry, shard, true);
@@ -181,7 +192,7 @@ static GM_APART void range_unlink(struct gm_registry *registry, struct gm_regist
             shard->count--;
             break;
         }
-    gm_spin_unlock(&shard->lock);
+    gm_spin_unlock(&shard->lock); /* not found: link_again left it out */
     __atomic_sub_fetch(&registry->class_count[class], 1, __ATOMIC_RELAXED);
 }
 
@@ -339,7 +350,7 @@ gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *b
             node = link_new(shard, hash);
         if (GM_LIKELY(node != NULL)) {
             node->in_range = false;
-            node->of_shard = 0;
+            __atomic_store_n(&node->of_shard, 0, __ATOMIC_RELAXED);
             write_block(node, block);
             if (GM_UNLIKELY(__atomic_load_n(&registry->ranged, __ATOMIC_RELAXED)))
                 range_link(registry, node);
@@ -663,10 +674,13 @@ __attribute__((no_sanitize("thread"))) void gm_registry_forget_sites(struct gm_r
     }
 }
 
-size_t gm_registry_count(const struct gm_registry *registry) {
+size_t gm_registry_count(struct gm_registry *registry) {
     size_t count = 0;
-    for (unsigned s = 0; s < SHARDS; s++)
-        count += __atomic_load_n(&registry->by_address[s].count, __ATOMIC_RELAXED);
+    for (unsigned s = 0; s < SHARDS; s++) {
+        gm_spin_lock(&registry->by_address[s].lock);
+        count += registry->by_address[s].count;
+        gm_spin_unlock(&registry->by_address[s].lock);
+    }
     return count;
 }
 

@@ -60,7 +60,7 @@ GM_INTERNAL uint32_t gm_registry_record(struct gm_registry *registry, uint64_t a
 /* Call sites are not looked up any more: a record that stays in place would pass its own on to its next blocks. */
 GM_INTERNAL void gm_registry_forget_sites(struct gm_registry *registry);
 /* Live blocks, and kept blocks whose records stay in place. */
-size_t gm_registry_count(const struct gm_registry *registry);
+size_t gm_registry_count(struct gm_registry *registry);
 
 /* ---- records of kept blocks stay in place (registered.h) */
 

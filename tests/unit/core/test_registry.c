@@ -302,6 +302,48 @@ static void test_range_index_begun_amid_adds(void **state) {
         run_threads(500 + round * 1000);
 }
 
+/* One thread adds blocks, so that the range index is enlarged again and again, while another one removes blocks. */
+enum { MORE = MILLION / 16, FEW = 512 };
+
+static void *come_and_go(void *stop) {
+    struct gm_block block, out;
+    int wrong = 0;
+    for (uint64_t i = 0; !__atomic_load_n((int *)stop, __ATOMIC_ACQUIRE); i++) {
+        block = at(BASE - (i % FEW + 1) * 4096, 4096);
+        wrong += i >= FEW && !gm_registry_take(work.registry, block.address, &out);
+        wrong += gm_registry_add(work.registry, &block, NULL) != GM_OK;
+    }
+    return (void *)(intptr_t)wrong;
+}
+
+static void grow_amid_removals(void) {
+    pthread_t other;
+    int stop = 0;
+    void *wrong;
+    struct gm_block out;
+    work.registry = fresh();
+    assert_false(gm_registry_find_range(work.registry, BASE, &out)); /* from now on there is an index */
+    assert_int_equal(pthread_create(&other, NULL, come_and_go, &stop), 0);
+    for (uint64_t i = 0; i < MORE; i++)
+        add(work.registry, BASE + i * 4096, 4096);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    pthread_join(other, &wrong);
+    assert_null(wrong);
+    for (uint64_t i = 0; i < MORE; i++)
+        assert_true(gm_registry_find_range(work.registry, BASE + i * 4096 + 1, &out) && out.address == BASE + i * 4096);
+    for (uint64_t i = 0; i < MORE; i++)
+        assert_true(gm_registry_take(work.registry, BASE + i * 4096, &out));
+    assert_false(gm_registry_find_range(work.registry, BASE + 1, &out));
+    gm_registry_discard(work.registry);
+}
+
+static void test_range_index_grows_amid_removals(void **state) {
+    alarm(100); /* a removed block that stays in the index makes a chain endless */
+    for (int round = 0; round < 16; round++)
+        grow_amid_removals();
+    alarm(0);
+}
+
 static void *visit_again_and_again(void *arg) {
     uint64_t sum[2] = {0};
     while (!__atomic_load_n((int *)arg, __ATOMIC_ACQUIRE)) {
@@ -390,6 +432,7 @@ int main(void) {
         cmocka_unit_test(test_threads_by_address),
         cmocka_unit_test(test_threads_by_range),
         cmocka_unit_test(test_range_index_begun_amid_adds),
+        cmocka_unit_test(test_range_index_grows_amid_removals),
         cmocka_unit_test(test_walks_beside_threads),
         cmocka_unit_test(test_fork_amid_threads),
         cmocka_unit_test(test_one_for_the_process),
