@@ -20,9 +20,9 @@ struct texts {
     uint32_t count, used;
 };
 
-static struct texts *texts;
+static struct texts *texts; /* made under the lock */
 static gm_spin lock;
-static uint32_t generation = 1;        /* generation: a forked child writes a trace of its own */
+static uint32_t generation = 1;        /* of the trace: a forked child writes one of its own */
 static uint32_t last_unstored = TEXTS; /* last number of a text that is not stored */
 
 static void write_text(uint32_t id, const char *text, size_t bytes) {
@@ -49,7 +49,9 @@ static uint32_t hash_of(const char *text, size_t bytes) {
 
 /* The caller holds `lock`. 0: no room. */
 static uint32_t store_text(const char *text, size_t bytes) {
-    if (!texts && !(texts = gm_pages(sizeof(*texts))))
+    if (!texts)
+        __atomic_store_n(&texts, gm_pages(sizeof(*texts)), __ATOMIC_RELEASE);
+    if (!texts)
         return 0;
     uint32_t slot = hash_of(text, bytes) % SLOTS;
     for (; texts->slots[slot]; slot = (slot + 1) % SLOTS) {
@@ -79,27 +81,39 @@ uint32_t gm_phase_text(const char *text, size_t bytes) {
     return id;
 }
 
+static bool is_written(uint32_t text) {
+    const struct texts *all = __atomic_load_n(&texts, __ATOMIC_ACQUIRE);
+    return all && __atomic_load_n(&all->rows[text - 1].written_in, __ATOMIC_ACQUIRE) ==
+                      __atomic_load_n(&generation, __ATOMIC_RELAXED);
+}
+
+/* Writes the text unless the trace has it. Returns its number; 0: it was never handed out. The generation is read
+ * first: a trace that begins meanwhile gets the text again. */
+static uint32_t write_stored(uint32_t text) {
+    gm_spin_lock(&lock);
+    uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+    if (!texts || text > texts->count) {
+        text = 0;
+    } else if (texts->rows[text - 1].written_in != now) {
+        write_text(text, texts->room + texts->rows[text - 1].offset, texts->rows[text - 1].bytes);
+        __atomic_store_n(&texts->rows[text - 1].written_in, now, __ATOMIC_RELEASE);
+    }
+    gm_spin_unlock(&lock);
+    return text;
+}
+
 void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text) {
     struct gm_scope scope;
 
     if (!gm_trace_is_on())
         return;
-    if (text && text <= TEXTS &&
-        (!texts || __atomic_load_n(&texts->rows[text - 1].written_in, __ATOMIC_ACQUIRE) != generation)) {
-        gm_spin_lock(&lock);
-        if (!texts || text > texts->count) {
-            text = 0; /* a number that was never handed out */
-        } else if (texts->rows[text - 1].written_in != generation) {
-            write_text(text, texts->room + texts->rows[text - 1].offset, texts->rows[text - 1].bytes);
-            __atomic_store_n(&texts->rows[text - 1].written_in, generation, __ATOMIC_RELEASE);
-        }
-        gm_spin_unlock(&lock);
-    }
+    if (text && text <= TEXTS && !is_written(text))
+        text = write_stored(text);
     gm_scope_begin(&scope, GM_CALL_NONE, 0, text);
     gm_pipeline_note(&scope, action, range, GM_OK);
 }
 
-void gm_phase_again(void) { __atomic_add_fetch(&generation, 1, __ATOMIC_RELAXED); }
+void gm_phase_again(void) { __atomic_add_fetch(&generation, 1, __ATOMIC_RELEASE); }
 
 void gm_phase_after_fork(void) {
     lock.held = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/core/phase.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/reader.h"
 
@@ -167,6 +168,30 @@ static void test_another_trace_begins_during_a_free(void **state) {
     assert_int_equal(next.live + next.allocs + next.frees, 0);
 }
 
+/* A thread names phases, with a text that another thread stores, while traces begin. */
+static void *name_phases(void *stop) {
+    while (!__atomic_load_n((int *)stop, __ATOMIC_ACQUIRE))
+        gm_phase_note(GM_ACT_MARK, 0, 1);
+    return NULL;
+}
+
+static void test_traces_begin_while_phases_are_named(void **state) {
+    pthread_t thread;
+    int stopped = 0;
+    begin_test("", build("sim"));
+    start();
+    assert_int_equal(pthread_create(&thread, NULL, name_phases, &stopped), 0);
+    usleep(2000);
+    assert_int_equal(gm_phase_text("epoch", 5), 1);
+    for (int i = 0; i < 200; i++) {
+        gm_phase_again();
+        usleep(10);
+    }
+    __atomic_store_n(&stopped, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    stop();
+}
+
 static int begin(void **state) {
     gm_clock_init();
     return mkdtemp(folder) ? 0 : -1;
@@ -185,6 +210,7 @@ int main(void) {
         cmocka_unit_test(test_a_trace_ends_during_an_allocation),
         cmocka_unit_test(test_a_trace_begins_while_a_context_ends),
         cmocka_unit_test(test_another_trace_begins_during_a_free),
+        cmocka_unit_test(test_traces_begin_while_phases_are_named),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
