@@ -158,7 +158,7 @@ MUTATIONS = [
        "if (held == s->written || !s->on_device)", "if (held != UINT64_MAX)",
        "trace_summary", "a summary says who held device memory at the peak"),
     of("summary_of_frees_by_their_site", "shim/core/events.c",
-       "            .site = block->site,", ".site = action == GM_ACT_FREE ? 0 : block->site,",
+       ".site = __atomic_load_n(&block->site, __ATOMIC_RELAXED),", ".site = action == GM_ACT_FREE ? 0 : block->site,",
        "summary alike", "a free counts for the call site of its allocation"),
     of("kept_on_a_page", "tools/cli/timeline.c",
        "raise(&interval->kept, p->kept);", "raise(&interval->kept, p->live);",

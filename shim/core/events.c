@@ -26,7 +26,7 @@ bool gm_sum_up_event(uint64_t begin, enum gm_action action, const struct gm_bloc
         return false;
     const struct gm_event event = {.time_ns = gm_ticks_to_ns(begin) + spent_ns,
                                    .bytes = bytes,
-                                   .site = block->site,
+                                   .site = __atomic_load_n(&block->site, __ATOMIC_RELAXED),
                                    .device = (int8_t)block->device,
                                    .action = (uint8_t)action,
                                    .kind = block->kind};

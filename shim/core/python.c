@@ -58,19 +58,19 @@ void gm_python_setup(void) {
     text_at = gm_pages((DEFINED + 1) * sizeof *text_at);
     texts = gm_pages(TEXTS);
     if (sites && frames && defined && defined_number && text_at && texts)
-        gm_python_state = GM_PYTHON_ABSENT;
+        __atomic_store_n(&gm_python_state, GM_PYTHON_ABSENT, __ATOMIC_RELEASE);
 }
 
 void gm_python_search(void) {
     static int searching;
-    if (__atomic_load_n(&gm_python_state, __ATOMIC_RELAXED) != GM_PYTHON_ABSENT)
+    if (__atomic_load_n(&gm_python_state, __ATOMIC_ACQUIRE) != GM_PYTHON_ABSENT)
         return;
     unsigned long long loaded = gm_libraries_loaded();
     if ((loaded && loaded == __atomic_load_n(&searched_at, __ATOMIC_RELAXED)) ||
         __atomic_exchange_n(&searching, 1, __ATOMIC_ACQUIRE))
         return;
     __atomic_store_n(&searched_at, loaded, __ATOMIC_RELAXED);
-    if (gm_python_state == GM_PYTHON_ABSENT && gm_python_find(&python))
+    if (__atomic_load_n(&gm_python_state, __ATOMIC_RELAXED) == GM_PYTHON_ABSENT && gm_python_find(&python))
         __atomic_store_n(&gm_python_state, GM_PYTHON_UNCHECKED, __ATOMIC_RELEASE);
     __atomic_store_n(&searching, 0, __ATOMIC_RELEASE);
 }
@@ -112,7 +112,7 @@ static void define_by_text(uint32_t number) {
 }
 
 void gm_python_define_again(void) {
-    if (gm_python_state == GM_PYTHON_OFF)
+    if (__atomic_load_n(&gm_python_state, __ATOMIC_ACQUIRE) == GM_PYTHON_OFF)
         return;
     gm_spin_lock(&lock);
     for (uint32_t number = 1; number <= defined_count; number++)
@@ -208,13 +208,14 @@ static GM_APART bool check(void) {
     if (!thread)
         return false;
     gm_spin_lock(&lock);
-    if (gm_python_state == GM_PYTHON_UNCHECKED) {
+    enum gm_python_state state = __atomic_load_n(&gm_python_state, __ATOMIC_ACQUIRE);
+    if (state == GM_PYTHON_UNCHECKED) {
         static const enum gm_python_state states[] = {GM_PYTHON_UNCHECKED, GM_PYTHON_KNOWN, GM_PYTHON_OFF};
-        __atomic_store_n(&gm_python_state, states[gm_python_check(&python, thread)], __ATOMIC_RELEASE);
+        state = states[gm_python_check(&python, thread)];
+        __atomic_store_n(&gm_python_state, state, __ATOMIC_RELEASE);
     }
-    bool known = gm_python_state == GM_PYTHON_KNOWN;
     gm_spin_unlock(&lock);
-    return known;
+    return state == GM_PYTHON_KNOWN;
 }
 
 bool gm_python_key(uint32_t native_site, struct gm_python_key *key) {
@@ -228,17 +229,18 @@ bool gm_python_key(uint32_t native_site, struct gm_python_key *key) {
     return count != 0;
 }
 
+/* Whoever finds a number also finds what it stands for. */
 static uint32_t recall(const struct entry *cache, const struct gm_python_key *key) {
     const struct entry *entry = &cache[key->low % CACHED];
     uint64_t low = __atomic_load_n(&entry->low, __ATOMIC_RELAXED);
-    uint64_t value = __atomic_load_n(&entry->value, __ATOMIC_RELAXED);
+    uint64_t value = __atomic_load_n(&entry->value, __ATOMIC_ACQUIRE);
     return low == key->low && value >> 32 == key->high >> 32 ? (uint32_t)value : 0;
 }
 
 static void store(struct entry *cache, const struct gm_python_key *key, uint32_t number) {
     struct entry *entry = &cache[key->low % CACHED];
     __atomic_store_n(&entry->low, key->low, __ATOMIC_RELAXED);
-    __atomic_store_n(&entry->value, (key->high >> 32) << 32 | number, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->value, (key->high >> 32) << 32 | number, __ATOMIC_RELEASE);
 }
 
 uint32_t gm_python_recall(const struct gm_python_key *key) { return recall(sites, key); }
@@ -345,12 +347,13 @@ static GM_APART uint32_t define(const struct position *p) {
         at = (at + 1) & mask;
     uint32_t number = defined_number[at];
     if (!number && defined_count < DEFINED) {
-        number = ++defined_count;
+        number = defined_count + 1;
         defined[at] = key;
         defined_number[at] = out.record.id = number;
         const char *name = out.bytes + sizeof out.record;
         keep_text(number, name + ((out.record.name_bytes + 7) & ~7u), out.record.file_bytes, name,
                   out.record.name_bytes);
+        __atomic_store_n(&defined_count, number, __ATOMIC_RELEASE); /* text_of reads it without the lock */
         gm_trace_record(&out.record.head);
     }
     gm_spin_unlock(&lock);
@@ -375,7 +378,7 @@ unsigned gm_python_frames(uintptr_t words[GM_PYTHON_FRAMES]) {
 
 static uint32_t text_of(uintptr_t word) {
     uint32_t number = (uint32_t)word;
-    bool known = number && number <= __atomic_load_n(&defined_count, __ATOMIC_RELAXED);
+    bool known = number && number <= __atomic_load_n(&defined_count, __ATOMIC_ACQUIRE);
     return known ? text_at[number] : NO_TEXT;
 }
 

@@ -22,8 +22,10 @@ struct call {
     uint32_t site;
 };
 
-/* The caller's caller. */
-#define SITE_OF(resource) (GM_UNLIKELY((resource)->tracked || gm_trace_is_on()) ? GM_SITE_HERE() : 0)
+/* The caller's caller. A thread that sees a trace may not see the tables of call sites yet, which are made before it.
+ */
+#define SITE_OF(resource) \
+    (GM_UNLIKELY((resource)->tracked || (gm_trace_is_on() && gm_sites_are_on())) ? GM_SITE_HERE() : 0)
 
 static gm_status check_call(const struct call *call) {
     const struct gpumem_resource *resource = call->resource;

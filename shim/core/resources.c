@@ -157,12 +157,9 @@ static void log_stack(uint32_t site) {
 enum { TRACKED_FRAMES = 16 };
 
 void gm_resources_track(unsigned frames) {
-    static gm_spin lock;
-    gm_spin_lock(&lock);
     if (!gm_sites_are_on())
         gm_site_setup(frames > TRACKED_FRAMES ? frames : TRACKED_FRAMES, false);
-    gm_track_log_stack = log_stack;
-    gm_spin_unlock(&lock);
+    __atomic_store_n(&gm_track_log_stack, log_stack, __ATOMIC_RELAXED);
 }
 
 /* Puts "aligned" around the stack where the stack does not align by itself, and registers it. The new resource owns the

@@ -61,8 +61,8 @@ struct walk {
 static struct layout *layouts;
 static unsigned layout_count;
 static struct layout *by_caller[CALLERS];
-static struct chain *chains; /* [1 .. chain_count] */
-static uint32_t chain_count;
+static struct chain *chains;         /* [1 .. chain_count] */
+static uint32_t chain_count;         /* stored after the chain, for readers without the lock */
 static struct gm_site_keys *keys_of; /* [1 .. chain_count]; NULL: keys are not needed */
 bool gm_sites_on;
 static uint32_t *table; /* open addressing: chain ids */
@@ -142,11 +142,7 @@ bool gm_site_find_unwinder(void) {
     return true;
 }
 
-void gm_site_setup(unsigned extra, bool keys) {
-    if (table) {
-        __atomic_store_n(&gm_sites_on, true, __ATOMIC_RELEASE);
-        return;
-    }
+static void make_tables(unsigned extra, bool keys) {
     __atomic_store_n(&extra_frames, extra > 64 ? 64 : extra, __ATOMIC_RELAXED);
     layouts = gm_pages(LAYOUTS * sizeof(*layouts));
     chains = gm_pages((SITES + 1) * sizeof(*chains));
@@ -156,6 +152,13 @@ void gm_site_setup(unsigned extra, bool keys) {
         keys_of = gm_pages((SITES + 1) * sizeof(*keys_of));
     if (!layouts || !chains || !table || !words || (keys && !keys_of))
         disable();
+}
+
+void gm_site_setup(unsigned extra, bool keys) {
+    gm_spin_lock(&lock);
+    if (!table)
+        make_tables(extra, keys);
+    gm_spin_unlock(&lock);
     __atomic_store_n(&gm_sites_on, true, __ATOMIC_RELEASE);
 }
 
@@ -351,7 +354,7 @@ static uint32_t add_chain(const uintptr_t *ip, unsigned native, unsigned python,
     chains[id] = (struct chain){word_count, (uint16_t)count, (uint16_t)outside, (uint16_t)native};
     memcpy(words + word_count, ip, count * sizeof(*ip));
     word_count += count;
-    chain_count = id;
+    __atomic_store_n(&chain_count, id, __ATOMIC_RELEASE);
     write_site(id);
     if (keys_of)
         name_chain(id);
@@ -362,8 +365,10 @@ static uint32_t add_chain(const uintptr_t *ip, unsigned native, unsigned python,
     return id;
 }
 
+static bool is_known(uint32_t id) { return id && id <= __atomic_load_n(&chain_count, __ATOMIC_ACQUIRE); }
+
 bool gm_site_location(uint32_t id, struct gm_site_location *location) {
-    struct module_search *search = id && id <= chain_count ? gm_pages(sizeof(*search)) : NULL;
+    struct module_search *search = is_known(id) ? gm_pages(sizeof(*search)) : NULL;
     if (!search)
         return false;
     const struct chain *chain = &chains[id];
@@ -397,7 +402,7 @@ unsigned gm_site_frames(uint32_t id, const uintptr_t **frames) {
 }
 
 uintptr_t gm_site_python(uint32_t id) {
-    const struct chain *chain = id && id <= chain_count ? &chains[id] : NULL;
+    const struct chain *chain = is_known(id) ? &chains[id] : NULL;
     uintptr_t frame = 0;
     for (unsigned i = chain ? chain->native : 0; chain && i < chain->count; i++) {
         frame = words[chain->first + i];
@@ -656,9 +661,9 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
 }
 
 void gm_site_define_again(void) {
-    struct module_search *search = module_count ? gm_pages(sizeof(*search)) : NULL;
-    unsigned known = search ? __atomic_load_n(&module_count, __ATOMIC_ACQUIRE) : 0;
-    for (unsigned i = 0; i < known; i++) {
+    unsigned known = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
+    struct module_search *search = known ? gm_pages(sizeof(*search)) : NULL;
+    for (unsigned i = 0; search && i < known; i++) {
         memset(search, 0, sizeof(*search));
         search->ip = modules[i].start;
         gm_library_at(search->ip, visit_module, search);

@@ -20,8 +20,8 @@ enum { GM_SITE_FRAMES = 72 };
 GM_INTERNAL extern bool gm_sites_on;
 static inline bool gm_sites_are_on(void) { return __atomic_load_n(&gm_sites_on, __ATOMIC_ACQUIRE); }
 
-/* Call before the first gm_site_find; a later call only switches call sites on. `extra`: frames that are stored beyond
- * the first one outside the CUDA runtime (GPUMEM_STACKS). `keys`: gm_site_keys will be used. */
+/* Call before the first gm_site_find; a later call only switches call sites on. Safe from any thread. `extra`: frames
+ * that are stored beyond the first one outside the CUDA runtime (GPUMEM_STACKS). `keys`: gm_site_keys will be used. */
 void gm_site_setup(unsigned extra, bool keys);
 /* Finds the unwinder, which the first gm_site_find does otherwise. May wait for locks of the loader. False: there is
  * no unwinder, and every site is 0. */

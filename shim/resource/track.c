@@ -96,8 +96,9 @@ static void report_leak(const struct gm_block *block, void *arg) {
         return;
     gm_log(GM_LOG_WARN, "leaked: %zu bytes at %p on device %d, allocation %llu", block->size,
            (void *)(uintptr_t)block->address, block->device, (unsigned long long)block->sequence);
-    if (gm_track_log_stack && block->site)
-        gm_track_log_stack(block->site);
+    void (*log_stack)(uint32_t site) = __atomic_load_n(&gm_track_log_stack, __ATOMIC_RELAXED);
+    if (log_stack && block->site)
+        log_stack(block->site);
 }
 
 static void track_report(struct gm_resource *self) {

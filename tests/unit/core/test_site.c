@@ -149,6 +149,26 @@ static void test_threads_agree(void **state) {
     assert_int_not_equal(sites[0][0], sites[0][1]);
 }
 
+/* A site is described while another thread adds sites. */
+static void *describe_again_and_again(void *arg) {
+    uint32_t site = first_place();
+    struct gm_site_location location;
+    for (int i = 0; i < 2000; i++)
+        if (gm_site_python(site) || (i % 100 == 0 && !gm_site_location(site, &location)))
+            return NULL;
+    return arg;
+}
+
+static void test_described_amid_new_sites(void **state) {
+    pthread_t thread;
+    void *done;
+    assert_int_equal(pthread_create(&thread, NULL, describe_again_and_again, &done), 0);
+    for (unsigned depth = 30; depth < 60; depth++)
+        assert_int_not_equal(down(depth), 0);
+    pthread_join(thread, &done);
+    assert_non_null(done);
+}
+
 /* ---- stacks of other shapes */
 
 static void test_a_thread_with_the_smallest_stack(void **state) {
@@ -313,6 +333,7 @@ int main(void) {
         cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_deeper_than_what_is_kept),
         cmocka_unit_test(test_threads_agree),
+        cmocka_unit_test(test_described_amid_new_sites),
         cmocka_unit_test(test_a_coroutine_on_its_own_stack),
         cmocka_unit_test(test_near_the_top_of_a_stack),
         cmocka_unit_test(test_fork),
