@@ -66,15 +66,39 @@ bool gm_pipeline_watch(struct gm_resource *top) {
     return false;
 }
 
-void gm_pipeline_unwatch(struct gm_resource *top) {
+/* NULL: the stack is not watched. */
+static struct guest *take_out(struct gm_resource *top) {
     for (uint32_t i = 0; i < GUESTS; i++) {
         struct gm_resource *same = top;
-        if (!__atomic_compare_exchange_n(&guests[i].top, &same, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-            continue;
-        while (__atomic_load_n(&guests[i].busy, __ATOMIC_SEQ_CST))
-            sched_yield();
-        return;
+        if (__atomic_compare_exchange_n(&guests[i].top, &same, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            return &guests[i];
     }
+    return NULL;
+}
+
+static void wait_until_left(const struct guest *guest) {
+    while (guest && __atomic_load_n(&guest->busy, __ATOMIC_SEQ_CST))
+        sched_yield();
+}
+
+void gm_pipeline_unwatch(struct gm_resource *top) { wait_until_left(take_out(top)); }
+
+/* The count and the table change together. Otherwise a thread could look for a stack that another one is about to
+ * watch. */
+static gm_spin wrapping;
+
+void gm_pipeline_wrap(struct gm_resource *top, unsigned *users) {
+    gm_spin_lock(&wrapping);
+    struct guest *guest = (*users)++ ? NULL : take_out(top);
+    gm_spin_unlock(&wrapping);
+    wait_until_left(guest);
+}
+
+void gm_pipeline_unwrap(struct gm_resource *top, unsigned *users) {
+    gm_spin_lock(&wrapping);
+    if (--*users == 0)
+        gm_pipeline_watch(top);
+    gm_spin_unlock(&wrapping);
 }
 
 void gm_pipeline_report(void) {
@@ -230,6 +254,7 @@ void gm_pipeline_after_fork(void) {
     gm_explain_after_fork();
     if (gm_pipeline.policy && gm_pipeline.policy->after_fork)
         gm_pipeline.policy->after_fork();
+    wrapping.held = 0;
     for (uint32_t i = 0; i < guests_used; i++)
         guests[i].busy = 0;
     EACH_TOP(top)

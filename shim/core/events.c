@@ -155,10 +155,15 @@ void gm_pipeline_record_free(struct gm_scope *scope) {
     }
 }
 
+/* The written ones are read first, of all threads: a free that begins and ends between the reads must not make up for
+ * one that another thread has not written. */
 bool gm_pipeline_wrote_frees(void) {
-    struct gm_stats_shard total = gm_stats_total(gm_stats);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return total.frees_begun == total.frees_written;
+    uint64_t begun = 0, written = 0;
+    for (unsigned i = 0; i < GM_STATS_SHARDS; i++)
+        written += __atomic_load_n(&gm_stats->shards[i].frees_written, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < GM_STATS_SHARDS; i++)
+        begun += __atomic_load_n(&gm_stats->shards[i].frees_begun, __ATOMIC_RELAXED);
+    return begun == written;
 }
 
 uint64_t gm_number_late_event(const struct gm_block *block) {

@@ -136,6 +136,10 @@ void gm_pipeline_made(struct gm_scope *scope, gm_status status);
  * gm_pipeline_unwatch. False: 1024 stacks are watched already. */
 bool gm_pipeline_watch(struct gm_resource *top);
 void gm_pipeline_unwatch(struct gm_resource *top);
+/* One more (wrap) or one fewer (unwrap) stack of the program wraps this one; *users counts them. It is watched only
+ * while none does: a stack hands on what it learns. */
+GM_INTERNAL void gm_pipeline_wrap(struct gm_resource *top, unsigned *users);
+GM_INTERNAL void gm_pipeline_unwrap(struct gm_resource *top, unsigned *users);
 /* The watched stacks write to the log what they counted. */
 void gm_pipeline_report(void);
 

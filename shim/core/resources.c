@@ -205,8 +205,7 @@ static gm_status build(struct gpumem_resource *made, const char *text) {
 /* A stack is watched where it is outermost: what it wraps learns from it. */
 static void use(struct gpumem_resource *resource) {
     __atomic_add_fetch(&resource->holds, 1, __ATOMIC_RELAXED);
-    if (__atomic_fetch_add(&resource->users, 1, __ATOMIC_ACQ_REL) == 0)
-        gm_pipeline_unwatch(resource->top);
+    gm_pipeline_wrap(resource->top, &resource->users);
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gpumem_resource *const *given,
@@ -337,10 +336,8 @@ static void discard(struct gpumem_resource *resource) {
         gm_stack_discard(resource->top);
     gm_stack_discard(resource->stack);
     for (unsigned i = 0; i < resource->given_count; i++) {
-        struct gpumem_resource *given = resource->given[i];
-        if (__atomic_sub_fetch(&given->users, 1, __ATOMIC_ACQ_REL) == 0)
-            gm_pipeline_watch(given->top);
-        let_go(given);
+        gm_pipeline_unwrap(resource->given[i]->top, &resource->given[i]->users);
+        let_go(resource->given[i]);
     }
     free(resource);
 }
