@@ -118,7 +118,7 @@ static struct gm_size_class *find_larger_kept(const struct gm_cache *state, stru
 /* The policy wants to know of the block's free, so that takes no plain part (put_plainly). */
 static void mark_counted(struct gm_registered *record) {
     __atomic_store_n(&record->block.counted, 1, __ATOMIC_RELAXED);
-    record->of_shard = 0;
+    __atomic_store_n(&record->of_shard, 0, __ATOMIC_RELAXED);
 }
 
 struct gm_registered *gm_cache_serve(struct gm_resource *self, const struct gm_request *request,
@@ -185,11 +185,11 @@ static size_t plain_bytes(void) {
 static struct gm_size_class *class_of_record(struct gm_shard *shard, struct gm_registered *record) {
     if (shard->entries_only) /* the record may be in the index by range */
         return NULL;
-    if (record->of_shard == shard->number)
+    if (__atomic_load_n(&record->of_shard, __ATOMIC_RELAXED) == shard->number)
         return record->of_size;
     struct gm_free_lists *lists = gm_free_lists_of(shard, record->block.context_id);
     record->of_size = lists && !lists->disabled ? gm_size_class_of(lists, record->block.reserved) : NULL;
-    record->of_shard = record->of_size ? shard->number : 0;
+    __atomic_store_n(&record->of_shard, record->of_size ? shard->number : 0, __ATOMIC_RELAXED);
     return record->of_size;
 }
 
@@ -197,7 +197,7 @@ static struct gm_size_class *class_of_record(struct gm_shard *shard, struct gm_r
  * holds the lock. A record that a policy counts, or that must not be kept, is of no shard (registry.c). */
 static inline bool put_plainly(struct gm_shard *shard, struct gm_registered *record) {
     size_t size = record->block.size, reserved = record->block.reserved;
-    if (GM_UNLIKELY(record->of_shard != shard->number))
+    if (GM_UNLIKELY(__atomic_load_n(&record->of_shard, __ATOMIC_RELAXED) != shard->number))
         return false;
     struct gm_free_lists *lists = record->of_size->lists;
     struct gm_batch *batch = lists->open;
@@ -249,7 +249,7 @@ bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struc
                    gm_status *status) {
     struct gm_cache *state = self->state;
     const struct gm_block *freed = &record->block;
-    if (freed->owner != self || !freed->recurs)
+    if (freed->owner != self || !__atomic_load_n(&freed->recurs, __ATOMIC_RELAXED))
         return false;
     struct gm_shard *shard = own_shard(self);
     gm_spin_lock(&shard->lock);
@@ -274,7 +274,7 @@ bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struc
 }
 
 void gm_cache_keep_entries_only(struct gm_cache *state) {
-    state->entries_only = true;
+    __atomic_store_n(&state->entries_only, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
         gm_spin_lock(&shard->lock);
