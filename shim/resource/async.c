@@ -58,6 +58,8 @@ static void async_capture(struct gm_resource *self, int change) {
 
 static void async_open_to(struct gm_resource *self, int device) { gm_pool_open_to(&family, device); }
 
+static void async_after_fork(struct gm_resource *self) { gm_pool_after_fork(&family); }
+
 const struct gm_resource_ops gm_resource_async = {
     .name = "async",
     .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
@@ -78,4 +80,5 @@ const struct gm_resource_ops gm_resource_async = {
     .context_destroyed = async_context_destroyed,
     .capture = async_capture,
     .open_to = async_open_to,
+    .after_fork = async_after_fork,
 };

@@ -50,6 +50,8 @@ void gm_byte_counters_forget(struct gm_byte_counters *counters, uint64_t context
     gm_byte_counters_subtract(counters, context_id, UINT64_MAX);
 }
 
+void gm_byte_counters_after_fork(struct gm_byte_counters *counters) { counters->lock.held = 0; }
+
 uint64_t gm_byte_counters_total(const struct gm_byte_counters *counters) {
     return __atomic_load_n(&counters->total, __ATOMIC_RELAXED);
 }

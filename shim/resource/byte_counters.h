@@ -24,6 +24,8 @@ GM_INTERNAL bool gm_byte_counters_add(struct gm_byte_counters *counters, uint64_
 GM_INTERNAL void gm_byte_counters_subtract(struct gm_byte_counters *counters, uint64_t context_id, uint64_t bytes);
 /* Subtracts all bytes of a destroyed context. */
 GM_INTERNAL void gm_byte_counters_forget(struct gm_byte_counters *counters, uint64_t context_id);
+/* In the child of a fork: releases the lock, which another thread of the parent may have held. */
+GM_INTERNAL void gm_byte_counters_after_fork(struct gm_byte_counters *counters);
 GM_INTERNAL uint64_t gm_byte_counters_total(const struct gm_byte_counters *counters);
 
 #endif

@@ -88,6 +88,11 @@ static void limit_context_destroyed(struct gm_resource *self, uint64_t context_i
     gm_adaptor_context_destroyed(self, context_id);
 }
 
+static void limit_after_fork(struct gm_resource *self) {
+    gm_byte_counters_after_fork(&((struct state *)self->state)->live);
+    gm_adaptor_after_fork(self);
+}
+
 const struct gm_resource_ops gm_resource_limit = {
     .name = "limit",
     .summary = "fails with out of memory above this number of live bytes of the wrapped resource",
@@ -99,7 +104,7 @@ const struct gm_resource_ops gm_resource_limit = {
     .alloc = limit_alloc,
     .free = limit_free,
     .trim = gm_adaptor_trim,
-    .after_fork = gm_adaptor_after_fork,
+    .after_fork = limit_after_fork,
     .context_destroyed = limit_context_destroyed,
     .grow = limit_grow,
     .report = gm_adaptor_report,

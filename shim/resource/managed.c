@@ -119,6 +119,11 @@ static void managed_capture(struct gm_resource *self, int change) {
         gm_deferred_free_captures_over(&deferred_frees);
 }
 
+static void managed_after_fork(struct gm_resource *self) {
+    gm_deferred_free_after_fork(&deferred_frees);
+    gm_managed_quota_after_fork();
+}
+
 static gm_status managed_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     static struct gm_managed_maker maker = {.release = drain};
     gm_managed_quota_add(&maker);
@@ -142,4 +147,5 @@ const struct gm_resource_ops gm_resource_managed = {
     .trim = managed_trim,
     .context_destroyed = managed_context_destroyed,
     .capture = managed_capture,
+    .after_fork = managed_after_fork,
 };

@@ -132,6 +132,12 @@ static void managed_pool_capture(struct gm_resource *self, int change) {
         gm_pool_flush(&family);
 }
 
+static void managed_pool_after_fork(struct gm_resource *self) {
+    gm_byte_counters_after_fork(&alive);
+    gm_managed_quota_after_fork();
+    gm_pool_after_fork(&family);
+}
+
 static gm_status managed_pool_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     static struct gm_managed_maker maker = {.excess = excess, .release = release_pool};
     gm_managed_quota_add(&maker);
@@ -161,4 +167,5 @@ const struct gm_resource_ops gm_resource_managed_pool = {
     .keeps = managed_pool_keeps,
     .context_destroyed = managed_pool_context_destroyed,
     .capture = managed_pool_capture,
+    .after_fork = managed_pool_after_fork,
 };

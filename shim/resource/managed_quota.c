@@ -107,4 +107,6 @@ void gm_managed_retain(uint64_t context_id, uint64_t bytes) {
 
 void gm_managed_forget(uint64_t context_id) { gm_byte_counters_forget(&own_bytes, context_id); }
 
+void gm_managed_quota_after_fork(void) { gm_byte_counters_after_fork(&own_bytes); }
+
 void gm_managed_note(int64_t delta) { __atomic_add_fetch(&program_bytes, delta, __ATOMIC_RELAXED); }

@@ -431,3 +431,8 @@ void gm_pool_open_to(struct gm_pool_family *family, int device) {
             gm_log(GM_LOG_WARN, "%s: device %d cannot reach the pool of device %d", family->name, device, owner);
     }
 }
+
+void gm_pool_after_fork(struct gm_pool_family *family) {
+    family->lock.held = 0;
+    family->after_capture = (struct gm_deferred_queue){0};
+}

@@ -69,6 +69,8 @@ GM_INTERNAL void gm_pool_context_destroyed(struct gm_pool_family *family, uint64
 GM_INTERNAL void gm_pool_open_to(struct gm_pool_family *family, int device);
 /* True when the address lies in a pool of the family. If no live block has this address, the memory is unused. */
 GM_INTERNAL bool gm_pool_holds(struct gm_pool_family *family, uint64_t address);
+/* In the child of a fork: forgets the parent's frees that wait. */
+GM_INTERNAL void gm_pool_after_fork(struct gm_pool_family *family);
 /* Frees the blocks that the program freed during a capture. Does nothing while a stream captures. */
 GM_INTERNAL void gm_pool_flush(struct gm_pool_family *family);
 

@@ -185,6 +185,8 @@ uint64_t gm_sim_live_count(struct gm_resource *sim) { return locked(sim, &((stru
 
 uint64_t gm_sim_live_bytes(struct gm_resource *sim) { return locked(sim, &((struct state *)sim->state)->live_bytes); }
 
+static void sim_after_fork(struct gm_resource *self) { ((struct state *)self->state)->lock.held = 0; }
+
 const struct gm_resource_ops gm_resource_sim = {
     .name = "sim",
     .summary = "made-up addresses for tests without a GPU; there is no memory at them",
@@ -195,5 +197,6 @@ const struct gm_resource_ops gm_resource_sim = {
     .state_size = sizeof(struct state),
     .alloc = sim_alloc,
     .free = sim_free,
+    .after_fork = sim_after_fork,
     .context_destroyed = sim_context_destroyed,
 };

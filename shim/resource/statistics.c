@@ -83,6 +83,14 @@ static void statistics_context_destroyed(struct gm_resource *self, uint64_t cont
     gm_adaptor_context_destroyed(self, context_id);
 }
 
+static void statistics_after_fork(struct gm_resource *self) {
+    struct state *state = self->state;
+    state->lock.held = 0;
+    gm_byte_counters_after_fork(&state->bytes);
+    gm_byte_counters_after_fork(&state->blocks);
+    gm_adaptor_after_fork(self);
+}
+
 static void statistics_report(struct gm_resource *self) {
     struct gm_resource_counts counts;
     gm_statistics_of(self, &counts);
@@ -107,7 +115,7 @@ const struct gm_resource_ops gm_resource_statistics = {
     .free = statistics_free,
     .grow = statistics_grow,
     .trim = gm_adaptor_trim,
-    .after_fork = gm_adaptor_after_fork,
+    .after_fork = statistics_after_fork,
     .context_destroyed = statistics_context_destroyed,
     .report = statistics_report,
     GM_ADAPTOR_HANDS_ON,
