@@ -21,6 +21,7 @@ enum { DEVICES = 64 };
 static uint64_t in_flight; /* bytes requested from the driver that the machine still reports as available */
 static uint64_t alive;     /* bytes of blocks not yet freed */
 
+static gm_spin lock; /* to store the answer of a device, once: other threads copy it without the lock */
 static struct device {
     int known; /* 0: not queried yet, 1: the device is served, -1: it is not */
     struct gm_location location;
@@ -49,8 +50,12 @@ static gm_status look_up_device(int device, struct device *answer) {
         gm_status status = query_device(device, answer);
         if (status)
             return status;
-        cached->location = answer->location;
-        __atomic_store_n(&cached->known, answer->known, __ATOMIC_RELEASE);
+        gm_spin_lock(&lock);
+        if (!cached->known) {
+            cached->location = answer->location;
+            __atomic_store_n(&cached->known, answer->known, __ATOMIC_RELEASE);
+        }
+        gm_spin_unlock(&lock);
     }
     return answer->known > 0 ? GM_OK : GM_NOT_SUPPORTED;
 }
@@ -234,6 +239,7 @@ static void host_numa_open_block_to(struct gm_resource *self, const struct gm_bl
 
 static void host_numa_after_fork(struct gm_resource *self) {
     gm_deferred_free_after_fork(&deferred_frees);
+    lock.held = 0;
     in_flight = alive = 0;
 }
 

@@ -17,14 +17,16 @@ static uint64_t retained;                 /* upper bound of the bytes that pools
 static struct { uint64_t free, at_ns; } figures[DEVICES]; /* the last reported free memory */
 
 static struct gm_managed_maker *makers;
+#define EACH_MAKER(maker) \
+    for (const struct gm_managed_maker *maker = __atomic_load_n(&makers, __ATOMIC_ACQUIRE); maker; maker = maker->next)
 void (*gm_managed_quota_trim)(void);
 
 void gm_managed_quota_add(struct gm_managed_maker *maker) {
-    for (const struct gm_managed_maker *there = makers; there; there = there->next)
-        if (there == maker)
-            return;
-    maker->next = makers;
-    makers = maker;
+    if (__atomic_exchange_n(&maker->added, true, __ATOMIC_RELAXED))
+        return;
+    maker->next = __atomic_load_n(&makers, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&makers, &maker->next, maker, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        ;
 }
 
 uint64_t gm_managed_alive(void) {
@@ -56,9 +58,9 @@ static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t 
     if (status)
         return status;
     __atomic_store_n(&retained, 0, __ATOMIC_SEQ_CST);
-    for (const struct gm_managed_maker *maker = makers; maker; maker = maker->next)
-        if (maker->excess)
-            __atomic_add_fetch(&retained, maker->excess(), __ATOMIC_SEQ_CST);
+    EACH_MAKER(maker)
+    if (maker->excess)
+        __atomic_add_fetch(&retained, maker->excess(), __ATOMIC_SEQ_CST);
 
     __atomic_store_n(&figures[device].free, free_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&figures[device].at_ns, gm_now_ns(), __ATOMIC_RELEASE);
@@ -69,8 +71,8 @@ static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t 
 static void release_all(void) {
     if (gm_managed_quota_trim)
         gm_managed_quota_trim();
-    for (const struct gm_managed_maker *maker = makers; maker; maker = maker->next)
-        maker->release();
+    EACH_MAKER(maker)
+    maker->release();
 }
 
 gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {

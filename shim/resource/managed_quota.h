@@ -33,9 +33,10 @@ struct gm_managed_maker {
     uint64_t (*excess)(void); /* bytes held beyond live blocks; NULL: none */
     void (*release)(void);    /* releases these bytes; may wait for the program's work */
     struct gm_managed_maker *next;
+    bool added;
 };
-/* Registers a maker for the life of the process. A second call does nothing. Not thread-safe: call it while stacks are
- * built. */
+/* Registers a maker for the life of the process. A second call does nothing. Safe from any thread: programs build
+ * stacks at any time. */
 GM_INTERNAL void gm_managed_quota_add(struct gm_managed_maker *maker);
 GM_INTERNAL void gm_managed_quota_after_fork(void);
 /* Called before the makers release: releases the free blocks of the caches around the makers. NULL: there are no

@@ -17,15 +17,17 @@ static struct {
     const void *nothrow;
     int found;
 } functions;
+static gm_spin lock; /* for the first thread that found them */
 
+/* The loader is called without the lock: a thread that holds the loader's locks may wait for it. */
 static void find_functions(void) {
-    static gm_spin lock;
+    new_function allocate = (new_function)gm_real_dlsym(RTLD_DEFAULT, "_ZnwmRKSt9nothrow_t");
+    void (*release)(void *) = (void (*)(void *))gm_real_dlsym(RTLD_DEFAULT, "_ZdlPv");
+    const void *nothrow = gm_real_dlsym(RTLD_DEFAULT, "_ZSt7nothrow");
+    bool both = allocate && release && nothrow;
     gm_spin_lock(&lock);
     if (!functions.found) {
-        new_function allocate = (new_function)gm_real_dlsym(RTLD_DEFAULT, "_ZnwmRKSt9nothrow_t");
-        void (*release)(void *) = (void (*)(void *))gm_real_dlsym(RTLD_DEFAULT, "_ZdlPv");
-        functions.nothrow = gm_real_dlsym(RTLD_DEFAULT, "_ZSt7nothrow");
-        bool both = allocate && release && functions.nothrow;
+        functions.nothrow = nothrow;
         functions.allocate = both ? allocate : NULL;
         functions.release = both ? release : free;
         __atomic_store_n(&functions.found, 1, __ATOMIC_RELEASE);
@@ -55,6 +57,8 @@ static gm_status new_delete_free(struct gm_resource *self, const struct gm_block
     return GM_OK;
 }
 
+static void new_delete_after_fork(struct gm_resource *self) { lock.held = 0; }
+
 const struct gm_resource_ops gm_resource_new_delete = {
     .name = "new-delete",
     .summary = "host memory, operator new and operator delete of the program",
@@ -64,4 +68,5 @@ const struct gm_resource_ops gm_resource_new_delete = {
     .alignment = 4,
     .alloc = new_delete_alloc,
     .free = new_delete_free,
+    .after_fork = new_delete_after_fork,
 };

@@ -70,11 +70,12 @@ static gm_status create_pool(struct gm_pool_family *family, int device, uint64_t
 }
 
 static CUmemoryPool pool_of(struct gm_pool_family *family, int device) {
-    return __atomic_load_n(&family->devices[device].pool, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&family->devices[device].pool, __ATOMIC_SEQ_CST);
 }
 
 /* Returns the device's pool, which the first call creates. If two threads create it at once, the second destroys its
- * own. */
+ * own. A thread stores the pool and then reads the devices with contexts; another one notes a device (reach.h) and then
+ * reads the pools. So at least one of the two opens the pool to the device. */
 static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemoryPool *pool) {
     *pool = pool_of(family, device);
     if (GM_LIKELY(*pool != NULL))
@@ -89,7 +90,7 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
     gm_spin_lock(&family->lock);
     *pool = family->devices[device].pool;
     if (!*pool)
-        __atomic_store_n(&family->devices[device].pool, created, __ATOMIC_RELEASE);
+        __atomic_store_n(&family->devices[device].pool, created, __ATOMIC_SEQ_CST);
     gm_spin_unlock(&family->lock);
     if (*pool) {
         gm_drv.mem_pool_destroy(created);

@@ -10,6 +10,7 @@
 #include "shim/resource/vmm.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/transports.h"
@@ -55,7 +56,8 @@ static struct mapped *take_slot(void) {
         struct mapped *pages = gm_pages(BLOCKS * sizeof *pages), *none = NULL;
         if (!pages)
             return NULL;
-        __atomic_compare_exchange_n(&blocks, &none, pages, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        if (!__atomic_compare_exchange_n(&blocks, &none, pages, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            munmap(pages, BLOCKS * sizeof *pages);
     }
     gm_spin_lock(&lock);
     struct mapped *slot = find(0);
@@ -88,10 +90,12 @@ static void put_back(struct mapped *slot, uint64_t address) {
 static uint64_t front_for(int device, uint64_t size) {
     uint64_t front = 0;
     gm_spin_lock(&lock);
-    for (const struct mapped *block = blocks; block < blocks + blocks_used; block++)
+    for (unsigned i = 0; i < blocks_used; i++) { /* without a used slot another thread may be storing `blocks` */
+        const struct mapped *block = &blocks[i];
         if (!block->taken && block->address && block->device == device && block->reserved < size &&
             block->reserved > front)
             front = block->reserved;
+    }
     gm_spin_unlock(&lock);
     return front;
 }
