@@ -260,6 +260,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         decision.kind = GM_KIND_VMM;
         decision.reason = GM_REASON_GROWTH;
     }
+    uint64_t open = gm_devices_open();
     gm_status status = gm_limit_on() ? serve_within_limit(scope, &decision) : serve(scope, &decision);
     if (status != GM_OK) {
         if (movable && policy->failed)
@@ -275,6 +276,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
     if (gm_kind_traits(scope->block.kind) & GM_TRAIT_PLACED) {
         gm_count_one(&gm_stats_mine()->moved);
+        gm_open_late(&scope->block, open);
         if (gm_block_is_elsewhere(&scope->block))
             gm_explain_move(request, (enum gm_kind)scope->block.kind, decision.reason == GM_REASON_OUT_OF_MEMORY);
         if (scope->sequence &&

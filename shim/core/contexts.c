@@ -9,6 +9,9 @@
 #include "shim/core/parts.h"
 #include "shim/placement/router.h"
 #include "shim/resource/giving.h"
+#ifdef GM_HAVE_CUDA
+#include "shim/resource/reach.h"
+#endif
 
 /* ---- stacks of the program (gpumem_resource.h), beside gm_pipeline.root. A thread that calls one counts itself in
  * `busy`, so that the stack is not discarded meanwhile. */
@@ -244,6 +247,24 @@ void gm_pipeline_open_to(int device) {
     if (registry)
         gm_registry_each(registry, open_block, &device);
 }
+
+#ifdef GM_HAVE_CUDA
+uint64_t gm_devices_open(void) { return gm_reach_devices(); }
+
+void gm_open_late(const struct gm_block *block, uint64_t before) {
+    uint64_t late = gm_reach_devices() & ~before;
+    if (GM_LIKELY(!late))
+        return;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    for (int device = 0; late; device++, late >>= 1)
+        if (late & 1)
+            open_block(block, &device);
+    gm_capture_unrelax(mode);
+}
+#else
+uint64_t gm_devices_open(void) { return 0; }
+void gm_open_late(const struct gm_block *block, uint64_t before) {}
+#endif
 
 void gm_pipeline_after_fork(void) {
     struct gm_registry *registry = gm_registry_shared();

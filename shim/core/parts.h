@@ -28,6 +28,14 @@ GM_INTERNAL extern struct gm_resource *gm_short_keeper; /* serves the short path
 /* The policy wants a block of the cache, and the short path serves such requests: scope->block.address is one. */
 bool gm_short_reuse(struct gm_scope *scope, const struct gm_decision *decision);
 
+/* ---- contexts.c */
+
+/* The devices that have a context: read before a block is allocated. */
+GM_INTERNAL uint64_t gm_devices_open(void);
+/* The block is in the registry. Opens it to the devices that are not in `before`: gm_pipeline_open_to may not have seen
+ * it. */
+GM_INTERNAL void gm_open_late(const struct gm_block *block, uint64_t before);
+
 /* ---- events.c */
 
 GM_APART uint64_t gm_spend_timed(uint64_t begin);

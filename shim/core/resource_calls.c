@@ -3,7 +3,7 @@
 
 #include "shim/base/base.h"
 #include "shim/base/error.h"
-#include "shim/core/pipeline.h"
+#include "shim/core/parts.h"
 #include "shim/core/resources.h"
 #include "shim/core/site.h"
 #include "shim/resource/registry.h"
@@ -84,11 +84,14 @@ static gm_status serve(struct gm_scope *scope, const struct call *call) {
     struct gm_resource *top = call->resource->top;
     struct gm_request *request = &scope->request;
     gm_status status = GM_NOT_SUPPORTED;
+    uint64_t open = gm_devices_open();
     if (!request->capturing || top->properties & GM_PROP_CAPTURABLE)
         status = top->ops->alloc(top, request, &none, &scope->block);
     scope->block.requested = request->alignment;
     scope->block.kind = status ? (uint8_t)top->kind : scope->block.kind;
     gm_pipeline_made(scope, status);
+    if (!status)
+        gm_open_late(&scope->block, open);
     return status;
 }
 

@@ -6,6 +6,10 @@
 #include <sched.h>
 #include <string.h>
 
+#ifdef GM_HAVE_CUDA
+#include "shim/resource/reach.h"
+#endif
+
 static void *give_in_thread(void *arg) {
     uint64_t address = (uint64_t)(uintptr_t)arg;
     return give(address) == GM_OK ? arg : NULL;
@@ -70,6 +74,45 @@ void test_remembered_only_after_it_was_got(void **state) {
     assert_int_equal(give(address), GM_OK);
     check_balance();
 }
+
+/* A device gets its first context while an allocation has its memory but has not returned. */
+#ifdef GM_HAVE_CUDA
+static uint64_t opened; /* address of the block that was opened to device 1 */
+
+static void note_opened(struct gm_resource *self, const struct gm_block *block, int device) {
+    if (device == 1)
+        opened = block->address;
+}
+
+void test_opened_to_a_device_that_comes_meanwhile(void **state) {
+    struct gm_resource_ops ops = *delaying.ops;
+    struct gm_resource server = {.ops = &ops, .properties = ~0u};
+    pthread_t thread;
+    uint64_t address = 0;
+    void *done;
+    ops.open_block_to = note_opened;
+    begin_delayed("new_device");
+    gm_router_serve(GM_KIND_SIM, &server);
+    delay.hold_alloc = 1;
+    assert_int_equal(pthread_create(&thread, NULL, get_in_thread, &address), 0);
+    wait_until_stopped();
+    assert_true(gm_reach_note(1));
+    gm_pipeline_open_to(1);
+    gm_reach_opened(1);
+    assert_int_equal(opened, 0);
+    __atomic_store_n(&delay.go_on, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, &done);
+    assert_non_null(done);
+    assert_true(opened == address);
+    gm_router_serve(GM_KIND_SIM, NULL);
+    assert_int_equal(give(address), GM_OK);
+}
+#else
+void test_opened_to_a_device_that_comes_meanwhile(void **state) {
+    gpumem_mark("new_device");
+    skip();
+}
+#endif
 
 /* Eight threads exchange the same few addresses as fast as they can. */
 

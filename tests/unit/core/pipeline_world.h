@@ -56,6 +56,7 @@ void check_balance(void);
 /* ---- tests outside test_pipeline.c */
 void test_reuse_while_the_free_is_under_way(void **state);
 void test_remembered_only_after_it_was_got(void **state);
+void test_opened_to_a_device_that_comes_meanwhile(void **state);
 void test_threads_on_few_addresses(void **state);
 void test_the_trace_tells_it_all(void **state);
 

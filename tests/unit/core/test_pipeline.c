@@ -261,6 +261,7 @@ int main(void) {
         cmocka_unit_test(test_temporary),
         cmocka_unit_test(test_reuse_while_the_free_is_under_way),
         cmocka_unit_test(test_remembered_only_after_it_was_got),
+        cmocka_unit_test(test_opened_to_a_device_that_comes_meanwhile),
         cmocka_unit_test(test_threads_on_few_addresses),
         cmocka_unit_test(test_seen_calls),
         cmocka_unit_test(test_keys),
