@@ -265,7 +265,7 @@ void gm_group_refresh(void) {
     int saved = errno;
     if (mine.group && gm_group_open(mine.name, false, &file, &why)) {
         if (__atomic_load_n(&file.group->members[mine.place - mine.group->members].pid, __ATOMIC_RELAXED) ==
-            mine.place->pid)
+            __atomic_load_n(&mine.place->pid, __ATOMIC_RELAXED))
             gm_group_clear_ended(&file);
         gm_group_close(&file);
     }

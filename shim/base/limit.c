@@ -1,6 +1,7 @@
 /* One counter of live bytes for each device: of this process, or a place in the memory of its group (limit.h). */
 #include "shim/base/limit.h"
 #include "shim/base/group.h"
+#include "shim/base/once.h"
 #include "shim/base/stats.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ static struct gm_group *group;            /* NULL = none */
 static char group_name[GM_GROUP_NAME];    /* "" = none */
 static int16_t numbers[GM_LIMIT_DEVICES]; /* of each device in the group, plus 1; 0 = not looked up, -1 = no room */
 static uint64_t hashes[GM_LIMIT_DEVICES]; /* of each device's UUID; 0 = not looked up */
-static int started;
+static struct gm_once starting;
 
 static bool is_known(int device) { return device >= 0 && device < GM_LIMIT_DEVICES; }
 
@@ -25,11 +26,10 @@ static void join(const uint64_t *bytes) {
     memset(numbers, 0, sizeof numbers);
     if (!group)
         gm_log(GM_LOG_ERROR, "GPUMEM_GROUP=%s: the group %s; this process has a limit of its own", group_name, why);
-    gm_format(gm_stats->group, sizeof gm_stats->group, "%s", group ? group_name : "");
 }
 
 void gm_limit_start(const char *name, uint64_t bytes) {
-    if (__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
+    if (!gm_once_begin(&starting))
         return;
     gm_limit_bytes = bytes;
     if (*name && !gm_group_name_is_valid(name)) {
@@ -39,7 +39,13 @@ void gm_limit_start(const char *name, uint64_t bytes) {
         join(bytes ? &bytes : NULL);
         gm_limit_bytes = bytes ? bytes : group ? UINT64_MAX : 0;
     }
-    gm_stats->limit_bytes = gm_limit_bytes;
+    gm_once_end(&starting);
+}
+
+void gm_limit_publish(void) {
+    gm_format(gm_stats->group, sizeof gm_stats->group, "%s", group ? group_name : "");
+    if (!gm_stats->limit_bytes)
+        __atomic_store_n(&gm_stats->limit_bytes, gm_limit_bytes, __ATOMIC_RELAXED);
 }
 
 static uint64_t hash_of(int device) {
@@ -47,7 +53,8 @@ static uint64_t hash_of(int device) {
     uint64_t hash = __atomic_load_n(&hashes[device], __ATOMIC_RELAXED);
     if (hash)
         return hash;
-    if (!gm_limit_uuid || !gm_limit_uuid(device, uuid))
+    bool (*uuid_of)(int, unsigned char *) = __atomic_load_n(&gm_limit_uuid, __ATOMIC_RELAXED);
+    if (!uuid_of || !uuid_of(device, uuid))
         uuid[0] = (unsigned char)(device + 1);
     hash = gm_group_hash(uuid);
     __atomic_store_n(&hashes[device], hash, __ATOMIC_RELAXED);
@@ -68,7 +75,8 @@ static int number_of(int device) {
 /* ---- bytes */
 
 uint64_t gm_limit_now(void) {
-    uint64_t bytes = __atomic_load_n(group ? &group->limit : &gm_stats->limit_bytes, __ATOMIC_RELAXED);
+    const struct gm_stats *stats = __atomic_load_n(&gm_stats, __ATOMIC_ACQUIRE); /* a query of NVML may come early */
+    uint64_t bytes = __atomic_load_n(group ? &group->limit : &stats->limit_bytes, __ATOMIC_RELAXED);
     if (!bytes && !group)
         bytes = gm_limit_bytes;
     return bytes ? bytes : UINT64_MAX;

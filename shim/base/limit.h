@@ -22,9 +22,13 @@ static inline size_t gm_device_headroom(size_t total) {
 
 static inline bool gm_limit_on(void) { return GM_UNLIKELY(gm_limit_bytes != 0); }
 
-/* Takes the options: `group` "" = the limit is this process' own; `bytes` 0 = none. Later calls are ignored. */
+/* Takes the options: `group` "" = the limit is this process' own; `bytes` 0 = none. Later calls wait for the
+ * first one and change nothing. */
 GM_INTERNAL void gm_limit_start(const char *group, uint64_t bytes);
-/* Writes the UUID of a device; false where the driver does not say. Set before the first call; NULL = unknown. */
+/* Writes group and limit into the counters, for viewers. After gm_stats_open, and in the child of a fork. */
+GM_INTERNAL void gm_limit_publish(void);
+/* Writes the UUID of a device; false where the driver does not say. NULL = unknown. Set by an atomic store: a query of
+ * NVML may come before. */
 extern bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
 
 /* The limit now in force; UINT64_MAX = none. */

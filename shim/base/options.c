@@ -4,8 +4,8 @@
 #include "shim/base/base.h"
 #include "shim/base/config.h"
 #include "shim/base/file.h"
+#include "shim/base/once.h"
 
-#include <sched.h>
 #include <string.h>
 
 enum { TEXT_SIZE = 4096, NAME_SIZE = 64, SHOWN = 80 };
@@ -123,7 +123,7 @@ static struct {
     unsigned line; /* of the file of options; 0: the environment, or the default */
     char text[TEXT_SIZE];
 } values[GM_OPTION_COUNT_];
-static int state; /* 0 not loaded, 1 loading, 2 loaded */
+static struct gm_once loading;
 
 /* ---- parsing */
 
@@ -461,14 +461,8 @@ static void read_config(const char *path, bool report) {
 
 /* Reads everything twice: the first time to find the log level, the second time to report errors at that level. */
 void gm_options_load(char *const *environment) {
-    int expected = 0;
-    if (!environment)
+    if (!environment || !gm_once_begin(&loading))
         return;
-    if (!__atomic_compare_exchange_n(&state, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
-            sched_yield();
-        return;
-    }
     const char *path = config_path(environment);
     for (int i = 0; i < GM_OPTION_COUNT_; i++)
         set_default(&gm_option_rows[i]);
@@ -477,12 +471,12 @@ void gm_options_load(char *const *environment) {
         scan(environment, report);
         gm_log_set((enum gm_log_level)values[GM_OPT_LOG].number);
     }
-    __atomic_store_n(&state, 2, __ATOMIC_RELEASE);
+    gm_once_end(&loading);
 }
 
 /* ---- values */
 
-static bool loaded(void) { return GM_LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == 2); }
+static bool loaded(void) { return GM_LIKELY(gm_once_is_done(&loading)); }
 
 uint64_t gm_option_number(enum gm_option_id id) {
     if (loaded())

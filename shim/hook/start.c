@@ -405,6 +405,7 @@ static void in_child(void) {
     gm_check_order_after_fork();
     gm_captures_after_fork();
     gm_stats_after_fork();
+    gm_limit_publish();
     gm_grow_after_fork();
 }
 
@@ -445,8 +446,9 @@ void gm_process_start(void) {
     const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
     choose_steps(policy);
-    gm_limit_uuid = read_uuid;
+    __atomic_store_n(&gm_limit_uuid, read_uuid, __ATOMIC_RELAXED);
     gm_limit_start(gm_option_text(GM_OPT_GROUP), gm_option_number(GM_OPT_LIMIT));
+    gm_limit_publish();
     wants |= gm_grow_start();
     gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
 

@@ -1,0 +1,53 @@
+/* The start of GPUMEM_LIMIT (shim/base/limit.h): a query of NVML and the first call of the driver may both make it. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "shim/base/group.h"
+#include "shim/base/limit.h"
+#include "shim/base/stats.h"
+
+enum { THREADS = 8, LIMIT = 1000 };
+
+static char name[GM_GROUP_NAME];
+static pthread_barrier_t all_there;
+
+/* Returns how many bytes more than the limit the thread could take. */
+static void *start(void *unused) {
+    (void)unused;
+    pthread_barrier_wait(&all_there);
+    gm_limit_start(name, LIMIT);
+    return (void *)(uintptr_t)(!gm_limit_on() + gm_limit_take(0, LIMIT + 1));
+}
+
+static void each_thread_finds_the_limit_in_force(void **state) {
+    pthread_t threads[THREADS];
+    void *beyond;
+    const char *why;
+    snprintf(name, sizeof name, "test-limit-%d", (int)getpid());
+    pthread_barrier_init(&all_there, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, start, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], &beyond), 0);
+        assert_null(beyond);
+    }
+    gm_limit_publish();
+    assert_string_equal(gm_stats->group, name);
+    assert_int_equal(gm_stats->limit_bytes, LIMIT);
+    assert_int_equal(gm_limit_now(), LIMIT);
+    gm_group_after_fork(); /* leaves the group */
+    gm_group_remove(name, &why);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_thread_finds_the_limit_in_force)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
