@@ -187,8 +187,11 @@ static int key_create(pthread_key_t *key, void (*leave)(void *)) {
     return function ? ((int (*)(pthread_key_t *, void (*)(void *)))function)(key, leave) : -1;
 }
 
+static gm_spin keys_lock;
+
+void gm_thread_after_fork(void) { keys_lock.held = 0; }
+
 int gm_thread_at_exit(void (*leave)(void *), void *value) {
-    static gm_spin lock;
     static struct {
         void (*leave)(void *);
         pthread_key_t key;
@@ -198,13 +201,13 @@ int gm_thread_at_exit(void (*leave)(void *), void *value) {
 
     if (!function)
         return -1;
-    gm_spin_lock(&lock);
+    gm_spin_lock(&keys_lock);
     while (slot < 4 && keys[slot].leave && keys[slot].leave != leave)
         slot++;
     if (slot < 4 && !keys[slot].leave && key_create(&keys[slot].key, leave) == 0)
         keys[slot].leave = leave;
     bool usable = slot < 4 && keys[slot].leave == leave;
-    gm_spin_unlock(&lock);
+    gm_spin_unlock(&keys_lock);
     if (!usable)
         return -1;
     return ((int (*)(pthread_key_t, const void *))function)(keys[slot].key, value);

@@ -12,6 +12,7 @@
 #include <wchar.h>
 
 #include "shim/base/options.h"
+#include "shim/base/real_dl.h"
 #include "shim/base/room.h"
 #include "shim/base/wrappers.h"
 #include "shim/core/phase.h"
@@ -348,9 +349,13 @@ static void fill(const struct callbacks *callbacks, int module, const function *
             *table[i] = functions[i];
 }
 
+/* Also when gpumem has not started: ranges take these locks before. */
 static void in_child(void) {
     domain_lock.held = 0;
-    gm_phase_after_fork(); /* also when gpumem has not started */
+    gm_thread_after_fork();
+    gm_room_after_fork();
+    gm_phase_after_fork();
+    gm_recording_after_fork(gm_nvtx_open_ranges());
 }
 
 static bool trace_is_wanted(void) {

@@ -394,6 +394,7 @@ static void name_trace(const char *file) {
 }
 
 static void in_child(void) {
+    gm_thread_after_fork();
     gm_room_after_fork();
     gm_trace_after_fork();
     gm_site_after_fork();

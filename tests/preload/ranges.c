@@ -69,8 +69,43 @@ static void forms(void) {
     nvtxRangePop();
 }
 
+static int stop;
+
+static void *push_often(void *unused) {
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        nvtxRangePushA("early");
+        nvtxRangePop();
+    }
+    return unused;
+}
+
+/* Children push a range while a thread of their parent does. No call of CUDA comes before. */
+static void fork_early(void) {
+    pthread_t thread;
+    int status;
+    nvtxRangePushA("early"); /* NVTX begins here: a child would wait for a thread that begins it */
+    nvtxRangePop();
+    EXPECT(!pthread_create(&thread, NULL, push_often, NULL));
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        if (!child) {
+            alarm(10);
+            nvtxRangePushA("early");
+            nvtxRangePop();
+            _exit(0);
+        }
+        EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv) {
     static char large[3000];
+    if (argc > 1 && !strcmp(argv[1], "fork_early")) {
+        fork_early();
+        return 0;
+    }
     nvtxRangePushA("whole");
     nvtxRangePushA("gone before CUDA");
     nvtxRangePop();

@@ -116,6 +116,12 @@ def forked(place):
 
 
 @case
+def forked_early(place):
+    """A child never waits for a lock that a thread of its parent held."""
+    place.run(["--nvtx", "--policy=observe", "--trace=t.csv", "--trace-range=early"], ["fork_early"])
+
+
+@case
 def unasked(place):
     place.run(["--policy=observe", "--trace=t.csv"])
     assert not {"mark", "phase_begin", "phase_end"} & set(place.actions("t.csv"))

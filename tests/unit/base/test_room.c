@@ -5,9 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "shim/base/real_dl.h"
 #include "shim/base/room.h"
 
 enum { THREADS = 500, TOGETHER = 100 };
@@ -83,12 +86,43 @@ static void a_thread_that_needs_no_memory_has_none(void **state) {
     assert_null(part);
 }
 
+static bool stop;
+
+static void nothing(void *unused) { (void)unused; }
+
+static void *register_often(void *unused) {
+    (void)unused;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        gm_thread_at_exit(nothing, &stop);
+    return NULL;
+}
+
+/* The other thread mostly holds the lock at the fork. */
+static void a_forked_child_does_not_wait_for_threads_of_its_parent(void **state) {
+    pthread_t thread;
+    int status;
+    assert_int_equal(pthread_create(&thread, NULL, register_often, NULL), 0);
+    for (int i = 0; i < 50; i++) {
+        pid_t child = fork();
+        if (!child) {
+            alarm(10);
+            gm_thread_after_fork();
+            _exit(gm_thread_at_exit(nothing, &status) != 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void) {
     gm_room_on_leave(GM_ROOM_TRACE, count_ended);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_in_sequence_share_memory),
         cmocka_unit_test(parallel_threads_have_their_own_memory),
         cmocka_unit_test(a_thread_that_needs_no_memory_has_none),
+        cmocka_unit_test(a_forked_child_does_not_wait_for_threads_of_its_parent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
