@@ -157,14 +157,16 @@ static struct segment *ready_origin(void) {
     return first;
 }
 
-/* Sets the first slope. Each early thread computes one, and the first to store it wins. */
+/* Sets the first slope. Each early thread computes one, and the first to store it wins. So it is with `due`, which is
+ * constant from then on: threads keep the line until it is due. */
 static void warm_up(struct segment *first) {
     struct point now;
     do {
         read_both(&now);
     } while (now.ns - first->from.ns < COLD_NS || now.tick <= first->from.tick);
-    uint64_t none = 0, slope = slope_between(&first->from, &now);
-    __atomic_store_n(&first->due, now.tick + (now.tick - first->from.tick), __ATOMIC_RELAXED);
+    uint64_t none = 0, never = 0, slope = slope_between(&first->from, &now);
+    __atomic_compare_exchange_n(&first->due, &never, now.tick + (now.tick - first->from.tick), false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
     __atomic_compare_exchange_n(&first->slope, &none, slope, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 

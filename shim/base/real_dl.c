@@ -168,8 +168,8 @@ int gm_thread_start(void *(*run)(void *), void *arg) {
 
     if (!__atomic_load_n(&thread_create, __ATOMIC_ACQUIRE))
         gm_thread_find();
-    create_function create = (create_function)thread_create;
-    int (*detach)(pthread_t) = (int (*)(pthread_t))thread_detach;
+    create_function create = (create_function)__atomic_load_n(&thread_create, __ATOMIC_ACQUIRE);
+    int (*detach)(pthread_t) = (int (*)(pthread_t))__atomic_load_n(&thread_detach, __ATOMIC_RELAXED);
     sigfillset(&all);
     if (!create || sigprocmask(SIG_SETMASK, &all, &saved) != 0)
         return -1;

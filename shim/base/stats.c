@@ -139,7 +139,7 @@ static void name_program(struct gm_stats *stats) {
 static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
         int32_t nobody = 0;
-        if (slots[i].pid)
+        if (__atomic_load_n(&slots[i].pid, __ATOMIC_RELAXED))
             continue;
         /* A store to a page without disk blocks would be a bus error. A file system that cannot reserve blocks does
          * not need it. */

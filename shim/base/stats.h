@@ -195,7 +195,8 @@ static inline bool gm_stats_took_late(struct gm_stats_shard *shard, uint64_t byt
 /* ---- times, only while a viewer watches */
 
 static inline bool gm_stats_watched(void) {
-    return __builtin_expect(__atomic_load_n(&gm_stats->watched_until, __ATOMIC_RELAXED) != 0, 0);
+    const struct gm_stats *stats = __atomic_load_n(&gm_stats, __ATOMIC_RELAXED); /* a first call may come early */
+    return __builtin_expect(__atomic_load_n(&stats->watched_until, __ATOMIC_RELAXED) != 0, 0);
 }
 
 /* Called by a thread that makes a call, and holds no lock, while the bit is set. NULL: nobody answers. */

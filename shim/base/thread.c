@@ -17,7 +17,7 @@
 
 static unsigned plain_epoch = 1; /* used where the kernel cannot wipe pages */
 static unsigned *epoch;          /* the current epoch; 0 = wiped by a fork */
-static unsigned last_epoch = 1;  /* survives the fork */
+static unsigned last_epoch = 1;  /* survives the fork; no epoch is above it */
 
 __thread struct gm_mine gm_mine __attribute__((tls_model("initial-exec")));
 
@@ -57,11 +57,9 @@ static unsigned current_epoch(void) {
     unsigned now = __atomic_load_n(current, __ATOMIC_ACQUIRE);
     if (GM_LIKELY(now))
         return now;
-    unsigned next = __atomic_load_n(&last_epoch, __ATOMIC_ACQUIRE) + 1;
-    if (__atomic_compare_exchange_n(current, &now, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        __atomic_store_n(&last_epoch, next, __ATOMIC_RELEASE);
+    unsigned next = __atomic_add_fetch(&last_epoch, 1, __ATOMIC_ACQ_REL);
+    if (__atomic_compare_exchange_n(current, &now, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return next;
-    }
     return now;
 }
 
