@@ -206,13 +206,13 @@ static void events_done(CUevent begin, CUevent end) {
     gm_check_order_event_done(end);
 }
 
-#define QUERY(symbol, parameters, arguments, done)        \
-    static CUresult(CUDAAPI *target_##symbol) parameters; \
-    static CUresult CUDAAPI query_##symbol parameters {   \
-        CUresult result = target_##symbol arguments;      \
-        if (result == CUDA_SUCCESS)                       \
-            done;                                         \
-        return result;                                    \
+#define QUERY(symbol, parameters, arguments, done)                                       \
+    static CUresult(CUDAAPI *target_##symbol) parameters;                                \
+    static CUresult CUDAAPI query_##symbol parameters {                                  \
+        CUresult result = __atomic_load_n(&target_##symbol, __ATOMIC_RELAXED) arguments; \
+        if (result == CUDA_SUCCESS)                                                      \
+            done;                                                                        \
+        return result;                                                                   \
     }
 QUERIES(QUERY)
 #undef QUERY
@@ -311,8 +311,8 @@ void gm_check_report(int fd) {
     unsigned count = gm_check_order_findings(findings, GM_STATS_RELIANCES, &stats->waiting_frees, &more);
     for (unsigned i = 0; i < count && i < GM_STATS_RELIANCES; i++)
         write_row(&stats->reliances[i], &findings[i]);
-    stats->checked_order = 1;
     stats->reliance_count = count + (more ? 1 : 0);
+    __atomic_store_n(&stats->checked_order, 1, __ATOMIC_RELEASE);
     if (gm_driver_linked())
         gm_log(GM_LOG_WARN,
                "GPUMEM_CHECK_ORDER: an object is linked with the driver itself, and its calls are not seen");

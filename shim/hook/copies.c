@@ -35,14 +35,14 @@ static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream
     return deferred;
 }
 
-#define COPY(symbol, parameters, arguments, stream_of)                       \
-    static CUresult(CUDAAPI *real_##symbol) parameters;                      \
-    static CUresult CUDAAPI copy_##symbol parameters {                       \
-        bool deferred = defer(to, from, size, stream_of);                    \
-        CUresult result = deferred ? CUDA_SUCCESS : real_##symbol arguments; \
-        if (result == CUDA_SUCCESS && gm_mine.depth == 0)                    \
-            gm_grow_copied(to, from, size);                                  \
-        return result;                                                       \
+#define COPY(symbol, parameters, arguments, stream_of)                                                           \
+    static CUresult(CUDAAPI *real_##symbol) parameters;                                                          \
+    static CUresult CUDAAPI copy_##symbol parameters {                                                           \
+        bool deferred = defer(to, from, size, stream_of);                                                        \
+        CUresult result = deferred ? CUDA_SUCCESS : __atomic_load_n(&real_##symbol, __ATOMIC_RELAXED) arguments; \
+        if (result == CUDA_SUCCESS && gm_mine.depth == 0)                                                        \
+            gm_grow_copied(to, from, size);                                                                      \
+        return result;                                                                                           \
     }
 COPIES_OF_DEVICE(COPY)
 COPIES_OF_THREAD(COPY)
@@ -57,17 +57,19 @@ static const struct {
     COPIES_OF_DEVICE(COPY) COPIES_OF_THREAD(COPY)
 #undef COPY
 };
+enum { ROWS = sizeof rows / sizeof *rows };
 
 void *gm_copies_route(void *function) {
-    static bool found;
+    static bool known;
     if (GM_LIKELY(!gm_grow_sees_copies))
         return function;
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (!found)
-            *rows[i].real = gm_driver_symbol(rows[i].symbol);
-        if (*rows[i].real == function)
-            return rows[i].hook;
+    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) { /* threads that run this at the same time store the same values */
+        for (unsigned i = 0; i < ROWS; i++)
+            __atomic_store_n(rows[i].real, gm_driver_symbol(rows[i].symbol), __ATOMIC_RELAXED);
+        __atomic_store_n(&known, true, __ATOMIC_RELEASE);
     }
-    found = true;
+    for (unsigned i = 0; i < ROWS; i++)
+        if (__atomic_load_n(rows[i].real, __ATOMIC_RELAXED) == function)
+            return rows[i].hook;
     return function;
 }

@@ -20,7 +20,7 @@ enum { CALLERS = 512 };
 static uintptr_t callers[CALLERS];
 
 void gm_note_caller(const void *caller) {
-    if (GM_LIKELY(!gm_coverage_on))
+    if (GM_LIKELY(!__atomic_load_n(&gm_coverage_on, __ATOMIC_RELAXED))) /* a look-up may come before the start */
         return;
     for (unsigned i = 0; i < CALLERS; i++) {
         uintptr_t seen = 0;
@@ -32,8 +32,9 @@ void gm_note_caller(const void *caller) {
 }
 
 static bool looked_up(const struct dl_phdr_info *module) {
-    for (unsigned i = 0; i < CALLERS && callers[i]; i++)
-        if (gm_library_segment(module, callers[i]))
+    uintptr_t caller;
+    for (unsigned i = 0; i < CALLERS && (caller = __atomic_load_n(&callers[i], __ATOMIC_RELAXED)); i++)
+        if (gm_library_segment(module, caller))
             return true;
     return false;
 }
@@ -43,7 +44,7 @@ static bool looked_up(const struct dl_phdr_info *module) {
 enum { NAMES = 256, NAME_BYTES = 16384 };
 static const char *names[NAMES];
 static char name_bytes[NAME_BYTES];
-static size_t name_count, name_used;
+static size_t name_count, name_used; /* a counted name never changes: it is read without the lock */
 static gm_spin names_lock;
 
 static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
@@ -84,8 +85,9 @@ void gm_route_unhooked(const char *name) {
     for (size_t i = 0; i < name_count && !known; i++)
         known = strcmp(names[i], name) == 0;
     if (!known) {
-        names[name_count++] = memcpy(name_bytes + name_used, name, length);
+        names[name_count] = memcpy(name_bytes + name_used, name, length);
         name_used += length;
+        __atomic_store_n(&name_count, name_count + 1, __ATOMIC_RELEASE);
     }
     gm_spin_unlock(&names_lock);
 }
@@ -159,6 +161,18 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
+static void report_bytes(int fd) {
+    gm_spin_lock(&lock);
+    const struct sample begin = first, most = largest, last = latest;
+    gm_spin_unlock(&lock);
+    if (!begin.used)
+        return;
+    line(fd, "  bytes since the first allocation, at the largest use: driver %lld, tracked %lld\n",
+         (long long)(most.used - begin.used), (long long)(most.tracked - begin.tracked));
+    line(fd, "  bytes since the first allocation, at the last one: driver %lld, tracked %lld\n",
+         (long long)(last.used - begin.used), (long long)(last.tracked - begin.tracked));
+}
+
 void gm_coverage_report(int fd) {
     static const char *const ways[GM_ENTRY_WAYS] = {"exported symbol", "dlsym", "cuGetProcAddress", "audit"};
     struct escape_search search = {fd, 0};
@@ -167,22 +181,20 @@ void gm_coverage_report(int fd) {
     for (unsigned way = 0; way < GM_ENTRY_WAYS; way++) {
         unsigned long long calls = 0;
         for (unsigned s = 0; s < GM_STATS_SHARDS; s++)
-            calls += gm_stats->shards[s].entries[way];
+            calls += __atomic_load_n(&gm_stats->shards[s].entries[way], __ATOMIC_RELAXED);
         line(fd, "    %s: %llu\n", ways[way], calls);
     }
     line(fd, "  calls by symbol:\n");
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
-        if (gm_row_calls[i])
-            line(fd, "    %s: %llu\n", gm_row_name(i), (unsigned long long)gm_row_calls[i]);
-    line(fd, "  memory-related names handed out unhooked: %zu\n", name_count);
-    for (size_t i = 0; i < name_count; i++)
-        line(fd, "    %s\n", names[i]);
-    if (first.used) {
-        line(fd, "  bytes since the first allocation, at the largest use: driver %lld, tracked %lld\n",
-             (long long)(largest.used - first.used), (long long)(largest.tracked - first.tracked));
-        line(fd, "  bytes since the first allocation, at the last one: driver %lld, tracked %lld\n",
-             (long long)(latest.used - first.used), (long long)(latest.tracked - first.tracked));
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
+        unsigned long long calls = __atomic_load_n(&gm_row_calls[i], __ATOMIC_RELAXED);
+        if (calls)
+            line(fd, "    %s: %llu\n", gm_row_name(i), calls);
     }
+    size_t count = __atomic_load_n(&name_count, __ATOMIC_ACQUIRE);
+    line(fd, "  memory-related names handed out unhooked: %zu\n", count);
+    for (size_t i = 0; i < count; i++)
+        line(fd, "    %s\n", names[i]);
+    report_bytes(fd);
     line(fd,
          "  modules with a CUDA runtime that never looked anything up through gpumem (unused, or they escape it):\n");
     dl_iterate_phdr(visit, &search);

@@ -53,9 +53,11 @@ static unsigned slot_of(const void *function) {
 }
 
 static int find_row(const void *function) {
-    for (unsigned at = slot_of(function); by_function[at].function; at = (at + 1) % GM_FUNCTION_SLOTS)
-        if (by_function[at].function == function)
-            return by_function[at].row;
+    void *there;
+    for (unsigned at = slot_of(function); (there = __atomic_load_n(&by_function[at].function, __ATOMIC_RELAXED));
+         at = (at + 1) % GM_FUNCTION_SLOTS)
+        if (there == function)
+            return __atomic_load_n(&by_function[at].row, __ATOMIC_RELAXED);
     return -1;
 }
 
@@ -143,10 +145,15 @@ bool gm_entry_points_report(const struct gm_found *found) {
     return !differing;
 }
 
-/* Threads that do this at the same time store the same values. */
+/* Threads that do this at the same time store the same values. Of the true functions only the first store counts, since
+ * hooks may already read them. */
 static void publish(const struct gm_found *found) {
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
-        __atomic_store_n(rows[i].true_function, found->functions[i], __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
+        void *none = NULL;
+        if (found->functions[i] && !__atomic_load_n(rows[i].true_function, __ATOMIC_ACQUIRE))
+            __atomic_compare_exchange_n(rows[i].true_function, &none, found->functions[i], false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
+    }
     for (unsigned i = 0; i < GM_FUNCTION_SLOTS; i++) {
         __atomic_store_n(&by_function[i].row, found->by_function[i].row, __ATOMIC_RELAXED);
         __atomic_store_n(&by_function[i].function, found->by_function[i].function, __ATOMIC_RELAXED);

@@ -70,7 +70,7 @@ static inline enum gm_pass gm_hook_enter(enum gm_row row) {
         return GM_PASS_DRIVER;
     if (GM_UNLIKELY(__atomic_load_n(&gm_trampolines_active, __ATOMIC_RELAXED)))
         gm_hook_entered(row);
-    if (gm_row_is_twin(row) && GM_UNLIKELY(!gm_streams_per_thread))
+    if (gm_row_is_twin(row) && GM_UNLIKELY(!__atomic_load_n(&gm_streams_per_thread, __ATOMIC_ACQUIRE)))
         gm_free_sync_per_thread();
     gm_mine.depth = 1;
     uint64_t *calls = &gm_stats_mine()->entries[gm_mine.entry_way];

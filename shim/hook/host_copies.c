@@ -215,16 +215,17 @@ static CUresult recorded(const struct call *call) {
          (size_t count, CUDA_MEMCPY3D_BATCH_OP * rows, unsigned long long flags, CUstream stream),                    \
          (count, rows, flags, stream), stream, batch_3d(&call, rows, count))
 
-#define COPY(symbol, twin, parameters, arguments, stream_of, record)  \
-    static CUresult(CUDAAPI *next_##symbol) parameters;               \
-    static CUresult CUDAAPI copy_##symbol parameters {                \
-        struct call call;                                             \
-        if (!is_of_program())                                         \
-            return next_##symbol arguments;                           \
-        gm_scope_begin(&call.scope, GM_CALL_NONE, 0, GM_SITE_HERE()); \
-        returned(&call, next_##symbol arguments, stream_of, twin);    \
-        record;                                                       \
-        return recorded(&call);                                       \
+#define COPY(symbol, twin, parameters, arguments, stream_of, record)                        \
+    static CUresult(CUDAAPI *next_##symbol) parameters;                                     \
+    static CUresult CUDAAPI copy_##symbol parameters {                                      \
+        struct call call;                                                                   \
+        __typeof__(next_##symbol) next = __atomic_load_n(&next_##symbol, __ATOMIC_RELAXED); \
+        if (!is_of_program())                                                               \
+            return next arguments;                                                          \
+        gm_scope_begin(&call.scope, GM_CALL_NONE, 0, GM_SITE_HERE());                       \
+        returned(&call, next arguments, stream_of, twin);                                   \
+        record;                                                                             \
+        return recorded(&call);                                                             \
     }
 COPIES(COPY)
 #undef COPY

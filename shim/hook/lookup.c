@@ -78,25 +78,26 @@ static int route(void *handle, const char *name, void *found, void **result) {
 }
 
 int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller) {
-    if (GM_UNLIKELY(!gm_next_dlsym))
+    if (GM_UNLIKELY(!__atomic_load_n(&gm_next_dlsym, __ATOMIC_ACQUIRE))) /* the other one is stored before */
         find_next();
     if (GM_LIKELY(!is_hooked_name(name)) || handle == RTLD_NEXT || looking)
         return 0;
     looking = true;
     gm_note_caller(caller);
-    int answered = route(handle, name, gm_next_dlsym(handle, name), result);
+    int answered = route(handle, name, __atomic_load_n(&gm_next_dlsym, __ATOMIC_RELAXED)(handle, name), result);
     looking = false;
     return answered;
 }
 
 int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller) {
-    if (GM_UNLIKELY(!gm_next_dlsym))
+    if (GM_UNLIKELY(!__atomic_load_n(&gm_next_dlsym, __ATOMIC_ACQUIRE))) /* the other one is stored before */
         find_next();
     if (GM_LIKELY(!is_hooked_name(name)) || handle == RTLD_NEXT || looking)
         return 0;
     looking = true;
     gm_note_caller(caller);
-    int answered = route(handle, name, gm_next_dlvsym(handle, name, version), result);
+    int answered =
+        route(handle, name, __atomic_load_n(&gm_next_dlvsym, __ATOMIC_RELAXED)(handle, name, version), result);
     looking = false;
     return answered;
 }

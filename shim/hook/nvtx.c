@@ -50,7 +50,12 @@ struct attributes {
 _Static_assert(sizeof(struct attributes) == 48, "nvtxEventAttributes_v2");
 
 static bool registered;  /* NVTX calls this file */
-static const char *glob; /* GPUMEM_TRACE_RANGE; NULL = none */
+static const char *glob; /* GPUMEM_TRACE_RANGE; NULL = none. Stored by each copy of NVTX that begins. */
+
+static const char *named_ranges(void) { return __atomic_load_n(&glob, __ATOMIC_ACQUIRE); }
+
+/* While another thread starts gpumem, the trace is not ready. */
+static bool traces(void) { return __atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE) && gm_trace_is_on(); }
 
 /* ---- texts, with their domain's name in front. A number of a text is that of phase.h, and says with NAMED that
  * GPUMEM_TRACE_RANGE names the text. */
@@ -111,12 +116,13 @@ static uint32_t text_of(uint32_t domain, const char *ascii, const wchar_t *unico
         memcpy(text + used, ascii, length);
         used += length;
     }
-    if (GM_LIKELY(!glob))
+    const char *wanted = named_ranges();
+    if (GM_LIKELY(!wanted))
         return gm_phase_text(text, used);
     char name[GM_PHASE_TEXT + 1];
     memcpy(name, text, used);
     name[used] = '\0';
-    return gm_phase_text(text, used) | (gm_glob_matches(glob, name) ? NAMED : 0);
+    return gm_phase_text(text, used) | (gm_glob_matches(wanted, name) ? NAMED : 0);
 }
 
 static uint32_t text_in(uint32_t domain, const struct attributes *a) {
@@ -147,7 +153,7 @@ void gm_nvtx_begin_waiting(void) {
     struct waiting *waiting = gm_room_part_known(GM_ROOM_RANGES);
     if (!waiting)
         return;
-    for (unsigned i = 0; i < waiting->count && gm_trace_is_on(); i++)
+    for (unsigned i = 0; i < waiting->count && traces(); i++)
         gm_phase_note(GM_ACT_PHASE_BEGIN, waiting->rows[i].range, waiting->rows[i].text);
     waiting->count = 0;
 }
@@ -208,15 +214,15 @@ unsigned gm_nvtx_open_ranges(void) {
     return open_started + (named ? count_open(named) : 0);
 }
 
-bool gm_nvtx_is_used(void) { return registered; }
+bool gm_nvtx_is_used(void) { return __atomic_load_n(&registered, __ATOMIC_RELAXED); }
 
 /* ---- ranges */
 
 static void begin(uint64_t range, uint32_t text) {
-    if (GM_UNLIKELY(glob != NULL))
+    if (GM_UNLIKELY(named_ranges() != NULL))
         note_begin(range, text & NAMED);
     text &= ~(uint32_t)NAMED;
-    if (GM_LIKELY(gm_trace_is_on())) {
+    if (GM_LIKELY(traces())) {
         gm_nvtx_begin_waiting();
         gm_phase_note(GM_ACT_PHASE_BEGIN, range, text);
         return;
@@ -229,7 +235,7 @@ static void begin(uint64_t range, uint32_t text) {
 }
 
 static void end_in_trace(uint64_t range) {
-    if (GM_LIKELY(gm_trace_is_on())) {
+    if (GM_LIKELY(traces())) {
         gm_nvtx_begin_waiting();
         gm_phase_note(GM_ACT_PHASE_END, range, 0);
         return;
@@ -245,7 +251,7 @@ static void end_in_trace(uint64_t range) {
 
 static void end(uint64_t range) {
     end_in_trace(range);
-    if (GM_UNLIKELY(glob != NULL))
+    if (GM_UNLIKELY(named_ranges() != NULL))
         note_end(range);
 }
 
@@ -266,7 +272,10 @@ static int pop(uint32_t domain) {
     return NO_PUSH_POP_TRACKING;
 }
 
-static void mark(uint32_t text) { gm_phase_note(GM_ACT_MARK, 0, text & ~(uint32_t)NAMED); }
+static void mark(uint32_t text) {
+    if (traces())
+        gm_phase_note(GM_ACT_MARK, 0, text & ~(uint32_t)NAMED);
+}
 
 /* ---- functions that NVTX calls */
 
@@ -373,7 +382,7 @@ int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
         return 0;
     gm_options_load(environ);
     if (gm_option_text(GM_OPT_TRACE_RANGE)[0]) {
-        glob = gm_option_text(GM_OPT_TRACE_RANGE);
+        __atomic_store_n(&glob, gm_option_text(GM_OPT_TRACE_RANGE), __ATOMIC_RELEASE);
         gm_room_on_leave(GM_ROOM_NAMED, thread_ends);
     }
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))

@@ -389,8 +389,10 @@ static void bound_trace(void) {
 
 static void name_trace(const char *file) {
     gm_format(gm_stats->trace, sizeof(gm_stats->trace), "%s", file);
-    if (!file[0] && gm_stats->recording.state == GM_STATS_RECORDS)
-        gm_stats->recording.state = GM_STATS_OFF;
+    uint32_t records = GM_STATS_RECORDS;
+    if (!file[0])
+        __atomic_compare_exchange_n(&gm_stats->recording.state, &records, GM_STATS_OFF, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
 }
 
 static void in_child(void) {
@@ -443,7 +445,7 @@ void gm_process_start(void) {
     gm_clock_init();
     gm_options_load(environ);
     gm_log_set((enum gm_log_level)gm_option_number(GM_OPT_LOG));
-    gm_coverage_on = gm_option_bool(GM_OPT_COVERAGE);
+    __atomic_store_n(&gm_coverage_on, gm_option_bool(GM_OPT_COVERAGE), __ATOMIC_RELAXED);
     const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
     choose_steps(policy);
@@ -540,5 +542,5 @@ __attribute__((destructor)) static void process_end(void) {
     gm_trace_finish();
     if (gm_free_sync_slows())
         gm_format(gm_stats->free_sync, sizeof(gm_stats->free_sync), "%s", gm_free_sync_state());
-    gm_stats->finished = 1;
+    __atomic_store_n(&gm_stats->finished, 1, __ATOMIC_RELEASE);
 }

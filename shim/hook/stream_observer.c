@@ -51,7 +51,7 @@ void gm_observer_start(bool all_known) {
 
 void *gm_observer_route(void *function) {
     for (unsigned i = 0; active && i < ROWS; i++)
-        if (*rows[i].function == function)
+        if (__atomic_load_n(rows[i].function, __ATOMIC_RELAXED) == function)
             return (void *)rows[i].observer;
     return function;
 }
