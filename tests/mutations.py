@@ -101,7 +101,7 @@ MUTATIONS = [
        "r->file->damaged += r->file->size < r->file->header.file_bytes;", "",
        "tools_report", "a report says that the end of a trace is missing"),
     of("length_of_a_trace", "shim/trace/chunks.c",
-       "head.file_bytes = holds && !gm_fstat(file->fd, &st) ? (uint64_t)st.st_size : 0;", "",
+       "head.file_bytes = holds && !gm_fstat(gm_trace_fd(file), &st) ? (uint64_t)st.st_size : 0;", "",
        "trace_writer", "a finished trace holds its length"),
     of("below_one_second_is_above", "tools/cli/report_lifetimes.c",
        "if (ns < 1000000000) {", "if (ns < 999999999) {",

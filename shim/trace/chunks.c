@@ -78,7 +78,7 @@ static void report_cut(void) {
 /* 0 or an errno value. */
 static int put(const void *data, size_t bytes, uint64_t offset) {
     for (size_t done = 0; done < bytes;) {
-        ssize_t written = gm_safe_pwrite(file->fd, (const char *)data + done, bytes - done, offset + done);
+        ssize_t written = gm_safe_pwrite(gm_trace_fd(file), (const char *)data + done, bytes - done, offset + done);
         if (written <= 0)
             return written < 0 ? errno : ENOSPC;
         done += (size_t)written;
@@ -99,8 +99,8 @@ static int write_head(void) {
 static void restore_header(void) {
     char magic[sizeof head.magic];
     gm_spin_lock(&head_lock);
-    bool intact =
-        gm_pread(file->fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic && !memcmp(magic, head.magic, sizeof magic);
+    bool intact = gm_pread(gm_trace_fd(file), magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+                  !memcmp(magic, head.magic, sizeof magic);
     if (!intact) {
         drop(__atomic_exchange_n(&events, 0, __ATOMIC_RELAXED));
         __atomic_add_fetch(&cuts, 1, __ATOMIC_RELAXED);
@@ -117,8 +117,9 @@ static void restore_header(void) {
  * memory is written again. */
 static uint32_t bytes_in_file(struct buffer *buffer) {
     struct gm_trace_chunk chunk;
-    if (!buffer->written || (gm_pread(file->fd, &chunk, sizeof chunk, buffer->offset) == (ssize_t)sizeof chunk &&
-                             chunk.magic == GM_TRACE_CHUNK_MAGIC && chunk.used == buffer->written))
+    if (!buffer->written ||
+        (gm_pread(gm_trace_fd(file), &chunk, sizeof chunk, buffer->offset) == (ssize_t)sizeof chunk &&
+         chunk.magic == GM_TRACE_CHUNK_MAGIC && chunk.used == buffer->written))
         return buffer->written;
     report_cut();
     restore_header();
@@ -155,7 +156,7 @@ static bool write_out(struct buffer *buffer) {
 
 /* Drops what could not be written. */
 static void rewind_buffer(struct buffer *buffer) {
-    drop(events_in(buffer, buffer->used - buffer->written));
+    drop(events_in(buffer, __atomic_load_n(&buffer->used, __ATOMIC_RELAXED) - buffer->written));
     __atomic_store_n(&buffer->used, buffer->written, __ATOMIC_RELEASE);
 }
 
@@ -193,9 +194,8 @@ static void set_cursor(struct cursor *c) {
 
 /* The last eighth of the file is for definitions, so that no event lacks its own. */
 static uint64_t most_for(enum gm_chunk_type type) {
-    return !most_bytes                                ? UINT64_MAX
-           : type == GM_CHUNK_RECORDS || reserve_used ? most_bytes
-                                                      : most_bytes - most_bytes / 8;
+    bool all = type == GM_CHUNK_RECORDS || __atomic_load_n(&reserve_used, __ATOMIC_RELAXED);
+    return !most_bytes ? UINT64_MAX : all ? most_bytes : most_bytes - most_bytes / 8;
 }
 
 /* Moves `end` behind a new chunk. False: the file would be too large. */
@@ -294,7 +294,11 @@ static void release_buffer(struct cursor *c) {
     __atomic_store_n(&buffer->taken, 0, __ATOMIC_RELEASE);
 }
 
-static void thread_ends(void *cursor) { release_buffer(cursor); }
+static void thread_ends(void *cursor) {
+    gm_trace_hold();
+    release_buffer(cursor);
+    gm_trace_leave();
+}
 
 static GM_APART bool make_room_for_event(struct cursor *c) {
     return c && make_room(c, GM_CHUNK_EVENTS, sizeof(struct gm_event));
@@ -313,7 +317,8 @@ static GM_APART void flush_by_hand(struct buffer *buffer, uint64_t now) {
 static inline void raise_used(struct cursor *c, uint32_t bytes) {
     c->next += bytes;
     c->remaining -= bytes;
-    __atomic_store_n(&c->buffer->used, c->buffer->used + bytes, __ATOMIC_RELEASE);
+    uint32_t used = __atomic_load_n(&c->buffer->used, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->buffer->used, used + bytes, __ATOMIC_RELEASE);
 }
 
 static inline bool has_place(const struct cursor *c) {
@@ -422,7 +427,7 @@ bool gm_chunks_have_room(uint64_t count) {
     return __atomic_load_n(&end, __ATOMIC_RELAXED) + bytes <= most_for(GM_CHUNK_PACKED);
 }
 
-void gm_chunks_use_reserve(void) { reserve_used = true; }
+void gm_chunks_use_reserve(void) { __atomic_store_n(&reserve_used, true, __ATOMIC_RELAXED); }
 
 int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
     file = opened;
@@ -473,7 +478,7 @@ void gm_chunks_finish(void) {
     struct stat st;
     gm_spin_lock(&head_lock);
     head.finished = 1;
-    head.file_bytes = holds && !gm_fstat(file->fd, &st) ? (uint64_t)st.st_size : 0;
+    head.file_bytes = holds && !gm_fstat(gm_trace_fd(file), &st) ? (uint64_t)st.st_size : 0;
     if (holds)
         write_head();
     gm_spin_unlock(&head_lock);

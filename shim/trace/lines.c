@@ -69,7 +69,7 @@ static void write_out(const char *text, size_t bytes) {
     const char *first = text;
     size_t rest_of_line = 0; /* remaining bytes of a partly written line */
     while (bytes) {
-        ssize_t written = gm_safe_write(file->fd, text, rest_of_line ? rest_of_line : bytes);
+        ssize_t written = gm_safe_write(gm_trace_fd(file), text, rest_of_line ? rest_of_line : bytes);
         if (written <= 0) {
             int error = written < 0 ? errno : ENOSPC;
             if (rest_of_line && file->regular) {
@@ -77,8 +77,8 @@ static void write_out(const char *text, size_t bytes) {
                 const char *begin = text;
                 while (begin > first && begin[-1] != '\n')
                     begin--;
-                off_t size = lseek(file->fd, 0, SEEK_END);
-                if (size >= text - begin && ftruncate(file->fd, size - (text - begin)))
+                off_t size = lseek(gm_trace_fd(file), 0, SEEK_END);
+                if (size >= text - begin && ftruncate(gm_trace_fd(file), size - (text - begin)))
                     error = errno;
             }
             drop(text, bytes, error);
@@ -164,7 +164,7 @@ void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     gm_spin_unlock(&lock);
     if (file->regular) {
         file->append = true;
-        gm_fcntl(file->fd, F_SETFL, gm_fcntl(file->fd, F_GETFL, 0) | O_APPEND);
+        gm_fcntl(gm_trace_fd(file), F_SETFL, gm_fcntl(gm_trace_fd(file), F_GETFL, 0) | O_APPEND);
     }
     if (file->pipe)
         gm_pipe_open(file);

@@ -22,6 +22,9 @@ struct gm_trace_file {
     char why[GM_TRACE_NAME + 128]; /* why it could not be opened */
 };
 
+/* The descriptor. Another thread may close it, or open the file again. */
+static inline int gm_trace_fd(const struct gm_trace_file *file) { return __atomic_load_n(&file->fd, __ATOMIC_ACQUIRE); }
+
 /* ---- path.c */
 /* Start of this process in CLOCK_REALTIME nanoseconds, from /proc/self/stat; the current time if that cannot be read.
  */
@@ -93,6 +96,9 @@ GM_INTERNAL extern bool gm_trace_flusher;
 static inline bool gm_trace_flushes(void) { return __atomic_load_n(&gm_trace_flusher, __ATOMIC_RELAXED); }
 /* Makes the flusher thread flush now. */
 GM_INTERNAL void gm_trace_wake(void);
+/* For a thread that ends: if its trace is open, its file stays open until gm_trace_leave. */
+GM_INTERNAL void gm_trace_hold(void);
+GM_INTERNAL void gm_trace_leave(void);
 /* A number that changes with each opened trace and in each forked child; 0 in a child that was not notified of its
  * fork. */
 GM_INTERNAL extern uint32_t *gm_trace_generation;

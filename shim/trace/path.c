@@ -177,19 +177,21 @@ static int lift(int fd) {
     return high;
 }
 
+/* The descriptor is stored last: a thread that finds one reads the rest, too. */
 static void settle(struct gm_trace_file *file, int fd, bool regular) {
     struct stat st;
-    file->fd = lift(fd);
+    fd = lift(fd);
     file->regular = regular;
     file->append = false;
     file->pipe = false;
     file->device = 0;
     file->inode = 0;
-    if (!gm_fstat(file->fd, &st)) {
+    if (!gm_fstat(fd, &st)) {
         file->pipe = !S_ISREG(st.st_mode);
         file->device = st.st_dev;
         file->inode = st.st_ino;
     }
+    __atomic_store_n(&file->fd, fd, __ATOMIC_RELEASE);
 }
 
 /* Opens a pipe again, so that it can be non-blocking without changing the program's own descriptor. Where that is not
@@ -272,22 +274,22 @@ static bool is_ours(const struct gm_trace_file *file, int fd) {
 static gm_spin reopening;
 
 bool gm_trace_file_holds(struct gm_trace_file *file) {
-    if (is_ours(file, file->fd))
+    if (is_ours(file, gm_trace_fd(file)))
         return true;
     if (!file->regular || !file->name[0])
         return false;
     /* The program closed every descriptor that it did not open. The number may be the program's now, so it is not
      * closed. */
     gm_spin_lock(&reopening);
-    int fd = is_ours(file, file->fd)
-                 ? file->fd
+    int fd = is_ours(file, gm_trace_fd(file))
+                 ? gm_trace_fd(file)
                  : gm_open(file->name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (file->append ? O_APPEND : 0));
     bool ours = is_ours(file, fd);
     if (fd >= 0 && !ours)
         gm_close(fd);
-    if (ours && fd != file->fd) {
+    if (ours && fd != gm_trace_fd(file)) {
         flock(fd, LOCK_EX | LOCK_NB);
-        __atomic_store_n(&file->fd, lift(fd), __ATOMIC_RELAXED);
+        __atomic_store_n(&file->fd, lift(fd), __ATOMIC_RELEASE);
     }
     gm_spin_unlock(&reopening);
     return ours;
@@ -295,10 +297,11 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
 
 void gm_trace_file_close(struct gm_trace_file *file) {
     gm_spin_lock(&reopening);
-    if (is_ours(file, file->fd))
-        gm_close(file->fd);
-    file->fd = -1;
+    int fd = gm_trace_fd(file);
+    __atomic_store_n(&file->fd, -1, __ATOMIC_RELEASE);
     file->name[0] = 0;
+    if (is_ours(file, fd))
+        gm_close(fd);
     gm_spin_unlock(&reopening);
 }
 

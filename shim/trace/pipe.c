@@ -106,9 +106,9 @@ static void flush_until(uint64_t until, bool last) {
         uint64_t now = gm_now_ns();
         if (!gm_trace_file_holds(file))
             error = EBADF;
-        else if (!gm_safe_takes(file->fd, now < until ? (unsigned)((until - now) / 1000000) : 0))
+        else if (!gm_safe_takes(gm_trace_fd(file), now < until ? (unsigned)((until - now) / 1000000) : 0))
             error = EAGAIN;
-        else if ((written = gm_safe_write(file->fd, piece, bytes)) < 0)
+        else if ((written = gm_safe_write(gm_trace_fd(file), piece, bytes)) < 0)
             error = errno;
         gm_spin_lock(&lock);
         if (written > 0) {

@@ -30,7 +30,8 @@ static GM_IN_PLACE bool gm_trace_is_on(void) { return __atomic_load_n(&gm_trace_
 
 /* An allocation of now belongs into the trace. */
 static GM_IN_PLACE bool gm_trace_allocates(void) {
-    return GM_UNLIKELY(gm_trace_is_on()) && GM_LIKELY(!__atomic_load_n(&gm_trace_paused, __ATOMIC_RELAXED));
+    return GM_UNLIKELY(__atomic_load_n(&gm_trace_on, __ATOMIC_ACQUIRE)) && /* a start ends the pause before */
+           GM_LIKELY(!__atomic_load_n(&gm_trace_paused, __ATOMIC_RELAXED));
 }
 
 static GM_IN_PLACE bool gm_is_recorded(uint32_t word) {

@@ -54,7 +54,7 @@ void gm_ring_forget(void) {
 }
 
 static bool put(int chunk, const void *data, size_t bytes, size_t at) {
-    return gm_safe_pwrite(file->fd, data, bytes, gm_ring_offset(chunk) + at) == (ssize_t)bytes;
+    return gm_safe_pwrite(gm_trace_fd(file), data, bytes, gm_ring_offset(chunk) + at) == (ssize_t)bytes;
 }
 
 /* ---- survivors */
@@ -77,7 +77,7 @@ static enum object object_of(uint8_t action) {
 /* Reduces what the chunk holds to allocations of live blocks. Returns their number. */
 static unsigned read_survivors(int chunk) {
     unsigned survivors = 0;
-    if (gm_pread(file->fd, old, sizeof *old, gm_ring_offset(chunk)) < (ssize_t)sizeof old->head ||
+    if (gm_pread(gm_trace_fd(file), old, sizeof *old, gm_ring_offset(chunk)) < (ssize_t)sizeof old->head ||
         old->head.magic != GM_TRACE_CHUNK_MAGIC || old->head.type != GM_CHUNK_EVENTS ||
         old->head.used > sizeof old->events)
         return 0;

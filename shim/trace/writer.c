@@ -75,7 +75,7 @@ bool gm_trace_prepare(const char *name, int format, uint64_t flush_ns, const cha
 
 void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
     if (gm_trace_prepare(name, format, flush_ns, policy, version))
-        gm_trace_on = true;
+        __atomic_store_n(&gm_trace_on, true, __ATOMIC_RELAXED);
 }
 
 void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns) {
@@ -84,7 +84,8 @@ void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns) {
     gm_ring_setup(ring_bytes, ring_ns);
 }
 
-uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED); }
+/* Whoever takes a number of the next trace finds the session of the last one closed (recorded.h). */
+uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATOMIC_ACQ_REL); }
 
 static void fill_header(struct gm_trace_header *h) {
     struct timespec wall;
@@ -234,14 +235,16 @@ static void *flush_often(void *opened_as);
 /* Called without the lock, since thread creation may wait for the loader's lock. */
 static void start_flusher(void) {
     enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-    if (!flush_interval || now == STATE_ENDED)
+    if (!__atomic_load_n(&flush_interval, __ATOMIC_RELAXED) || now == STATE_ENDED)
         return;
-    bool flushes = !gm_thread_start(flush_often, (void *)(uintptr_t)generations);
+    uint32_t generation = __atomic_load_n(&generations, __ATOMIC_ACQUIRE);
+    bool flushes = !gm_thread_start(flush_often, (void *)(uintptr_t)generation);
     __atomic_store_n(&gm_trace_flusher, flushes, __ATOMIC_RELEASE);
     __atomic_store_n(&appends, flushes && now == STATE_BINARY && !gm_summary_on(), __ATOMIC_RELEASE);
 }
 
-/* A stop waits for the threads that are inside the trace. */
+/* A stop waits for the threads that are inside the trace. A thread adds to `users` and then reads the state. A stop
+ * changes the state and then adds 0 to `users`. So the second of the two sees what the first one stored. */
 static uint32_t users;
 
 static enum state ready(void) {
@@ -262,16 +265,18 @@ static enum state ready(void) {
 static inline enum state enter(void) {
     if (GM_UNLIKELY(is_unnotified_child()))
         gm_trace_after_fork();
-    __atomic_add_fetch(&users, 1, __ATOMIC_SEQ_CST);
+    gm_trace_hold();
     return ready();
 }
 
-static inline void leave(void) { __atomic_sub_fetch(&users, 1, __ATOMIC_RELEASE); }
+void gm_trace_hold(void) { __atomic_add_fetch(&users, 1, __ATOMIC_ACQ_REL); }
+
+void gm_trace_leave(void) { __atomic_sub_fetch(&users, 1, __ATOMIC_RELEASE); }
 
 /* A thread that does not come back, as one that was interrupted by this one, is left behind. */
 static void wait_for_users(void) {
     enum { TURNS = 1000, TURN_NS = 1000000 };
-    for (int turn = 0; turn < TURNS && __atomic_load_n(&users, __ATOMIC_SEQ_CST); turn++)
+    for (int turn = 0; turn < TURNS && __atomic_add_fetch(&users, 0, __ATOMIC_ACQ_REL); turn++)
         gm_sleep(TURN_NS);
 }
 
@@ -291,7 +296,7 @@ static void *flush_often(void *opened_as) {
             write_summary(now, gm_now_ns(), false);
         if (!ended)
             flush(now);
-        leave();
+        gm_trace_leave();
         if (ended)
             return NULL;
         if (gm_trace_tick)
@@ -305,7 +310,7 @@ void gm_trace_sum_up(const struct gm_event *event) {
         write_summary(now, event->time_ns, false);
         flush(now);
     }
-    leave();
+    gm_trace_leave();
 }
 
 static void write_single(enum state now, const struct gm_event *event) {
@@ -327,12 +332,12 @@ void gm_trace_event(const struct gm_event *event) {
     enum state now = enter();
     if (!is_late(event->seq) && (GM_LIKELY(!gm_summary_on()) || gm_summary_keeps(event)))
         write_single(now, event);
-    leave();
+    gm_trace_leave();
 }
 
 static GM_RARE void flush_now(void) {
     flush(enter());
-    leave();
+    gm_trace_leave();
 }
 
 /* A place in a chunk can be used without entry, because only make_room gives room, and gives it for one generation of
@@ -359,7 +364,7 @@ void gm_trace_record(const struct gm_record *record) {
     case STATE_TEXT: gm_lines_record(record); break;
     default: break;
     }
-    leave();
+    gm_trace_leave();
 }
 
 bool gm_trace_start(bool fresh, const char **why) {
@@ -404,6 +409,9 @@ void gm_trace_stop(void) {
     gm_spin_lock(&opening);
     __atomic_store_n(&gm_trace_flusher, false, __ATOMIC_RELAXED);
     new_generation(); /* what a thread still has in its buffer belongs to no file */
+    gm_spin_unlock(&opening);
+    wait_for_users(); /* threads that ended meanwhile may write their buffers */
+    gm_spin_lock(&opening);
     gm_trace_file_close(&file);
     gm_spin_unlock(&opening);
     gm_trace_wake();
@@ -428,7 +436,7 @@ void gm_trace_after_fork(void) {
         __atomic_store_n(&state, STATE_UNOPENED, __ATOMIC_RELEASE);
 }
 
-const char *gm_trace_file(void) { return file.fd >= 0 ? file.name : ""; }
+const char *gm_trace_file(void) { return gm_trace_fd(&file) >= 0 ? file.name : ""; }
 
 bool gm_trace_is_in_place(void) {
     struct stat st;

@@ -151,6 +151,30 @@ static void a_program_that_closes_all_descriptors_keeps_its_trace(void **state) 
     assert_int_equal(read_back(path, NULL, NULL), 20010);
 }
 
+static void close_everything_while_others_write(void) {
+    pthread_t threads[4];
+    gm_trace_setup(path, AUTO, 1000000, "auto", "1");
+    write_events(0x1, 10);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, thread_writes, (void *)(intptr_t)20000);
+    for (int round = 0; round < 20; round++) {
+        for (int fd = 3; fd < 1024; fd++)
+            close(fd);
+        usleep(1000);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    gm_trace_finish();
+}
+
+/* A write between a check and a close may be lost. */
+static void the_trace_survives_closed_descriptors_while_threads_write(void **state) {
+    uint32_t finished;
+    assert_int_equal(in_child(close_everything_while_others_write), 0);
+    assert_in_range(read_back(path, &finished, NULL), 10, 80010);
+    assert_int_equal(finished, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(check_all),
@@ -160,6 +184,7 @@ int main(void) {
         BINARY_CASE(short_lived_threads_cost_a_page_each),
         BOTH(the_end_is_safe_while_threads_write),
         BOTH(a_program_that_closes_all_descriptors_keeps_its_trace),
+        BINARY_CASE(the_trace_survives_closed_descriptors_while_threads_write),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
