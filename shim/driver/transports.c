@@ -58,35 +58,37 @@ static bool process_mentions(bool (*mentions)(const char *text, const bool *pres
     return found;
 }
 
+/* What earlier searches of the map found. Any thread may search; threads that do so at once find the same. */
+struct answer {
+    bool found;
+    unsigned long long without; /* number of loaded objects when nothing was found; 0: none is known */
+};
+
+static bool search(struct answer *answer, bool (*mentions)(const char *text, const bool *present),
+                   const bool *present) {
+    if (__atomic_load_n(&answer->found, __ATOMIC_RELAXED))
+        return true;
+    unsigned long long adds = gm_libraries_loaded();
+    if (adds && adds == __atomic_load_n(&answer->without, __ATOMIC_RELAXED))
+        return false;
+    bool now = process_mentions(mentions, present);
+    if (now)
+        __atomic_store_n(&answer->found, true, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(&answer->without, adds, __ATOMIC_RELAXED);
+    return now;
+}
+
 bool gm_rdma_in_process(void) {
-    static unsigned long long seen;
-    static bool checked;
+    static struct answer rdma;
     bool present[GM_LIBRARIES] = {false}, any = false;
     for (unsigned i = 0; i < GM_LIBRARIES; i++)
         if (gm_libraries[i].traits & GM_LIBRARY_RDMA)
             any |= present[i] = access(gm_libraries[i].device, F_OK) == 0;
-    if (!any)
-        return false;
-    unsigned long long adds = gm_libraries_loaded();
-    if (checked && adds == seen)
-        return false;
-    checked = true;
-    seen = adds;
-    return process_mentions(mentions_rdma, present);
+    return any && search(&rdma, mentions_rdma, present);
 }
 
 bool gm_transport_in_process(void) {
-    static unsigned long long without; /* number of loaded objects when no such library was among them */
-    static bool found;
-    if (__atomic_load_n(&found, __ATOMIC_RELAXED))
-        return true;
-    unsigned long long adds = gm_libraries_loaded();
-    if (adds && adds == __atomic_load_n(&without, __ATOMIC_RELAXED))
-        return false;
-    bool now = process_mentions(mentions_transport, NULL);
-    if (now)
-        __atomic_store_n(&found, true, __ATOMIC_RELAXED);
-    else
-        __atomic_store_n(&without, adds, __ATOMIC_RELAXED);
-    return now;
+    static struct answer transport;
+    return search(&transport, mentions_transport, NULL);
 }

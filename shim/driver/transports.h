@@ -8,7 +8,7 @@
 /* True when a verbs device or GDRCopy's device is mapped, or when their libraries are loaded on a machine that has
  * such a device. Memory may be registered with the device then, and a reused address would still carry the old
  * registration. Reads the process's memory map at the first call, and later only when libraries were loaded since the
- * last call. */
+ * last call. Once true, the answer stays true. */
 GM_INTERNAL bool gm_rdma_in_process(void);
 
 /* True when a library is loaded that passes device memory on to other processes (MPI, UCX, NCCL ...). Memory that it
