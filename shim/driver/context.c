@@ -27,13 +27,17 @@ static unsigned slot_of(CUcontext handle) {
 }
 
 /* Reads without a lock. A writer stores handle and the rest first and the id last; it empties a slot by setting the id
- * to 0. An id is never reused, so a copy is consistent when the id before and after is the same. Slots of ended
- * contexts stay in the probe sequence. */
+ * to 0. An id is never reused, so a copy is consistent when the id before and after is the same: whoever reads a field
+ * of the next context, which is stored with release, also sees that the id has changed. Slots of ended contexts stay in
+ * the probe sequence. */
 static inline bool read_slot(const struct gm_context *slot, CUcontext handle, struct gm_context *context) {
     uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
     if (GM_UNLIKELY(!id) || GM_UNLIKELY(__atomic_load_n(&slot->handle, __ATOMIC_RELAXED) != handle))
         return false;
-    *context = *slot;
+    *context = (struct gm_context){.handle = handle,
+                                   .id = id,
+                                   .device = __atomic_load_n(&slot->device, __ATOMIC_RELAXED),
+                                   .number = __atomic_load_n(&slot->number, __ATOMIC_RELAXED)};
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return GM_LIKELY(__atomic_load_n(&slot->id, __ATOMIC_RELAXED) == id);
 }
@@ -196,8 +200,8 @@ static bool remember(struct gm_context *context) {
     context->number = ++numbers;
     __atomic_store_n(&seen_count, seen_count + 1, __ATOMIC_RELAXED);
     if (vacant) {
-        vacant->device = context->device;
-        vacant->number = context->number;
+        __atomic_store_n(&vacant->device, context->device, __ATOMIC_RELEASE);
+        __atomic_store_n(&vacant->number, context->number, __ATOMIC_RELEASE);
         __atomic_store_n(&vacant->handle, context->handle, __ATOMIC_RELEASE);
         __atomic_store_n(&vacant->id, context->id, __ATOMIC_RELEASE);
     }
@@ -313,11 +317,14 @@ void gm_context_stays(CUcontext handle, uint64_t id) {
 
 /* The lock is held. */
 static void forget_reach(uint64_t id) {
-    for (unsigned i = 0; i < reach_count && reach_count <= REACHES;)
-        if (reaches[i].accessor.id == id)
-            reaches[i] = reaches[--reach_count];
-        else
+    for (unsigned i = 0; i < reach_count && reach_count <= REACHES;) {
+        if (reaches[i].accessor.id != id) {
             i++;
+            continue;
+        }
+        __atomic_store_n(&reach_count, reach_count - 1, __ATOMIC_RELEASE);
+        reaches[i] = reaches[reach_count];
+    }
 }
 
 bool gm_context_end(CUcontext handle, uint64_t *id) {

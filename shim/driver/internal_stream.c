@@ -7,6 +7,7 @@
 
 enum { EVENTS = 16 };
 
+/* `id` and `context` change with the slot's own lock held, inside of that of the table. */
 struct gm_internal_slot {
     gm_spin lock;
     uint64_t id; /* 0 = unused */
@@ -30,16 +31,18 @@ static struct gm_internal_slot *find_slot(uint64_t id) {
 
 static struct gm_internal_slot *claim_slot(CUcontext context, uint64_t id) {
     gm_spin_lock(&table_lock);
-    struct gm_internal_slot *slot = find_slot(id);
-    for (unsigned i = 0; !slot && i < GM_INTERNAL_CONTEXTS; i++)
+    struct gm_internal_slot *slot = find_slot(id), *vacant = NULL;
+    for (unsigned i = 0; !slot && !vacant && i < GM_INTERNAL_CONTEXTS; i++)
         if (!slots[(id + i) % GM_INTERNAL_CONTEXTS].id)
-            slot = &slots[(id + i) % GM_INTERNAL_CONTEXTS];
-    if (slot) {
-        slot->context = context;
-        __atomic_store_n(&slot->id, id, __ATOMIC_RELEASE);
+            vacant = &slots[(id + i) % GM_INTERNAL_CONTEXTS];
+    if (vacant) {
+        gm_spin_lock(&vacant->lock);
+        vacant->context = context;
+        __atomic_store_n(&vacant->id, id, __ATOMIC_RELEASE);
+        gm_spin_unlock(&vacant->lock);
     }
     gm_spin_unlock(&table_lock);
-    return slot;
+    return slot ? slot : vacant;
 }
 
 bool gm_internal_of(CUcontext context, uint64_t context_id, int device, struct gm_internal *internal) {

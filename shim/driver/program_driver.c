@@ -13,7 +13,7 @@ typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUd
 
 static struct gm_driver hooked;
 static const struct gm_driver *published; /* set when the table is complete */
-static gm_spin lock;
+static bool filling;                      /* or filled */
 
 static bool ends_in(const char *symbol, const char *end) {
     size_t length = __builtin_strlen(symbol), tail = __builtin_strlen(end);
@@ -53,17 +53,11 @@ const struct gm_driver *gm_program_driver(void) {
         __atomic_store_n(&published, &gm_drv, __ATOMIC_RELEASE);
         return &gm_drv;
     }
-    gm_spin_lock(&lock);
-    bool is_first = !hooked.ctx_get_current;
-    if (is_first)
-        hooked.ctx_get_current = gm_drv.ctx_get_current;
-    gm_spin_unlock(&lock);
-    if (is_first) {
-        fill(resolver);
-        __atomic_store_n(&published, &hooked, __ATOMIC_RELEASE);
-        return &hooked;
-    }
-    return &gm_drv; /* another thread is filling the table */
+    if (__atomic_exchange_n(&filling, true, __ATOMIC_RELAXED))
+        return &gm_drv; /* another thread is filling the table */
+    fill(resolver);
+    __atomic_store_n(&published, &hooked, __ATOMIC_RELEASE);
+    return &hooked;
 }
 
 gm_status gm_program_context(struct gm_context *context) {
