@@ -25,7 +25,7 @@ static enum gm_free_level chosen = GM_FREE_ASYNC;
 static uint32_t noted;              /* BIT(enum gm_sync_reason) */
 static uint32_t created, destroyed; /* streams of the program, in all */
 static uint32_t ordered;            /* destroyed streams whose work runs before all work submitted from now on */
-static uint32_t contexts;           /* living contexts */
+static uint32_t contexts;           /* living contexts; guarded by in_flight_lock */
 static bool synchronised;           /* a free has waited or ordered */
 static bool in_flight;              /* a free under `safe` left work in flight */
 bool gm_free_sync_idle = true;
@@ -52,7 +52,7 @@ static const char *const texts[GM_SYNC_REASONS] = {
 
 /* ---- the level in force */
 
-static inline uint32_t reasons(void) { return __atomic_load_n(&noted, __ATOMIC_RELAXED); }
+static inline uint32_t reasons(void) { return __atomic_load_n(&noted, __ATOMIC_ACQUIRE); }
 
 /* True when only the default stream carries work. */
 static inline bool is_one_stream(void) {
@@ -249,10 +249,12 @@ static GM_RARE void note_in_flight(const struct gm_context *context) {
         atexit(finish_at_exit);
 }
 
-static inline void leave_in_flight(CUcontext context, uint64_t context_id, CUdevice device) {
+/* False: it was noted before, or need not be. */
+static inline bool leave_in_flight(CUcontext context, uint64_t context_id, CUdevice device) {
     if (GM_LIKELY(__atomic_load_n(&in_flight, __ATOMIC_RELAXED)) || chosen != GM_FREE_SAFE)
-        return;
+        return false;
     note_in_flight(&(struct gm_context){.handle = context, .id = context_id, .device = device});
+    return true;
 }
 
 /* ---- a free */
@@ -260,8 +262,6 @@ static inline void leave_in_flight(CUcontext context, uint64_t context_id, CUdev
 static GM_APART gm_status synchronise_free(const struct gm_context *context, bool order, bool *settled) {
     uint32_t destroyed_before = __atomic_load_n(&destroyed, __ATOMIC_ACQUIRE);
     struct gm_context peer;
-    if (order)
-        leave_in_flight(context->handle, context->id, context->device);
     gm_status status = synchronise(context, order);
     if (gm_is_capture_error(status)) /* the block's free is deferred until the capture ends */
         return wait_by_native_free(context->handle);
@@ -279,27 +279,28 @@ static GM_APART gm_status synchronise_free(const struct gm_context *context, boo
 gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled) {
     enum gm_free_level now = level();
     *settled = false;
+    /* A thread that noted a reason just before found nothing in flight to finish. Both took the lock of review(). */
+    if (now != GM_FREE_WAIT && leave_in_flight(context, context_id, device))
+        now = level();
     if (GM_UNLIKELY(now != GM_FREE_ASYNC)) {
         struct gm_context of = {.handle = context, .id = context_id, .device = device};
         return synchronise_free(&of, now == GM_FREE_ORDER, settled);
     }
-    leave_in_flight(context, context_id, device);
     return GM_OK;
 }
 
 bool gm_free_sync_query(void) {
     if (GM_LIKELY(!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE)))
         return false;
-    bool done = finish_in_time();
-    gm_free_sync_note(GM_SYNC_QUERY);
-    return done;
+    gm_free_sync_note(GM_SYNC_QUERY); /* first: the wait does not cover what a later free would leave in flight */
+    return finish_in_time();
 }
 
 void gm_free_sync_unmap(void) {
     if (GM_LIKELY(!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE)))
         return;
-    finish_in_time();
     gm_free_sync_note(GM_SYNC_UNMAP);
+    finish_in_time();
 }
 
 /* ---- what the process does */
@@ -336,7 +337,10 @@ void gm_free_sync_stream_destroyed(void) { __atomic_add_fetch(&destroyed, 1, __A
 
 void gm_free_sync_context(const struct gm_context *context) {
     int pageable = 0;
-    if (__atomic_add_fetch(&contexts, 1, __ATOMIC_SEQ_CST) > 1)
+    gm_spin_lock(&in_flight_lock);
+    bool several = ++contexts > 1;
+    gm_spin_unlock(&in_flight_lock);
+    if (several)
         gm_free_sync_note(GM_SYNC_CONTEXTS);
     if (gm_drv.device_get_attribute && context->device >= 0 &&
         gm_drv.device_get_attribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, context->device) ==
@@ -346,11 +350,12 @@ void gm_free_sync_context(const struct gm_context *context) {
 }
 
 void gm_free_sync_context_destroyed(uint64_t context_id) {
-    if (__atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST) <= 1)
-        __atomic_and_fetch(&noted, ~BIT(GM_SYNC_CONTEXTS), __ATOMIC_SEQ_CST);
     gm_spin_lock(&in_flight_lock);
     if (in_flight_context.id == context_id)
         __atomic_store_n(&in_flight, false, __ATOMIC_RELEASE);
+    /* After `in_flight`: a free that no longer waits notes its own context. */
+    if (--contexts <= 1)
+        __atomic_and_fetch(&noted, ~BIT(GM_SYNC_CONTEXTS), __ATOMIC_SEQ_CST);
     gm_spin_unlock(&in_flight_lock);
     review();
 }

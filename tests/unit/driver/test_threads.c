@@ -1,5 +1,6 @@
-/* What threads share in shim/driver: the table of contexts, those that reach another device, internal streams, and the
- * table of hooks. The driver is a table of functions here. Run under ThreadSanitizer, too (tests/sanitize). */
+/* What threads share in shim/driver: the table of contexts, those that reach another device, internal streams, the
+ * reasons of GPUMEM_FREE=safe, and the table of hooks. The driver is a table of functions here. Run under
+ * ThreadSanitizer, too (tests/sanitize). */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -11,11 +12,12 @@
 #include <cmocka.h>
 
 #include "shim/base/real_dl.h"
+#include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/program_driver.h"
 
 #define CONTEXT(n) ((CUcontext)(uintptr_t)(0x1000 * (n)))
-enum { THREADS = 4, HANDLES = 3, ROUNDS = 20000 };
+enum { THREADS = 4, HANDLES = 3, ROUNDS = 20000, PAIRS = 2000000 };
 
 static __thread CUcontext current;
 static uintptr_t described, events;
@@ -105,6 +107,27 @@ static void copies_of_contexts_are_whole(void **state) {
     in_threads(one_writer, THREADS);
 }
 
+/* ---- a third context is created while the second one ends: two remain, so frees have to wait */
+
+static void *second_and_third(void *number) {
+    const struct gm_context context = {.id = 2 + (uintptr_t)number, .device = -1};
+    pthread_barrier_wait(&all_there);
+    for (int i = 0; i < PAIRS; i++) {
+        gm_free_sync_context(&context);
+        expect(strcmp(gm_free_sync_state(), "wait: several contexts") == 0);
+        gm_free_sync_context_destroyed(context.id);
+    }
+    return NULL;
+}
+
+static void frees_wait_while_there_are_several_contexts(void **state) {
+    (void)state;
+    gm_free_sync_setup(GM_FREE_SAFE);
+    gm_free_sync_context(&(struct gm_context){.id = 1, .device = -1});
+    in_threads(second_and_third, 2);
+    assert_string_equal(gm_free_sync_state(), "async: one stream");
+}
+
 /* ---- the table of hooks: this program exports what tells the preloaded library */
 
 GM_PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released);
@@ -148,6 +171,7 @@ int main(void) {
     gm_driver_use(&table);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_of_contexts_are_whole),
+        cmocka_unit_test(frees_wait_while_there_are_several_contexts),
         cmocka_unit_test(one_thread_fills_the_table_of_hooks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
