@@ -67,6 +67,12 @@ void gm_internal_forget(uint64_t context_id) {
     gm_spin_unlock(&table_lock);
 }
 
+void gm_internal_after_fork(void) {
+    table_lock.held = 0;
+    for (unsigned i = 0; i < GM_INTERNAL_CONTEXTS; i++)
+        slots[i].lock.held = 0;
+}
+
 gm_status gm_context_enter(CUcontext context, bool *pushed) {
     CUcontext current = NULL;
     *pushed = false;

@@ -200,3 +200,5 @@ unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
 }
 
 void gm_streams_release(void) { __atomic_sub_fetch(&holders, 1, __ATOMIC_SEQ_CST); }
+
+void gm_streams_after_fork(void) { lock.held = holders = 0; }

@@ -21,6 +21,8 @@
 #include "shim/base/stats.h"
 #include "shim/base/wrappers.h"
 #include "shim/driver/check_order.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/driver/streams.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/beyond.h"
 #include "shim/hook/check.h"
@@ -404,6 +406,8 @@ static void in_child(void) {
     gm_recording_after_fork(gm_nvtx_open_ranges());
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
+    gm_streams_after_fork();
+    gm_internal_after_fork();
     gm_free_sync_after_fork();
     gm_check_order_after_fork();
     gm_captures_after_fork();
