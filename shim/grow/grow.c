@@ -177,9 +177,12 @@ void gm_grow_report(int fd) {
     char line[400];
     if (gm_grow_mode == GM_GROW_OFF || gm_grow_mode == GM_GROW_VMM)
         return;
-    int length = gm_format(
-        line, sizeof line, "gpumem: growth by hand %llu times, %llu bytes copied for it, at most %llu at once",
-        (unsigned long long)grown.count, (unsigned long long)grown.bytes, (unsigned long long)grown.largest);
+    gm_spin_lock(&lock); /* other threads may still free */
+    unsigned long long count = grown.count, copied = grown.bytes, largest = grown.largest;
+    gm_spin_unlock(&lock);
+    int length = gm_format(line, sizeof line,
+                           "gpumem: growth by hand %llu times, %llu bytes copied for it, at most %llu at once", count,
+                           copied, largest);
     if (gm_grow_mode >= GM_GROW_MOVE) {
         gm_handover_counts(&handovers, &bytes, &made);
         length += gm_format(line + length, sizeof line - (size_t)length,

@@ -48,12 +48,14 @@ enum { PASSIVE = sizeof passive_functions / sizeof *passive_functions };
 static bool is_passive(const void *function) {
     static void *functions[PASSIVE];
     static bool known;
-    if (!known)
+    /* Without a lock, because the loader takes its own. Threads that look up at once store the same addresses. */
+    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) {
         for (unsigned i = 0; i < PASSIVE; i++)
-            functions[i] = gm_driver_symbol(passive_functions[i]);
-    known = true;
+            __atomic_store_n(&functions[i], gm_driver_symbol(passive_functions[i]), __ATOMIC_RELAXED);
+        __atomic_store_n(&known, true, __ATOMIC_RELEASE);
+    }
     for (unsigned i = 0; i < PASSIVE; i++)
-        if (functions[i] == function)
+        if (__atomic_load_n(&functions[i], __ATOMIC_RELAXED) == function)
             return true;
     return false;
 }

@@ -4,6 +4,7 @@
 #include "shim/driver/driver.h"
 #include "shim/grow/trampolines.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +31,27 @@ static void run_out(void) {
 /* The last byte stands for a function that only waits: it needs no trampoline. */
 void *gm_driver_symbol(const char *name) {
     return !strcmp(name, "cuStreamSynchronize") ? (void *)&functions[TRAMPOLINES + 1] : NULL;
+}
+
+enum { THREADS = 4 };
+static pthread_barrier_t all_there;
+
+static void *look_up(void *unused) {
+    char *waits = &functions[TRAMPOLINES + 1];
+    pthread_barrier_wait(&all_there);
+    return gm_trampoline_of(waits) == waits && gm_trampoline_of(functions) == gm_trampolines ? functions : unused;
+}
+
+static void threads_look_up_at_once(void **unused) {
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&all_there, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, look_up, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *right = NULL;
+        assert_int_equal(pthread_join(threads[i], &right), 0);
+        assert_non_null(right);
+    }
 }
 
 static void each_function_has_one_trampoline(void **unused) {
@@ -59,6 +81,7 @@ int main(void) {
     gm_trampolines_start(run_out);
     gm_drv.ctx_get_current = (__typeof__(gm_drv.ctx_get_current))(void *)functions;
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_look_up_at_once),
         cmocka_unit_test(each_function_has_one_trampoline),
         cmocka_unit_test(functions_of_others_need_none),
         cmocka_unit_test(one_function_too_many),
