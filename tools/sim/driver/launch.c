@@ -306,6 +306,6 @@ uint64_t simcuda_check_mismatches(void) { return __atomic_load_n(&mismatches, __
 uint64_t simcuda_check_runs(void) { return __atomic_load_n(&check_runs, __ATOMIC_ACQUIRE); }
 
 void sim_reset_checks(void) {
-    mismatches = 0;
-    check_runs = 0;
+    __atomic_store_n(&mismatches, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&check_runs, 0, __ATOMIC_RELEASE);
 }

@@ -215,12 +215,14 @@ CUresult sim_pool_alloc(CUmemoryPool p, size_t bytes, struct sim_stream *s, stru
             return r;
         fit = r == CUDA_SUCCESS ? FIT : fit;
     }
+    cut(x, size); /* first: a submission may let other threads in */
     if (fit == FIT_AFTER_WAIT) {
         struct sim_op *wait = sim_op_new(OP_WAIT);
         sim_op_dep(wait, (struct sim_dep){.kind = DEP_STREAM, .stream = x->stream, .seq = x->seq});
-        SIM_TRY(sim_submit(s, wait));
+        CUresult r = sim_submit(s, wait);
+        x->free = r != CUDA_SUCCESS;
+        SIM_TRY(r);
     }
-    cut(x, size);
     struct sim_block *b = sim_block_new(sim_extent_va(x->segment->extent) + x->offset, bytes, KIND_POOL, p->device);
     b->state = STATE_PENDING;
     b->ctx = s->ctx;
@@ -251,10 +253,8 @@ CUresult sim_pool_free_block(struct sim_block *b, struct sim_stream *s) {
     struct sim_op *op = sim_op_new(OP_FREE);
     op->u.block = b;
     b->refs += 2;
-    give_piece(b, s, sim_seq + 1);
-    CUresult r = sim_submit(s, op);
-    if (r == CUDA_SUCCESS)
-        b->piece->seq = s->last_seq;
+    give_piece(b, s, UINT64_MAX);
+    CUresult r = sim_submit(s, op); /* gives the piece its number, and may let other threads in */
     sim_block_unref(b);
     return r;
 }
@@ -264,6 +264,11 @@ void sim_pool_free_now(struct sim_block *b) {
     give_piece(b, NULL, 0);
     sim_block_gone(b);
     trim(p, p->threshold);
+}
+
+void sim_pool_submitted(const struct sim_op *op) {
+    if (op->kind == OP_FREE && op->u.block->kind == KIND_POOL)
+        op->u.block->piece->seq = op->seq;
 }
 
 void sim_pool_op(struct sim_op *op) {

@@ -88,9 +88,17 @@ int simcuda_declare_free(uint64_t ptr) {
     return queued;
 }
 
-size_t simcuda_used(int device) { return device >= 0 && device < SIM_MAX_DEVICES ? sim_devices[device].used : 0; }
+static size_t bytes_of(int device, bool most) {
+    if (device < 0 || device >= SIM_MAX_DEVICES)
+        return 0;
+    sim_lock();
+    size_t bytes = most ? sim_devices[device].peak : sim_devices[device].used;
+    sim_unlock();
+    return bytes;
+}
 
-size_t simcuda_peak(int device) { return device >= 0 && device < SIM_MAX_DEVICES ? sim_devices[device].peak : 0; }
+size_t simcuda_used(int device) { return bytes_of(device, false); }
+size_t simcuda_peak(int device) { return bytes_of(device, true); }
 
 void simcuda_set_memory(size_t bytes) {
     sim_lock();

@@ -11,13 +11,13 @@ uint64_t simcuda_violations(void) { return __atomic_load_n(&violation_count, __A
 const char *simcuda_last_violation(void) { return violation_text; }
 
 void sim_reset_violations(void) {
-    violation_count = 0;
+    __atomic_store_n(&violation_count, 0, __ATOMIC_RELEASE);
     violation_text[0] = 0;
 }
 
 void sim_violation(struct sim_ctx *ctx, const char *what, uintptr_t addr, size_t size) {
-    violation_count++;
     snprintf(violation_text, sizeof violation_text, "%s at 0x%llx, %zu bytes", what, (unsigned long long)addr, size);
+    __atomic_add_fetch(&violation_count, 1, __ATOMIC_RELEASE); /* whoever sees it may read the text */
     if (ctx && ctx->sticky == CUDA_SUCCESS)
         ctx->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
 }
@@ -158,10 +158,11 @@ static void run_kernel(struct sim_op *op) {
                                     .name = l->function->name,
                                     .touch = touch};
     struct sim_op *outer = touching;
+    void (*run)(const struct simcuda_launch *) = twin->run; /* without the lock the twin may be replaced */
     touching = op;
     sim_self.in_callback++;
     int depth = sim_unlock_all();
-    twin->run(&launch);
+    run(&launch);
     sim_lock_again(depth);
     sim_self.in_callback--;
     touching = outer;

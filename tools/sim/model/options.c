@@ -201,7 +201,9 @@ int simcuda_set_peers(const char *which) {
     bool none = strcmp(which, "none") == 0;
     if (!none && strcmp(which, "all") != 0)
         return -1;
+    sim_lock();
     sim_opt.no_peers = none;
+    sim_unlock();
     return 0;
 }
 
@@ -345,4 +347,8 @@ uint64_t simcuda_calls(const char *symbol) {
 
 void sim_reset_calls(void) { memset(calls, 0, sizeof calls); }
 
-void simcuda_set_version(int version) { sim_opt.version = version; }
+void simcuda_set_version(int version) {
+    sim_lock();
+    sim_opt.version = version;
+    sim_unlock();
+}

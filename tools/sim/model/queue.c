@@ -153,6 +153,7 @@ CUresult sim_submit(struct sim_stream *s, struct sim_op *op) {
     op->seq = ++sim_seq;
     op->stream = s;
     s->last_seq = op->seq;
+    sim_pool_submitted(op);
     if (op->kind == OP_EVENT && op->u.event) {
         op->u.event->dep = sim_dep_stream(s);
         op->u.event->recorded = true;

@@ -311,6 +311,7 @@ void sim_reset_violations(void);
 void sim_reset_checks(void);         /* what check kernels found (driver/launch.c) */
 void sim_execute(struct sim_op *op); /* execute.c; may drop and retake the lock */
 CUresult sim_copy_submit(struct sim_stream *s, const struct sim_copy *c, bool wait);
+void sim_pool_submitted(const struct sim_op *op); /* it has its number now */
 void sim_pool_op(struct sim_op *op);
 void sim_sync_point(struct sim_ctx *ctx); /* pools give back what lies above their threshold */
 bool sim_value_ready(const struct sim_op *op);

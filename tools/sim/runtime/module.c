@@ -105,14 +105,18 @@ void __cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun,
     (void)wSize;
     struct module *m = (struct module *)handle;
     struct kernel *k = calloc(1, sizeof *k);
+    pthread_mutex_lock(&lock); /* other threads search this module already */
     *k = (struct kernel){.host = hostFun, .name = strdup(deviceName), .module = m, .next = m->kernels};
     m->kernels = k;
+    pthread_mutex_unlock(&lock);
 }
 
 static void add_variable(struct module *m, const void *host, const char *name, size_t size, void **managed) {
     struct variable *v = calloc(1, sizeof *v);
+    pthread_mutex_lock(&lock);
     *v = (struct variable){.host = host, .name = strdup(name), .size = size, .managed = managed, .next = m->variables};
     m->variables = v;
+    pthread_mutex_unlock(&lock);
 }
 
 void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
