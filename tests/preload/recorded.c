@@ -232,6 +232,7 @@ static int mark_range(const char *word) { return 0; }
 static int race_ranges(void) { return 1; }
 #endif
 
+/* Without the blocks of the threads while these work. */
 static void answer(const char *word) {
     size_t blocks = 0, bytes = 0;
     for (int i = 0; i < SINGLES; i++)
@@ -239,7 +240,7 @@ static void answer(const char *word) {
             blocks++;
             bytes += singles[i].bytes;
         }
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS && !going; i++)
         for (int k = 0; k < HELD; k++)
             if (held[i][k].block) {
                 blocks++;

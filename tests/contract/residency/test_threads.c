@@ -198,9 +198,9 @@ static void *(*intruder)(void *);
 static pthread_t intruder_thread;
 static bool passes_inside; /* the intruder's call returns before the driver call does */
 
+/* The intruder's own calls come here, too. */
 static void intrude(void) {
-    void *(*call)(void *) = intruder;
-    intruder = NULL;
+    void *(*call)(void *) = __atomic_exchange_n(&intruder, NULL, __ATOMIC_RELAXED);
     if (!call)
         return;
     waiting = passed = 0;
@@ -235,8 +235,8 @@ static CUresult intruded_copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
 
 /* `call` runs inside the next of these driver calls. */
 static void invite(void *(*call)(void *), bool passes) {
-    intruder = call;
     passes_inside = passes;
+    __atomic_store_n(&intruder, call, __ATOMIC_RELAXED);
 }
 
 static void open_intruded(size_t room) {
