@@ -4,6 +4,7 @@
 #include "shim/driver/driver.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 
 #include "shim/base/base.h"
 #include "shim/base/real_dl.h"
@@ -50,10 +51,10 @@ WAIT(event_synchronize, (CUevent event), (event))
 #undef WAIT
 
 static void hold_waits(struct gm_driver *table) {
-#define WAIT(field)                                                      \
-    if (table->field) {                                                  \
-        __atomic_store_n(&true_##field, table->field, __ATOMIC_RELAXED); \
-        table->field = hold_##field;                                     \
+#define WAIT(field)                  \
+    if (table->field) {              \
+        true_##field = table->field; \
+        table->field = hold_##field; \
     }
     WAIT(ctx_synchronize)
     WAIT(stream_synchronize)
@@ -76,8 +77,24 @@ static bool fill(void *handle, struct gm_driver *table) {
     return !missing;
 }
 
-/* Takes no lock. A look-up waits for the loader's lock, and the thread that holds that lock, in a constructor of a
- * library, may call this function, too. Several early threads may all fill a table; they store the same values. */
+/* Calls read the table plainly. So one thread stores it, and others wait for the moment that this takes. In the child
+ * of a fork that thread may not exist: after a bounded wait another one stores the same values. */
+static void publish(void *handle, struct gm_driver *table) {
+    static bool claimed;
+    if (__atomic_exchange_n(&claimed, true, __ATOMIC_RELAXED))
+        for (int spins = 0; !gm_driver_handle() && spins < 1000000; spins++)
+            sched_yield();
+    if (gm_driver_handle())
+        return;
+    hold_waits(table);
+#define X(field, symbol, name, version, optional) __atomic_store_n(&gm_drv.field, table->field, __ATOMIC_RELAXED);
+    GM_DRIVER_SYMBOLS(X)
+#undef X
+    __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
+}
+
+/* Takes no lock for the look-ups. They wait for the loader's lock, and the thread that holds that lock, in a
+ * constructor of a library, may call this function, too. Several early threads may all fill a table. */
 bool gm_driver_ready(bool load) {
     static bool unusable;
     struct gm_driver table;
@@ -93,11 +110,7 @@ bool gm_driver_ready(bool load) {
         __atomic_store_n(&unusable, true, __ATOMIC_RELAXED);
         return false;
     }
-    hold_waits(&table);
-#define X(field, symbol, name, version, optional) __atomic_store_n(&gm_drv.field, table.field, __ATOMIC_RELAXED);
-    GM_DRIVER_SYMBOLS(X)
-#undef X
-    __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
+    publish(handle, &table);
     return true;
 }
 
