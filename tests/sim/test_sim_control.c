@@ -44,6 +44,25 @@ static void hidden_names(void **state) {
     assert_null(fn);
 }
 
+static size_t live_after;
+static void count_live(void) { live_after = simcuda_live_blocks(); }
+
+/* The function may call the driver's control itself, and runs when the call has had its effect. */
+static void a_function_after_a_call(void **state) {
+    CUdeviceptr block;
+    (void)state;
+    size_t live = simcuda_live_blocks();
+    simcuda_set_after("cuMemAlloc_v2", count_live);
+    OK(cuMemAlloc(&block, 16));
+    assert_int_equal(live_after, live + 1);
+    OK(cuMemFree(block));
+    assert_int_equal(live_after, live + 1);
+    simcuda_set_after(NULL, NULL);
+    OK(cuMemAlloc(&block, 16));
+    OK(cuMemFree(block));
+    assert_int_equal(live_after, live + 1);
+}
+
 /* What the call writes on stderr. */
 static void said_by(void (*call)(void), char *text, size_t size) {
     int file = memfd_create("stderr", 0), own = dup(STDERR_FILENO);
@@ -172,6 +191,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(scripted_failures),
         TEST(hidden_names),
+        TEST(a_function_after_a_call),
         TEST(own_kernels),
         TEST(look_ups),
         TEST(strict_mode_crashes_the_host),

@@ -136,6 +136,9 @@ SIMCUDA_API int simcuda_set_needs(const char *script);
 /* As SIMCUDA_HIDE. */
 SIMCUDA_API void simcuda_set_hidden(const char *names);
 SIMCUDA_API void simcuda_set_version(int version);
+/* The calling thread calls `then` at the end of each call of one exported name, outside of the driver: a test stops a
+ * thread there while others go on. One name at a time; NULL ends it. */
+SIMCUDA_API void simcuda_set_after(const char *symbol, void (*then)(void));
 /* Calls of one exported name (exact, as cuMemAlloc_v2), or of all for NULL; since reset_counters. */
 SIMCUDA_API uint64_t simcuda_calls(const char *symbol);
 /* The last lines of the call log, oldest first, into text (always terminated); returns its length. */

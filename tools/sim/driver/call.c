@@ -164,7 +164,10 @@ CUresult sim_leave(struct sim_call *call, CUresult result, const uint64_t *value
         sim_pump();
     sim_log_call(call->index, result, values);
     sim_self.per_thread = call->outer_per_thread;
+    void (*then)(void) = sim_after(call->index);
     sim_unlock();
     pthread_setcancelstate(call->cancel_state, &call->cancel_state);
+    if (then)
+        then();
     return result;
 }

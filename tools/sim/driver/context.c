@@ -47,8 +47,14 @@ static void set_up(struct sim_ctx *c, struct sim_device *d, unsigned flags) {
     c->legacy->legacy = true;
 }
 
+static struct sim_ctx *unused; /* the next context gets the handle of the latest destroyed one */
+
 struct sim_ctx *sim_ctx_new(struct sim_device *d, unsigned flags) {
-    struct sim_ctx *c = calloc(1, sizeof *c);
+    struct sim_ctx *c = unused;
+    if (c)
+        unused = c->next;
+    else
+        c = calloc(1, sizeof *c);
     if (c)
         set_up(c, d, flags);
     return c;
@@ -100,8 +106,10 @@ void sim_ctx_kill(struct sim_ctx *c, bool keep) {
     free(c->waits);
     c->waits = NULL;
     c->magic = 0;
-    if (!keep)
-        free(c);
+    if (!keep) {
+        c->next = unused;
+        unused = c;
+    }
 }
 
 static CUresult push(struct sim_ctx *c) {

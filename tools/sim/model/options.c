@@ -161,6 +161,22 @@ uint64_t sim_needs(unsigned index) {
     return bytes;
 }
 
+static struct {
+    char symbol[96];
+    void (*then)(void);
+} after;
+
+void simcuda_set_after(const char *symbol, void (*then)(void)) {
+    sim_lock();
+    snprintf(after.symbol, sizeof after.symbol, "%s", symbol ? symbol : "");
+    after.then = then;
+    sim_unlock();
+}
+
+void (*sim_after(unsigned index))(void) {
+    return after.symbol[0] && strcmp(after.symbol, sim_symbols[index].symbol) == 0 ? after.then : NULL;
+}
+
 void simcuda_set_hidden(const char *names) {
     sim_lock();
     snprintf(hidden, sizeof hidden, ",%s,", names ? names : "");

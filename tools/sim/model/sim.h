@@ -57,7 +57,8 @@ extern struct sim_options sim_opt;
 void sim_options_read(void);
 bool sim_hidden(const char *symbol, const char *name);
 CUresult sim_scripted_failure(unsigned index);
-uint64_t sim_needs(unsigned index); /* free bytes of the device without which the call is out of memory */
+uint64_t sim_needs(unsigned index);      /* free bytes of the device without which the call is out of memory */
+void (*sim_after(unsigned index))(void); /* what the thread calls when the call has ended, or NULL */
 void sim_latency(unsigned index);
 void sim_log_call(unsigned index, CUresult result, const uint64_t *values);
 void sim_reset_calls(void); /* how often each was called */
