@@ -1,5 +1,11 @@
 /* Hooks of contexts: creation, the primary context, green contexts and their end. A context's memory ends with it.
- * Free blocks are released before the context is destroyed. Live blocks leave the registry afterwards. */
+ * Free blocks are released before the context is destroyed. Live blocks leave the registry afterwards.
+ *
+ * The driver may give the handle of a destroyed context to a new one before the hook of the destroying call goes on.
+ * Whichever of the two hooks comes first forgets the old context. The other one then changes nothing. */
+#include <string.h>
+
+#include "shim/base/file.h"
 #include "shim/driver/check_order.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"
@@ -8,6 +14,8 @@
 #include "shim/hook/context.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/reach.h"
+
+enum { DEVICES = 64 };
 
 /* Releases the free blocks of a device, which need not be the current one. */
 static size_t trim_device(CUdevice device) {
@@ -40,9 +48,110 @@ void gm_hook_device_used(CUcontext context, CUdevice device) {
     gm_reach_opened(device);
 }
 
+/* ---- contexts that end */
+
+/* A running call that may destroy a context. */
+struct ending {
+    CUcontext context;
+    uint64_t id; /* 0: it was not seen */
+    int entry;   /* in `endings`; -1: no room */
+};
+
+enum { ENDINGS = 64 };
+static struct {
+    CUcontext context; /* NULL: unused */
+    bool replaced;     /* a new context has the handle, and the old one is forgotten */
+} endings[ENDINGS];
+static gm_spin endings_lock;
+
+static int add_ending(CUcontext context) {
+    int entry = -1;
+    gm_spin_lock(&endings_lock);
+    for (int i = 0; i < ENDINGS && context && entry < 0; i++)
+        if (!endings[i].context)
+            entry = i;
+    if (entry >= 0) {
+        endings[entry].context = context;
+        endings[entry].replaced = false;
+    }
+    gm_spin_unlock(&endings_lock);
+    return entry;
+}
+
+/* The lock is held. True: the context was replaced. */
+static bool remove_ending(const struct ending *ending) {
+    if (ending->entry < 0)
+        return false;
+    endings[ending->entry].context = NULL;
+    return endings[ending->entry].replaced;
+}
+
+/* Removes what is known by the handle, which may be NULL. Returns the id of the context, 0 when it was not seen. The
+ * lock is held. */
+static uint64_t forget_handle(CUcontext context) {
+    uint64_t id = 0;
+    if (!context)
+        return 0;
+    gm_streams_context_destroyed(context);
+    gm_check_order_context_destroyed(context);
+    gm_context_end(context, &id);
+    return id;
+}
+
+static void forget_id(uint64_t id) {
+    if (!id)
+        return;
+    gm_pipeline_context_destroyed(id);
+    gm_free_sync_context_destroyed(id);
+}
+
+/* The driver gave this handle to a new context. */
+static void replace_ending(CUcontext context) {
+    bool replaced = false;
+    gm_spin_lock(&endings_lock);
+    for (int i = 0; i < ENDINGS; i++)
+        if (endings[i].context == context && !endings[i].replaced)
+            replaced = endings[i].replaced = true;
+    uint64_t id = replaced ? forget_handle(context) : 0;
+    gm_spin_unlock(&endings_lock);
+    forget_id(id);
+}
+
+/* The context is about to be destroyed. From here on gpumem uses none of its objects. */
+static struct ending begin_destroy(CUcontext context) {
+    struct ending ending = {.context = context, .entry = add_ending(context)};
+    gm_capture_ending(NULL, context);
+    ending.id = gm_context_ending(context);
+    return ending;
+}
+
+static void not_destroyed(const struct ending *ending) {
+    gm_capture_destroyed(NULL, ending->context, false);
+    gm_context_stays(ending->context, ending->id);
+    gm_spin_lock(&endings_lock);
+    remove_ending(ending);
+    gm_spin_unlock(&endings_lock);
+}
+
+static void destroyed(const struct ending *ending) {
+    gm_capture_destroyed(NULL, ending->context, true);
+    gm_spin_lock(&endings_lock);
+    uint64_t id = remove_ending(ending) ? 0 : forget_handle(ending->context);
+    gm_spin_unlock(&endings_lock);
+    forget_id(id);
+}
+
+static void end_destroy(struct gm_scope *scope, const struct ending *ending, CUresult result) {
+    (result == CUDA_SUCCESS ? destroyed : not_destroyed)(ending);
+    gm_pipeline_note(scope, GM_ACT_CONTEXT_DESTROYED, (uint64_t)(uintptr_t)ending->context, result);
+}
+
+/* ---- contexts that are created */
+
 /* A context was created. Its streams are known when the call came through an entry point that also observes
  * launches. */
 static void note_created(CUcontext context) {
+    replace_ending(context);
     gm_handover_context_created();
     if (gm_mine.entry_way == GM_ENTRY_SYMBOL || gm_mine.entry_way == GM_ENTRY_AUDIT) {
         gm_streams_doubt(GM_STREAMS_LINKED);
@@ -83,32 +192,7 @@ HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned
                   WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device))));
 }
 
-/* The context is about to be destroyed. From here on gpumem uses none of its objects. Returns the context's
- * generation, 0 when gpumem never saw it. */
-static uint64_t begin_destroy(CUcontext context) {
-    gm_capture_ending(NULL, context);
-    return gm_context_ending(context);
-}
-
-static void not_destroyed(CUcontext context, uint64_t id) {
-    gm_capture_destroyed(NULL, context, false);
-    gm_context_stays(context, id);
-}
-
-static void destroyed(struct gm_scope *scope, CUcontext context, uint64_t id, CUresult result) {
-    if (result == CUDA_SUCCESS) {
-        gm_capture_destroyed(NULL, context, true);
-        gm_streams_context_destroyed(context);
-        if (gm_context_end(context, &id)) {
-            gm_pipeline_context_destroyed(id);
-            gm_free_sync_context_destroyed(id);
-            gm_check_order_context_destroyed(context);
-        }
-    } else {
-        not_destroyed(context, id);
-    }
-    gm_pipeline_note(scope, GM_ACT_CONTEXT_DESTROYED, (uint64_t)(uintptr_t)context, result);
-}
+/* ---- contexts that are destroyed */
 
 /* A context ends with all its memory. Blocks of the program in gpumem's pools are released as well. */
 static void release_pool_blocks(CUcontext context) {
@@ -126,10 +210,10 @@ static bool is_primary(CUcontext context) {
 }
 
 /* References to a primary context that were retained through an entry point of gpumem. */
-static int references[64];
+static int references[DEVICES];
 
 static void count_reference(CUdevice device, int change) {
-    if (device >= 0 && device < 64)
+    if (device >= 0 && device < DEVICES)
         __atomic_add_fetch(&references[device], change, __ATOMIC_RELAXED);
 }
 
@@ -138,7 +222,7 @@ static void count_reference(CUdevice device, int change) {
 static void release_free_blocks(CUdevice device, CUcontext context) {
     CUcontext popped;
     struct gm_context seen;
-    if (device < 0 || device >= 64 || __atomic_load_n(&references[device], __ATOMIC_RELAXED) != 1 || !context ||
+    if (device < 0 || device >= DEVICES || __atomic_load_n(&references[device], __ATOMIC_RELAXED) != 1 || !context ||
         !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
         return;
     gm_pipeline_trim(SIZE_MAX, GM_REASON_CONTEXT_GONE);
@@ -151,10 +235,30 @@ HOOK(cuCtxDestroy_v2, CUcontext context) {
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
     if (!is_primary(context)) /* the driver refuses to destroy a primary context */
         release_pool_blocks(context);
-    uint64_t id = begin_destroy(context);
+    struct ending ending = begin_destroy(context);
     CUresult result = gm_real.cuCtxDestroy_v2(context);
-    destroyed(&scope, context, id, result);
+    end_destroy(&scope, &ending, result);
     LEAVE(result);
+}
+
+/* ---- the primary context of a device. Hooks that retain, release or reset it run one at a time, so that each knows
+ * whether its call created or destroyed the context. */
+
+static gm_spin primary_locks[DEVICES];
+
+/* A reset may wait for the GPU for long, and its thread may be cancelled. So the wait is bounded, and who has waited
+ * too long goes on and unlocks, too. */
+static void lock_primary(CUdevice device) {
+    enum { NAP_NS = 50000, MOST_NAPS = 20000 }; /* 1 s and more */
+    bool locked = device < 0 || device >= DEVICES;
+    for (int naps = 0; !locked && naps < MOST_NAPS; naps++)
+        if (!(locked = gm_spin_try(&primary_locks[device])))
+            gm_sleep(NAP_NS);
+}
+
+static void unlock_primary(CUdevice device) {
+    if (device >= 0 && device < DEVICES)
+        gm_spin_unlock(&primary_locks[device]);
 }
 
 /* A release destroys the context only when it is the last one. */
@@ -166,6 +270,7 @@ static bool primary_is_active(CUdevice device) {
 
 HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     ENTER(cuDevicePrimaryCtxRetain, context, device);
+    lock_primary(device);
     bool was_active = primary_is_active(device);
     CUresult result = WITH_TRIM_OF(device, gm_real.cuDevicePrimaryCtxRetain(context, device));
     if (result == CUDA_SUCCESS && !was_active)
@@ -175,6 +280,7 @@ HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
         gm_hook_device_used(*context, device);
         count_reference(device, 1);
     }
+    unlock_primary(device);
     LEAVE(result);
 }
 
@@ -188,14 +294,16 @@ static bool released_but_active(CUdevice device) {
         struct gm_scope scope;                          \
         ENTER(symbol, device);                          \
         BEGIN(&scope, call, 0);                         \
+        lock_primary(device);                           \
         CUcontext context = gm_context_primary(device); \
         before;                                         \
-        uint64_t id = begin_destroy(context);           \
+        struct ending ending = begin_destroy(context);  \
         CUresult result = gm_real.symbol(device);       \
         if (result != CUDA_SUCCESS || !(still_there))   \
-            destroyed(&scope, context, id, result);     \
+            end_destroy(&scope, &ending, result);       \
         else                                            \
-            not_destroyed(context, id);                 \
+            not_destroyed(&ending);                     \
+        unlock_primary(device);                         \
         LEAVE(result);                                  \
     }
 PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, release_pool_blocks(context), false)
@@ -207,18 +315,21 @@ PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, release_free_
 
 /* ---- green contexts: each has a part of a device's multiprocessors and a context that is destroyed with it */
 
+/* The context of a green context. */
+static CUcontext context_of(CUgreenCtx green) {
+    CUcontext context = NULL;
+    return gm_drv.ctx_from_green && gm_drv.ctx_from_green(&context, green) == CUDA_SUCCESS ? context : NULL;
+}
+
 HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
     gm_free_sync_note(GM_SYNC_GREEN);
     gm_streams_doubt(GM_STREAMS_GREEN);
     gm_handover_context_created();
-    LEAVE(WITH_TRIM_OF(device, gm_real.cuGreenCtxCreate(green, resources, device, flags)));
-}
-
-/* The context of a green context. */
-static CUcontext context_of(CUgreenCtx green) {
-    CUcontext context = NULL;
-    return gm_drv.ctx_from_green && gm_drv.ctx_from_green(&context, green) == CUDA_SUCCESS ? context : NULL;
+    CUresult result = WITH_TRIM_OF(device, gm_real.cuGreenCtxCreate(green, resources, device, flags));
+    if (result == CUDA_SUCCESS)
+        replace_ending(context_of(*green));
+    LEAVE(result);
 }
 
 /* The context was used before and has a generation of its own. */
@@ -240,11 +351,17 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
         gm_pipeline_empty_context(seen.id);
     if (!own)
         gm_capture_ending(NULL, context);
-    uint64_t id = own ? begin_destroy(context) : 0;
+    struct ending ending = own ? begin_destroy(context) : (struct ending){0};
     CUresult result = gm_real.cuGreenCtxDestroy(green);
     if (own)
-        destroyed(&scope, context, id, result);
+        end_destroy(&scope, &ending, result);
     else
         gm_capture_destroyed(NULL, context, result == CUDA_SUCCESS);
     LEAVE(result);
+}
+
+void gm_hook_contexts_after_fork(void) {
+    endings_lock.held = 0;
+    memset(endings, 0, sizeof endings);
+    memset(primary_locks, 0, sizeof primary_locks);
 }

@@ -406,6 +406,7 @@ static void in_child(void) {
     gm_recording_after_fork(gm_nvtx_open_ranges());
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
+    gm_hook_contexts_after_fork();
     gm_streams_after_fork();
     gm_internal_after_fork();
     gm_free_sync_after_fork();

@@ -18,7 +18,7 @@ import ordering
 from beside import address_sanitizer, all_or_nothing, behind_and_before, only_shim, two_copies
 from captures import capture_memory, capture_modes, lost_capture
 from every_policy import POLICIES, all_rows, plain
-from frees import LATE, free_async, free_memory, free_sync, known_streams, late_error, self_waiting, starved
+from frees import LATE, OLD_DRIVER, free_async, free_memory, free_sync, known_streams, late_error, self_waiting, starved
 from mapped import MAPPED
 from place import check, check_same_output, is_simulated, run_case
 from traces import brief, check_trace, number, read_trace
@@ -166,6 +166,27 @@ def peer_reset(place):
             check(hits >= 80 or policy not in ("cache", "auto"), f"{label}: {hits} hits")
 
 
+def context_handles(place):
+    """A new context with the handle of a destroyed one is a context of its own, whichever hook ends first."""
+    for how in ("created", "green", "primary", "retained"):
+        command = [place.program("context_handles"), how]
+        native = place.run_native(command)
+        for policy in POLICIES:
+            label = f"context_handles {how} under {policy}"
+            done = place.run_shimmed(command, policy)
+            check_same_output(native, done, label)
+            check_trace(done, policy, 0, label)
+    command = [place.program("context_handles"), "created", "kept"]
+    settings = {**OLD_DRIVER, "GPUMEM_FREE": "async", "GPUMEM_FENCE_BATCH": "1"}
+    done = place.run_shimmed(command, "cache", trace=False, **settings)
+    check_same_output(place.run_native(command[:2]), done, "context_handles created kept on an old driver")
+    command = [place.program("context_handles"), "threads", "25"]
+    native = place.run_native(command, SIMCUDA_STRICT="1")
+    for policy in ("cache", "auto", "async"):
+        done = place.run_shimmed(command, policy, trace=False, SIMCUDA_STRICT="1")
+        check_same_output(native, done, f"context_handles threads under {policy}")
+
+
 def peer_copies(place):
     """A free waits for copies that a stream of another device makes, and its memory has no new owner before."""
     sim = {"SIMCUDA_DEVICES": "2", "SIMCUDA_STREAMS": "manual"}
@@ -285,6 +306,7 @@ CASES = {
     "capture": plain("capture"),
     "lost_capture": lost_capture,
     "peer_reset": peer_reset,
+    "context_handles": context_handles,
     "peer_copies": peer_copies,
     "capture_memory": capture_memory,
     # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
