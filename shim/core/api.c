@@ -21,7 +21,8 @@ GM_PUBLIC const char *gpumem_version(void) { return GM_VERSION; }
 static const char *driver_name_of(int status) {
     const char *name = NULL;
 #ifdef GM_HAVE_CUDA
-    if (gm_drv.get_error_name && gm_drv.get_error_name((CUresult)status, &name) != CUDA_SUCCESS)
+    if (gm_driver_ready(false) && gm_drv.get_error_name &&
+        gm_drv.get_error_name((CUresult)status, &name) != CUDA_SUCCESS)
         name = NULL;
 #endif
     return name;
@@ -84,8 +85,8 @@ static void mark(const char *text) {
 
 #ifdef GM_SHIM
 static int trim(size_t bytes, size_t *released) {
-    struct gm_context context;
-    if (!gm_drv.ctx_get_current || !gm_context_current(&context))
+    CUcontext current = NULL;
+    if (!gm_driver_ready(false) || gm_drv.ctx_get_current(&current) != CUDA_SUCCESS || !current)
         return GPUMEM_INVALID_CONTEXT;
     *released = gm_pipeline_trim(bytes, GM_REASON_TRIM_CALL);
     return GPUMEM_OK;

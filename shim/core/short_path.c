@@ -123,7 +123,10 @@ void gm_pipeline_shorten(void) {
     if (!may || !registry || !gm_cache_may_keep(cache, !gm_trace_is_on() && !gm_sites_are_on()))
         return;
     gm_short_keeper = cache;
-    gm_pipeline_short = gm_registry_keep_records(registry, stop_keeping);
+    /* Opened first: another user of the registry may call stop_keeping at once. */
+    __atomic_store_n(&gm_pipeline_short, true, __ATOMIC_RELAXED);
+    if (!gm_registry_keep_records(registry, stop_keeping))
+        __atomic_store_n(&gm_pipeline_short, false, __ATOMIC_RELAXED);
 }
 
 /* The free of a record that stays in place, under a trace or where call sites are known. */

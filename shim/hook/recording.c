@@ -24,7 +24,8 @@ static unsigned open_ranges;
 
 static void set_up_sites(unsigned frames) {
     static bool searched;
-    if (!searched && frames && gm_option_bool(GM_OPT_PYTHON) && gm_python_state == GM_PYTHON_OFF)
+    if (!searched && frames && gm_option_bool(GM_OPT_PYTHON) &&
+        __atomic_load_n(&gm_python_state, __ATOMIC_ACQUIRE) == GM_PYTHON_OFF)
         gm_python_setup();
     searched = true;
     gm_site_define_again();
@@ -196,7 +197,7 @@ void gm_recording_opened(void) {
 
 void gm_recording_closed(void) {
     int depth = enter();
-    if (open_ranges && --open_ranges == 0 && waits_for_range && gm_trace_is_on())
+    if (open_ranges && --open_ranges == 0 && set_up && waits_for_range && gm_trace_is_on())
         __atomic_store_n(&gm_trace_paused, true, __ATOMIC_RELAXED);
     leave(depth);
 }
