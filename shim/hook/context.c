@@ -53,8 +53,9 @@ void gm_hook_device_used(CUcontext context, CUdevice device) {
 /* A running call that may destroy a context. */
 struct ending {
     CUcontext context;
-    uint64_t id; /* 0: it was not seen */
-    int entry;   /* in `endings`; -1: no room */
+    uint64_t id;     /* 0: it was not seen */
+    uint16_t number; /* in the trace; 0: it was not seen */
+    int entry;       /* in `endings`; -1: no room */
 };
 
 enum { ENDINGS = 64 };
@@ -120,6 +121,9 @@ static void replace_ending(CUcontext context) {
 /* The context is about to be destroyed. From here on gpumem uses none of its objects. */
 static struct ending begin_destroy(CUcontext context) {
     struct ending ending = {.context = context, .entry = add_ending(context)};
+    struct gm_context seen;
+    if (gm_context_find(context, &seen))
+        ending.number = seen.number;
     gm_capture_ending(NULL, context);
     ending.id = gm_context_ending(context);
     return ending;
@@ -143,6 +147,7 @@ static void destroyed(const struct ending *ending) {
 
 static void end_destroy(struct gm_scope *scope, const struct ending *ending, CUresult result) {
     (result == CUDA_SUCCESS ? destroyed : not_destroyed)(ending);
+    scope->request.context_number = ending->number; /* another context may be current */
     gm_pipeline_note(scope, GM_ACT_CONTEXT_DESTROYED, (uint64_t)(uintptr_t)ending->context, result);
 }
 

@@ -179,6 +179,12 @@ static void meet(int kept) {
     give_all(blocks);
     use(20);
     EXPECT(!kept || keeps());
+    if (way->make == create) {
+        CUcontext other = create();
+        use(30);
+        destroy(made); /* while another one is current */
+        made = other;
+    }
     way->end(made);
 }
 

@@ -175,7 +175,9 @@ def context_handles(place):
             label = f"context_handles {how} under {policy}"
             done = place.run_shimmed(command, policy)
             check_same_output(native, done, label)
-            check_trace(done, policy, 0, label)
+            rows = all_rows(check_trace(done, policy, 0, label))
+            ended = [row["context"] for row in rows if row["action"] == "context_destroyed"]
+            check(how != "created" or len(ended) == len(set(ended)) == 3, f"{label}: contexts {ended} ended")
     command = [place.program("context_handles"), "created", "kept"]
     settings = {**OLD_DRIVER, "GPUMEM_FREE": "async", "GPUMEM_FENCE_BATCH": "1"}
     done = place.run_shimmed(command, "cache", trace=False, **settings)

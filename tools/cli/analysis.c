@@ -566,7 +566,7 @@ static void on_failure(struct gm_analysis_pass *p, const struct gm_event *e) {
 /* The library records the release of each block of a destroyed context. This function handles traces that lost such
  * events. */
 static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
-    for (size_t i = 0; e->context && i < p->live.size;) {
+    for (size_t i = 0; e->context && !e->result && i < p->live.size;) {
         struct gm_live_block *b = &p->live.slots[i];
         if (!b->key || b->context != e->context || gm_kind_outlives_context((enum gm_kind)b->kind)) {
             i++;

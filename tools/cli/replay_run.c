@@ -284,6 +284,8 @@ static void on_alloc(struct run *r, const struct gm_event *e, int thread) {
 static void context_destroyed(struct run *r, const struct gm_event *e) {
     struct gm_context context;
     uint64_t id;
+    if (!e->context || e->result)
+        return;
     gm_replay_device_enter(e->context, e->device, false);
     gm_context_current(&context);
     gm_pipeline_context_ending(context.id, context.device);
