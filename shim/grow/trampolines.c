@@ -2,6 +2,7 @@
 
 #include "shim/base/libraries.h"
 #include "shim/driver/driver.h"
+#include "shim/driver/functions.h"
 
 enum { TRAMPOLINES = 1024, TRAMPOLINE_BYTES = 16 }; /* as in entry.S */
 
@@ -43,22 +44,10 @@ static const char *const passive_functions[] = {
     "cuStreamIsCapturing_ptsz",
     "cuThreadExchangeStreamCaptureMode",
 };
-enum { PASSIVE = sizeof passive_functions / sizeof *passive_functions };
 
-static bool is_passive(const void *function) {
-    static void *functions[PASSIVE];
-    static bool known;
-    /* Without a lock, because the loader takes its own. Threads that look up at once store the same addresses. */
-    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) {
-        for (unsigned i = 0; i < PASSIVE; i++)
-            __atomic_store_n(&functions[i], gm_driver_symbol(passive_functions[i]), __ATOMIC_RELAXED);
-        __atomic_store_n(&known, true, __ATOMIC_RELEASE);
-    }
-    for (unsigned i = 0; i < PASSIVE; i++)
-        if (__atomic_load_n(&functions[i], __ATOMIC_RELAXED) == function)
-            return true;
-    return false;
-}
+static struct gm_driver_functions passive = GM_DRIVER_FUNCTIONS(passive_functions);
+
+static bool is_passive(const void *function) { return gm_driver_function_row(&passive, function) >= 0; }
 
 struct search {
     uintptr_t function;

@@ -12,6 +12,7 @@
 #include "shim/base/options.h"
 #include "shim/resource/registry.h"
 #include "shim/driver/check_order.h"
+#include "shim/driver/functions.h"
 #include "shim/hook/check_rows.h"
 #include "shim/hook/hook.h"
 #include "shim/driver/linked.h"
@@ -73,7 +74,8 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static void *functions[ROWS], *targets[ROWS]; /* the driver's functions; where each entry continues */
+static struct gm_driver_functions functions = GM_DRIVER_FUNCTIONS(rows);
+static void *targets[ROWS]; /* where each entry continues */
 
 static bool shares_memory; /* kernels may access memory that the host reads */
 
@@ -226,29 +228,18 @@ static const struct {
     QUERIES(QUERY)
 #undef QUERY
 };
-enum { QUERY_COUNT = sizeof queries / sizeof *queries };
+static struct gm_driver_functions query_functions = GM_DRIVER_FUNCTIONS(queries);
 
 /* ---- routes */
 
 void *gm_check_route(void *function, void *entry) {
-    static void *query_functions[QUERY_COUNT];
-    static bool known;
     if (GM_LIKELY(!gm_check_order_on))
         return entry;
-    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) { /* threads that run this at the same time store the same values */
-        for (unsigned i = 0; i < ROWS; i++)
-            __atomic_store_n(&functions[i], gm_driver_symbol(rows[i].symbol), __ATOMIC_RELAXED);
-        for (unsigned i = 0; i < QUERY_COUNT; i++)
-            __atomic_store_n(&query_functions[i], gm_driver_symbol(queries[i].symbol), __ATOMIC_RELAXED);
-        __atomic_store_n(&known, true, __ATOMIC_RELEASE);
-    }
-    for (unsigned i = 0; i < ROWS; i++)
-        if (__atomic_load_n(&functions[i], __ATOMIC_RELAXED) == function)
-            return gm_substitute((void *)rows[i].entry, &targets[i], entry);
-    for (unsigned i = 0; i < QUERY_COUNT; i++)
-        if (__atomic_load_n(&query_functions[i], __ATOMIC_RELAXED) == function)
-            return gm_substitute(queries[i].entry, queries[i].target, entry);
-    return entry;
+    int row = gm_driver_function_row(&functions, function);
+    if (row >= 0)
+        return gm_substitute((void *)rows[row].entry, &targets[row], entry);
+    row = gm_driver_function_row(&query_functions, function);
+    return row < 0 ? entry : gm_substitute(queries[row].entry, queries[row].target, entry);
 }
 
 /* ---- life */

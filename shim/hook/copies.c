@@ -1,5 +1,6 @@
 /* Hooks of copies of device memory. They are used only when GPUMEM_GROW observes copies (grow.h), so they have no
  * rows in rows.h: a look-up returns them only in that case. */
+#include "shim/driver/functions.h"
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
 #include "shim/hook/copies.h"
@@ -57,19 +58,11 @@ static const struct {
     COPIES_OF_DEVICE(COPY) COPIES_OF_THREAD(COPY)
 #undef COPY
 };
-enum { ROWS = sizeof rows / sizeof *rows };
+static struct gm_driver_functions functions = GM_DRIVER_FUNCTIONS(rows);
 
 void *gm_copies_route(void *function) {
-    static bool known;
     if (GM_LIKELY(!gm_grow_sees_copies))
         return function;
-    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) { /* threads that run this at the same time store the same values */
-        for (unsigned i = 0; i < ROWS; i++)
-            __atomic_store_n(rows[i].real, gm_driver_symbol(rows[i].symbol), __ATOMIC_RELAXED);
-        __atomic_store_n(&known, true, __ATOMIC_RELEASE);
-    }
-    for (unsigned i = 0; i < ROWS; i++)
-        if (__atomic_load_n(rows[i].real, __ATOMIC_RELAXED) == function)
-            return rows[i].hook;
-    return function;
+    int row = gm_driver_function_row(&functions, function);
+    return row < 0 ? function : gm_substitute(rows[row].hook, rows[row].real, function);
 }

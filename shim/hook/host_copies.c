@@ -8,6 +8,7 @@
 
 #include "shim/base/file.h"
 #include "shim/base/options.h"
+#include "shim/driver/functions.h"
 #include "shim/driver/linked.h"
 #include "shim/hook/contents.h"
 #include "shim/hook/hook.h"
@@ -240,22 +241,13 @@ static const struct row {
 #undef COPY
 };
 
-enum { ROWS = sizeof rows / sizeof *rows };
+static struct gm_driver_functions functions = GM_DRIVER_FUNCTIONS(rows);
 
 void *gm_host_copies_route(void *function, void *entry) {
-    static void *functions[ROWS];
-    static bool known;
     if (GM_LIKELY(!active))
         return entry;
-    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) { /* threads that run this at the same time store the same values */
-        for (unsigned i = 0; i < ROWS; i++)
-            __atomic_store_n(&functions[i], gm_driver_symbol(rows[i].symbol), __ATOMIC_RELAXED);
-        __atomic_store_n(&known, true, __ATOMIC_RELEASE);
-    }
-    for (unsigned i = 0; i < ROWS; i++)
-        if (__atomic_load_n(&functions[i], __ATOMIC_RELAXED) == function)
-            return gm_substitute(rows[i].hook, rows[i].next, entry);
-    return entry;
+    int row = gm_driver_function_row(&functions, function);
+    return row < 0 ? entry : gm_substitute(rows[row].hook, rows[row].next, entry);
 }
 
 /* ---- life */
