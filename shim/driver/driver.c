@@ -4,9 +4,9 @@
 #include "shim/driver/driver.h"
 
 #include <dlfcn.h>
-#include <sched.h>
 
 #include "shim/base/base.h"
+#include "shim/base/once.h"
 #include "shim/base/real_dl.h"
 
 struct gm_driver gm_drv;
@@ -77,20 +77,18 @@ static bool fill(void *handle, struct gm_driver *table) {
     return !missing;
 }
 
-/* Calls read the table plainly. So one thread stores it, and others wait for the moment that this takes. In the child
- * of a fork that thread may not exist: after a bounded wait another one stores the same values. */
-static void publish(void *handle, struct gm_driver *table) {
-    static bool claimed;
-    if (__atomic_exchange_n(&claimed, true, __ATOMIC_RELAXED))
-        for (int spins = 0; !gm_driver_handle() && spins < 1000000; spins++)
-            sched_yield();
-    if (gm_driver_handle())
-        return;
+/* Calls read the table plainly. So one thread stores it, and others wait for the moment that this takes. */
+static bool publish(void *handle, struct gm_driver *table) {
+    static struct gm_once storing;
+    if (!gm_once_begin(&storing))
+        return gm_driver_handle() != NULL;
     hold_waits(table);
 #define X(field, symbol, name, version, optional) __atomic_store_n(&gm_drv.field, table->field, __ATOMIC_RELAXED);
     GM_DRIVER_SYMBOLS(X)
 #undef X
     __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
+    gm_once_end(&storing);
+    return true;
 }
 
 /* Takes no lock for the look-ups. They wait for the loader's lock, and the thread that holds that lock, in a
@@ -110,8 +108,7 @@ bool gm_driver_ready(bool load) {
         __atomic_store_n(&unusable, true, __ATOMIC_RELAXED);
         return false;
     }
-    publish(handle, &table);
-    return true;
+    return publish(handle, &table);
 }
 
 void gm_driver_use(const struct gm_driver *table) {
