@@ -8,24 +8,12 @@
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
-#include <dlfcn.h>
 #include <pthread.h>
 
-#include "program.h"
+#include "by_name.h"
 #include "simcuda.h"
 
 enum { BLOCKS = 6, THREADS = 2, MIB = 1 << 20 };
-
-static void *driver;
-
-/* Calls a function of the driver by its exact name. */
-#define CALL(name, ...)                                                    \
-    ({                                                                     \
-        __typeof__(&name) found = (__typeof__(&name))dlsym(driver, #name); \
-        if (!found)                                                        \
-            fail(#name, __LINE__, 0);                                      \
-        found(__VA_ARGS__);                                                \
-    })
 
 /* ---- blocks of the current context */
 

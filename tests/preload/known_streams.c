@@ -3,23 +3,11 @@
  * after which streams may be unknown; "kept" when memory is expected to be reused before it. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
-#include <dlfcn.h>
 
-#include "program.h"
+#include "by_name.h"
 #include "simcuda.h"
 
 enum { SIZE = 3 << 20, OTHER_SIZE = 2 * SIZE };
-
-static void *driver;
-
-/* Calls a function of the driver by its exact name. */
-#define CALL(name, ...)                                                    \
-    ({                                                                     \
-        __typeof__(&name) found = (__typeof__(&name))dlsym(driver, #name); \
-        if (!found)                                                        \
-            fail(#name, __LINE__, 0);                                      \
-        found(__VA_ARGS__);                                                \
-    })
 
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                              unsigned shared, CUstream stream, void **parameters, void **extra);
