@@ -106,11 +106,11 @@ static void forget_id(uint64_t id) {
     gm_free_sync_context_destroyed(id);
 }
 
-/* The driver gave this handle to a new context. */
+/* The driver gave this handle to a new context. NULL: which one is not known. */
 static void replace_ending(CUcontext context) {
     bool replaced = false;
     gm_spin_lock(&endings_lock);
-    for (int i = 0; i < ENDINGS; i++)
+    for (int i = 0; i < ENDINGS && context; i++)
         if (endings[i].context == context && !endings[i].replaced)
             replaced = endings[i].replaced = true;
     uint64_t id = replaced ? forget_handle(context) : 0;
