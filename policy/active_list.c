@@ -84,7 +84,7 @@ static struct {
     unsigned length, range;
     unsigned places; /* entries of a ring, a power of two */
     enum gm_kind managed;
-    unsigned generation; /* changes with each setup; what threads recorded before is void */
+    uint16_t generation; /* changes with each setup; what threads recorded before is void */
 } state;
 
 enum { TABLE_BYTES = HASH_INITIAL_NUM_BUCKETS * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64 };
@@ -93,18 +93,15 @@ enum { TABLE_BYTES = HASH_INITIAL_NUM_BUCKETS * sizeof(struct UT_hash_bucket) + 
 static _Thread_local struct {
     struct list *list;
     uint32_t number;
-    unsigned generation;
+    uint16_t generation;
     bool entered; /* an entry was appended */
     bool filling; /* the list has fewer than L entries */
 } pushed __attribute__((tls_model("initial-exec")));
 
 /* Lists that this thread used recently, as index among the nodes + 1. They save the hash and the lock. Lists are
  * never destroyed. */
-enum { RECENT = 8 };
-static _Thread_local struct {
-    uint16_t places[RECENT];
-    unsigned generation;
-} recent __attribute__((tls_model("initial-exec")));
+enum { RECENT_BITS = 2, RECENT = 1 << RECENT_BITS };
+static _Thread_local struct { uint16_t places[RECENT], generation; } recent __attribute__((tls_model("initial-exec")));
 
 /* Yielding does not let a lock holder of lower real-time priority run. Sleeping does. */
 static void wait_asleep(void) {
@@ -223,7 +220,7 @@ static __attribute__((noinline)) struct list *look_up(int device, size_t size, b
 
 /* The list of a size, from this thread's recent lists if possible. NULL: there is none (yet). */
 static struct list *list_of(int device, size_t size, bool add) {
-    unsigned place = (unsigned)(((size ^ (uint64_t)device) * 0x9e3779b97f4a7c15ull) >> 61);
+    unsigned place = (unsigned)(((size ^ (uint64_t)device) * 0x9e3779b97f4a7c15ull) >> (64 - RECENT_BITS));
     if (recent.places[place] && recent.generation == state.generation) {
         struct list *list = (struct list *)(void *)(state.nodes + (recent.places[place] - 1u) * state.node_bytes);
         if (list->key.size == size && list->key.device == device)

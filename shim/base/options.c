@@ -51,10 +51,9 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
      "At exit, print which entry points calls used, and which were possibly bypassed."},
     {GM_OPT_FREE, GM_OPTION_CHOICE, "GPUMEM_FREE", "free", "safe", "", "safe wait order async", 0, 0,
-     "When a cudaFree returns: wait = when earlier work of its context is done, as natively; order = at once, and "
-     "later work runs behind earlier work; async = at once, and gpumem only prevents early reuse of the memory, which "
-     "breaks programs that rely on the wait; safe = the cheapest of these that the program cannot tell from the native "
-     "call."},
+     "When a cudaFree returns: safe = at once where the program cannot tell, else as wait; wait = when earlier work of "
+     "its context is done, as natively; order = at once, and later work runs behind earlier work; async = at once, "
+     "which breaks programs that rely on the wait."},
     {GM_OPT_STRICT, GM_OPTION_BOOL, "GPUMEM_STRICT", "strict", "0", "", NULL, 0, 0,
      "Another name for GPUMEM_FREE=wait."},
     {GM_OPT_CHECK_ORDER, GM_OPTION_BOOL, "GPUMEM_CHECK_ORDER", "check-order", "0", "", NULL, 0, 0,

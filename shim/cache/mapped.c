@@ -2,6 +2,7 @@
  */
 #include "shim/cache/mapped.h"
 
+#include "shim/base/room.h"
 #include "shim/base/stats.h"
 #include "shim/cache/cache.h"
 #include "shim/cache/mapped_buffers.h"
@@ -21,7 +22,7 @@ static uint64_t reuses, deviations;
 static int kept_properties = -1; /* code_of the kept buffers: that of the first one that came back */
 
 /* The halves of a buffer that this thread requested and has not mapped yet. */
-static __thread struct halves {
+struct halves {
     CUdeviceptr address; /* made by the driver, 0: none */
     size_t address_size;
     CUmemGenericAllocationHandle handle; /* made by the driver, valid with handle_size */
@@ -32,7 +33,17 @@ static __thread struct halves {
     int properties;         /* code_of */
     struct gm_buffer *kept; /* a kept buffer of which the thread has one half; valid with its serial */
     uint64_t serial;
-} halves __attribute__((tls_model("initial-exec")));
+};
+
+/* Where the kernel gives no memory for the thread, its halves are forgotten at each use. */
+static struct halves *halves(void) {
+    static struct halves forgotten;
+    struct halves *own = gm_room_part(GM_ROOM_HALVES);
+    if (GM_LIKELY(own != NULL))
+        return own;
+    forgotten = (struct halves){0};
+    return &forgotten;
+}
 
 /* Without an event for a whole context, a fence would cost more than it saves. */
 static bool is_on(void) {
@@ -86,7 +97,7 @@ static void let_go_of(struct gm_buffer *buffer, bool was_kept) {
     if (was_kept)
         give(buffer->device, buffer->size, GM_REASON_REMAPPED);
     if (!buffer->mapped)
-        gm_free_sync_unmap();
+        gm_free_sync_notice();
     if (undo(buffer))
         gm_log(GM_LOG_ERROR, "mapped memory: the driver does not unmap %zu bytes", buffer->size);
     gm_spin_lock(&gm_buffers_lock);
@@ -188,7 +199,7 @@ static struct gm_buffer *take(const struct gm_request *request, int device, size
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
     if (buffer)
-        halves = (struct halves){.kept = buffer, .serial = buffer->serial};
+        *halves() = (struct halves){.kept = buffer, .serial = buffer->serial};
     else
         gm_spin_unlock(&gm_buffers_lock);
     return buffer;
@@ -196,11 +207,11 @@ static struct gm_buffer *take(const struct gm_request *request, int device, size
 
 /* The kept buffer of which this thread has one half. The lock is held if there is one. */
 static struct gm_buffer *half_taken(size_t size) {
-    if (!halves.kept)
+    if (!halves()->kept)
         return NULL;
     gm_spin_lock(&gm_buffers_lock);
-    struct gm_buffer *buffer = halves.kept;
-    if (buffer->serial == halves.serial && !buffer->busy && buffer->size == size && !buffer->mapped)
+    struct gm_buffer *buffer = halves()->kept;
+    if (buffer->serial == halves()->serial && !buffer->busy && buffer->size == size && !buffer->mapped)
         return buffer;
     gm_spin_unlock(&gm_buffers_lock);
     return NULL;
@@ -215,7 +226,7 @@ static bool reserve_kept(const struct gm_request *request, CUdeviceptr *address,
         buffer = NULL;
     }
     /* The handle that this thread has came from the driver, so the addresses must do so, too. */
-    if (!buffer && halves.handle_size != size && is_on())
+    if (!buffer && halves()->handle_size != size && is_on())
         buffer = take(request, request->device, size);
     if (!buffer)
         return false;
@@ -232,8 +243,8 @@ CUresult gm_mapped_reserve(const struct gm_request *request, CUdeviceptr *addres
         return CUDA_SUCCESS;
     CUresult result = gm_drv.mem_address_reserve(address, size, alignment, wanted, flags);
     if (plain && result == CUDA_SUCCESS) {
-        halves.address = *address;
-        halves.address_size = size;
+        halves()->address = *address;
+        halves()->address_size = size;
     }
     return result;
 }
@@ -241,8 +252,8 @@ CUresult gm_mapped_reserve(const struct gm_request *request, CUdeviceptr *addres
 CUresult gm_mapped_address_free(CUdeviceptr address, size_t size) {
     if (!cache)
         return gm_drv.mem_address_free(address, size);
-    if (halves.address == address)
-        halves.address = 0;
+    if (halves()->address == address)
+        halves()->address = 0;
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
     if (buffer && gm_buffer_is_kept(buffer)) {
@@ -294,7 +305,7 @@ static bool create_kept(const struct gm_request *request, int device, CUmemGener
         gm_spin_unlock(&gm_buffers_lock);
         buffer = NULL;
     }
-    if (!buffer && !(halves.address && halves.address_size == size) && is_on())
+    if (!buffer && !(halves()->address && halves()->address_size == size) && is_on())
         buffer = take(request, device, size);
     if (!buffer)
         return false;
@@ -316,14 +327,14 @@ CUresult gm_mapped_create(const struct gm_request *request, int device, CUmemGen
     if (*reused)
         return CUDA_SUCCESS;
     CUresult result = gm_drv.mem_create(handle, size, properties, flags);
-    halves.handle_size = 0;
+    halves()->handle_size = 0;
     if (plain && result == CUDA_SUCCESS) {
-        halves.handle = *handle;
-        halves.handle_size = size;
-        halves.context = context;
-        halves.context_id = request->context_id;
-        halves.device = device;
-        halves.properties = code_of(properties);
+        halves()->handle = *handle;
+        halves()->handle_size = size;
+        halves()->context = context;
+        halves()->context_id = request->context_id;
+        halves()->device = device;
+        halves()->properties = code_of(properties);
     }
     return result;
 }
@@ -332,8 +343,8 @@ CUresult gm_mapped_release(CUmemGenericAllocationHandle handle, bool *kept) {
     *kept = false;
     if (!cache)
         return gm_drv.mem_release(handle);
-    if (halves.handle_size && halves.handle == handle)
-        halves.handle_size = 0;
+    if (halves()->handle_size && halves()->handle == handle)
+        halves()->handle_size = 0;
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_of(handle);
     if (buffer && !buffer->holds) {
@@ -386,8 +397,8 @@ bool gm_mapped_retained(CUmemGenericAllocationHandle handle) {
 void gm_mapped_share(CUmemGenericAllocationHandle handle) {
     if (!cache)
         return;
-    if (halves.handle_size && halves.handle == handle)
-        halves.handle_size = 0;
+    if (halves()->handle_size && halves()->handle == handle)
+        halves()->handle_size = 0;
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_of(handle);
     if (buffer && !gm_buffer_is_kept(buffer))
@@ -402,17 +413,17 @@ static void follow(CUdeviceptr address, size_t size, CUmemGenericAllocationHandl
     const struct gm_buffer buffer = {.address = address,
                                      .handle = handle,
                                      .size = size,
-                                     .context = halves.context,
-                                     .context_id = halves.context_id,
-                                     .device = halves.device,
-                                     .properties = halves.properties,
+                                     .context = halves()->context,
+                                     .context_id = halves()->context_id,
+                                     .device = halves()->device,
+                                     .properties = halves()->properties,
                                      .holds = 1,
                                      .address_held = true,
                                      .mapped = true};
-    if (halves.handle_size != size || halves.handle != handle || halves.address != address ||
-        halves.address_size != size || !is_on())
+    if (halves()->handle_size != size || halves()->handle != handle || halves()->address != address ||
+        halves()->address_size != size || !is_on())
         return;
-    halves = (struct halves){0};
+    *halves() = (struct halves){0};
     gm_spin_lock(&gm_buffers_lock);
     gm_buffer_add(&buffer);
     gm_spin_unlock(&gm_buffers_lock);
@@ -443,7 +454,7 @@ CUresult gm_mapped_map(CUdeviceptr address, size_t size, size_t offset, CUmemGen
               buffer->holds && buffer->address_held;
     if (*reused) {
         gm_buffer_change(buffer, buffer->holds, true, true);
-        halves.kept = NULL;
+        halves()->kept = NULL;
         __atomic_add_fetch(&reuses, 1, __ATOMIC_RELAXED);
         gm_spin_unlock(&gm_buffers_lock);
         return CUDA_SUCCESS;
@@ -506,10 +517,8 @@ static bool may_keep(const struct gm_buffer *buffer, bool pinned) {
 
 CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned, bool *kept) {
     *kept = false;
-    if (!cache) {
-        gm_free_sync_unmap();
+    if (!cache)
         return gm_drv.mem_unmap(address, size);
-    }
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
     bool empty = buffer && gm_buffer_is_kept(buffer);
@@ -524,7 +533,6 @@ CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned, bool *ke
     gm_spin_unlock(&gm_buffers_lock);
     if (stays || empty)
         return stays ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    gm_free_sync_unmap();
     CUresult result = gm_drv.mem_unmap(address, size);
     if (result == CUDA_SUCCESS) {
         gm_spin_lock(&gm_buffers_lock);
@@ -564,7 +572,7 @@ static gm_status free_now(CUdeviceptr address) {
 static gm_status mapped_free(struct gm_resource *self, const struct gm_block *block,
                              const struct gm_free_request *how) {
     if (!how->idle)
-        gm_free_sync_unmap();
+        gm_free_sync_notice();
     return free_now(block->address);
 }
 
@@ -623,7 +631,7 @@ static void mapped_context_destroyed(struct gm_resource *self, uint64_t context_
 
 static void mapped_after_fork(struct gm_resource *self) {
     gm_buffers_after_fork();
-    halves = (struct halves){0};
+    *halves() = (struct halves){0};
 }
 
 static const struct gm_resource_ops maker = {

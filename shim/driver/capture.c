@@ -11,6 +11,7 @@
 #include "shim/base/base.h"
 #include "shim/base/real_dl.h"
 #include "shim/driver/driver.h"
+#include "shim/driver/in_flight.h"
 
 enum { PAGE_BYTES = 16384 };
 
@@ -56,7 +57,10 @@ static void wait_until_none(const int *users) {
 
 /* ---- the list; the caller holds the lock */
 
-static void count(int change) { __atomic_store_n(&gm_captures, gm_captures + change, __ATOMIC_SEQ_CST); }
+static void count(int change) {
+    __atomic_store_n(&gm_captures, gm_captures + change, __ATOMIC_SEQ_CST);
+    gm_watch_set(GM_WATCH_CAPTURES, gm_captures > 0);
+}
 
 /* NULL: the kernel gives no page. The lock is released during the system call. */
 static struct slot *take_slot(void) {
@@ -348,4 +352,5 @@ void gm_captures_after_fork(void) {
     lock.held = 0;
     listed = unused = NULL;
     gm_captures = unlisted = sections = query_count = 0;
+    gm_watch_set(GM_WATCH_CAPTURES, false);
 }

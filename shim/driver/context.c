@@ -257,8 +257,10 @@ int gm_context_hold(CUcontext handle, uint64_t id) {
     if (hold < 0)
         return GM_CONTEXT_DESTROYED;
     __atomic_add_fetch(&uses[hold].users, 1, __ATOMIC_SEQ_CST);
+    /* In this order: gm_context_end removes the id before the mark. */
+    bool ending = __atomic_load_n(&uses[hold].ending, __ATOMIC_SEQ_CST);
     bool destroyed = __atomic_load_n(&slots[hold].id, __ATOMIC_SEQ_CST) != id;
-    if (GM_LIKELY(!destroyed && !__atomic_load_n(&uses[hold].ending, __ATOMIC_SEQ_CST)))
+    if (GM_LIKELY(!destroyed && !ending))
         return hold;
     gm_context_let_go(hold);
     return destroyed ? GM_CONTEXT_DESTROYED : GM_CONTEXT_ENDING;
@@ -270,7 +272,9 @@ int gm_context_life(CUcontext handle, uint64_t id) {
     int slot = slot_with(handle, id);
     if (slot < 0)
         return GM_CONTEXT_DESTROYED;
-    return __atomic_load_n(&uses[slot].ending, __ATOMIC_SEQ_CST) ? GM_CONTEXT_ENDING : slot;
+    if (__atomic_load_n(&uses[slot].ending, __ATOMIC_SEQ_CST))
+        return GM_CONTEXT_ENDING;
+    return __atomic_load_n(&slots[slot].id, __ATOMIC_SEQ_CST) == id ? slot : GM_CONTEXT_DESTROYED;
 }
 
 bool gm_context_is_alone(CUcontext handle, uint64_t id, CUdevice device) {

@@ -8,6 +8,7 @@
 #include "shim/base/base.h"
 #include "shim/base/once.h"
 #include "shim/base/real_dl.h"
+#include "shim/driver/call.h"
 
 struct gm_driver gm_drv;
 
@@ -17,22 +18,20 @@ typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUd
 
 /* Optional functions come from cuGetProcAddress, which knows what the driver really offers. The others are looked up
  * by their exact names. */
-static void *find(void *handle, get_proc_address resolver, const char *symbol, const char *name, int version,
-                  bool optional) {
+static void *find(void *handle, get_proc_address resolver, const struct gm_call_row *row, bool optional) {
     void *function = NULL;
 #ifdef GM_TEST_HIDE /* only in builds for tests: simulates a driver without this function */
-    if (__builtin_strcmp(symbol, GM_TEST_HIDE) == 0)
+    if (__builtin_strcmp(row->symbol, GM_TEST_HIDE) == 0)
         return NULL;
 #endif
     if (optional && resolver) {
-        size_t length = __builtin_strlen(symbol);
-        bool twin = length > 5 && __builtin_strcmp(symbol + length - 5, "_ptsz") == 0;
-        cuuint64_t flags = twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-        if (resolver(name, &function, version, flags, NULL) != CUDA_SUCCESS)
+        cuuint64_t flags =
+            row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+        if (resolver(row->name, &function, row->version, flags, NULL) != CUDA_SUCCESS)
             function = NULL;
         return function;
     }
-    return gm_real_dlsym(handle, symbol);
+    return gm_real_dlsym(handle, row->symbol);
 }
 
 /* gpumem's own waits for the device. The program did not make these calls, so a thread that the program cancels must
@@ -66,9 +65,9 @@ static bool fill(void *handle, struct gm_driver *table) {
     get_proc_address resolver = (get_proc_address)gm_real_dlsym(handle, "cuGetProcAddress_v2");
     const char *missing = NULL;
     static int reported;
-#define X(field, symbol, name, version, optional)                                                      \
-    table->field = (__typeof__(table->field))find(handle, resolver, #symbol, name, version, optional); \
-    if (!table->field && !(optional))                                                                  \
+#define X(field, symbol, optional)                                                                            \
+    table->field = (__typeof__(table->field))find(handle, resolver, &gm_call_rows[GM_AT_##symbol], optional); \
+    if (!table->field && !(optional))                                                                         \
         missing = #symbol;
     GM_DRIVER_SYMBOLS(X)
 #undef X
@@ -83,7 +82,7 @@ static bool publish(void *handle, struct gm_driver *table) {
     if (!gm_once_begin(&storing))
         return gm_driver_handle() != NULL;
     hold_waits(table);
-#define X(field, symbol, name, version, optional) __atomic_store_n(&gm_drv.field, table->field, __ATOMIC_RELAXED);
+#define X(field, symbol, optional) __atomic_store_n(&gm_drv.field, table->field, __ATOMIC_RELAXED);
     GM_DRIVER_SYMBOLS(X)
 #undef X
     __atomic_store_n(&library, handle, __ATOMIC_RELEASE);

@@ -26,12 +26,12 @@ __typeof__(cuMemcpy3DBatchAsync_v2) cuMemcpy3DBatchAsync_v2_ptsz;
         once_ ? (call) : once_;  \
     })
 
-/* The functions that gpumem calls. X(field, exact driver symbol, name for cuGetProcAddress, version, optional). An
- * older driver may lack an optional function; its field is NULL then. */
+/* The functions that gpumem calls. X(field, exact driver symbol, optional). An older driver may lack an optional
+ * function; its field is NULL then. */
 #include "shim/driver/symbols.h"
 
 struct gm_driver {
-#define X(field, symbol, name, version, optional) __typeof__(&symbol) field;
+#define X(field, symbol, optional) __typeof__(&symbol) field;
     GM_DRIVER_SYMBOLS(X)
 #undef X
 };

@@ -1,35 +1,31 @@
-/* Decides for each free whether to wait, to order or to return at once, and carries this out with a fence
- * (free_sync.h).
- *
- * Under `safe` a free that does not wait leaves work in flight, which a native free would have waited for. The first
- * call by which the program could notice this finishes that work: it waits for it, or orders later work behind it. */
+/* Decides for each free whether to wait or to leave work in flight (free_sync.h), and waits by a fence. */
 #include "shim/driver/free_sync.h"
 
-#include <sched.h>
 #include <stdlib.h>
 
+#include "shim/base/file.h"
 #include "shim/driver/fence.h"
+#include "shim/driver/in_flight.h"
+#include "shim/driver/quiesce.h"
+#include "shim/driver/stream_counts.h"
 #include "shim/driver/streams.h"
 
 enum {
-    FENCES = 32, /* frees that synchronise at one time; further ones wait for the whole context */
-    LONGEST_WAIT_MS =
-        10000, /* longest wait for work that a free left in flight, in a call that natively does not wait */
+    FENCES = 32, /* frees that wait at one time; further ones wait for the whole context */
+    PAUSE_NS = 50000,
 };
 
 #define BIT(reason) (1u << (reason))
-#define OTHERS      (BIT(GM_SYNC_CONTEXTS + 1) - 1) /* access to memory from outside the context's order */
-#define STREAMS     (BIT(GM_SYNC_PER_THREAD) | BIT(GM_SYNC_LINKED))
+#define OTHERS      (BIT(GM_SYNC_OTHERS + 1) - 1)
 
 static enum gm_free_level chosen = GM_FREE_ASYNC;
-static uint32_t noted;              /* BIT(enum gm_sync_reason) */
-static uint32_t created, destroyed; /* streams of the program, in all */
-static uint32_t ordered;            /* destroyed streams whose work runs before all work submitted from now on */
-static uint32_t contexts;           /* living contexts; guarded by in_flight_lock */
-static bool synchronised;           /* a free has waited or ordered */
-static bool in_flight;              /* a free under `safe` left work in flight */
-bool gm_free_sync_idle = true;
+static uint32_t noted;    /* BIT(enum gm_sync_reason) */
+static bool synchronised; /* a free has waited or ordered */
+static bool exit_observed;
+uint8_t gm_free_sync_fast = GM_FAST_NONE;
 static gm_spin review_lock;
+
+static unsigned contexts; /* living ones and those that are being created */
 
 static const char *const texts[GM_SYNC_REASONS] = {
     [GM_SYNC_PEERS] = "wait: peer access",
@@ -38,71 +34,74 @@ static const char *const texts[GM_SYNC_REASONS] = {
     [GM_SYNC_EXTERNAL] = "wait: memory shared with a graphics library",
     [GM_SYNC_GREEN] = "wait: a green context",
     [GM_SYNC_CONTEXTS] = "wait: several contexts",
+    [GM_SYNC_UNSEEN] = "wait: calls of the driver that cannot be seen",
     [GM_SYNC_HOST_MEMORY] = "wait: pinned, registered or managed memory of the program",
     [GM_SYNC_PAGEABLE] = "wait: the device reaches all host memory",
     [GM_SYNC_HOST_FUNCTION] = "wait: host functions in streams",
-    [GM_SYNC_QUERY] = "wait: the program asks whether work is done",
     [GM_SYNC_PRINTF] = "wait: kernels that print",
-    [GM_SYNC_UNMAP] = "wait: the program unmaps memory",
     [GM_SYNC_VALUES] = "wait: streams that wait for values in memory",
     [GM_SYNC_SEMAPHORES] = "wait: streams that wait for external semaphores",
-    [GM_SYNC_PER_THREAD] = "order: per-thread default streams",
-    [GM_SYNC_LINKED] = "order: calls that are not observed",
 };
 
 /* ---- the level in force */
 
 static inline uint32_t reasons(void) { return __atomic_load_n(&noted, __ATOMIC_ACQUIRE); }
 
-/* True when only the default stream carries work. */
-static inline bool is_one_stream(void) {
-    return __atomic_load_n(&created, __ATOMIC_RELAXED) == __atomic_load_n(&ordered, __ATOMIC_RELAXED);
+static bool has_per_thread_streams(void) { return __atomic_load_n(&gm_streams_per_thread, __ATOMIC_ACQUIRE); }
+
+static bool has_contexts(void) { return __atomic_load_n(&contexts, __ATOMIC_ACQUIRE) > 1; }
+
+/* Why frees wait although GPUMEM_FREE=safe or order would let them return. NULL: nothing. */
+static const char *why_wait(void) {
+    uint32_t why = reasons() & (chosen == GM_FREE_ORDER ? OTHERS : ~0u);
+    if (why)
+        return texts[__builtin_ctz(why)];
+    if (has_contexts())
+        return "wait: several contexts";
+    if (gm_capture_any())
+        return "wait: a stream captures";
+    if (__atomic_load_n(&gm_in_flight_refused, __ATOMIC_ACQUIRE))
+        return "wait: a capture that nobody can end";
+    if (GM_UNLIKELY(!gm_drv.ctx_record_event || !gm_drv.ctx_wait_event) && gm_stream_counts_any())
+        return "wait: several streams, and a driver before 12.5";
+    return NULL;
 }
 
-static inline enum gm_free_level level(void) {
-    uint32_t why = reasons();
-    if (GM_LIKELY(chosen == GM_FREE_SAFE && !why && is_one_stream()))
-        return GM_FREE_ASYNC;
-    if (chosen == GM_FREE_SAFE)
-        return why & ~STREAMS ? GM_FREE_WAIT : GM_FREE_ORDER;
-    return chosen == GM_FREE_ORDER && why & OTHERS ? GM_FREE_WAIT : chosen;
-}
+static bool is_bound(void) { return chosen == GM_FREE_SAFE || chosen == GM_FREE_ORDER; }
+static bool must_wait(void) { return chosen == GM_FREE_WAIT || (is_bound() && why_wait()); }
 
 const char *gm_free_sync_state(void) {
     static const char *const fixed[] = {"safe", "wait", "order", "async"};
-    uint32_t why = reasons();
-    enum gm_free_level now = level();
-    if (chosen != GM_FREE_SAFE && now == chosen)
-        return fixed[chosen];
-    if (now == GM_FREE_ASYNC)
-        return "async: one stream";
-    return why ? texts[__builtin_ctz(why)] : "order: several streams";
+    const char *why = is_bound() ? why_wait() : fixed[chosen];
+    if (why || chosen == GM_FREE_ORDER)
+        return why ? why : fixed[chosen];
+    return has_per_thread_streams() ? "order: per-thread default streams"
+           : gm_stream_counts_any() ? "order: several streams"
+                                    : "async: one stream";
 }
 
 /* Called after each change of what it reads, before the change has an effect. The lock makes the last caller see all
  * changes. */
 static GM_APART void review(void) {
+    struct gm_context context;
     gm_spin_lock(&review_lock);
-    bool idle = level() == GM_FREE_ASYNC && (chosen != GM_FREE_SAFE || __atomic_load_n(&in_flight, __ATOMIC_ACQUIRE));
-    __atomic_store_n(&gm_free_sync_idle, idle, __ATOMIC_RELEASE);
+    bool leaves = !must_wait() && !gm_stream_counts_any() && gm_in_flight_context(&context);
+    enum gm_free_fast fast = chosen == GM_FREE_ASYNC ? GM_FAST_ASYNC : leaves ? GM_FAST_LEAVE : GM_FAST_NONE;
+    __atomic_store_n(&gm_free_sync_fast, (uint8_t)fast, __ATOMIC_SEQ_CST);
     gm_spin_unlock(&review_lock);
-}
-
-static void set_in_flight(bool value) {
-    __atomic_store_n(&in_flight, value, __ATOMIC_SEQ_CST);
-    review();
 }
 
 bool gm_free_sync_slows(void) { return __atomic_load_n(&synchronised, __ATOMIC_RELAXED); }
 
 void gm_free_sync_setup(enum gm_free_level level) {
     chosen = level;
+    gm_watch_set(GM_WATCH_PER_THREAD, true);
     review();
 }
 
 bool gm_free_sync_observes(void) { return chosen == GM_FREE_SAFE; }
 
-/* ---- fences of frees; those of cached blocks are elsewhere */
+/* ---- waits */
 
 static struct {
     struct gm_fence fence;
@@ -144,204 +143,196 @@ static gm_status wait_for_context(CUcontext context) {
     return status;
 }
 
-/* While a stream captures, no event of a context may be recorded or waited for. A native free is allowed, and it
- * waits. */
-static gm_status wait_by_native_free(CUcontext context) {
-    CUcontext popped;
-    CUdeviceptr block;
-    gm_status status = (gm_status)gm_drv.ctx_push(context);
-    if (status)
-        return status;
-    CUstreamCaptureMode mode = gm_capture_relax();
-    gm_cancel_hold();
-    if (gm_drv.mem_alloc(&block, 1) == CUDA_SUCCESS)
-        status = (gm_status)GM_TWICE(gm_drv.mem_free(block));
-    gm_cancel_release();
-    gm_capture_unrelax(mode);
-    gm_drv.ctx_pop(&popped);
-    return status;
-}
-
-/* Waits until all work submitted to the context so far is done, or (`order`) makes all work submitted from now on run
- * behind it. */
-static gm_status synchronise(const struct gm_context *context, bool order) {
+static gm_status wait_by_fence(const struct gm_context *context, struct gm_fence *fence) {
     CUstreamCaptureMode mode;
-    struct gm_fence *fence = gm_drv.ctx_record_event && (!order || gm_drv.ctx_wait_event) ? take_fence() : NULL;
-    if (!fence)
-        return wait_for_context(context->handle);
-    gm_status status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (gm_capture_guard_enter(&mode)) {
-        status = gm_fence_record_owner(fence, context, reasons() & BIT(GM_SYNC_GREEN));
-        if (!status && order)
-            status = gm_fence_order(fence, context->handle);
-        gm_capture_guard_leave(mode);
+    if (!gm_capture_guard_enter(&mode))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    gm_status status = gm_fence_record_owner(fence, context, reasons() & BIT(GM_SYNC_GREEN));
+    gm_capture_guard_leave(mode);
+    return status ? status : gm_fence_wait(fence);
+}
+
+/* Waits until all work submitted to the context so far is done. While another thread releases the context, it is not
+ * known whether that lives: then the wait begins again. GM_OK for a context that was destroyed. */
+static gm_status wait_for_work(const struct gm_context *context) {
+    gm_status status;
+    for (;;) {
+        struct gm_fence *fence = gm_drv.ctx_record_event ? take_fence() : NULL;
+        status = fence ? wait_by_fence(context, fence) : wait_for_context(context->handle);
+        if (fence)
+            return_fence(fence);
+        if (status != GM_FENCE_PENDING)
+            break;
+        if (gm_context_life(context->handle, context->id) == GM_CONTEXT_DESTROYED)
+            return GM_OK;
+        gm_sleep(PAUSE_NS);
     }
-    if (!status && !order)
-        status = gm_fence_wait(fence);
-    return_fence(fence);
+    bool refused = gm_is_capture_error(status) && !gm_capture_any();
+    if (__atomic_exchange_n(&gm_in_flight_refused, refused, __ATOMIC_ACQ_REL) != refused)
+        review();
+    if (status) /* a capture, no event in a full context, or a fault, which the driver reports again */
+        status = gm_wait_natively(context->handle);
     return status;
-}
-
-/* ---- work that a free under `safe` left in flight */
-
-static struct gm_context in_flight_context; /* one is enough: with several contexts every free waits */
-static gm_spin in_flight_lock;
-
-static struct gm_context read_in_flight_context(void) {
-    gm_spin_lock(&in_flight_lock);
-    struct gm_context context = in_flight_context;
-    gm_spin_unlock(&in_flight_lock);
-    return context;
-}
-
-/* False: nothing is in flight, or the call is impossible now. The driver reports an error at the program's own next
- * call. */
-static bool finish(bool order) {
-    if (!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE))
-        return false;
-    struct gm_context context = read_in_flight_context();
-    if (!order)
-        set_in_flight(false);
-    gm_status status = synchronise(&context, order);
-    if (gm_is_capture_error(status))
-        set_in_flight(true);
-    return status == GM_OK;
-}
-
-/* The same by a wait of limited length. The wait covers work submitted after the free, too, and that may never end. */
-static bool finish_in_time(void) {
-    struct gm_context context = read_in_flight_context();
-    struct gm_fence *fence = __atomic_load_n(&in_flight, __ATOMIC_ACQUIRE) ? take_fence() : NULL;
-    CUstreamCaptureMode mode;
-    gm_status status = GM_FENCE_PENDING;
-    if (!fence)
-        return false;
-    uint64_t begin = gm_now_ns();
-    if (gm_capture_guard_enter(&mode)) {
-        status = gm_drv.ctx_record_event ? gm_fence_record_owner(fence, &context, false)
-                                         : gm_fence_record(fence, context.handle, context.id, context.device);
-        gm_capture_guard_leave(mode);
-        while (!status && (status = gm_fence_query(fence)) == GM_FENCE_PENDING &&
-               gm_now_ns() - begin < LONGEST_WAIT_MS * 1000000ull && gm_context_life(context.handle, context.id) >= 0) {
-            status = GM_OK;
-            sched_yield();
-        }
-    }
-    if (!status)
-        status = gm_fence_wait(fence); /* complete; makes the output of kernels appear */
-    return_fence(fence);
-    if (!status)
-        set_in_flight(false);
-    return status == GM_OK;
-}
-
-/* Natively, the output that a kernel printed before a free appears with that free. */
-static void finish_at_exit(void) { finish_in_time(); }
-
-static GM_RARE void note_in_flight(const struct gm_context *context) {
-    static bool registered;
-    gm_spin_lock(&in_flight_lock);
-    in_flight_context = *context;
-    gm_spin_unlock(&in_flight_lock);
-    set_in_flight(true);
-    /* Registered after the driver's own exit function, so it runs before that. */
-    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
-        atexit(finish_at_exit);
-}
-
-/* False: it was noted before, or need not be. */
-static inline bool leave_in_flight(CUcontext context, uint64_t context_id, CUdevice device) {
-    if (GM_LIKELY(__atomic_load_n(&in_flight, __ATOMIC_RELAXED)) || chosen != GM_FREE_SAFE)
-        return false;
-    note_in_flight(&(struct gm_context){.handle = context, .id = context_id, .device = device});
-    return true;
 }
 
 /* ---- a free */
 
-static GM_APART gm_status synchronise_free(const struct gm_context *context, bool order, bool *settled) {
-    uint32_t destroyed_before = __atomic_load_n(&destroyed, __ATOMIC_ACQUIRE);
+/* Natively, what a kernel said before a free, such as a failed assertion, appears with that free. */
+static void finish_at_exit(void) {
+    if (chosen == GM_FREE_SAFE)
+        gm_in_flight_finish(false);
+}
+
+static GM_RARE void announce(const struct gm_context *context) {
+    gm_in_flight_announce(context);
+    review();
+    /* Registered after the driver's own exit function, so it runs before that. */
+    if (!__atomic_exchange_n(&exit_observed, true, __ATOMIC_RELAXED))
+        atexit(finish_at_exit);
+}
+
+/* All later work of the context runs behind the work of the streams that were destroyed then. */
+static void settle(CUcontext handle, uint32_t destroyed) {
+    gm_stream_counts_settle(handle, destroyed);
+    __atomic_store_n(&synchronised, true, __ATOMIC_RELAXED);
+}
+
+static GM_APART gm_status wait_in_free(const struct gm_context *context, bool *settled) {
+    uint32_t destroyed = gm_stream_counts_begin(context->handle);
     struct gm_context peer;
-    gm_status status = synchronise(context, order);
-    if (gm_is_capture_error(status)) /* the block's free is deferred until the capture ends */
-        return wait_by_native_free(context->handle);
-    if (status == GM_FENCE_PENDING) /* the block's free is deferred until the context ends */
-        return GM_OK;
+    gm_status status = wait_for_work(context);
     if (status)
         return status;
-    __atomic_store_n(&ordered, destroyed_before, __ATOMIC_RELEASE);
-    review();
-    __atomic_store_n(&synchronised, true, __ATOMIC_RELAXED);
+    settle(context->handle, destroyed);
     *settled = !(reasons() & BIT(GM_SYNC_GREEN)) && !gm_context_reach(context->device, &peer, 1);
     return GM_OK;
 }
 
-gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled) {
-    enum gm_free_level now = level();
-    *settled = false;
-    /* A thread that noted a reason just before found nothing in flight to finish. Both took the lock of review(). */
-    if (now != GM_FREE_WAIT && leave_in_flight(context, context_id, device))
-        now = level();
-    if (GM_UNLIKELY(now != GM_FREE_ASYNC)) {
-        struct gm_context of = {.handle = context, .id = context_id, .device = device};
-        return synchronise_free(&of, now == GM_FREE_ORDER, settled);
-    }
+/* With several streams a free itself orders all later work: each submission would have to do it otherwise. */
+static gm_status order_in_free(const struct gm_context *context, bool *settled) {
+    struct gm_context peer;
+    gm_status status = gm_in_flight_submit(true);
+    if (!status && GM_UNLIKELY(has_contexts())) /* created meanwhile: its work does not run behind the event */
+        status = gm_in_flight_finish(true);
+    if (status)
+        return status;
+    __atomic_store_n(&synchronised, true, __ATOMIC_RELAXED);
+    *settled = !gm_context_reach(context->device, &peer, 1);
     return GM_OK;
 }
 
-bool gm_free_sync_query(void) {
-    if (GM_LIKELY(!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE)))
-        return false;
-    gm_free_sync_note(GM_SYNC_QUERY); /* first: the wait does not cover what a later free would leave in flight */
-    return finish_in_time();
+gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled) {
+    const struct gm_context of = {.handle = context, .id = context_id, .device = device};
+    struct gm_context announced;
+    *settled = false;
+    if (chosen == GM_FREE_ASYNC)
+        return GM_OK;
+    if (must_wait())
+        return wait_in_free(&of, settled);
+    if (!gm_in_flight_context(&announced) || announced.id != context_id)
+        announce(&of);
+    gm_in_flight_leave();
+    if (gm_stream_counts_any())
+        return order_in_free(&of, settled);
+    if (!gm_free_sync_fast_now()) /* the last stream's work is behind now */
+        review();
+    return GM_OK;
 }
 
-void gm_free_sync_unmap(void) {
-    if (GM_LIKELY(!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE)))
-        return;
-    gm_free_sync_note(GM_SYNC_UNMAP);
-    finish_in_time();
+/* ---- other calls of the program */
+
+void gm_free_sync_overtake(void) {
+    if (GM_UNLIKELY(has_contexts()))
+        gm_in_flight_finish(true);
+    else
+        gm_in_flight_order();
 }
 
-/* ---- what the process does */
+void gm_free_sync_submit(bool legacy) {
+    if (GM_UNLIKELY(has_contexts())) { /* a free and the creation of a context met */
+        gm_in_flight_finish(true);
+        return;
+    }
+    gm_in_flight_submit(!legacy);
+    if (GM_UNLIKELY(__atomic_load_n(&gm_in_flight_refused, __ATOMIC_ACQUIRE)))
+        review();
+}
 
-void gm_free_sync_note(enum gm_sync_reason reason) {
-    if (GM_LIKELY(reasons() & BIT(reason)))
-        return;
-    const char *before = gm_free_sync_state();
-    if (__atomic_fetch_or(&noted, BIT(reason), __ATOMIC_SEQ_CST) & BIT(reason))
-        return;
-    review();
+void gm_free_sync_notice(void) {
+    if (gm_in_flight_state() && chosen == GM_FREE_SAFE)
+        gm_in_flight_finish(gm_stream_counts_any() || has_contexts());
+}
+
+static void log_change(const char *before) {
     const char *after = gm_free_sync_state();
     if (before != after)
         gm_log(GM_LOG_INFO, "GPUMEM_FREE: %s", after);
-    if (BIT(reason) & OTHERS)
-        finish(false);
-    else if (BIT(reason) & STREAMS)
-        finish(true);
 }
 
+bool gm_free_sync_is_noted(enum gm_sync_reason reason) { return reasons() & BIT(reason); }
+
+void gm_free_sync_note(enum gm_sync_reason reason) {
+    const char *before = gm_free_sync_state();
+    bool is_new =
+        !(reasons() & BIT(reason)) && !(__atomic_fetch_or(&noted, BIT(reason), __ATOMIC_SEQ_CST) & BIT(reason));
+    if (is_new && reason == GM_SYNC_UNSEEN)
+        gm_streams_doubt(GM_STREAMS_UNSEEN);
+    if (is_new) {
+        review();
+        log_change(before);
+    }
+    /* Also where another thread has noted the reason: it may not have finished this yet. */
+    if (chosen == GM_FREE_SAFE || BIT(reason) & OTHERS)
+        gm_in_flight_finish(true);
+}
+
+/* Until now all work was in the legacy default stream, behind which this one runs by itself. */
 void gm_free_sync_per_thread(void) {
-    __atomic_store_n(&gm_streams_per_thread, 1, __ATOMIC_RELEASE);
-    gm_free_sync_note(GM_SYNC_PER_THREAD);
-}
-
-void gm_free_sync_stream_created(void) {
-    __atomic_add_fetch(&created, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_exchange_n(&gm_streams_per_thread, 1, __ATOMIC_ACQ_REL))
+        return;
+    gm_watch_set(GM_WATCH_PER_THREAD, false);
     review();
-    finish(true);
 }
 
-/* Its work may still run. The next free under `safe` orders it. */
-void gm_free_sync_stream_destroyed(void) { __atomic_add_fetch(&destroyed, 1, __ATOMIC_SEQ_CST); }
+/* ---- streams and contexts */
+
+/* Another thread may have freed and submitted meanwhile. The new stream may be one that waits for the event, or not. */
+void gm_free_sync_stream_created(CUcontext context, CUstream stream) {
+    gm_stream_counts_created(context);
+    review();
+    if (GM_LIKELY(!gm_in_flight_state()))
+        return;
+    gm_in_flight_finish(true);
+    CUstreamCaptureMode mode = gm_capture_relax();
+    gm_drv.stream_synchronize(stream);
+    gm_capture_unrelax(mode);
+}
+
+/* Its work may still run. The next free orders it. */
+void gm_free_sync_stream_destroyed(CUcontext context) { gm_stream_counts_destroyed(context); }
+
+void gm_free_sync_context_making(void) {
+    const char *before = gm_free_sync_state();
+    __atomic_add_fetch(&contexts, 1, __ATOMIC_SEQ_CST);
+    review();
+    log_change(before);
+    gm_in_flight_finish(true);
+}
+
+/* A context for which there is no room stays counted, so frees wait. */
+void gm_free_sync_context_made(CUcontext context) {
+    if (context && gm_stream_counts_list(context))
+        return;
+    __atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST);
+    review();
+}
 
 void gm_free_sync_context(const struct gm_context *context) {
     int pageable = 0;
-    gm_spin_lock(&in_flight_lock);
-    bool several = ++contexts > 1;
-    gm_spin_unlock(&in_flight_lock);
-    if (several)
-        gm_free_sync_note(GM_SYNC_CONTEXTS);
+    if (!gm_stream_counts_has(context->handle)) {
+        gm_free_sync_context_making();
+        gm_free_sync_context_made(context->handle);
+    }
     if (gm_drv.device_get_attribute && context->device >= 0 &&
         gm_drv.device_get_attribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, context->device) ==
             CUDA_SUCCESS &&
@@ -349,22 +340,21 @@ void gm_free_sync_context(const struct gm_context *context) {
         gm_free_sync_note(GM_SYNC_PAGEABLE);
 }
 
-void gm_free_sync_context_destroyed(uint64_t context_id) {
-    gm_spin_lock(&in_flight_lock);
-    if (in_flight_context.id == context_id)
-        __atomic_store_n(&in_flight, false, __ATOMIC_RELEASE);
-    /* After `in_flight`: a free that no longer waits notes its own context. */
-    if (--contexts <= 1)
-        __atomic_and_fetch(&noted, ~BIT(GM_SYNC_CONTEXTS), __ATOMIC_SEQ_CST);
-    gm_spin_unlock(&in_flight_lock);
+void gm_free_sync_context_destroyed(CUcontext context, uint64_t id) {
+    if (gm_stream_counts_forget(context))
+        __atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST);
+    if (id)
+        gm_in_flight_context_destroyed(id);
     review();
 }
 
 void gm_free_sync_after_fork(void) {
-    in_flight_lock.held = review_lock.held = 0;
-    set_in_flight(false);
+    review_lock.held = 0;
+    gm_stream_counts_after_fork();
+    gm_in_flight_after_fork();
     for (unsigned i = 0; i < FENCES; i++) {
         pool[i].busy = 0;
         pool[i].fence = (struct gm_fence){0};
     }
+    review();
 }

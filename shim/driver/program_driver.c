@@ -8,6 +8,7 @@
 
 #include "shim/base/base.h"
 #include "shim/base/real_dl.h"
+#include "shim/driver/call.h"
 
 typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
@@ -15,27 +16,18 @@ static struct gm_driver hooked;
 static const struct gm_driver *published; /* set when the table is complete */
 static bool filling;                      /* or filled */
 
-static bool ends_in(const char *symbol, const char *end) {
-    size_t length = __builtin_strlen(symbol), tail = __builtin_strlen(end);
-    return length > tail && __builtin_strcmp(symbol + length - tail, end) == 0;
-}
-
 /* The resolver of the preloaded library returns the hooks that are active in this run. */
-static void find_hook(get_proc_address resolver, const char *symbol, const char *name, int version, void *original,
-                      void **function) {
-    cuuint64_t flags =
-        ends_in(symbol, "_ptsz") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-    if (!original || resolver(name, function, version, flags, NULL) != CUDA_SUCCESS)
-        *function = original;
+static void *find_hook(get_proc_address resolver, const struct gm_call_row *row, void *original) {
+    void *function = NULL;
+    cuuint64_t flags = row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    if (!original || resolver(row->name, &function, row->version, flags, NULL) != CUDA_SUCCESS)
+        return original;
+    return function;
 }
 
 static void fill(get_proc_address resolver) {
-#define X(field, symbol, name, version, optional)                                     \
-    do {                                                                              \
-        void *function = NULL;                                                        \
-        find_hook(resolver, #symbol, name, version, (void *)gm_drv.field, &function); \
-        hooked.field = (__typeof__(hooked.field))function;                            \
-    } while (0);
+#define X(field, symbol, optional) \
+    hooked.field = (__typeof__(hooked.field))find_hook(resolver, &gm_call_rows[GM_AT_##symbol], (void *)gm_drv.field);
     GM_DRIVER_SYMBOLS(X)
 #undef X
 }

@@ -1,6 +1,8 @@
 /* Quiesce by a fence where the driver can record a whole context, and by cuCtxSynchronize otherwise (quiesce.h). */
 #include "shim/driver/quiesce.h"
 
+#include <sys/mman.h>
+
 #include "shim/base/file.h"
 #include "shim/driver/fence.h"
 
@@ -59,5 +61,37 @@ gm_status gm_quiesce(const struct gm_context *context, uint64_t peers) {
     for (int device = 0; peers && !status; device++, peers >>= 1)
         if (peers & 1 && device != context->device)
             status = wait_peer(device);
+    return status;
+}
+
+/* For a device without a free byte. A page that stays registered is leaked. */
+static gm_status wait_by_unregistering(void) {
+    enum { PAGE_BYTES = 65536 }; /* a page of any kernel */
+    void *page = gm_pages(PAGE_BYTES);
+    gm_status status = page ? (gm_status)gm_drv.mem_host_register(page, PAGE_BYTES, 0) : GM_OUT_OF_MEMORY;
+    bool registered = page && !status;
+    if (registered)
+        status = (gm_status)GM_TWICE(gm_drv.mem_host_unregister(page));
+    if (page && !(registered && status))
+        munmap(page, PAGE_BYTES);
+    return status;
+}
+
+gm_status gm_wait_natively(CUcontext context) {
+    CUcontext popped;
+    CUdeviceptr block;
+    gm_status status = (gm_status)gm_drv.ctx_push(context);
+    if (status)
+        return status;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    gm_cancel_hold();
+    status = (gm_status)gm_drv.mem_alloc(&block, 1);
+    if (!status)
+        status = (gm_status)GM_TWICE(gm_drv.mem_free(block));
+    else if (status == GM_OUT_OF_MEMORY)
+        status = wait_by_unregistering();
+    gm_cancel_release();
+    gm_capture_unrelax(mode);
+    gm_drv.ctx_pop(&popped);
     return status;
 }

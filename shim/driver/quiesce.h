@@ -11,6 +11,10 @@
  * nothing was waited for. Other errors: the driver's own. */
 GM_INTERNAL gm_status gm_quiesce(const struct gm_context *context, uint64_t peers);
 
+/* Waits as a native cudaFree in this context does, also while a stream captures: no event of a context may be recorded
+ * then, but the driver's own frees are allowed and wait. Errors: the driver's own. */
+GM_INTERNAL gm_status gm_wait_natively(CUcontext context);
+
 enum { GM_STREAM_CAPTURE = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED };
 
 #endif

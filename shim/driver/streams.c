@@ -16,21 +16,17 @@ static struct entry {
 
 unsigned char gm_streams_per_thread;
 static bool observing, disabled;
-static bool (*escapes)(void);
 static gm_spin lock;
 static int holders; /* threads that record listed streams now */
 
 static const char *const reasons[GM_STREAMS_REASONS] = {
     [GM_STREAMS_PER_THREAD] = "per-thread default streams are in use",
     [GM_STREAMS_GREEN] = "green contexts are in use",
-    [GM_STREAMS_LINKED] = "something is linked with the driver",
+    [GM_STREAMS_UNSEEN] = "calls of the driver cannot be seen",
     [GM_STREAMS_LOST] = "the driver refused an event or a stream",
 };
 
-void gm_streams_observe(bool (*look_for_escapes)(void)) {
-    escapes = look_for_escapes;
-    observing = gm_drv.ctx_record_event == NULL;
-}
+void gm_streams_observe(void) { observing = gm_drv.ctx_record_event == NULL; }
 
 void gm_streams_doubt(enum gm_streams_reason reason) {
     if (observing && !__atomic_exchange_n(&disabled, true, __ATOMIC_SEQ_CST))
@@ -177,10 +173,6 @@ unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
     unsigned count = 0;
     if (!gm_streams_usable())
         return 0;
-    if (escapes()) {
-        gm_streams_doubt(GM_STREAMS_LINKED);
-        return 0;
-    }
     CUstream blocking = blocking_of(context), collector = collector_of(context);
     if (!blocking || !collector)
         return 0;

@@ -4,7 +4,7 @@
  * The list is right only while no stream escapes it. So it is used only when gpumem observes all entry points from the
  * start and saw the creation of the context. Any doubt disables it for the rest of the process, and frees go to the
  * driver again. The reasons are: per-thread default streams (that of another thread cannot be recorded), green
- * contexts, programs that are linked with the driver and so bypass the stream observers, and a refusal by the driver.
+ * contexts, calls that bypass the entries, and a refusal by the driver.
  * A context with more than GM_STREAMS_MOST streams has no list.
  *
  * gpumem creates two streams of its own in each context. The first is blocking and stands for the legacy default
@@ -21,19 +21,17 @@ enum { GM_STREAMS_MOST = 14, GM_STREAMS_OWN = 2 }; /* the program's streams in a
 enum gm_streams_reason {
     GM_STREAMS_PER_THREAD, /* a per-thread default stream was used */
     GM_STREAMS_GREEN,      /* a green context was created */
-    GM_STREAMS_LINKED,     /* an object is linked with the driver, or a call came through an unobserved entry point */
+    GM_STREAMS_UNSEEN,     /* calls bypass the entries of gpumem */
     GM_STREAMS_LOST,       /* the driver refused a call that the list needs */
     GM_STREAMS_REASONS
 };
 
-/* To be called before the first context, when all entry points are observed. The list is kept when this driver needs
- * it. `look_for_escapes` is called for each fence: true when something in the process may submit work without being
- * observed. */
-GM_INTERNAL void gm_streams_observe(bool (*look_for_escapes)(void));
+/* To be called before the first context. The list is kept when this driver needs it. */
+GM_INTERNAL void gm_streams_observe(void);
 /* True when the list is kept and not disabled. */
 GM_INTERNAL bool gm_streams_usable(void);
 GM_INTERNAL void gm_streams_doubt(enum gm_streams_reason reason);
-/* Set by the stream observers (in assembly): a per-thread default stream is about to be used. */
+/* Set by gm_free_sync_per_thread: a per-thread default stream is about to be used. */
 extern unsigned char gm_streams_per_thread __attribute__((visibility("hidden")));
 
 /* A context was created while everything is observed; a context was destroyed. */

@@ -10,7 +10,6 @@
 #include "shim/base/options.h"
 #include "shim/resource/registry.h"
 #include "shim/grow/handover.h"
-#include "shim/grow/trampolines.h"
 #include "shim/resource/vmm.h"
 
 enum gm_grow gm_grow_mode;
@@ -112,10 +111,8 @@ uint32_t gm_grow_start(void) {
         gm_grow_mode = GM_GROW_VMM;
     }
     gm_grow_sees_copies = gm_grow_mode != GM_GROW_VMM || needs_seen_sites();
-    if (gm_grow_mode >= GM_GROW_MOVE) {
+    if (gm_grow_mode >= GM_GROW_MOVE)
         gm_vmm_split_fronts();
-        gm_trampolines_start(gm_handover_driver_entered);
-    }
     return gm_grow_mode == GM_GROW_REPORT ? 0 : gm_rules_wants(match.rules, match.count);
 }
 
@@ -200,5 +197,4 @@ void gm_grow_after_fork(void) {
     memset(grown_sites, 0, sizeof grown_sites); /* the child numbers its call sites anew */
     memset(exported_sites, 0, sizeof exported_sites);
     gm_handover_after_fork();
-    gm_trampolines_after_fork();
 }

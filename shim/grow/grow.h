@@ -5,8 +5,8 @@
  *   vmm     serves matching allocations from memory that can be mapped anew (resource "vmm").
  *   move    does a page handover instead of the copy (handover.h).
  *
- * A program without the option pays nothing: copies are hooked only where the mode needs to see them, and the driver's
- * other functions pass through trampolines only under move. The hooks call these functions. */
+ * A program without the option pays nothing: copies are hooked only where the mode needs to see them. The hooks call
+ * these functions. */
 #ifndef GM_GROW_GROW_H
 #define GM_GROW_GROW_H
 

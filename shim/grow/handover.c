@@ -6,8 +6,8 @@
 #include "shim/resource/registry.h"
 #include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
-#include "shim/driver/linked.h"
-#include "shim/grow/trampolines.h"
+#include "shim/driver/free_sync.h"
+#include "shim/driver/in_flight.h"
 #include "shim/resource/vmm.h"
 
 #define ANSWER_NS 100000u
@@ -33,9 +33,7 @@ static unsigned contexts_created;
 static uint64_t handovers, handover_bytes, made_copies;
 
 /* The lock is held. */
-static void update_trampolines(void) {
-    __atomic_store_n(&gm_trampolines_active, deferred.from || untouched || busy, __ATOMIC_SEQ_CST);
-}
+static void update_watch(void) { gm_watch_set(GM_WATCH_HANDOVER, deferred.from || untouched || busy); }
 
 /* Also waits for the copy: the program may have synchronized before, so it need not order its next call behind it. */
 static void make_copy(const struct deferred_copy *copy) {
@@ -69,7 +67,7 @@ static bool take(struct deferred_copy *copy, uint64_t only_from) {
             } else if (!only_from) {
                 untouched = 0;
             }
-            update_trampolines();
+            update_watch();
             gm_spin_unlock(&lock);
             return found;
         }
@@ -82,7 +80,7 @@ static void finish(void) {
     gm_spin_lock(&lock);
     busy = false;
     untouched = 0;
-    update_trampolines();
+    update_watch();
     gm_spin_unlock(&lock);
 }
 
@@ -130,7 +128,7 @@ void gm_handover_created(const struct gm_block *block) {
     gm_spin_lock(&lock);
     newest = untouched = recorded ? block->address : 0;
     newest_fence_recorded = recorded;
-    update_trampolines();
+    update_watch();
     gm_spin_unlock(&lock);
 }
 
@@ -143,6 +141,8 @@ void gm_handover_context_created(void) { __atomic_add_fetch(&contexts_created, 1
 static bool is_only_context(void) {
     return gm_contexts_seen() == 1 && __atomic_load_n(&contexts_created, __ATOMIC_SEQ_CST) <= 1;
 }
+
+static bool sees_all_calls(void) { return !gm_free_sync_is_noted(GM_SYNC_UNSEEN); }
 
 /* The lock is held. */
 static bool may_still_defer(CUdeviceptr to, bool whole) { return !busy && newest == to && (whole || untouched == to); }
@@ -159,8 +159,8 @@ static bool may_defer(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_b
         !gm_registry_find(registry, from, old) || !may_change_pages(&larger) || !may_change_pages(old))
         return false;
     if (larger.device != old->device || larger.context_id != old->context_id ||
-        gm_context_reach(old->device, &peer, 1) || !size || size > old->size || gm_driver_linked() ||
-        !gm_trampolines_complete() || !gm_vmm_can_move(from, to))
+        gm_context_reach(old->device, &peer, 1) || !size || size > old->size || !sees_all_calls() ||
+        !gm_vmm_can_move(from, to))
         return false;
     *whole = size == old->size && old->size == old->reserved;
     if (!*whole && gm_option_number(GM_OPT_FILL))
@@ -186,11 +186,11 @@ bool gm_handover_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream st
     if (stream == CU_STREAM_PER_THREAD || !may_defer(to, from, size, &old, &whole))
         return false;
     gm_spin_lock(&lock);
-    bool defer = !deferred.from && may_still_defer(to, whole) && gm_trampolines_complete();
+    bool defer = !deferred.from && may_still_defer(to, whole) && sees_all_calls();
     if (defer)
         deferred = (struct deferred_copy){
             to, from, size, stream, (CUcontext)(uintptr_t)old.context, old.context_id, old.device};
-    update_trampolines();
+    update_watch();
     gm_spin_unlock(&lock);
     return defer;
 }

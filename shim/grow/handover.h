@@ -10,8 +10,7 @@
  *  - no peer device has access, and neither block is exported or tagged;
  *  - no stream captures;
  *  - the work submitted before the larger block was created, and before the copy, has finished;
- *  - each call into the driver can be noticed: every function that the program looked up has a trampoline
- *    (trampolines.h), and no object is linked with the driver itself. */
+ *  - no call into the driver bypasses gpumem's entries, as far as is known. */
 #ifndef GM_GROW_HANDOVER_H
 #define GM_GROW_HANDOVER_H
 

@@ -1,6 +1,7 @@
 /* Hooks of stream capture and of graph memory nodes. A capture is counted from its begin to its end, because frees
  * must not do certain things meanwhile. */
 #include "shim/driver/free_sync.h"
+#include "shim/hook/arguments.h"
 #include "shim/hook/capture.h"
 #include "shim/hook/hook.h"
 
@@ -136,16 +137,10 @@ HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode 
     LEAVE(result);
 }
 
-/* The same as the hooks of waits.c, for nodes. */
-static void note_waits(const CUgraphNodeParams *parameters) {
-    if (!parameters)
-        return;
-    if (parameters->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-        gm_free_sync_note(GM_SYNC_VALUES);
-    else if (parameters->type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT)
-        gm_free_sync_note(GM_SYNC_SEMAPHORES);
-    else if (parameters->type == CU_GRAPH_NODE_TYPE_HOST)
-        gm_free_sync_note(GM_SYNC_HOST_FUNCTION);
+static void note_reason(const CUgraphNodeParams *parameters) {
+    enum gm_sync_reason reason = gm_node_reason(parameters);
+    if (reason != GM_SYNC_NO)
+        gm_free_sync_note(reason);
 }
 
 static CUresult generic_node(struct gm_scope *scope, const CUgraphNodeParams *parameters, CUresult result) {
@@ -162,7 +157,7 @@ HOOK(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *depend
     struct gm_scope scope;
     ENTER(cuGraphAddNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
-    note_waits(parameters);
+    note_reason(parameters);
     LEAVE(generic_node(&scope, parameters, gm_real.cuGraphAddNode(node, graph, dependencies, count, parameters)));
 }
 
@@ -171,7 +166,7 @@ HOOK(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
     struct gm_scope scope;
     ENTER(cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
-    note_waits(parameters);
+    note_reason(parameters);
     LEAVE(generic_node(&scope, parameters,
                        gm_real.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters)));
 }

@@ -7,8 +7,9 @@
 
 /* Reads the option, before the first call of the driver. True: the mode is on, and every free has to wait. */
 GM_INTERNAL bool gm_check_start(void);
-/* The address that a look-up returns for `function` in place of `entry`. */
-GM_INTERNAL void *gm_check_route(void *function, void *entry);
+struct gm_called;
+/* A call of the program, before it is made. */
+GM_INTERNAL void gm_check_observe(const struct gm_called *call);
 /* Writes the findings to the counters. Writes them to file descriptor fd too when `gpumem run` does not read the
  * counters. */
 GM_INTERNAL void gm_check_report(int fd);

@@ -96,6 +96,7 @@ static uint64_t forget_handle(CUcontext context) {
     gm_streams_context_destroyed(context);
     gm_check_order_context_destroyed(context);
     gm_context_end(context, &id);
+    gm_free_sync_context_destroyed(context, id);
     return id;
 }
 
@@ -103,7 +104,6 @@ static void forget_id(uint64_t id) {
     if (!id)
         return;
     gm_pipeline_context_destroyed(id);
-    gm_free_sync_context_destroyed(id);
 }
 
 /* The driver gave this handle to a new context. NULL: which one is not known. */
@@ -153,40 +153,43 @@ static void end_destroy(struct gm_scope *scope, const struct ending *ending, CUr
 
 /* ---- contexts that are created */
 
-/* A context was created. Its streams are known when the call came through an entry point that also observes
- * launches. */
 static void note_created(CUcontext context) {
     replace_ending(context);
+    gm_free_sync_context_made(context);
     gm_handover_context_created();
-    if (gm_mine.entry_way == GM_ENTRY_SYMBOL || gm_mine.entry_way == GM_ENTRY_AUDIT) {
-        gm_streams_doubt(GM_STREAMS_LINKED);
-        gm_free_sync_note(GM_SYNC_LINKED);
-    }
     gm_streams_context(context);
 }
+
+/* A call that creates a context. It may use the memory of the others, so nothing of them is in flight by then. */
+#define MAKE(call) (gm_free_sync_context_making(), (call))
 
 static CUresult created(struct gm_scope *scope, CUcontext *context, CUdevice device, CUresult result) {
     if (result == CUDA_SUCCESS && context) {
         note_created(*context);
         gm_hook_device_used(*context, device);
+    } else {
+        gm_free_sync_context_made(NULL);
     }
     gm_pipeline_note(scope, GM_ACT_CONTEXT, result || !context ? 0 : (uint64_t)(uintptr_t)*context, result);
     return result;
 }
 
-HOOK(cuCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice device) {
-    struct gm_scope scope;
-    ENTER(cuCtxCreate_v2, context, flags, device);
-    BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, device, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v2(context, flags, device))));
-}
+#define CREATE(symbol)                                                                                               \
+    HOOK(symbol, CUcontext *context, unsigned flags, CUdevice device) {                                              \
+        struct gm_scope scope;                                                                                       \
+        ENTER(symbol, context, flags, device);                                                                       \
+        BEGIN(&scope, GM_CALL_NONE, 0);                                                                              \
+        LEAVE(created(&scope, context, device, MAKE(WITH_TRIM_OF(device, gm_real.symbol(context, flags, device))))); \
+    }
+CREATE(cuCtxCreate)
+CREATE(cuCtxCreate_v2)
 
 HOOK(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v3, context, affinity, count, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
     LEAVE(created(&scope, context, device,
-                  WITH_TRIM_OF(device, gm_real.cuCtxCreate_v3(context, affinity, count, flags, device))));
+                  MAKE(WITH_TRIM_OF(device, gm_real.cuCtxCreate_v3(context, affinity, count, flags, device)))));
 }
 
 HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
@@ -194,7 +197,7 @@ HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned
     ENTER(cuCtxCreate_v4, context, parameters, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
     LEAVE(created(&scope, context, device,
-                  WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device))));
+                  MAKE(WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device)))));
 }
 
 /* ---- contexts that are destroyed */
@@ -234,15 +237,37 @@ static void release_free_blocks(CUdevice device, CUcontext context) {
     gm_drv.ctx_pop(&popped);
 }
 
-HOOK(cuCtxDestroy_v2, CUcontext context) {
+/* The driver refuses to destroy a primary context. */
+#define DESTROY(symbol)                                \
+    HOOK(symbol, CUcontext context) {                  \
+        struct gm_scope scope;                         \
+        ENTER(symbol, context);                        \
+        BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);         \
+        if (!is_primary(context))                      \
+            release_pool_blocks(context);              \
+        struct ending ending = begin_destroy(context); \
+        CUresult result = gm_real.symbol(context);     \
+        end_destroy(&scope, &ending, result);          \
+        LEAVE(result);                                 \
+    }
+DESTROY(cuCtxDestroy)
+DESTROY(cuCtxDestroy_v2)
+
+/* A context ends with its last reference. */
+HOOK(cuCtxDetach, CUcontext context) {
     struct gm_scope scope;
-    ENTER(cuCtxDestroy_v2, context);
+    CUcontext popped;
+    ENTER(cuCtxDetach, context);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
-    if (!is_primary(context)) /* the driver refuses to destroy a primary context */
-        release_pool_blocks(context);
     struct ending ending = begin_destroy(context);
-    CUresult result = gm_real.cuCtxDestroy_v2(context);
-    end_destroy(&scope, &ending, result);
+    CUresult result = gm_real.cuCtxDetach(context);
+    bool lives = result != CUDA_SUCCESS || gm_drv.ctx_push(context) == CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS && lives)
+        gm_drv.ctx_pop(&popped);
+    if (lives)
+        not_destroyed(&ending);
+    else
+        end_destroy(&scope, &ending, result);
     LEAVE(result);
 }
 
@@ -277,9 +302,13 @@ HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     ENTER(cuDevicePrimaryCtxRetain, context, device);
     lock_primary(device);
     bool was_active = primary_is_active(device);
+    if (!was_active)
+        gm_free_sync_context_making();
     CUresult result = WITH_TRIM_OF(device, gm_real.cuDevicePrimaryCtxRetain(context, device));
     if (result == CUDA_SUCCESS && !was_active)
         note_created(*context);
+    else if (!was_active)
+        gm_free_sync_context_made(NULL);
     if (result == CUDA_SUCCESS) {
         gm_context_note_primary(device, *context);
         gm_hook_device_used(*context, device);

@@ -1,9 +1,9 @@
-/* Hooks of copies of device memory. They are used only when GPUMEM_GROW observes copies (grow.h), so they have no
- * rows in rows.h: a look-up returns them only in that case. */
-#include "shim/driver/functions.h"
+/* Hooks of copies of device memory. They are used only when GPUMEM_GROW observes copies (grow.h): the entries
+ * of the calls continue here in that case only. */
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
 #include "shim/hook/copies.h"
+#include "shim/hook/entry_points.h"
 #include "shim/hook/hook.h"
 
 /* COPY(symbol, parameters, the call's arguments, stream) */
@@ -31,7 +31,7 @@ static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream
     gm_mine.depth = 1;
     bool deferred = gm_handover_copy(to, from, size, stream);
     gm_mine.depth = 0;
-    if (!deferred && __atomic_load_n(&gm_trampolines_active, __ATOMIC_SEQ_CST))
+    if (!deferred && gm_watch_has(GM_WATCH_HANDOVER))
         gm_handover_driver_entered();
     return deferred;
 }
@@ -49,20 +49,22 @@ COPIES_OF_DEVICE(COPY)
 COPIES_OF_THREAD(COPY)
 #undef COPY
 
-static const struct {
-    const char *symbol;
-    void *hook;
-    void **real;
-} rows[] = {
-#define COPY(symbol, ...) {#symbol, (void *)copy_##symbol, (void **)&real_##symbol},
-    COPIES_OF_DEVICE(COPY) COPIES_OF_THREAD(COPY)
+bool gm_copies_defers(unsigned call_number) {
+    switch (call_number) {
+#define COPY(symbol, ...) case GM_AT_##symbol:
+        COPIES_OF_DEVICE(COPY)
+        COPIES_OF_THREAD(COPY)
 #undef COPY
-};
-static struct gm_driver_functions functions = GM_DRIVER_FUNCTIONS(rows);
+        return gm_grow_sees_copies;
+    default: return false;
+    }
+}
 
-void *gm_copies_route(void *function) {
-    if (GM_LIKELY(!gm_grow_sees_copies))
-        return function;
-    int row = gm_driver_function_row(&functions, function);
-    return row < 0 ? function : gm_substitute(rows[row].hook, rows[row].real, function);
+void gm_copies_start(void) {
+    if (!gm_grow_sees_copies)
+        return;
+#define COPY(symbol, ...) gm_call_divert(GM_AT_##symbol, (void *)copy_##symbol, (void **)&real_##symbol);
+    COPIES_OF_DEVICE(COPY)
+    COPIES_OF_THREAD(COPY)
+#undef COPY
 }

@@ -3,7 +3,9 @@
 
 #include "shim/hook/hook.h"
 
-/* The hook of `function` when it copies device memory and GPUMEM_GROW observes copies; else `function`. */
-void *gm_copies_route(void *function);
+/* Puts hooks in front of copies of device memory where GPUMEM_GROW observes them. */
+GM_INTERNAL void gm_copies_start(void);
+/* True when the call has such a hook, which itself finds out whether the copy ends a page handover. */
+GM_INTERNAL bool gm_copies_defers(unsigned call_number);
 
 #endif

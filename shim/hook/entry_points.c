@@ -1,103 +1,185 @@
-/* Maps functions of the driver to entries of hooks. Filled at the start from the driver's symbol table and its
- * resolver. */
-#include "shim/hook/copies.h"
-#include "shim/hook/host_copies.h"
-#include "shim/grow/grow.h"
-#include "shim/grow/handover.h"
+/* Maps functions of the driver to entries. Filled at the start from the driver's symbol table and its resolver. */
 #include "shim/hook/entry_points.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
-#include "shim/base/file.h"
-#include "shim/base/real_dl.h"
-#include "shim/hook/check.h"
-#include "shim/hook/stream_observer.h"
+#include "shim/base/libraries.h"
+#include "shim/grow/handover.h"
 
-#define ROW(symbol, name, version, twin)         \
-    GM_INTERNAL void gm_dlsym_##symbol(void);    \
-    GM_INTERNAL void gm_resolver_##symbol(void); \
-    GM_INTERNAL void gm_audit_##symbol(void);
-GM_HOOK_ROWS(ROW)
-#undef ROW
+enum { UNKNOWN = 1024, UNKNOWN_BYTES = 16 }; /* entries of functions without a row, as in entry.S */
 
-struct row {
-    const char *symbol, *name;
-    int version;
-    bool twin;
-    void **true_function;
-    void *entries[GM_ENTRY_WAYS];
-};
+#define GM_ONLY_HOOK(...) __VA_ARGS__
+#define GM_ONLY_JUMP(...)
+#define HOOK_ENTRIES(symbol)                                                                       \
+    GM_INTERNAL void gm_dlsym_##symbol(void), gm_resolver_##symbol(void), gm_audit_##symbol(void); \
+    GM_INTERNAL __typeof__(symbol) gm_hook_##symbol;
+#define CALL(symbol, name, version, twin, how, ...) \
+    GM_INTERNAL void gm_entry_##symbol(void);       \
+    GM_ONLY_##how(HOOK_ENTRIES(symbol))
+GM_DRIVER_CALLS(CALL)
+#undef CALL
+/* The entries lie between these; those of unknown functions have a fixed size. */
+GM_INTERNAL extern const char gm_entries_begin[], gm_entries_end[], gm_unknown_entries[];
+
+/* Where each entry continues: the function, or a hook. */
+GM_INTERNAL extern void *gm_targets[GM_CALL_ROWS], *gm_unknown_functions[UNKNOWN];
+void *gm_targets[GM_CALL_ROWS], *gm_unknown_functions[UNKNOWN];
+static void *functions[GM_CALL_ROWS];
 
 struct gm_real gm_real;
 uint64_t gm_row_calls[GM_ROW_COUNT];
 
-static const struct row rows[GM_ROW_COUNT] = {
-#define ROW(symbol, name, version, twin) \
-    {#symbol,                            \
-     #name,                              \
-     version,                            \
-     twin,                               \
-     (void **)&gm_real.symbol,           \
-     {(void *)&symbol, (void *)gm_dlsym_##symbol, (void *)gm_resolver_##symbol, (void *)gm_audit_##symbol}},
-    GM_HOOK_ROWS(ROW)
-#undef ROW
+/* The entries of the rows; those of other look-ups than by symbol only for hooks. */
+static void (*const entries[GM_CALL_ROWS])(void) = {
+#define CALL(symbol, ...) gm_entry_##symbol,
+    GM_DRIVER_CALLS(CALL)
+#undef CALL
 };
+
+static const struct {
+    enum gm_call_number number;
+    void **true_function;
+    void *hook;
+    void (*entries[GM_ENTRY_WAYS])(void);
+} hooks[GM_ROW_COUNT] = {
+#define HOOK_ROW(symbol)       \
+    {GM_AT_##symbol,           \
+     (void **)&gm_real.symbol, \
+     (void *)gm_hook_##symbol, \
+     {gm_entry_##symbol, gm_dlsym_##symbol, gm_resolver_##symbol, gm_audit_##symbol}},
+#define CALL(symbol, name, version, twin, how, ...) GM_ONLY_##how(HOOK_ROW(symbol))
+    GM_DRIVER_CALLS(CALL)
+#undef CALL
+};
+
+static int hook_of(unsigned number) {
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
+        if (hooks[i].number == number)
+            return (int)i;
+    return -1;
+}
+
+const char *gm_row_name(enum gm_row row) { return gm_call_rows[hooks[row].number].symbol; }
+
+bool gm_is_entry(const void *address) {
+    const char *at = address;
+    return at >= gm_entries_begin && at < gm_entries_end;
+}
 
 /* ---- true function -> row, open addressing; complete before gm_hooks_active is set and constant afterwards */
 
 static struct gm_function_slot by_function[GM_FUNCTION_SLOTS];
 
 static unsigned slot_of(const void *function) {
-    return (unsigned)(((uintptr_t)function >> 2) * 0x9e3779b97f4a7c15ull >> 54) % GM_FUNCTION_SLOTS;
+    return (unsigned)(((uintptr_t)function >> 2) * 0x9e3779b97f4a7c15ull >> 52) % GM_FUNCTION_SLOTS;
 }
 
-static int find_row(const void *function) {
+static int find_number(const void *function) {
     void *there;
     for (unsigned at = slot_of(function); (there = __atomic_load_n(&by_function[at].function, __ATOMIC_RELAXED));
          at = (at + 1) % GM_FUNCTION_SLOTS)
         if (there == function)
-            return __atomic_load_n(&by_function[at].row, __ATOMIC_RELAXED);
+            return __atomic_load_n(&by_function[at].number, __ATOMIC_RELAXED);
     return -1;
 }
 
-static void add_function(struct gm_function_slot *slots, void *function, unsigned row) {
+static void add_function(struct gm_function_slot *slots, void *function, unsigned number) {
     unsigned at = slot_of(function);
     while (slots[at].function && slots[at].function != function)
         at = (at + 1) % GM_FUNCTION_SLOTS;
     if (!slots[at].function) {
         slots[at].function = function;
-        slots[at].row = (uint16_t)row;
+        slots[at].number = (uint16_t)number;
     }
 }
 
-bool gm_is_entry(const void *address) {
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
-        for (unsigned way = 0; way < GM_ENTRY_WAYS; way++)
-            if (rows[i].entries[way] == address)
-                return true;
-    return false;
+/* ---- functions without a row: each gets an entry at its first look-up */
+
+static unsigned unknown_count;
+static gm_spin unknown_lock;
+
+struct search {
+    uintptr_t function;
+    bool together;
+};
+
+static void look_beside(const struct dl_phdr_info *driver, void *argument) {
+    struct search *search = argument;
+    search->together = gm_library_segment(driver, search->function) != NULL;
 }
 
-static void *route_unhooked(void *function) {
-    void *entry = gm_copies_route(function);
-    if (entry == function && gm_grow_mode >= GM_GROW_MOVE)
-        entry = gm_trampoline_of(function);
-    return entry == function ? gm_observer_route(function) : entry;
+static bool is_of_driver(const void *function) {
+    struct search search = {(uintptr_t)function, false};
+    gm_library_at((uintptr_t)gm_drv.ctx_get_current, look_beside, &search);
+    return search.together;
 }
 
-void *gm_route(void *function, enum gm_entry_way way) {
+static void look_at_library(const struct dl_phdr_info *module, void *is_driver) {
+    *(bool *)is_driver = gm_library_traits(module->dlpi_name) & GM_LIBRARY_DRIVER;
+}
+
+/* A second driver in the process: a copy of the library under another path. */
+static bool is_of_other_driver(const void *function) {
+    bool is_driver = false;
+    gm_library_at((uintptr_t)function, look_at_library, &is_driver);
+    return is_driver;
+}
+
+static void *route_unknown(void *function, const char *name) {
+    if (!is_of_driver(function)) {
+        if (is_of_other_driver(function))
+            gm_free_sync_note(GM_SYNC_UNSEEN);
+        return function;
+    }
+    gm_spin_lock(&unknown_lock);
+    unsigned at = 0;
+    while (at < unknown_count && gm_unknown_functions[at] != function)
+        at++;
+    bool added = at == unknown_count && at < UNKNOWN;
+    if (added)
+        gm_unknown_functions[unknown_count++] = function;
+    gm_spin_unlock(&unknown_lock);
+    if (added)
+        gm_log(GM_LOG_INFO, "%s: not in the table of the driver's calls; taken to notice unfinished work", name);
+    if (at < UNKNOWN)
+        return (void *)(gm_unknown_entries + (size_t)at * UNKNOWN_BYTES);
+    gm_free_sync_note(GM_SYNC_UNSEEN);
+    gm_handover_driver_entered();
+    return function;
+}
+
+void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *hooked) {
+    *hooked = false;
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
-    int row = find_row(function);
-    void *entry = row >= 0 ? rows[row].entries[way] : route_unhooked(function);
-    return gm_host_copies_route(function, gm_check_route(function, entry));
+    int number = find_number(function);
+    *hooked = number >= 0 && gm_call_rows[number].hooked;
+    if (*hooked)
+        return (void *)hooks[hook_of((unsigned)number)].entries[way];
+    return number < 0 ? route_unknown(function, name) : (void *)entries[number];
 }
 
-const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }
+/* ---- where entries continue */
+
+static CUresult not_supported(void) { return CUDA_ERROR_NOT_SUPPORTED; }
+static CUresult not_initialized(void) { return CUDA_ERROR_NOT_INITIALIZED; }
+
+void *gm_call_target(unsigned number, const void **function) {
+    *function = number < GM_CALL_ROWS ? __atomic_load_n(&functions[number], __ATOMIC_ACQUIRE)
+                                      : gm_unknown_functions[number - GM_CALL_ROWS];
+    void *target = number < GM_CALL_ROWS ? __atomic_load_n(&gm_targets[number], __ATOMIC_ACQUIRE) : (void *)*function;
+    return target ? target : (void *)not_initialized;
+}
+
+void gm_call_divert(enum gm_call_number number, void *hook, void **next) {
+    if (!functions[number])
+        return;
+    __atomic_store_n(next, gm_targets[number], __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_targets[number], hook, __ATOMIC_RELEASE);
+}
 
 /* ---- the driver's functions: by exact symbol, and from the resolver by (name, version, flags). Some drivers'
- * resolvers return other functions than their symbol tables; then both lead to the hook. A row without a function is
+ * resolvers return other functions than their symbol tables; then both lead to the entry. A row without a function is
  * absent in this driver. */
 
 static void find_functions(struct gm_found *found) {
@@ -105,18 +187,18 @@ static void find_functions(struct gm_found *found) {
     resolver resolve = (resolver)gm_driver_symbol("cuGetProcAddress_v2");
 
     /* Exact symbols first, because the resolver's function for one row may be the exact function of another row. */
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
-        found->functions[i] = gm_driver_symbol(rows[i].symbol);
+    for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
+        found->functions[i] = gm_driver_symbol(gm_call_rows[i].symbol);
         if (found->functions[i])
             add_function(found->by_function, found->functions[i], i);
     }
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
-        const struct row *row = &rows[i];
+    for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
+        const struct gm_call_row *row = &gm_call_rows[i];
         void *exact = found->functions[i], *resolved = NULL;
         cuuint64_t flags =
             row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 
-        if (resolve && resolve(row->name, &resolved, row->version, flags, NULL) != CUDA_SUCCESS)
+        if (!row->version || !resolve || resolve(row->name, &resolved, row->version, flags, NULL) != CUDA_SUCCESS)
             resolved = NULL;
         if (!exact)
             found->functions[i] = resolved;
@@ -126,36 +208,44 @@ static void find_functions(struct gm_found *found) {
     }
 }
 
-bool gm_entry_points_report(const struct gm_found *found) {
+void gm_entry_points_report(const struct gm_found *found) {
     unsigned absent = 0, differing = 0;
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
+    for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
         if (found->differs[i]) {
             differing++;
             gm_log(GM_LOG_INFO, "%s: the resolver gives another function than the symbol table; both are routed",
-                   rows[i].symbol);
+                   gm_call_rows[i].symbol);
         }
         if (!found->functions[i]) {
             absent++;
-            gm_log(GM_LOG_DEBUG, "%s: this driver has none", rows[i].symbol);
+            gm_log(GM_LOG_DEBUG, "%s: this driver has none", gm_call_rows[i].symbol);
         }
     }
     if (absent || differing)
         gm_log(GM_LOG_INFO, "look-up routes: %u of %u symbols absent in this driver, %u with two functions", absent,
-               (unsigned)GM_ROW_COUNT, differing);
-    return !differing;
+               (unsigned)GM_CALL_ROWS, differing);
 }
 
-/* Threads that do this at the same time store the same values. Of the true functions only the first store counts, since
- * hooks may already read them. */
+static void store_once(void **at, void *value) {
+    void *none = NULL;
+    if (value && !__atomic_load_n(at, __ATOMIC_ACQUIRE))
+        __atomic_compare_exchange_n(at, &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Threads that do this at the same time store the same values. Of functions and targets only the first store counts,
+ * since calls may already read them, and hooks may stand in front. */
 static void publish(const struct gm_found *found) {
     for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
-        void *none = NULL;
-        if (found->functions[i] && !__atomic_load_n(rows[i].true_function, __ATOMIC_ACQUIRE))
-            __atomic_compare_exchange_n(rows[i].true_function, &none, found->functions[i], false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE);
+        store_once(hooks[i].true_function, found->functions[hooks[i].number]);
+        store_once(&gm_targets[hooks[i].number], hooks[i].hook);
+    }
+    for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
+        void *function = found->functions[i];
+        store_once(&functions[i], function);
+        store_once(&gm_targets[i], function ? function : (void *)not_supported);
     }
     for (unsigned i = 0; i < GM_FUNCTION_SLOTS; i++) {
-        __atomic_store_n(&by_function[i].row, found->by_function[i].row, __ATOMIC_RELAXED);
+        __atomic_store_n(&by_function[i].number, found->by_function[i].number, __ATOMIC_RELAXED);
         __atomic_store_n(&by_function[i].function, found->by_function[i].function, __ATOMIC_RELAXED);
     }
 }
@@ -174,33 +264,18 @@ void gm_hook_context(struct gm_scope *scope) {
     scope->request.device = context.device;
 }
 
-void gm_hook_entered(enum gm_row row) {
-    switch (row) {
-    case GM_ROW_cuMemFree_v2:
-        return; /* the hook finds out whether it ends a deferred copy (gm_grow_freed) */
-    /* Queries: they start no work and change no memory. */
-    case GM_ROW_cuEventQuery:
-    case GM_ROW_cuStreamQuery:
-    case GM_ROW_cuStreamQuery_ptsz:
-    case GM_ROW_cuEventElapsedTime:
-    case GM_ROW_cuEventElapsedTime_v2:
-    case GM_ROW_cuGetProcAddress:
-    case GM_ROW_cuGetProcAddress_v2:
-    case GM_ROW_cuMemGetInfo_v2:
-    case GM_ROW_cuMemGetAddressRange_v2:
-    case GM_ROW_cuDeviceTotalMem_v2:
-    case GM_ROW_cuPointerGetAttribute:
-    case GM_ROW_cuPointerGetAttributes: return;
-    default: gm_handover_driver_entered();
-    }
-}
-
 /* For libgpumem-audit.so, which lives in another link namespace and calls this during a binding. Reads only constant
  * data and starts nothing. */
 __attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symbol);
 void *gpumem_audit_entry(const char *symbol) {
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
-        if (strcmp(rows[i].symbol, symbol) == 0)
-            return rows[i].entries[GM_ENTRY_AUDIT];
+    for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
+        int hook = strcmp(gm_call_rows[i].symbol, symbol) == 0 ? hook_of(i) : -1;
+        if (hook >= 0)
+            return (void *)hooks[hook].entries[GM_ENTRY_AUDIT];
+        if (strcmp(gm_call_rows[i].symbol, symbol) == 0)
+            return (void *)entries[i];
+    }
     return NULL;
 }
+
+void gm_entry_points_after_fork(void) { unknown_lock.held = 0; }

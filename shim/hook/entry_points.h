@@ -1,30 +1,40 @@
-/* The table of hooked symbols: maps functions of the driver to entries of hooks. */
+/* Where the calls of the driver enter gpumem: the entry of each row of shim/driver/calls.h, and where it continues. */
 #ifndef GM_HOOK_ENTRY_POINTS_H
 #define GM_HOOK_ENTRY_POINTS_H
 
+#include "shim/driver/call.h"
 #include "shim/hook/hook.h"
 
-/* The entry of the hook of `function` for this way of look-up, or `function` itself when it is not hooked. */
-void *gm_route(void *function, enum gm_entry_way way);
+/* The entry for a function of the driver that the program looked up by `name`. The function itself when it is none of
+ * the driver's. *hooked: the entry leads to a hook. */
+void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *hooked);
 /* True when `address` is an entry of gpumem. */
 bool gm_is_entry(const void *address);
 const char *gm_row_name(enum gm_row row);
 
-enum { GM_FUNCTION_SLOTS = 1024 };
+/* Where entry `number` (hook/entry.S) continues, never NULL. *function: the function of the driver, NULL where it has
+ * none. */
+GM_INTERNAL void *gm_call_target(unsigned number, const void **function);
+/* From now on the entry continues at `hook`, which calls *next. Only while gpumem starts. Nothing changes where the
+ * driver lacks the function. */
+GM_INTERNAL void gm_call_divert(enum gm_call_number number, void *hook, void **next);
+
+enum { GM_FUNCTION_SLOTS = 4096 };
 struct gm_function_slot {
     void *function;
-    uint16_t row;
+    uint16_t number;
 };
-/* The functions that the loader and the driver's resolver have for the hooked symbols. */
+/* The functions that the loader and the driver's resolver have for the rows. */
 struct gm_found {
     struct gm_function_slot by_function[GM_FUNCTION_SLOTS];
-    void *functions[GM_ROW_COUNT];
-    bool differs[GM_ROW_COUNT]; /* the resolver returns another function than the symbol table has */
+    void *functions[GM_CALL_ROWS];
+    bool differs[GM_CALL_ROWS]; /* the resolver returns another function than the symbol table has */
 };
 /* Fills `found`, which must be zeroed, and gm_real. Calls the loader, so the caller holds no lock or flag. Threads
  * that do this at the same time store the same values. */
 GM_INTERNAL void gm_entry_points_find(struct gm_found *found);
-/* Logs the functions that the driver lacks. True: every function has one address only. */
-GM_INTERNAL bool gm_entry_points_report(const struct gm_found *found);
+/* Logs the functions that the driver lacks. */
+GM_INTERNAL void gm_entry_points_report(const struct gm_found *found);
+GM_INTERNAL void gm_entry_points_after_fork(void);
 
 #endif

@@ -12,23 +12,25 @@
 #include "shim/base/stats.h"
 #include "shim/driver/driver.h"
 #include "shim/driver/free_sync.h"
-#include "shim/driver/streams.h"
-#include "shim/grow/trampolines.h"
-#include "shim/hook/rows.h"
+#include "shim/driver/call.h"
+#include "shim/driver/in_flight.h"
+#include "shim/grow/handover.h"
 #include "shim/trace/writer.h"
 
+#define GM_IF_HOOK(...) __VA_ARGS__
+#define GM_IF_JUMP(...)
 enum gm_row {
-#define ROW(symbol, name, version, twin) GM_ROW_##symbol,
-    GM_HOOK_ROWS(ROW)
-#undef ROW
+#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how(GM_ROW_##symbol, )
+    GM_DRIVER_CALLS(CALL)
+#undef CALL
         GM_ROW_COUNT
 };
 
 /* The driver's own functions of the hooked symbols. NULL where this driver has none. */
 struct gm_real {
-#define ROW(symbol, name, version, twin) __typeof__(&symbol) symbol;
-    GM_HOOK_ROWS(ROW)
-#undef ROW
+#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how(__typeof__(&symbol) symbol;)
+    GM_DRIVER_CALLS(CALL)
+#undef CALL
 };
 GM_INTERNAL extern struct gm_real gm_real;
 
@@ -49,18 +51,43 @@ enum gm_pass {
 extern uint64_t gm_row_calls[GM_ROW_COUNT];
 GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
 
-/* Called when a hooked call enters the driver while gm_trampolines_active is set. */
-GM_INTERNAL void gm_hook_entered(enum gm_row row);
-
-/* Whether the row is the twin for per-thread default streams. The compiler knows the answer. */
+/* The role of the row, and whether it is the twin for per-thread default streams. The compiler knows the answers. */
+static inline enum gm_role gm_row_role(enum gm_row row) {
+    switch (row) {
+#define CALL(symbol, name, version, twin, how, role, ...) GM_IF_##how(case GM_ROW_##symbol : return GM_ROLE_##role;)
+        GM_DRIVER_CALLS(CALL)
+#undef CALL
+    default: return GM_ROLE_NOTICES;
+    }
+}
 static inline bool gm_row_is_twin(enum gm_row row) {
     switch (row) {
-#define ROW(symbol, name, version, twin) \
-    case GM_ROW_##symbol: return twin;
-        GM_HOOK_ROWS(ROW)
-#undef ROW
+#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how(case GM_ROW_##symbol : return twin;)
+        GM_DRIVER_CALLS(CALL)
+#undef CALL
     default: return false;
     }
+}
+
+/* Calls of memory that submit nothing and change no memory; and the free, which itself finds out whether it ends a
+ * deferred copy (gm_grow_freed). */
+static inline bool gm_row_asks(enum gm_row row) {
+    return row == GM_ROW_cuMemFree_v2 || row == GM_ROW_cuMemGetInfo_v2 || row == GM_ROW_cuPointerGetAttribute ||
+           row == GM_ROW_cuPointerGetAttributes;
+}
+
+/* What the row's role asks of a call while gm_watch is not zero (calls.h). A call of a resource that gpumem serves
+ * decides itself. */
+static inline void gm_hook_look(enum gm_row row) {
+    enum gm_role role = gm_row_role(row);
+    if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) && role > GM_ROLE_WAITS && !gm_row_asks(row))
+        gm_handover_driver_entered();
+    if (gm_row_is_twin(row) && GM_UNLIKELY(gm_watch_has(GM_WATCH_PER_THREAD)))
+        gm_free_sync_per_thread();
+    if (role == GM_ROLE_SUBMITS && GM_UNLIKELY(gm_in_flight_state() & GM_FLIGHT_OPEN))
+        gm_free_sync_submit(false);
+    if (role == GM_ROLE_NOTICES && GM_UNLIKELY(gm_in_flight_state()))
+        gm_free_sync_notice();
 }
 
 static inline enum gm_pass gm_hook_enter(enum gm_row row) {
@@ -68,11 +95,8 @@ static inline enum gm_pass gm_hook_enter(enum gm_row row) {
         return gm_real.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
     if (GM_UNLIKELY(gm_mine.depth > 0))
         return GM_PASS_DRIVER;
-    if (GM_UNLIKELY(__atomic_load_n(&gm_trampolines_active, __ATOMIC_RELAXED)))
-        gm_hook_entered(row);
-    if (gm_row_is_twin(row) && GM_UNLIKELY(!__atomic_load_n(&gm_streams_per_thread, __ATOMIC_ACQUIRE)))
-        gm_free_sync_per_thread();
     gm_mine.depth = 1;
+    gm_hook_look(row);
     uint64_t *calls = &gm_stats_mine()->entries[gm_mine.entry_way];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(gm_coverage_on))
@@ -151,13 +175,5 @@ GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, 
 
 /* The same, within GPUMEM_LIMIT, for a call that is never moved. */
 #define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
-
-/* For an entry that continues at *target: returns the entry and sets its target to `next`. When two routes lead to the
- * same entry, the first one counts. */
-static inline void *gm_substitute(void *entry, void **target, void *next) {
-    void *none = NULL;
-    __atomic_compare_exchange_n(target, &none, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return entry;
-}
 
 #endif

@@ -1,5 +1,5 @@
-/* Hooks of copies from host memory to a device. They are used only with GPUMEM_TRACE_COPIES, so they have no rows in
- * rows.h: a look-up returns them only in that case, around whatever it would return otherwise.
+/* Hooks of copies from host memory to a device. They are used only with GPUMEM_TRACE_COPIES: the entries of the
+ * calls continue here in that case only.
  *
  * A hook makes the call first and then reads the source. A copy that the driver refused is not read. The contents are
  * those at the return of the call: a program that changes pinned memory before its asynchronous copy has run sends
@@ -8,13 +8,10 @@
 
 #include "shim/base/file.h"
 #include "shim/base/options.h"
-#include "shim/driver/functions.h"
-#include "shim/driver/linked.h"
+#include "shim/hook/entry_points.h"
 #include "shim/hook/contents.h"
 #include "shim/hook/hook.h"
 #include "shim/trace/summary.h"
-
-static bool active;
 
 struct call {
     struct gm_scope scope;
@@ -231,37 +228,16 @@ static CUresult recorded(const struct call *call) {
 COPIES(COPY)
 #undef COPY
 
-static const struct row {
-    const char *symbol;
-    void *hook;
-    void **next;
-} rows[] = {
-#define COPY(symbol, ...) {#symbol, (void *)copy_##symbol, (void **)&next_##symbol},
-    COPIES(COPY)
-#undef COPY
-};
-
-static struct gm_driver_functions functions = GM_DRIVER_FUNCTIONS(rows);
-
-void *gm_host_copies_route(void *function, void *entry) {
-    if (GM_LIKELY(!active))
-        return entry;
-    int row = gm_driver_function_row(&functions, function);
-    return row < 0 ? entry : gm_substitute(rows[row].hook, rows[row].next, entry);
-}
-
 /* ---- life */
 
 void gm_host_copies_start(void) {
     if (!gm_option_bool(GM_OPT_TRACE_COPIES))
         return;
-    active = gm_trace_is_on() && !gm_summary_on();
     if (!gm_trace_is_on())
         gm_log(GM_LOG_WARN, "GPUMEM_TRACE_COPIES: copies are recorded in the trace, so set GPUMEM_TRACE, too");
-}
-
-void gm_host_copies_report(void) {
-    if (active && gm_driver_linked())
-        gm_log(GM_LOG_WARN, "GPUMEM_TRACE_COPIES: an object is linked with the driver itself, and its copies are not "
-                            "recorded");
+    if (!gm_trace_is_on() || gm_summary_on())
+        return;
+#define COPY(symbol, ...) gm_call_divert(GM_AT_##symbol, (void *)copy_##symbol, (void **)&next_##symbol);
+    COPIES(COPY)
+#undef COPY
 }

@@ -5,11 +5,7 @@
 
 #include "shim/base/base.h"
 
-/* Reads the option, after the trace was set up. */
+/* Reads the option, after the trace was set up, and puts the hooks in front of the calls. */
 GM_INTERNAL void gm_host_copies_start(void);
-/* The address that a look-up returns for `function` in place of `entry`. */
-GM_INTERNAL void *gm_host_copies_route(void *function, void *entry);
-/* Says at the end of the process when copies may be missing in the trace. */
-GM_INTERNAL void gm_host_copies_report(void);
 
 #endif

@@ -5,7 +5,7 @@
  * graph undefined, so neither is repeated. */
 #include "shim/driver/streams.h"
 #include "shim/hook/hook.h"
-#include "shim/hook/image.h"
+#include "shim/hook/prints.h"
 
 #define LIST(...) __VA_ARGS__
 #define TAKES_MEMORY(symbol, parameters, arguments) \
@@ -14,22 +14,21 @@
         LEAVE(WITH_TRIM(gm_real.symbol arguments)); \
     }
 
-/* Kernels that print let the host see how far they are. */
-#define LOADS_CODE(symbol, parameters, arguments, prints) \
-    HOOK(symbol, LIST parameters) {                       \
-        ENTER(symbol, LIST arguments);                    \
-        if (prints)                                       \
-            gm_free_sync_note(GM_SYNC_PRINTF);            \
-        LEAVE(WITH_TRIM(gm_real.symbol arguments));       \
+/* Kernels that print let the host see how far they are: `looks` searches the code for them (prints.h). */
+#define HANDLES_CODE(symbol, parameters, arguments, looks) \
+    HOOK(symbol, LIST parameters) {                        \
+        ENTER(symbol, LIST arguments);                     \
+        looks;                                             \
+        LEAVE(WITH_TRIM(gm_real.symbol arguments));        \
     }
-LOADS_CODE(cuModuleLoad, (CUmodule * module, const char *file), (module, file), gm_image_file_prints(file))
-LOADS_CODE(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), gm_image_prints(image))
-LOADS_CODE(cuModuleLoadDataEx,
-           (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
-           (module, image, count, options, values), gm_image_prints(image))
-LOADS_CODE(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), gm_image_prints(image))
+HANDLES_CODE(cuModuleLoad, (CUmodule * module, const char *file), (module, file), gm_prints_file(file))
+HANDLES_CODE(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), gm_prints_image(image))
+HANDLES_CODE(cuModuleLoadDataEx,
+             (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
+             (module, image, count, options, values), gm_prints_image(image))
+HANDLES_CODE(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), gm_prints_image(image))
 TAKES_MEMORY(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name), (function, module, name))
-/* A variable may be managed memory. */
+/* A variable may be managed memory, which the host reads. */
 static CUresult found_global(const CUdeviceptr *address, CUresult result) {
     unsigned managed = 0;
     if (result == CUDA_SUCCESS && address &&
@@ -38,22 +37,56 @@ static CUresult found_global(const CUdeviceptr *address, CUresult result) {
     return result;
 }
 
-#define FINDS_GLOBAL(symbol, owner)                                                       \
+#define FINDS_GLOBAL(symbol, owner, looks)                                                \
     HOOK(symbol, CUdeviceptr *address, size_t *size, owner of, const char *name) {        \
         ENTER(symbol, address, size, of, name);                                           \
+        looks;                                                                            \
         LEAVE(found_global(address, WITH_TRIM(gm_real.symbol(address, size, of, name)))); \
     }
-FINDS_GLOBAL(cuModuleGetGlobal_v2, CUmodule)
-FINDS_GLOBAL(cuLibraryGetGlobal, CUlibrary)
-FINDS_GLOBAL(cuLibraryGetManaged, CUlibrary)
+FINDS_GLOBAL(cuModuleGetGlobal_v2, CUmodule, (void)0)
+/* A variable may hold the address of a function, which other kernels call. */
+FINDS_GLOBAL(cuLibraryGetGlobal, CUlibrary, gm_prints_request(of))
+FINDS_GLOBAL(cuLibraryGetManaged, CUlibrary, gm_prints_request(of))
 
 #define JIT      CUjit_option *jit, void **jit_values, unsigned jit_count
 #define SETTINGS CUlibraryOption *options, void **values, unsigned count
-LOADS_CODE(cuLibraryLoadData, (CUlibrary * library, const void *code, JIT, SETTINGS),
-           (library, code, jit, jit_values, jit_count, options, values, count), gm_image_prints(code))
-LOADS_CODE(cuLibraryLoadFromFile, (CUlibrary * library, const char *file, JIT, SETTINGS),
-           (library, file, jit, jit_values, jit_count, options, values, count), gm_image_file_prints(file))
-TAKES_MEMORY(cuLibraryGetModule, (CUmodule * module, CUlibrary library), (module, library))
+HOOK(cuLibraryLoadData, CUlibrary *library, const void *code, JIT, SETTINGS) {
+    ENTER(cuLibraryLoadData, library, code, jit, jit_values, jit_count, options, values, count);
+    bool later = gm_prints_later(options, values, count);
+    if (!later)
+        gm_prints_image(code);
+    CUresult result =
+        WITH_TRIM(gm_real.cuLibraryLoadData(library, code, jit, jit_values, jit_count, options, values, count));
+    if (later && result == CUDA_SUCCESS)
+        gm_prints_library(*library, code);
+    LEAVE(result);
+}
+
+HANDLES_CODE(cuLibraryLoadFromFile, (CUlibrary * library, const char *file, JIT, SETTINGS),
+             (library, file, jit, jit_values, jit_count, options, values, count), gm_prints_file(file))
+
+HOOK(cuLibraryUnload, CUlibrary library) {
+    ENTER(cuLibraryUnload, library);
+    const void *unread = gm_prints_forget(library);
+    CUresult result = gm_real.cuLibraryUnload(library);
+    if (unread && result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED)
+        gm_prints_image(unread);
+    LEAVE(result);
+}
+
+HANDLES_CODE(cuLibraryGetModule, (CUmodule * module, CUlibrary library), (module, library), gm_prints_request(library))
+/* A kernel takes memory in a context, when it is asked for there. */
+#define NAMES_CODE(symbol, parameters, arguments) \
+    HOOK(symbol, LIST parameters) {               \
+        ENTER(symbol, LIST arguments);            \
+        gm_prints_request(library);               \
+        LEAVE(gm_real.symbol arguments);          \
+    }
+NAMES_CODE(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name), (kernel, library, name))
+NAMES_CODE(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned count, CUlibrary library),
+           (kernels, count, library))
+NAMES_CODE(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, const char *name),
+           (function, library, name))
 TAKES_MEMORY(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, kernel))
 TAKES_MEMORY(cuFuncLoad, (CUfunction function), (function))
 
@@ -76,8 +109,10 @@ TAKES_MEMORY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 /* ---- streams; for some drivers gpumem must know all of them (shim/driver/streams.h) */
 
 static CUresult made(const CUstream *stream, CUresult result) {
+    CUcontext context = NULL;
     if (result == CUDA_SUCCESS) {
-        gm_free_sync_stream_created();
+        gm_drv.ctx_get_current(&context);
+        gm_free_sync_stream_created(context, *stream);
         gm_streams_made(*stream);
     }
     return result;
@@ -95,24 +130,32 @@ HOOK(cuStreamCreateWithPriority, CUstream *stream, unsigned flags, int priority)
 
 HOOK(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned flags, int priority) {
     ENTER(cuGreenCtxStreamCreate, stream, green, flags, priority);
-    CUresult result = WITH_TRIM(gm_real.cuGreenCtxStreamCreate(stream, green, flags, priority));
-    if (result == CUDA_SUCCESS)
-        gm_free_sync_stream_created();
-    LEAVE(result);
+    LEAVE(WITH_TRIM(gm_real.cuGreenCtxStreamCreate(stream, green, flags, priority)));
 }
 
-static CUresult destroyed(CUstream stream, CUresult result) {
+/* The driver refuses to destroy a default stream, and streams of other contexts may be destroyed. */
+static CUcontext context_of(CUstream stream) {
+    CUcontext context = NULL;
+    if (stream <= CU_STREAM_PER_THREAD || !gm_drv.stream_get_ctx ||
+        gm_drv.stream_get_ctx(stream, &context) != CUDA_SUCCESS)
+        gm_drv.ctx_get_current(&context);
+    return context;
+}
+
+static CUresult destroyed(CUstream stream, CUcontext context, CUresult result) {
+    if (result == CUDA_SUCCESS)
+        gm_free_sync_stream_destroyed(context);
     gm_capture_destroyed(stream, NULL, result == CUDA_SUCCESS);
     return result;
 }
 
-#define DESTROY(symbol)                                   \
-    HOOK(symbol, CUstream stream) {                       \
-        ENTER(symbol, stream);                            \
-        gm_streams_ending(stream);                        \
-        gm_free_sync_stream_destroyed();                  \
-        gm_capture_ending(stream, NULL);                  \
-        LEAVE(destroyed(stream, gm_real.symbol(stream))); \
+#define DESTROY(symbol)                                            \
+    HOOK(symbol, CUstream stream) {                                \
+        ENTER(symbol, stream);                                     \
+        CUcontext context = context_of(stream);                    \
+        gm_streams_ending(stream);                                 \
+        gm_capture_ending(stream, NULL);                           \
+        LEAVE(destroyed(stream, context, gm_real.symbol(stream))); \
     }
 DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)

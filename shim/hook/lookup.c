@@ -1,6 +1,6 @@
-/* Hooks of look-ups: dlsym, dlvsym, cuGetProcAddress. The true look-up runs first. When the function that it returns
- * is hooked, the look-up returns the hook's entry instead. So versions and per-thread twins are always right, and a
- * hook is returned only where the driver has the function. */
+/* Hooks of look-ups: dlsym, dlvsym, cuGetProcAddress. The true look-up runs first. When it returns a function of the
+ * driver, the look-up returns the entry of that function instead (entry_points.h). So versions and per-thread twins are
+ * always right, and an entry is returned only where the driver has the function. */
 #include "shim/hook/entry_points.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/hook.h"
@@ -49,16 +49,21 @@ static void find_next(void) {
     __atomic_store_n(&gm_next_dlsym, (dlsym_function)next, __ATOMIC_RELEASE);
 }
 
+static void *route_to(void *function, const char *name, enum gm_entry_way way) {
+    bool hooked;
+    void *entry = gm_route(function, name, way, &hooked);
+    if (!hooked)
+        gm_route_unhooked(name);
+    return entry;
+}
+
 /* The result of a successful look-up of a driver's name. */
 static void *answer(void *function, const char *name) {
     if (gm_is_entry(function)) /* gpumem's own export, found through the program's own scope */
-        return gm_hooks_ready() || gm_driver_ready(false) ? function : NULL;
+        return (gm_hooks_ready() || gm_driver_ready(false)) && gm_driver_symbol(name) ? function : NULL;
     if (!gm_hooks_ready())
         return function;
-    void *entry = gm_route(function, GM_ENTRY_DLSYM);
-    if (entry == function)
-        gm_route_unhooked(name);
-    return entry;
+    return route_to(function, name, GM_ENTRY_DLSYM);
 }
 
 /* The common part. 0: gpumem does not answer, and the entry jumps on with the caller's own return address. */
@@ -103,12 +108,8 @@ int gm_route_dlvsym(void *handle, const char *name, const char *version, void **
 }
 
 static CUresult routed(CUresult result, const char *symbol, void **function) {
-    if (result == CUDA_SUCCESS && function && *function) {
-        void *entry = gm_route(*function, GM_ENTRY_RESOLVER);
-        if (entry == *function)
-            gm_route_unhooked(symbol);
-        *function = entry;
-    }
+    if (result == CUDA_SUCCESS && function && *function)
+        *function = route_to(*function, symbol, GM_ENTRY_RESOLVER);
     return result;
 }
 

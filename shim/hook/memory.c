@@ -9,11 +9,32 @@
 #include "shim/resource/registry.h"
 #include "shim/base/limit.h"
 
+/* An address that no memory can have, to get the driver's answer for unknown addresses. */
+#define UNKNOWN_ADDRESS ((CUdeviceptr)4096)
+
+/* A call that gpumem serves itself must fail where the driver's would: without a context, and after a fault such as an
+ * illegal address, which every later call of the context returns. This is the driver's cheapest call that tells both.
+ */
+static inline CUresult context_error(void) {
+    int least, greatest;
+    return gm_drv.ctx_get_priorities(&least, &greatest);
+}
+
+/* Only such errors: other calls may succeed all the same. */
+static GM_APART CUresult fault_of(CUresult error) {
+    bool kernel = error >= CUDA_ERROR_ILLEGAL_ADDRESS && error <= CUDA_ERROR_LAUNCH_FAILED;
+    return kernel || error == CUDA_ERROR_ECC_UNCORRECTABLE ? error : CUDA_SUCCESS;
+}
+
 static GM_APART CUresult alloc_plain(CUdeviceptr *address, size_t size, uintptr_t caller, uintptr_t frame) {
     struct gm_scope scope;
     ENTER(cuMemAlloc_v2, address, size);
     BEGIN_AT(&scope, GM_CALL_ALLOC, size, gm_site_find(caller, frame));
-    gm_status status = gm_pipeline_alloc(&scope);
+    gm_status status = fault_of(context_error());
+    if (GM_UNLIKELY(status))
+        gm_pipeline_made(&scope, status);
+    else
+        status = gm_pipeline_alloc(&scope);
     if (status == GM_OK) {
         *address = scope.block.address;
         if (GM_UNLIKELY(gm_grow_mode >= GM_GROW_MOVE))
@@ -27,7 +48,7 @@ static GM_APART CUresult alloc_plain(CUdeviceptr *address, size_t size, uintptr_
 static GM_APART CUresult alloc_kept(CUdeviceptr *address, size_t size, uintptr_t caller, uintptr_t frame) {
     if (GM_UNLIKELY(!address || !size)) /* the driver's own error */
         return gm_real.cuMemAlloc_v2 ? gm_real.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
-    if (gm_hook_is_short()) {
+    if (gm_hook_is_short() && !context_error()) {
         gm_mine.depth = 1;
         uint64_t reused = gm_pipeline_reuse(size, caller, frame);
         gm_hook_leave_short(reused != 0);
@@ -41,7 +62,8 @@ static GM_APART CUresult alloc_kept(CUdeviceptr *address, size_t size, uintptr_t
 
 HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
     uint64_t reused;
-    if (GM_LIKELY(address != NULL) && gm_hook_may_be_plain() && GM_LIKELY(gm_pipeline_reuse_ready(size, &reused))) {
+    if (GM_LIKELY(address != NULL) && gm_hook_may_be_plain() && GM_LIKELY(gm_mine.plain != NULL) && !context_error() &&
+        GM_LIKELY(gm_pipeline_reuse_ready(size, &reused))) {
         *address = reused;
         return CUDA_SUCCESS;
     }
@@ -135,6 +157,12 @@ static gm_status native_free(const struct gm_scope *scope, uint64_t key) {
 static GM_APART CUresult free_plain(CUdeviceptr address, uintptr_t caller, uintptr_t frame) {
     struct gm_scope scope;
     ENTER(cuMemFree_v2, address);
+    CUresult error = context_error();
+    if (error == CUDA_ERROR_INVALID_CONTEXT && /* not every driver refuses a free without a context */
+        gm_real.cuMemFree_v2(UNKNOWN_ADDRESS) == CUDA_ERROR_INVALID_CONTEXT)
+        LEAVE(error);
+    if (GM_UNLIKELY(fault_of(error)))
+        LEAVE(error);
     BEGIN_FREE_AT(&scope, GM_CALL_FREE, 0, gm_site_find(caller, frame));
     LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_free));
 }
@@ -143,9 +171,12 @@ static GM_APART CUresult keep(CUdeviceptr address, uintptr_t caller, uintptr_t f
     gm_status status;
     if (GM_UNLIKELY(!address))
         return gm_real.cuMemFree_v2 ? gm_real.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
-    if (gm_free_sync_is_idle() && gm_hook_is_short()) {
+    enum gm_free_fast fast = gm_free_sync_fast_now();
+    if (fast && gm_hook_is_short() && !context_error()) {
         gm_mine.depth = 1;
         bool kept = gm_pipeline_keep(address, &status, caller, frame);
+        if (kept && fast == GM_FAST_LEAVE)
+            gm_in_flight_leave();
         gm_hook_leave_short(kept);
         if (kept)
             return (CUresult)status;
@@ -154,8 +185,12 @@ static GM_APART CUresult keep(CUdeviceptr address, uintptr_t caller, uintptr_t f
 }
 
 HOOK(cuMemFree_v2, CUdeviceptr address) {
-    if (gm_free_sync_is_idle() && gm_hook_may_be_plain() && GM_LIKELY(gm_pipeline_keep_plainly(address)))
+    enum gm_free_fast fast = gm_free_sync_fast_now();
+    if (GM_LIKELY(fast) && gm_hook_may_be_plain() && !context_error() && GM_LIKELY(gm_pipeline_keep_plainly(address))) {
+        if (GM_LIKELY(fast == GM_FAST_LEAVE))
+            gm_in_flight_leave();
         return CUDA_SUCCESS;
+    }
     return keep(address, GM_CALLER_HERE());
 }
 
@@ -231,8 +266,10 @@ static void correct_answer(void *data, CUpointer_attribute attribute, CUdevicept
         *(uint64_t *)data = block->address;
     else if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
         *(size_t *)data = block->size;
-    else if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+    else if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) {
+        gm_free_sync_note(GM_SYNC_SHARED);
         gm_hook_pin(address);
+    }
 }
 
 HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdeviceptr address) {
@@ -246,9 +283,6 @@ HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdevicep
         correct_answer(data, attribute, address, known, &block);
     LEAVE(result);
 }
-
-/* An address that no memory can have, to get the driver's answer for unknown addresses. */
-#define UNKNOWN_ADDRESS ((CUdeviceptr)4096)
 
 HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
     struct gm_block block;

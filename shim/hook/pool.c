@@ -113,3 +113,16 @@ HOOK(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, CUmemPoolP
     gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
     LEAVE(result);
 }
+
+/* The host sees the memory of pools that are not of device memory. */
+#define OF_HOST(location, type) \
+    ((location) && ((location)->type != CU_MEM_LOCATION_TYPE_DEVICE || (type) != CU_MEM_ALLOCATION_TYPE_PINNED))
+#define POOL_OF(symbol)                                                                   \
+    HOOK(symbol, CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) { \
+        ENTER(symbol, pool, location, type);                                              \
+        if (OF_HOST(location, type))                                                      \
+            gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                       \
+        LEAVE(gm_real.symbol(pool, location, type));                                      \
+    }
+POOL_OF(cuMemGetDefaultMemPool)
+POOL_OF(cuMemGetMemPool)

@@ -11,7 +11,6 @@
 #include "shim/hook/entry_points.h"
 #include "shim/hook/hook.h"
 #include "shim/hook/start.h"
-#include "shim/hook/stream_observer.h"
 
 bool gm_hooks_active;
 static __thread __attribute__((tls_model("initial-exec"))) bool starting;
@@ -21,7 +20,6 @@ static bool query_loader(struct gm_found **found) {
     if (!gm_driver_ready(false) || !(*found = gm_pages(sizeof **found)))
         return false;
     gm_entry_points_find(*found);
-    gm_observer_find();
     gm_thread_find();
     gm_registry_shared();
     gm_process_prepare();
@@ -57,7 +55,7 @@ static bool start(const struct gm_found *found) {
     if (!__atomic_compare_exchange_n(&start_state, &idle, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return wait_for_start();
     gm_process_start();
-    gm_observer_start(gm_entry_points_report(found));
+    gm_entry_points_report(found);
     return __atomic_compare_exchange_n(&start_state, &self, STARTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
@@ -74,6 +72,7 @@ bool gm_hooks_ready(void) {
         munmap(found, sizeof *found);
     if (ready) {
         __atomic_store_n(&gm_hooks_active, true, __ATOMIC_RELEASE);
+        gm_watch_set(GM_WATCH_CLOSED, false);
         gm_process_started();
     }
     starting = false;

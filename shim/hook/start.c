@@ -26,6 +26,8 @@
 #include "shim/grow/grow.h"
 #include "shim/hook/beyond.h"
 #include "shim/hook/check.h"
+#include "shim/hook/copies.h"
+#include "shim/hook/entry_points.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/host_copies.h"
 #include "shim/hook/recording.h"
@@ -33,6 +35,7 @@
 #include "shim/hook/context.h"
 #include "shim/hook/capture.h"
 #include "shim/hook/nvtx.h"
+#include "shim/hook/prints.h"
 #include "shim/hook/hook.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
@@ -407,9 +410,11 @@ static void in_child(void) {
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
     gm_hook_contexts_after_fork();
+    gm_prints_after_fork();
     gm_streams_after_fork();
     gm_internal_after_fork();
     gm_free_sync_after_fork();
+    gm_entry_points_after_fork();
     gm_check_order_after_fork();
     gm_captures_after_fork();
     gm_stats_after_fork();
@@ -482,6 +487,7 @@ void gm_process_start(void) {
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                        gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
     }
+    gm_copies_start();
     gm_host_copies_start();
     const struct gm_recording_setup recording = {
         .keeps_sites = wants & GM_WANT_SITE || checks || tracks(),
@@ -502,6 +508,7 @@ void gm_process_start(void) {
     gm_beyond_setup();
     if (!gm_coverage_on)
         gm_pipeline_shorten();
+    gm_streams_observe();
     gm_context_on_new = on_new_context;
     gm_capture_on_lost = gm_hook_capture_lost;
     __atomic_store_n(&started, true, __ATOMIC_RELEASE);
@@ -541,7 +548,6 @@ __attribute__((destructor)) static void process_end(void) {
     gm_explain_finish();
     gm_grow_report(STDERR_FILENO);
     gm_check_report(STDERR_FILENO);
-    gm_host_copies_report();
     gm_recording_report();
     gm_recording_end();
     gm_trace_finish();

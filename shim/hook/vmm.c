@@ -99,6 +99,9 @@ HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllo
 
 HOOK(cuMemSetAccess, CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count) {
     ENTER(cuMemSetAccess, address, size, access, count);
+    for (size_t i = 0; access && i < count; i++)
+        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+            gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     LEAVE(gm_mapped_set_access(address, size, access, count));
 }
 
@@ -138,6 +141,7 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
 HOOK(cuMulticastBindMem, CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle handle,
      size_t handle_offset, size_t size, unsigned long long flags) {
     ENTER(cuMulticastBindMem, multicast, offset, handle, handle_offset, size, flags);
+    gm_free_sync_note(GM_SYNC_PEERS);
     gm_mapped_share(handle);
     LEAVE(gm_real.cuMulticastBindMem(multicast, offset, handle, handle_offset, size, flags));
 }
@@ -145,6 +149,7 @@ HOOK(cuMulticastBindMem, CUmemGenericAllocationHandle multicast, size_t offset, 
 HOOK(cuMulticastBindAddr, CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address, size_t size,
      unsigned long long flags) {
     ENTER(cuMulticastBindAddr, multicast, offset, address, size, flags);
+    gm_free_sync_note(GM_SYNC_PEERS);
     gm_hook_pin(address);
     LEAVE(gm_real.cuMulticastBindAddr(multicast, offset, address, size, flags));
 }

@@ -9,7 +9,9 @@ order (programs that lean on the wait of cudaFree; ORDER_ROWS: only cases whose 
 frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer (compute-sanitizer with the shim loaded), peers (two
 GPUs reach each other's memory, or copy without), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
-rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), pressure (a program that
+rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), order_rows (seldom ways to lean on the wait
+of cudaFree; ORDER_ROWS as above), blind_calls (calls of the driver that have nothing to do with work in flight), fuzz (random
+programs of driver calls; FUZZ_SECONDS, default 120; FUZZ_SEED: the first), pressure (a program that
 needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
 it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), doors (PyTorch, CuPy
 and Numba with gpumem plugged in; resources in C++, CCCL and Thrust), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
@@ -37,7 +39,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
 import ordering  # noqa: E402
 from doors import doors  # noqa: E402
 from contractions import hadron  # noqa: E402
+from blind_calls import blind_calls  # noqa: E402
 from in_flight import in_flight  # noqa: E402
+from order_rows import order_rows  # noqa: E402
 from place import SKIP, Failure, Place  # noqa: E402
 from products import spgemm  # noqa: E402
 from run_preload import CASES, POLICIES  # noqa: E402
@@ -502,6 +506,27 @@ def vector(options):
     return cooperating(options, "vector")
 
 
+def fuzz(options):
+    """Random programs of driver calls; FUZZ_SECONDS, 120; FUZZ_SEED: the first, 1."""
+    folder = options.source / "tests" / "fuzz" / "driver"
+    program, linked = options.work / "driver_calls", options.work / "driver_calls_linked"
+    for kernels in folder.glob("*.cu"):
+        subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-cubin", "-o", str(options.work / f"{kernels.stem}.cubin"),
+                        str(kernels)], check=True)
+    command = [*options.cc.split(), "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-I", str(options.toolkit / "include"), "-I",
+               str(options.source / "tools" / "sim"), *map(str, sorted(folder.glob("*.c")))]
+    subprocess.run([*command, "-o", str(program), "-ldl", "-lpthread"], check=True)
+    subprocess.run([*command, "-DLINKED", "-o", str(linked), "-L", str(options.toolkit / "lib64" / "stubs"), "-lcuda", "-ldl", "-lpthread"],
+                   check=True)
+    log = options.work / "fuzz.txt"
+    with log.open("w") as text:
+        done = subprocess.run([sys.executable, str(folder / "fuzz_driver.py"), "--program", str(program), "--linked", str(linked),
+                               "--kernels", str(options.work), "--devices", str(min(gpus(), 2)), "--shim", str(options.shim), "--jobs", str(WORKERS), "--failures", "5",
+                               "--seconds", os.environ.get("FUZZ_SECONDS", "120"), "--seed", os.environ.get("FUZZ_SEED", "1")],
+                              stdout=text, stderr=text)
+    return [("random programs", "ok" if done.returncode == 0 else "FAILED", log.read_text()[-4000:])]
+
+
 def sanitizer_tool(options):
     """Path of compute-sanitizer; None where it is not installed."""
     tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
@@ -569,6 +594,7 @@ def main():
     parser.add_argument("--hadron", type=pathlib.Path, help="examples/hadron_static")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
              "pressure": pressure, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
+             "fuzz": fuzz, "order_rows": order_rows, "blind_calls": blind_calls,
              "doors": lambda options: doors(options, execute), "spgemm": lambda options: spgemm(options, WORKERS), "hadron": lambda options: hadron(options, WORKERS)}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()

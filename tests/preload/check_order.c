@@ -1,6 +1,10 @@
 /* Programs that rely on the wait of a cudaFree, and others that do not, for GPUMEM_CHECK_ORDER: check_order CASE.
  * With SIMCUDA_STREAMS=manual, work never begins unless something waits for it, so each free finds its work in
- * flight. The program relies on the free in guilty_free and not on the free in innocent_free. */
+ * flight. The program relies on the free in guilty_free and not on the free in innocent_free. LINKED: it calls the
+ * driver for its copies, by the names that the linker bound. */
+#ifdef LINKED
+#include <cuda.h>
+#endif
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -25,15 +29,24 @@ APART static void innocent_free(void *memory) {
     __asm__ volatile("");
 }
 
+static void copy(unsigned char *to, const void *from, cudaStream_t stream) {
+#ifdef LINKED
+    MUST(cudaFree(NULL)); /* the thread has a context */
+    MUST(cuMemcpyDtoDAsync((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, BYTES, stream));
+#else
+    MUST(cudaMemcpyAsync(to, from, BYTES, cudaMemcpyDeviceToDevice, stream));
+#endif
+}
+
 /* Scratch memory whose free finds the stream busy with the table. */
 static void *compute(cudaStream_t stream) {
     void *scratch = device_alloc(1 << 20);
     MUST(cudaMemsetAsync(scratch, 1, BYTES, stream));
-    MUST(cudaMemcpyAsync(table, scratch, BYTES, cudaMemcpyDeviceToDevice, stream));
+    copy(table, scratch, stream);
     return scratch;
 }
 
-static void use(cudaStream_t stream) { MUST(cudaMemcpyAsync(result, table, BYTES, cudaMemcpyDeviceToDevice, stream)); }
+static void use(cudaStream_t stream) { copy(result, table, stream); }
 
 static void end_round(void) { MUST(cudaDeviceSynchronize()); }
 

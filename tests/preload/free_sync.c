@@ -45,9 +45,9 @@ static CUdeviceptr free_behind_work(uint32_t pattern) {
 static const char *level(void) {
     uint64_t waits = D(simcuda_calls)("cuCtxWaitEvent"), checked = D(simcuda_check_runs)();
     free_behind_work(7);
-    const char *seen = D(simcuda_check_runs)() > checked            ? "wait"
-                       : D(simcuda_calls)("cuCtxWaitEvent") > waits ? "order"
-                                                                    : "async";
+    int waited = D(simcuda_check_runs)() > checked;
+    MUST(D(cuMemsetD32Async)(word, 0, 1, stream)); /* the next work is what an order holds up */
+    const char *seen = waited ? "wait" : D(simcuda_calls)("cuCtxWaitEvent") > waits ? "order" : "async";
     D(simcuda_run_all)();
     D(simcuda_set_streams)("immediate");
     MUST(D(cuCtxSynchronize)());
@@ -168,6 +168,70 @@ static void printing(void) {
     static const char text[] = ".version 9.0\n.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a)\n";
     D(cuModuleLoadData)(&module, text);
 }
+/* A fat binary with PTX that LZ4 has packed: "rintf" stands there once, the second time it is a match. */
+static const struct {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t bytes;
+    uint16_t kind, entry_version;
+    uint32_t entry_header;
+    uint64_t entry_bytes;
+    uint32_t packed, options;
+    uint16_t minor, major;
+    uint32_t arch, name, name_bytes;
+    uint64_t flags, key, unpacked;
+    unsigned char block[32];
+} packed = {.magic = 0xba55ed50,
+            .version = 1,
+            .header_bytes = 16,
+            .bytes = 96,
+            .kind = 1,
+            .entry_header = 64,
+            .entry_bytes = 32,
+            .packed = 27,
+            .arch = 90,
+            .flags = 0x2011,
+            .unpacked = 27,
+            .block = "\xf1\x06.version 9.0 rintf vp\x08\x00\x10\n"};
+static const struct {
+    uint32_t magic, version;
+    const void *data, *more;
+} wrapped = {0x466243b1, 1, &packed, NULL};
+
+static void printing_packed(void) {
+    CUmodule module;
+    MUST(D(cuModuleLoadData)(&module, &packed));
+}
+/* Without an option the image may be gone later. */
+static void printing_library(void) {
+    CUlibrary library;
+    MUST(D(cuLibraryLoadData)(&library, &wrapped, NULL, NULL, 0, NULL, NULL, 0));
+}
+/* The runtime's way: the library keeps its image, and is not used or used later. */
+static CUlibrary kept_library(void) {
+    CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void *value = (void *)1;
+    CUlibrary library;
+    MUST(D(cuLibraryLoadData)(&library, &wrapped, NULL, NULL, 0, &option, &value, 1));
+    return library;
+}
+static void printing_unused(void) {
+    CUlibrary library = kept_library();
+    kept_library();
+    MUST(D(cuLibraryUnload)(library));
+}
+static void printing_kernel(void) {
+    CUkernel kernel;
+    MUST(D(cuLibraryGetKernel)(&kernel, kept_library(), SIMCUDA_KERNEL_FILL));
+}
+static void printing_module(void) {
+    CUmodule module;
+    MUST(D(cuLibraryGetModule)(&module, kept_library()));
+}
+static void printing_variable(void) {
+    CUdeviceptr address;
+    D(cuLibraryGetGlobal)(&address, NULL, kept_library(), "table");
+}
 static void a_stream(void) {
     CUstream made;
     MUST(D(cuStreamCreate)(&made, CU_STREAM_NON_BLOCKING));
@@ -281,6 +345,12 @@ static const struct {
     REASON(external_semaphore),
     REASON(graphics),
     REASON(printing),
+    REASON(printing_packed),
+    REASON(printing_library),
+    REASON(printing_unused),
+    REASON(printing_kernel),
+    REASON(printing_module),
+    REASON(printing_variable),
     REASON(a_stream),
     REASON(priority_stream),
     REASON(ended_stream),

@@ -1,5 +1,6 @@
 /* Grows an array by hand in four steps and compares its contents at the end. Arguments: how it grows (run_grow.py
- * lists the ways); "whole": each size is a multiple of the granularity. */
+ * lists the ways); "whole": each size is a multiple of the granularity. LINKED: it calls the driver for its copies, by
+ * the names that the linker bound. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -49,7 +50,12 @@ static void end_capture(int launch) {
 }
 
 static void *enter_driver(void *memory) {
+#ifdef LINKED
+    MUST(cudaFree(NULL)); /* the thread has a context */
+    MUST(cuMemsetD8((CUdeviceptr)(uintptr_t)memory, 0x77, 64));
+#else
     MUST(cudaMemset(memory, 0x77, 64));
+#endif
     return NULL;
 }
 
@@ -107,7 +113,11 @@ static void copy(unsigned char *grown, const unsigned char *old, size_t size) {
     } else if (is("default_kind")) {
         MUST(cudaMemcpy(grown, old, size, cudaMemcpyDefault));
     } else {
+#ifdef LINKED
+        MUST(cuMemcpyDtoD((CUdeviceptr)(uintptr_t)grown, (CUdeviceptr)(uintptr_t)old, size));
+#else
         MUST(cudaMemcpy(grown, old, size, cudaMemcpyDeviceToDevice));
+#endif
     }
 }
 
@@ -156,9 +166,6 @@ int main(int count, char **arguments) {
     size_t ends[STEPS + 1], size = 2 * GRANULE + (whole ? 0 : ODD);
     int devices = 0;
     way = count > 1 ? arguments[1] : "plain";
-#ifdef LINKED
-    MUST(cuInit(0));
-#endif
     MUST(cudaFree(NULL));
     MUST(cudaGetDeviceCount(&devices));
     if (is("peers")) {

@@ -3,7 +3,8 @@
  * "each": prints for each call `SYMBOL HOST DESTINATION BYTES`. Each call sends its buffer three times and, changed, a
  * fourth time. HOST is the first byte sent; DESTINATION is 0 for an array.
  * "runtime": by cudaMemcpy and its relatives. "odd": copies whose contents gpumem cannot know, and copies that are not
- * from host to device. "threads": several threads at once. */
+ * from host to device. "threads": several threads at once. LINKED: "each" and "odd" take the functions that the linker
+ * would bind, by a look-up that gpumem leaves alone. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -21,7 +22,11 @@ static CUstream stream;
 static unsigned char *host;
 
 static void *find(const char *symbol) {
+#ifdef LINKED
+    void *function = dlsym(RTLD_NEXT, symbol);
+#else
     void *function = dlsym(driver, symbol);
+#endif
     EXPECT(function);
     return function;
 }
@@ -262,6 +267,9 @@ static void threads(void) {
 
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "threads";
+#ifdef LINKED
+    MUST(cuInit(0)); /* links the driver */
+#endif
     MUST(cudaFree(NULL));
     if (!strcmp(what, "runtime")) {
         runtime();

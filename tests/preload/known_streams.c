@@ -96,6 +96,8 @@ static void many(void) {
     for (int i = 0; i < 20; i++)
         MUST(CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING));
 }
+
+/* No doubt: its calls are seen. */
 static void linked(void) { EXPECT(dlopen("libneeds_driver.so", RTLD_NOW) != NULL); }
 
 static const struct {
@@ -103,6 +105,7 @@ static const struct {
     void (*comes)(void);
 } doubts[] = {
     {"none", nothing},
+    {"linked", linked},
     {"twin", twin},
     {"twin_copy", twin_copy},
     {"handle", handle},
@@ -112,7 +115,6 @@ static const struct {
     {"handle_copy", handle_copy},
     {"green", green},
     {"many", many},
-    {"linked", linked},
 };
 
 int main(int count, char **words) {
@@ -140,7 +142,7 @@ int main(int count, char **words) {
                 reuse_is_right(streams[i % 3], streams[i / 3]);
         reuse_is_right(NULL, streams[0]);
         reuse_is_right(streams[0], NULL);
-        EXPECT(keeps() == (kept && (!again || comes == nothing)));
+        EXPECT(keeps() == (kept && (!again || comes == nothing || comes == linked)));
         if (!again)
             comes();
     }

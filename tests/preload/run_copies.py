@@ -176,8 +176,10 @@ def without_trace(place):
 
 @case
 def linked(place):
-    _, err = place.run("", program=place.linked, GPUMEM_TRACE="t.csv", GPUMEM_TRACE_COPIES="1")
-    same(err, "gpumem: GPUMEM_TRACE_COPIES: an object is linked with the driver itself, and its copies are not recorded\n", "warning")
+    for variables in ({}, {"GPUMEM_CHECK_ORDER": "1", "GPUMEM_LOG": "error"}, {"GPUMEM_GROW": "move", "GPUMEM_LOG": "error"}):
+        (place.work / "t.csv").unlink(missing_ok=True)  # a trace replaces no other
+        out, _ = place.run("each", program=place.linked, GPUMEM_TRACE="t.csv", GPUMEM_TRACE_COPIES="1", GPUMEM_POLICY="observe", **variables)
+        check_each(place, out)
 
 
 @case

@@ -4,7 +4,7 @@ exactly those cases in which the program cannot see it.
 
 usage: run_grow.py --program FILE --shim FILE [--cuda DIR] [--linked FILE] [--per-thread FILE] [--streams MODE]...
 
---linked: the same program, linked with the driver, so that gpumem does not see its calls. --per-thread: the program, compiled for
+--linked: the same program; it calls the driver by the names that the linker bound. --per-thread: the program, compiled for
 per-thread default streams. --streams: mode of the simulated streams; may be repeated, and each mode is tried. Checks that need the
 simulated CUDA run only with "immediate".
 Most checks take every large block (GPUMEM_GROW_MATCH=size>=2M), so that each growth counts. by_default checks the default condition.
@@ -179,7 +179,7 @@ def main():
         cases = [(options.program, way, moves) for way, moves in WAYS.items()]
         cases += [(options.program, "written_before whole", True), (options.program, "plain whole", True)]
         if options.linked:
-            cases.append((options.linked, "plain", False))
+            cases += [(options.linked, way, WAYS[way]) for way in ("plain", "synchronised", "twice", "other_block", "other_thread")]
         if options.per_thread:
             cases += [(options.per_thread, way, False) for way in ("plain", "synchronised", "default_kind", "old_changed")]
         with concurrent.futures.ThreadPoolExecutor(min(8, os.cpu_count())) as pool:

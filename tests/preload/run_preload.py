@@ -15,6 +15,7 @@ import itertools
 import sys
 
 import ordering
+import relies
 from beside import address_sanitizer, all_or_nothing, behind_and_before, only_shim, two_copies
 from captures import capture_memory, capture_modes, lost_capture
 from every_policy import POLICIES, all_rows, plain
@@ -355,6 +356,7 @@ CASES = {
     "other_interposer_linked": all_or_nothing("driver_linked", behind_and_before, linked=True),
     "other_interposer_static": all_or_nothing("runtime_static", behind_and_before),
     **ordering.CASES,
+    **relies.CASES,
 }
 
 

@@ -14,7 +14,7 @@
 
 enum { STACK = 256 << 10, MIB = 1 << 20 };
 
-/* Looked up, not linked: page handovers happen only where no object is linked with the driver. */
+/* Looked up, as a CUDA runtime does. */
 /* clang-format off */
 #define CALLS(X)                                                                                           \
     X(cuArrayCreate) X(cuArrayDestroy) X(cuCtxSetCurrent) X(cuDevicePrimaryCtxReset)                       \

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """Write the driver's public names as C rows, from the toolkit's own headers.
 
-usage: driver_names.py INCLUDE_DIR OUTPUT
+usage: driver_names.py INCLUDE_DIR CALLS_H OUTPUT
 
 SYMBOL(name)                                one exported function
 VARIANT("name", version, per_thread, symbol) what cuGetProcAddress gives for a name from that version on
 
 The typedef headers list the versions of a name (PFN_cuMemAlloc_v3020), the API headers its symbols
 (cuMemAlloc, cuMemAlloc_v2). Both ascend, so the n-th version is the n-th symbol; a header where the two
-counts differ is an error, never a guess.
+counts differ is an error, never a guess. Functions of other toolkits come from gpumem's table of calls
+(CALLS_H), which tests/unit/driver/check_calls.py compares with their headers.
 """
 
 import pathlib
 import re
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "unit" / "driver"))
+from check_calls import read_table  # noqa: E402
 
 API_HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaProfiler.h", "cudaVDPAU.h")
 TYPEDEF_HEADERS = (
@@ -53,11 +57,14 @@ def variants(text, symbols):
 
 
 def main():
-    folder, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    folder, table, output = map(pathlib.Path, sys.argv[1:])
+    rows = read_table(table.read_text())
     symbols = exported_symbols(read_headers(folder, API_HEADERS))
-    lines = [f"SYMBOL({symbol})" for symbol in sorted(symbols)]
-    rows = variants(read_headers(folder, TYPEDEF_HEADERS), symbols)
-    lines += [f'VARIANT("{name}", {version}, {thread}, {symbol})' for name, version, thread, symbol in rows]
+    offered = {(row.name, int(row.version), int(row.twin)): row.symbol for row in rows if row.version != "0"}
+    offered |= {tuple(key): symbol for *key, symbol in variants(read_headers(folder, TYPEDEF_HEADERS), symbols)}
+    lines = [f"SYMBOL({symbol})" for symbol in sorted(symbols | {row.symbol for row in rows})]
+    for (name, version, thread), symbol in sorted(offered.items(), key=lambda row: (row[0][0], row[0][2], row[0][1])):
+        lines.append(f'VARIANT("{name}", {version}, {thread}, {symbol})')
     output.write_text("\n".join(lines) + "\n")
 
 

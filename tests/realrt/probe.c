@@ -1,11 +1,11 @@
 /* Reaches the driver the way NVIDIA's runtime does - dlopen of libcuda.so.1, dlsym of the resolver, versioned
- * look-ups - and shows where each pointer leads. Output is the same on every run: module and symbol, no
- * addresses.
+ * look-ups - and shows where each pointer leads: module and symbol.
  *
- *   probe lookup                         every public name, version and flag, by both resolvers and by dlsym,
- * and the odd requests (unknown, empty, too new, NULL) probe call NAME VERSION FLAGS        calls what the
- * look-up gives, with harmless arguments probe call-dlsym SYMBOL              the same for a plain dlsym
- */
+ *   probe lookup         every public name, version and flag, by both resolvers and by dlsym, and the odd requests
+ *                        (unknown, empty, too new, NULL)
+ *   probe requests FILE  the look-ups of the file's lines: ARGUMENTS NAME VERSION FLAGS, ARGUMENTS being 4 or 5
+ *   probe calls FILE     looks up and calls each function of the file's lines: NAME VERSION FLAGS, or SYMBOL for dlsym.
+ *                        Shows the arguments, and marks the line's number in STUB_LOG before. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 
 typedef int resolver4(const char *name, void **function, int version, uint64_t flags);
 typedef int resolver5(const char *name, void **function, int version, uint64_t flags, int *status);
-typedef int any_call(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *);
+typedef int any_call(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
+                     double, double);
 
 struct variant {
     const char *name;
@@ -135,17 +136,59 @@ static int show_all(void *driver, resolver5 *resolve5, resolver4 *resolve4) {
 }
 
 /* Every argument is the address of a zeroed page of its own: valid as output, as structure, as number. */
-static int call_pointer(void *function) {
+static void call_pointer(void *function) {
     enum { ARGUMENTS = 12, PAGE = 4096 };
     static _Alignas(PAGE) char page[ARGUMENTS][PAGE];
     if (!function) {
         printf("not found\n");
-        return 1;
+        return;
     }
+    memset(page, 0, sizeof page);
     int result = ((any_call *)function)(page[0], page[1], page[2], page[3], page[4], page[5], page[6], page[7], page[8],
-                                        page[9], page[10], page[11]);
-    printf("result %d ", result);
+                                        page[9], page[10], page[11], 1.25, -3);
+    for (int i = 0; i < ARGUMENTS; i++)
+        printf("%p ", (void *)page[i]);
+    printf("1.25 -3 result %d ", result);
     show_pointer(function);
+}
+
+static void mark(int line) {
+    const char *log = getenv("STUB_LOG");
+    FILE *file = log ? fopen(log, "a") : NULL;
+    if (!file)
+        return;
+    fprintf(file, "line %d\n", line);
+    fclose(file);
+}
+
+/* For each line of the file. */
+static int call_all(void *driver, resolver5 *resolve5, FILE *file) {
+    char name[100], text[200];
+    for (int line = 0; fgets(text, sizeof text, file); line++) {
+        void *function = NULL;
+        int version;
+        unsigned long long flags;
+        int words = sscanf(text, "%99s %d %llu", name, &version, &flags);
+        if (words == 3)
+            resolve5(name, &function, version, flags, NULL);
+        else if (words == 1)
+            function = dlsym(driver, name);
+        mark(line);
+        call_pointer(function);
+    }
+    return 0;
+}
+
+static int show_requests(resolver5 *resolve5, resolver4 *resolve4, FILE *file) {
+    char name[100];
+    int arguments, version;
+    unsigned long long flags;
+    while (fscanf(file, "%d %99s %d %llu", &arguments, name, &version, &flags) == 4) {
+        if (arguments == 4)
+            show4(resolve4, "lookup4", name, version, flags);
+        else
+            show5(resolve5, "lookup5", name, version, flags);
+    }
     return 0;
 }
 
@@ -163,13 +206,11 @@ int main(int count, char **argument) {
     }
     if (count == 2 && strcmp(argument[1], "lookup") == 0)
         return show_all(driver, resolve5, resolve4);
-    if (count == 5 && strcmp(argument[1], "call") == 0) {
-        void *function = NULL;
-        resolve5(argument[2], &function, atoi(argument[3]), strtoull(argument[4], NULL, 10), NULL);
-        return call_pointer(function);
-    }
-    if (count == 3 && strcmp(argument[1], "call-dlsym") == 0)
-        return call_pointer(dlsym(driver, argument[2]));
-    fprintf(stderr, "usage: probe lookup | call NAME VERSION FLAGS | call-dlsym SYMBOL\n");
+    FILE *file = count == 3 ? fopen(argument[2], "r") : NULL;
+    if (file && strcmp(argument[1], "requests") == 0)
+        return show_requests(resolve5, resolve4, file);
+    if (file && strcmp(argument[1], "calls") == 0)
+        return call_all(driver, resolve5, file);
+    fprintf(stderr, "usage: probe lookup | requests FILE | calls FILE\n");
     return 1;
 }

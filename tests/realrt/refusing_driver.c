@@ -7,8 +7,10 @@
  *
  * STUB_LOG=FILE appends a line for every look-up, table and call:
  *   lookup ARGUMENTS NAME VERSION FLAGS SYMBOL RESULT CALLER     ARGUMENTS: 4 or 5; NAME, SYMBOL: "-" for
- * none; CALLER: file name of the module that asked table call SYMBOL
- */
+ * none; CALLER: file name of the module that asked
+ *   table
+ *   call SYMBOL
+ * STUB_ARGUMENTS=1 adds to calls that are refused what their first argument registers and stack slots hold. */
 #include "driver_rows.h"
 
 #include <cuda.h>
@@ -39,6 +41,26 @@ void log_line(const char *format, ...) {
     if (length > 0 && (size_t)length < sizeof line && write(file, line, (size_t)length) < 0)
         perror("libcuda.so.1 stub: STUB_LOG");
     close(file);
+}
+
+void log_call(const char *symbol, void *const arguments[LOGGED_ARGUMENTS], double x, double y) {
+    char text[LOGGED_ARGUMENTS * 24] = "";
+    int length = 0;
+    if (!getenv("STUB_ARGUMENTS")) {
+        log_line("call %s\n", symbol);
+        return;
+    }
+    for (int i = 0; i < LOGGED_ARGUMENTS; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, " %p", arguments[i]);
+    log_line("call %s%s %g %g\n", symbol, text, x, y);
+}
+
+/* It is as new as its newest function. */
+static int newest_version(void) {
+    int newest = 0;
+    for (const struct driver_row *row = driver_rows; row->name; row++)
+        newest = row->version > newest ? row->version : newest;
+    return newest;
 }
 
 /* The highest variant not above the version; of two of one version the per-thread twin, where twins are asked
@@ -78,7 +100,7 @@ static CUresult look_up(struct caller caller, const char *name, void **function,
     const struct driver_row *row = NULL;
     int known = 0;
     CUresult result = CUDA_SUCCESS;
-    if (!name || !function || version > CUDA_VERSION || (flags & ~known_flags) || flags == known_flags) {
+    if (!name || !function || version > newest_version() || (flags & ~known_flags) || flags == known_flags) {
         result = CUDA_ERROR_INVALID_VALUE;
     } else {
         int per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ||
@@ -137,6 +159,6 @@ EXPORTED CUresult CUDAAPI cuDriverGetVersion(int *version) {
     log_line("call cuDriverGetVersion\n");
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
-    *version = CUDA_VERSION;
+    *version = newest_version();
     return CUDA_SUCCESS;
 }

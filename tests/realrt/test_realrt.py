@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """NVIDIA's own runtime, and a probe that goes its way, on a driver that refuses: with and without the shim.
 
-usage: test_realrt.py --driver DIR --shim FILE --work DIR probe  --probe FILE
-       test_realrt.py --driver DIR --shim FILE --work DIR entry  --cc CC --source FILE
-                      (--wheel NAME==VERSION | --toolkit INCLUDE_DIR) --link shared|static
+usage: test_realrt.py --driver DIR --shim FILE --table CALLS_H --work DIR --probe FILE probe
+       test_realrt.py --driver DIR --shim FILE --table CALLS_H --work DIR --probe FILE --cc CC --source FILE
+                      (--wheel NAME==VERSION | --toolkit INCLUDE_DIR) --link shared|static entry
+
+Every function of the driver leads into the shim, and every call through an entry that jumps on reaches the driver's
+function with all its arguments. The runtime's own look-ups are made once more by the probe, which sees where they lead.
 """
 
 import argparse
@@ -16,13 +19,14 @@ import sys
 
 import fetch_wheels
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "unit" / "driver"))
+import check_calls  # noqa: E402
+
 SKIP = 77
 TIME_LIMIT_S = 120
 ENOUGH_LOOKUPS = 300
 # CUDA 13.0, measured: look-ups by flags, shared and static alike
 LOOKUPS_13_0 = {"0": 366, "2": 74}
-NOT_SUPPORTED = 801
-
 # What gives and takes memory: a shim that leaves one of these out has a blind spot.
 MUST_HOOK = set("""
 cuGetProcAddress cuGetProcAddress_v2
@@ -33,8 +37,14 @@ cuMemHostAlloc cuMemAllocHost_v2 cuMemFreeHost cuMemHostRegister_v2 cuMemHostUnr
 cuArrayCreate_v2 cuArray3DCreate_v2 cuArrayDestroy cuMipmappedArrayCreate cuMipmappedArrayDestroy
 cuMemAddressReserve cuMemAddressFree cuMemCreate cuMemRelease cuMemMap cuMemUnmap
 """.split())
-RESOLVERS = {"cuGetProcAddress", "cuGetProcAddress_v2", "cuGetProcAddress_v2_ptsz"}
-LOOKUP_KINDS = {"lookup5", "lookup4", "flag5", "flag4", "odd5", "odd4", "second4", "second5"}
+# The headers of the toolkit have these; the table has not. So they enter as functions without a row.
+WITHOUT_ROW = {"cuGetProcAddress_v2_ptsz", "cuWGLGetDevice"}
+# Hooks that the probe's arguments do not suit: look-ups, arrays of as many elements as an address is large, and a free that
+# needs a context.
+NOT_CALLED = {"cuGetProcAddress", "cuGetProcAddress_v2", "cuMemSetAccess", "cuLibraryLoadData", "cuMemFree_v2"}
+# Hooked functions that other hooks call as well.
+ASKED_BY_HOOKS = {"cuMemGetAddressRange_v2"}
+CHECKS_ORDER = {"GPUMEM_CHECK_ORDER": "1"}
 
 
 def clean_environment(driver, folder, log, shim=None, **more):
@@ -61,14 +71,6 @@ def run(command, environment, log):
     return done, lines
 
 
-def exported_by(library):
-    listing = subprocess.run(
-        ["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True
-    )
-    names = {line.split()[-1].split("@")[0] for line in listing.stdout.splitlines()}
-    return {name for name in names if re.match(r"cu[A-Z]", name)}
-
-
 def check(condition, message):
     if not condition:
         print(f"FAILED: {message}")
@@ -90,83 +92,129 @@ def read_probe(text):
     return rows
 
 
-def watched():
-    """Functions that are passed on once it was noticed that a per-thread default stream is used."""
-    rows = pathlib.Path(__file__).parents[2] / "shim" / "hook" / "observer_rows.h"
-    return set(re.findall(r"(?:EXPLICIT|CONFIG|TWIN)\((\w+)", rows.read_text()))
-
-
-def check_routes(native, shimmed, shim, hooked):
+def check_routes(native, shimmed, shim, rows):
+    """What was the driver's is the shim's: for a function that no hook serves, exactly its own entry."""
     check(list(native) == list(shimmed), "the same requests are answered with the same results")
     for request in set(native) ^ set(shimmed):
         check(False, f"only with or only without the shim: {' '.join(request)}")
-    routed = 0
     for request, (module, symbol) in native.items():
         if request not in shimmed:
             continue
-        module_now, symbol_now = shimmed[request]
-        if module == "libcuda.so.1" and symbol in hooked:
-            routed += 1
-            check(
-                module_now == shim.name, f"{' '.join(request)}: {symbol} is hooked but leads to {module_now}"
-            )
+        if module != "libcuda.so.1":
+            expected = (module, symbol)
+        elif symbol in rows and rows[symbol].how == "JUMP":
+            expected = (shim.name, symbol)
         else:
-            check(
-                (module_now, symbol_now) == (module, symbol),
-                f"{' '.join(request)}: led to {module} {symbol}, with the shim to {module_now} {symbol_now}",
-            )
-    check(routed > len(MUST_HOOK), f"only {routed} pointers lead into the shim")
+            check(symbol in rows or symbol in WITHOUT_ROW, f"{' '.join(request)}: {symbol} has no row")
+            expected = (shim.name, "-")
+        check(
+            shimmed[request] == expected,
+            f"{' '.join(request)}: led to {module} {symbol}, with the shim to {' '.join(shimmed[request])}",
+        )
 
 
-def calls_to_check(native, hooked):
-    """For each hooked function one look-up of each form that gives it: (probe arguments, symbol)."""
+def ways_of(native, symbols):
+    """For each function one look-up of each form that gives it: (line for the probe, symbol)."""
     found = {}
     for request, (module, symbol) in native.items():
-        if module != "libcuda.so.1" or symbol not in hooked or symbol in RESOLVERS:
+        if module != "libcuda.so.1" or symbol not in symbols:
             continue
         if request[0] == "lookup5":
-            found.setdefault((symbol, "call"), ["call", request[1], request[2], request[3]])
+            found.setdefault((symbol, "resolver"), " ".join(request[1:4]))
         elif request[0] == "dlsym":
-            found.setdefault((symbol, "dlsym"), ["call-dlsym", symbol])
-    return [(arguments, symbol) for (symbol, _), arguments in sorted(found.items())]
+            found.setdefault((symbol, "dlsym"), symbol)
+    return [(line, symbol) for (symbol, _), line in sorted(found.items())]
 
 
-def check_true_function(options, environment, log, native, hooked):
-    """A call through a hook reaches exactly the true variant that was asked for."""
-    family = hooked & MUST_HOOK
-    wanted = [(arguments, symbol) for arguments, symbol in calls_to_check(native, hooked) if symbol in family]
-    check(len(wanted) >= len(family - RESOLVERS), "every function that gives or takes memory can be called")
-    for arguments, symbol in wanted:
-        done, lines = run([options.probe] + arguments, environment, log)
-        made = [line.split()[1] for line in lines if line.startswith("call ")]
-        label = " ".join(arguments)
-        check(done.returncode == 0, f"{label}: ended with {done.returncode}: {done.stderr.strip()}")
-        check(
-            [name for name in made if name in family] == [symbol],
-            f"{label}: {symbol} expected, called {made}",
-        )
-        check(
-            f"result {NOT_SUPPORTED} " in done.stdout,
-            f"{label}: the refusal comes back: {done.stdout.strip()}",
-        )
+def call_each(options, ways, **more):
+    """For each look-up and call: the passed arguments, the result, and the driver's calls as (symbol, arguments)."""
+    listed, log = options.work / "calls.txt", options.work / "calls.log"
+    listed.write_text("".join(f"{line}\n" for line, _ in ways))
+    environment = clean_environment(options.driver, None, log, STUB_ARGUMENTS="1", **more)
+    done, lines = run([options.probe, "calls", listed], environment, log)
+    made = []
+    for line in lines:
+        words = line.split()
+        if words[0] == "line":
+            made.append([])
+        elif made and words[0] in ("call", "table"):
+            made[-1].append((words[1], words[2:]) if words[0] == "call" else ("cuGetExportTable", []))
+    outputs = [line.partition(" result ") for line in done.stdout.splitlines()]
+    check(
+        (done.returncode, len(made), len(outputs)) == (0, len(ways), len(ways)),
+        f"{more}: {len(outputs)} of {len(ways)} calls came back, then {done.returncode}: {done.stderr.strip()}",
+    )
+    return [(passed.split(), result.partition(" ")[0], calls) for (passed, _, result), calls in zip(outputs, made)]
+
+
+def check_jumps(options, native, jumps):
+    """A call through an entry that jumps on reaches exactly the variant that was looked up, with all its arguments."""
+    ways = ways_of(native, jumps)
+    check(jumps <= {symbol for _, symbol in ways}, f"not found: {sorted(jumps - {symbol for _, symbol in ways})}")
+    shim = {"shim": options.shim, "GPUMEM_POLICY": "observe"}
+    plain = call_each(options, ways)
+    for settings in (shim, {**shim, **CHECKS_ORDER}):
+        for (line, symbol), (_, result, calls), seen in zip(ways, plain, call_each(options, ways, **settings)):
+            passed, result_now, calls_now = seen
+            checks = "GPUMEM_CHECK_ORDER" in settings  # then gpumem's own queries come first
+            names, names_now = [name for name, _ in calls], [name for name, _ in calls_now[-1:] if checks]
+            names_now = names_now if checks else [name for name, _ in calls_now]
+            check(names == names_now == [symbol], f"{line} {settings}: {symbol} expected, called {names_now}")
+            check(result == result_now, f"{line} {settings}: returns {result_now}, natively {result}")
+            arguments = calls_now[-1][1] if calls_now else []
+            check(
+                arguments == (passed if calls and calls[0][1] else []),
+                f"{line} {settings}: {symbol} got {arguments}, not {passed}",
+            )
+
+
+def check_hooks(options, native, hooks):
+    """A call through a hook reaches exactly the true variant that was asked for, and returns what that returns."""
+    ways = ways_of(native, hooks - NOT_CALLED)
+    check(len(ways) >= len(hooks - NOT_CALLED), "every hooked function can be called")
+    plain = call_each(options, ways)
+    shimmed = call_each(options, ways, shim=options.shim, GPUMEM_POLICY="observe")
+    for (line, symbol), (_, result, _), (_, result_now, calls) in zip(ways, plain, shimmed):
+        made = [name for name, _ in calls if name in hooks - ASKED_BY_HOOKS or name == symbol]
+        check(made == [symbol], f"{line}: {symbol} expected, called {[name for name, _ in calls]}")
+        check(result == result_now, f"{line}: returns {result_now}, natively {result}")
+
+
+def not_audited(shim, symbols):
+    """Symbols for which libgpumem-audit.so would get no entry. Loads the shim into a process of its own."""
+    program = """import ctypes, sys
+entry = ctypes.CDLL(sys.argv[1]).gpumem_audit_entry
+entry.restype = ctypes.c_void_p
+print(*[symbol for symbol in sys.stdin.read().split() if not entry(symbol.encode())])"""
+    command = [sys.executable, "-c", program, str(shim)]
+    done = subprocess.run(command, input=" ".join(symbols), capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def table_of(options):
+    return {row.symbol: row for row in check_calls.read_table(options.table.read_text())}
 
 
 def test_probe(options):
-    log = options.work / "probe.log"
-    hooked = exported_by(options.shim)
-    check(MUST_HOOK <= hooked, f"not exported by the shim: {sorted(MUST_HOOK - hooked)}")
+    log, rows = options.work / "probe.log", table_of(options)
+    exported, hooks = check_calls.exported_by(options.shim), {row.symbol for row in rows.values() if row.how == "HOOK"}
+    check(exported == set(rows), f"exported by the shim, or in the table, but not both: {sorted(exported ^ set(rows))}")
+    check(MUST_HOOK <= hooks, f"not hooked by the shim: {sorted(MUST_HOOK - hooks)}")
+    missing = not_audited(options.shim, {*rows, "cuNoSuchFunction"})
+    check(missing == {"cuNoSuchFunction"}, f"without an entry for the audit library: {sorted(missing)}")
     plain = clean_environment(options.driver, None, log)
-    native, _ = run([options.probe, "lookup"], plain, log)
-    check(native.returncode == 0, f"probe without the shim: {native.stderr.strip()}")
-    rows = read_probe(native.stdout)
-    check(len(rows) > 1000, f"the probe shows only {len(rows)} look-ups")
+    done, _ = run([options.probe, "lookup"], plain, log)
+    check(done.returncode == 0, f"probe without the shim: {done.stderr.strip()}")
+    native = read_probe(done.stdout)
+    found = {symbol for module, symbol in native.values() if module == "libcuda.so.1"}
+    check(found == set(rows) | WITHOUT_ROW, f"looked up, or in the table, but not both: {found ^ set(rows)}")
     for policy in ("observe", "auto"):
         shimmed_environment = clean_environment(options.driver, None, log, options.shim, GPUMEM_POLICY=policy)
         shimmed, _ = run([options.probe, "lookup"], shimmed_environment, log)
         check(shimmed.returncode == 0, f"probe under {policy}: {shimmed.returncode} {shimmed.stderr.strip()}")
-        check_routes(rows, read_probe(shimmed.stdout), options.shim, hooked | watched())
-    observing = clean_environment(options.driver, None, log, options.shim, GPUMEM_POLICY="observe")
-    check_true_function(options, observing, log, rows, hooked)
+        check_routes(native, read_probe(shimmed.stdout), options.shim, rows)
+    check_jumps(options, native, set(rows) - hooks | {"cuWGLGetDevice"})
+    check_hooks(options, native, hooks)
 
 
 # ---- NVIDIA's runtime: entered by the same look-ups
@@ -235,6 +283,20 @@ def check_lookup_count(lines, version):
         check(dict(flags) == LOOKUPS_13_0, f"look-ups by flags {dict(flags)}, known for 13.0: {LOOKUPS_13_0}")
 
 
+def check_requests(options, lines):
+    """What the runtime has looked up leads into the shim."""
+    log, listed, rows = options.work / "requests.log", options.work / "requests.txt", table_of(options)
+    unique = dict.fromkeys(tuple(line.split()[1:5]) for line in lines)
+    listed.write_text("".join(" ".join(request) + "\n" for request in unique))
+    probed = [options.probe, "requests", listed]
+    native, _ = run(probed, clean_environment(options.driver, None, log), log)
+    shimmed, _ = run(probed, clean_environment(options.driver, None, log, options.shim), log)
+    check((native.returncode, shimmed.returncode) == (0, 0), f"probe: {native.stderr}{shimmed.stderr}")
+    found = read_probe(native.stdout)
+    check(len(found) == len(unique), f"{len(found)} of the runtime's {len(unique)} look-ups are made again")
+    check_routes(found, read_probe(shimmed.stdout), options.shim, rows)
+
+
 def test_entry(options):
     runtime = runtime_of(options)
     if not runtime:
@@ -247,6 +309,7 @@ def test_entry(options):
     check(native.returncode == 0, f"without the shim: {native.returncode} {native.stderr.strip()}")
     check("cudaMalloc cudaErrorNoDevice\n" in native.stdout, f"a clean error, not:\n{native.stdout}")
     check_lookup_count(lookups(native_log), header_version(include))
+    check_requests(options, lookups(native_log))
     for policy in ("observe", "auto"):
         environment = clean_environment(
             options.driver, library.parent, log, options.shim, GPUMEM_POLICY=policy
@@ -280,8 +343,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--driver", type=pathlib.Path, required=True)
     parser.add_argument("--shim", type=pathlib.Path, required=True)
+    parser.add_argument("--table", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("--probe", type=pathlib.Path)
+    parser.add_argument("--probe", type=pathlib.Path, required=True)
     parser.add_argument("--cc", type=str.split, default=["cc"])
     parser.add_argument("--source", type=pathlib.Path)
     parser.add_argument("--wheel")

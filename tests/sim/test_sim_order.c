@@ -207,6 +207,90 @@ static void graph_memory(void **state) {
     OK(cuGraphExecDestroy(exec));
 }
 
+static void launch_programmatic(CUfunction f, CUdeviceptr p, uint32_t value, CUstream s) {
+    uint64_t bytes = MIB;
+    void *params[] = {&p, &bytes, &value};
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   .value.programmaticStreamSerializationAllowed = 1};
+    CUlaunchConfig config = {.gridDimX = 1,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 1,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = s,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    OK(cuLaunchKernelEx(&config, f, params, NULL));
+}
+
+/* A programmatic launch begins before the kernel right before it ends, and not before anything else. */
+static void programmatic_launches_overtake(void **state) {
+    CUdeviceptr p;
+    CUfunction check;
+    CUevent e;
+    CUstream s = new_stream();
+    (void)state;
+    OK(cuModuleGetFunction(&check, module, SIMCUDA_KERNEL_CHECK));
+    OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    OK(cuMemAlloc(&p, MIB));
+    OK(cuMemsetD8(p, 0, MIB));
+    simcuda_set_streams("manual");
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 5, s);
+    launch_programmatic(check, p, 0, s);
+    launch_programmatic(check, p, 5, s); /* the first kernel has ended before */
+    OK(cuStreamSynchronize(s));
+    assert_int_equal(simcuda_check_runs(), 2);
+    assert_int_equal(simcuda_check_mismatches(), 0);
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 6, s);
+    OK(cuEventRecord(e, s));
+    launch_programmatic(check, p, 6, s);
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 7, s);
+    OK(cuMemsetD8Async(p, 0, MIB, s));
+    launch_programmatic(check, p, 0, s);
+    OK(cuStreamSynchronize(s));
+    assert_int_equal(simcuda_check_mismatches(), 0);
+    assert_int_equal(simcuda_check_runs(), 4);
+    OK(cuEventDestroy(e));
+    OK(cuMemFree(p));
+}
+
+static uint64_t reserved_by_graphs(void) {
+    cuuint64_t bytes;
+    OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes));
+    return bytes;
+}
+
+/* Memory of a graph that is not to run goes back to the device, until the next launch. */
+static void graph_memory_is_trimmed(void **state) {
+    CUstream s = new_stream();
+    CUgraph graph;
+    CUgraphExec exec;
+    CUdeviceptr p;
+    size_t used = simcuda_used(0);
+    (void)state;
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuMemAllocAsync(&p, 4 * MIB, s));
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 3, s);
+    OK(cuMemFreeAsync(p, s));
+    OK(cuStreamEndCapture(s, &graph));
+    OK(cuGraphInstantiate(&exec, graph, 0));
+    simcuda_set_streams("manual");
+    for (int i = 0; i < 2; i++) {
+        OK(cuGraphLaunch(exec, s));
+        OK(cuDeviceGraphMemTrim(0));
+        assert_int_equal(reserved_by_graphs(), 4 * MIB);
+        OK(cuStreamSynchronize(s));
+        OK(cuDeviceGraphMemTrim(0));
+        assert_int_equal(reserved_by_graphs(), 0);
+        assert_int_equal(simcuda_used(0), used);
+    }
+    OK(cuGraphDestroy(graph));
+    OK(cuGraphExecDestroy(exec));
+    assert_int_equal(simcuda_used(0), used);
+    assert_int_equal(simcuda_violations(), 0);
+}
+
 static void random_order_keeps_results(void **state) {
     CUdeviceptr p[3];
     CUstream s[3];
@@ -257,6 +341,8 @@ int main(void) {
         TEST(capture_rules),
         TEST(captures_of_blocking_streams),
         TEST(graph_memory),
+        TEST(programmatic_launches_overtake),
+        TEST(graph_memory_is_trimmed),
         TEST(random_order_keeps_results),
         TEST(value_waits),
     };

@@ -13,6 +13,10 @@
  *   [N] a structure of N bytes with 8-byte alignment
  * They are copied when the launch is submitted, as on a GPU.
  *
+ * Programmatic stream serialization.  A launch with the attribute begins before the kernel right before it in its
+ * stream ends, where that kernel has begun or could: always with SIMCUDA_STREAMS=manual, at random with random:SEED,
+ * never with immediate. Behind anything but a kernel, and in graphs, it waits as any launch does.
+ *
  * Early reuse.  An operation remembers the blocks it names when it is submitted.  When it runs and one of
  * them is no longer the live block at that address, its context gets the sticky error
  * CUDA_ERROR_ILLEGAL_ADDRESS and simcuda_violations() counts it.  What a library above the driver keeps and
@@ -150,6 +154,11 @@ SIMCUDA_API size_t simcuda_peak(int device);
 SIMCUDA_API void simcuda_set_memory(size_t bytes);
 /* Blocks of all kinds that the driver knows as live. */
 SIMCUDA_API size_t simcuda_live_blocks(void);
+/* Whether another process that opened the event's handle (cuIpcGetEventHandle) sees it complete: no call of this one.
+ */
+SIMCUDA_API int simcuda_event_complete(void *event);
+/* Address of a variable of a CUmodule, as kernels know it; NULL: it has none of that name. No call of the program. */
+SIMCUDA_API void *simcuda_global(void *module, const char *name);
 /* Address ranges that are reserved, and handles of memory that the program holds or that are mapped. */
 SIMCUDA_API size_t simcuda_live_reservations(void);
 SIMCUDA_API size_t simcuda_live_handles(void);

@@ -110,12 +110,13 @@ static void copies_of_contexts_are_whole(void **state) {
 /* ---- a third context is created while the second one ends: two remain, so frees have to wait */
 
 static void *second_and_third(void *number) {
-    const struct gm_context context = {.id = 2 + (uintptr_t)number, .device = -1};
+    const struct gm_context context = {
+        .handle = CONTEXT(2 + (uintptr_t)number), .id = 2 + (uintptr_t)number, .device = -1};
     pthread_barrier_wait(&all_there);
     for (int i = 0; i < PAIRS; i++) {
         gm_free_sync_context(&context);
         expect(strcmp(gm_free_sync_state(), "wait: several contexts") == 0);
-        gm_free_sync_context_destroyed(context.id);
+        gm_free_sync_context_destroyed(context.handle, context.id);
     }
     return NULL;
 }
@@ -123,7 +124,7 @@ static void *second_and_third(void *number) {
 static void frees_wait_while_there_are_several_contexts(void **state) {
     (void)state;
     gm_free_sync_setup(GM_FREE_SAFE);
-    gm_free_sync_context(&(struct gm_context){.id = 1, .device = -1});
+    gm_free_sync_context(&(struct gm_context){.handle = CONTEXT(1), .id = 1, .device = -1});
     in_threads(second_and_third, 2);
     assert_string_equal(gm_free_sync_state(), "async: one stream");
 }

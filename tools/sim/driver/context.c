@@ -295,6 +295,7 @@ CUresult sim_cuCtxSetFlags(unsigned int flags) {
 CUresult sim_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
     struct sim_ctx *c;
     SIM_TRY(sim_need_ctx(&c));
+    SIM_TRY(c->sticky);
     if (leastPriority)
         *leastPriority = 0;
     if (greatestPriority)

@@ -83,13 +83,12 @@ static CUresult usable(CUevent e) {
 }
 
 /* Who polls lets time pass: the work that the event stands behind runs in the end, also where a test steps the streams.
- */
+ * What another thread runs is not waited for: the event is not ready. */
 static bool was_polled(CUevent e) {
     if (++e->polls < 1000)
         return false;
     e->polls = 0;
-    sim_run_until(&e->dep);
-    return true;
+    return sim_run_towards(&e->dep);
 }
 
 CUresult sim_cuEventQuery(CUevent e) {
@@ -99,6 +98,15 @@ CUresult sim_cuEventQuery(CUevent e) {
     if (e->recorded && (!sim_dep_done(&e->dep) || (e->visible_from && sim_now() < e->visible_from)))
         return CUDA_ERROR_NOT_READY;
     return e->ctx->sticky;
+}
+
+/* Another process asks without a call of this one. */
+int simcuda_event_complete(void *event) {
+    CUevent e = event;
+    sim_lock();
+    bool complete = sim_event_valid(e) && (!e->recorded || sim_dep_done(&e->dep));
+    sim_unlock();
+    return complete;
 }
 
 CUresult sim_cuEventSynchronize(CUevent e) {

@@ -33,6 +33,7 @@ static void node_delete(CUgraphNode n) {
         b->refs++;
     sim_op_free(n->op);
     if (b && b->refs == 2 && b->extent) {
+        sim_block_untrim(b);
         b->device->graph_used -= b->reserved;
         sim_native_free(b);
     }
@@ -268,9 +269,21 @@ CUresult sim_cuGraphAddMemFreeNode(CUgraphNode *out, CUgraph g, const CUgraphNod
     return add(out, g, op, CU_GRAPH_NODE_TYPE_MEM_FREE, deps, n);
 }
 
+static void trim_block(struct sim_block *b, void *device) {
+    bool whole = b->kind == KIND_GRAPH && b->device == device && b->reserved == b->extent->size;
+    if (!whole || b->trimmed || b->state != STATE_PENDING || sim_block_queued(b))
+        return;
+    b->trimmed = true;
+    b->device->used -= b->reserved;
+    b->device->graph_used -= b->reserved;
+}
+
+/* What a graph uses that runs or is to run stays; small blocks do, too. */
 CUresult sim_cuDeviceGraphMemTrim(CUdevice device) {
     struct sim_device *d;
-    return sim_need_device(device, &d);
+    SIM_TRY(sim_need_device(device, &d));
+    sim_blocks_each(trim_block, d);
+    return CUDA_SUCCESS;
 }
 
 CUresult sim_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {

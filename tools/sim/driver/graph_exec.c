@@ -95,6 +95,8 @@ static CUresult submit_all(struct CUgraph_st *g, struct sim_stream *s) {
                 continue;
             n->copy = n;
             progress = true;
+            if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+                sim_block_untrim(n->op->u.block);
             if (n->child)
                 SIM_TRY(submit_all(n->child, s));
             if (n->op)

@@ -237,7 +237,7 @@ struct sim_op *sim_launch_op(CUfunction f, const unsigned grid[3], const unsigne
 }
 
 static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream stream,
-                       void **kernelParams, void **extra) {
+                       void **kernelParams, void **extra, bool programmatic) {
     struct sim_stream *s;
     CUresult r;
     SIM_TRY(sim_stream_get(stream, &s));
@@ -248,26 +248,34 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
         grid[2] > 65535)
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_op *op = sim_launch_op(f, grid, block, shared, kernelParams, extra, &r);
-    return op ? sim_submit(s, op) : r;
+    if (!op)
+        return r;
+    op->programmatic = programmatic && !s->capture;
+    return sim_submit(s, op);
 }
 
 CUresult sim_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
                             unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params,
                             void **extra) {
-    return launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, extra);
+    return launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, extra, false);
 }
 
 CUresult sim_cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
                                        unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
                                        void **params) {
-    return launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, NULL);
+    return launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, NULL, false);
 }
 
 CUresult sim_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
-    if (!c)
+    bool programmatic = false;
+    if (!c || (c->numAttrs && !c->attrs))
         return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < c->numAttrs; i++)
+        if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            programmatic = c->attrs[i].value.programmaticStreamSerializationAllowed;
     return launch(f, (unsigned[]){c->gridDimX, c->gridDimY, c->gridDimZ},
-                  (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, c->hStream, params, extra);
+                  (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, c->hStream, params, extra,
+                  programmatic);
 }
 
 /* ---- pattern kernels ---- */

@@ -135,6 +135,16 @@ static CUresult global_get(CUmodule m, const char *name, CUdeviceptr *dptr, size
     return CUDA_SUCCESS;
 }
 
+/* Kernels know the variables of their module. */
+void *simcuda_global(void *module, const char *name) {
+    CUdeviceptr address = 0;
+    sim_lock();
+    if (valid(module))
+        global_get(module, name, &address, NULL);
+    sim_unlock();
+    return (void *)(uintptr_t)address;
+}
+
 /* ---- modules ---- */
 
 CUresult sim_cuModuleLoadData(CUmodule *module, const void *image) { return load(module, image, false); }

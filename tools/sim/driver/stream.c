@@ -49,6 +49,7 @@ CUresult sim_cuStreamQuery(CUstream hStream) {
     struct sim_stream *s;
     SIM_TRY(sim_stream_get(hStream, &s));
     SIM_TRY(not_capturing(s));
+    sim_run_waits(s);
     struct sim_dep d = sim_dep_stream(s);
     return sim_dep_done(&d) ? s->ctx->sticky : CUDA_ERROR_NOT_READY;
 }

@@ -226,8 +226,17 @@ CUresult sim_native_alloc(struct sim_ctx *ctx, size_t size, int window, struct s
 }
 
 /* The caller has waited already.  Bytes that stay mapped are poisoned. */
+void sim_block_untrim(struct sim_block *b) {
+    if (!b->trimmed)
+        return;
+    b->trimmed = false;
+    b->device->used += b->reserved;
+    b->device->graph_used += b->reserved;
+}
+
 void sim_native_free(struct sim_block *b) {
     struct sim_extent *e = b->extent;
+    sim_block_untrim(b);
     if (!e->pieces) {
         sim_block_gone(b);
         sim_extent_give(e);

@@ -177,8 +177,7 @@ CUresult sim_submit_and_wait(struct sim_stream *s, struct sim_op *op) {
     return ctx->sticky;
 }
 
-static bool runnable(const struct sim_stream *s) {
-    const struct sim_op *op = s->head;
+static bool can_begin(const struct sim_stream *s, const struct sim_op *op) {
     if (!op || op->running)
         return false;
     for (unsigned i = 0; i < op->dep_count; i++) {
@@ -188,13 +187,45 @@ static bool runnable(const struct sim_stream *s) {
     return op->kind != OP_WAIT_VALUE || s->ctx->sticky != CUDA_SUCCESS || sim_value_ready(op);
 }
 
-static void run_head(struct sim_stream *s) {
+static uint64_t next_random(void) {
+    uint64_t x = sim_opt.seed;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return sim_opt.seed = x;
+}
+
+/* A kernel that has begun, or could, and behind it one with programmatic serialization. */
+static bool may_overtake(const struct sim_stream *s) {
+    const struct sim_op *first = s->head, *second = first ? first->next : NULL;
+    return sim_opt.mode != SIM_IMMEDIATE && second && second->programmatic && first->kind == OP_KERNEL &&
+           (first->running || can_begin(s, first)) && can_begin(s, second);
+}
+
+static bool runnable(const struct sim_stream *s) { return can_begin(s, s->head) || may_overtake(s); }
+
+static void take_out(struct sim_stream *s, struct sim_op *op) {
+    struct sim_op *before = NULL;
+    for (struct sim_op *each = s->head; each != op; each = each->next)
+        before = each;
+    if (before && op->next)
+        op->next->programmatic = false; /* the kernel before both has not ended */
+    if (before)
+        before->next = op->next;
+    else
+        s->head = op->next;
+    if (!op->next)
+        s->tail = before;
+}
+
+/* The kernel that may overtake does so where a test steps the streams, and now and then in random order. */
+static void run_next(struct sim_stream *s) {
     struct sim_op *op = s->head;
+    if (may_overtake(s) && (op->running || sim_opt.mode == SIM_MANUAL || next_random() % 2))
+        op = op->next;
     op->running = true;
     sim_execute(op);
-    s->head = op->next;
-    if (!s->head)
-        s->tail = NULL;
+    take_out(s, op);
     sim_op_free(op);
     sim_notify();
 }
@@ -205,7 +236,7 @@ static bool step_towards(const struct sim_dep *d, unsigned depth) {
     if (!s || depth > 256)
         return false;
     if (runnable(s)) {
-        run_head(s);
+        run_next(s);
         return true;
     }
     if (s->head->running)
@@ -215,6 +246,12 @@ static bool step_towards(const struct sim_dep *d, unsigned depth) {
             return step_towards(&s->head->deps[i], depth + 1);
     }
     return false;
+}
+
+bool sim_run_towards(const struct sim_dep *d) {
+    while (!sim_dep_done(d) && (step_towards(d, 0) || sim_step(NULL)))
+        ;
+    return sim_dep_done(d);
 }
 
 void sim_run_until(const struct sim_dep *d) {
@@ -227,6 +264,11 @@ void sim_run_until(const struct sim_dep *d) {
     }
 }
 
+void sim_run_waits(struct sim_stream *s) {
+    while (s->head && s->head->kind == OP_WAIT && can_begin(s, s->head))
+        run_next(s);
+}
+
 int sim_step(struct sim_stream *only) {
     struct sim_stream *oldest = NULL;
     for (struct sim_stream *s = only ? only : sim_streams; s; s = only ? NULL : s->next) {
@@ -234,21 +276,13 @@ int sim_step(struct sim_stream *only) {
             oldest = s;
     }
     if (oldest)
-        run_head(oldest);
+        run_next(oldest);
     return oldest != NULL;
 }
 
 void sim_pump(void) {
     while (sim_step(NULL))
         ;
-}
-
-static uint64_t next_random(void) {
-    uint64_t x = sim_opt.seed;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return sim_opt.seed = x;
 }
 
 void sim_random_step(void) {
@@ -261,11 +295,19 @@ void sim_random_step(void) {
         uint64_t pick = next_random() % ready;
         for (struct sim_stream *s = sim_streams; s; s = s->next) {
             if (runnable(s) && pick-- == 0) {
-                run_head(s);
+                run_next(s);
                 break;
             }
         }
     }
+}
+
+bool sim_block_queued(const struct sim_block *b) {
+    for (const struct sim_stream *s = sim_streams; s; s = s->next)
+        for (const struct sim_op *op = s->head; op; op = op->next)
+            if ((op->kind == OP_ALLOC || op->kind == OP_FREE) && op->u.block == b)
+                return true;
+    return false;
 }
 
 static bool seq_reached(const struct sim_op *last, uint64_t limit, struct sim_stream *other, uint64_t seq,

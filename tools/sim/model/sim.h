@@ -99,7 +99,7 @@ struct sim_device {
     int primary_refs;
     unsigned primary_flags;
     struct CUmemPoolHandle_st *default_pool, *default_managed_pool, *pool;
-    size_t graph_used, graph_high;
+    size_t graph_used, graph_high; /* memory of graphs that is not trimmed */
 };
 extern struct sim_device sim_devices[SIM_MAX_DEVICES];
 
@@ -155,6 +155,7 @@ struct sim_block {
     unsigned access; /* VMM and pool memory: bit per device */
     unsigned fixed;  /* VMM memory: devices whose access is to read only */
     bool sync_memops, free_submitted, host_access;
+    bool trimmed; /* memory of a graph: its bytes are with the device until the next launch */
     struct CUmemPoolHandle_st *pool;
     struct sim_segment_block *piece; /* pool memory */
     struct sim_handle *handle;       /* VMM memory */
@@ -192,6 +193,7 @@ void sim_extent_give(struct sim_extent *e);
 uintptr_t sim_extent_va(const struct sim_extent *e);
 CUresult sim_native_alloc(struct sim_ctx *ctx, size_t size, int window, struct sim_block **out);
 void sim_native_free(struct sim_block *b);
+void sim_block_untrim(struct sim_block *b); /* before its bytes are used or released */
 void sim_pools_squeeze(struct sim_device *d);
 bool sim_pool_is_default(CUmemoryPool pool);
 struct sim_extent *sim_pool_extent(const struct sim_block *b); /* of a live block of a pool */
@@ -250,6 +252,7 @@ struct sim_op {
     uint64_t seq;
     enum sim_op_kind kind;
     bool running;
+    bool programmatic; /* a kernel that may begin before the kernel right before it has ended */
     struct sim_op *next;
     struct sim_stream *stream;
     struct sim_dep deps[4];
@@ -296,8 +299,11 @@ CUresult sim_submit(struct sim_stream *s, struct sim_op *op);
 CUresult sim_submit_and_wait(struct sim_stream *s, struct sim_op *op);
 bool sim_dep_done(const struct sim_dep *dep);
 void sim_run_until(const struct sim_dep *dep);
+bool sim_run_towards(const struct sim_dep *dep); /* what this thread can run; true: the dependency is met */
 void sim_pump(void);
 void sim_random_step(void);
+/* A device takes waits that are over out of a stream at once, before anybody can ask about the stream. */
+void sim_run_waits(struct sim_stream *s);
 int sim_step(struct sim_stream *only);
 bool sim_ordered_after(struct sim_stream *s, struct sim_stream *other, uint64_t seq);
 void sim_finish_ctx(struct sim_ctx *ctx);
@@ -368,6 +374,7 @@ CUresult sim_pool_alloc(struct CUmemPoolHandle_st *p, size_t size, struct sim_st
 CUresult sim_pool_free_block(struct sim_block *b, struct sim_stream *s);
 void sim_pool_free_now(struct sim_block *b);
 bool sim_pool_valid(CUmemoryPool pool);
+bool sim_block_queued(const struct sim_block *b); /* some operation that has not run names it */
 
 /* ---- VMM ---- */
 void *sim_vmm_alias(uintptr_t addr); /* NULL: not in a reservation */

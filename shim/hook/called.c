@@ -1,0 +1,85 @@
+/* Calls that pass through an entry which has to look: their role decides what is done before they go on. */
+#include "shim/hook/arguments.h"
+
+#include "shim/driver/check_order.h"
+#include "shim/driver/free_sync.h"
+#include "shim/driver/in_flight.h"
+#include "shim/grow/handover.h"
+#include "shim/hook/check.h"
+#include "shim/hook/copies.h"
+#include "shim/hook/entry_points.h"
+#include "shim/hook/hook.h"
+
+static void submits(const struct gm_called *call) {
+    CUstream stream = gm_called_stream(call);
+    bool twin = call->row->twin, per_thread = gm_is_per_thread(stream, twin);
+    if (per_thread)
+        gm_free_sync_per_thread();
+    if (GM_UNLIKELY(gm_capture_any()) && gm_capture_on(stream, twin)) { /* no work, but a node of a graph */
+        if (gm_copies_host_memory(call))
+            gm_free_sync_note(GM_SYNC_HOST_MEMORY);
+        return;
+    }
+    bool ordinary = gm_is_ordinary_launch(call);
+    if (!ordinary && gm_in_flight_state())
+        gm_free_sync_overtake();
+    else if (gm_in_flight_state() & GM_FLIGHT_OPEN)
+        gm_free_sync_submit(!per_thread && (!stream || stream == CU_STREAM_LEGACY));
+}
+
+/* ---- roles */
+
+/* Calls that only wait or ask submit nothing and change no memory. */
+static bool ends_handover(const struct gm_called *call, enum gm_role role) {
+    if (role <= GM_ROLE_WAITS || gm_copies_defers(call->number))
+        return false;
+    return !call->row || call->row->meaning < GM_MEANING_SYNCHRONISE || call->row->meaning > GM_MEANING_QUERY_EVENTS;
+}
+
+/* A query that succeeds has nothing to wait for: it does not depend on what is in flight. */
+static bool is_done(const struct gm_called *call) {
+    enum gm_meaning meaning = call->row ? (enum gm_meaning)call->row->meaning : GM_MEANING_NO;
+    if ((meaning != GM_MEANING_QUERY_EVENT && meaning != GM_MEANING_QUERY_STREAM) || gm_capture_any())
+        return false;
+    return ((CUresult(CUDAAPI *)(void *))call->function)(gm_pointer_argument(call, 0)) == CUDA_SUCCESS;
+}
+
+static void look(const struct gm_called *call) {
+    enum gm_role role = call->row ? (enum gm_role)call->row->role : GM_ROLE_NOTICES;
+    if (GM_UNLIKELY(gm_check_order_on) && call->row)
+        gm_check_observe(call);
+    if (call->row && call->row->hooked) /* the hook does what its role says */
+        return;
+    if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) && ends_handover(call, role))
+        gm_handover_driver_entered();
+    switch (role) {
+    case GM_ROLE_BLIND:
+    case GM_ROLE_WAITS: break;
+    case GM_ROLE_SUBMITS: submits(call); break;
+    case GM_ROLE_SHARES:
+        if (gm_reason_of_call(call) != GM_SYNC_NO)
+            gm_free_sync_note(gm_reason_of_call(call));
+        if (call->row->stream != GM_STREAM_NONE)
+            submits(call);
+        break;
+    default:
+        if (gm_in_flight_state() && !is_done(call))
+            gm_free_sync_notice();
+    }
+}
+
+/* Called by the entries (entry.S). Returns the address where the entry continues. */
+GM_INTERNAL void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller);
+void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller) {
+    bool ready = gm_hooks_ready();
+    struct gm_called call = {.number = number, .registers = registers, .stack = stack, .caller = caller};
+    void *next = gm_call_target(number, &call.function);
+    if (number < GM_CALL_ROWS)
+        call.row = &gm_call_rows[number];
+    if (ready && gm_mine.depth == 0) {
+        gm_mine.depth = 1;
+        look(&call);
+        gm_mine.depth = 0;
+    }
+    return next;
+}

@@ -1,0 +1,131 @@
+/* The libraries whose images are not searched yet, in chains by the library's handle. Two threads may search one image
+ * at the same time; the library leaves the table after the reason is noted, so neither goes on too early. */
+#include "shim/hook/prints.h"
+
+#include "shim/driver/free_sync.h"
+#include "shim/hook/image.h"
+
+enum { CHAINS = 256, AT_ONCE = 1024 };
+
+struct unread {
+    struct unread *next;
+    CUlibrary library;
+    const void *image;
+};
+
+static struct unread *chains[CHAINS], *spare;
+static gm_spin lock;
+static bool noted;
+
+static bool searches(void) { return gm_free_sync_observes() && !__atomic_load_n(&noted, __ATOMIC_RELAXED); }
+
+static void note(void) {
+    gm_free_sync_note(GM_SYNC_PRINTF);
+    __atomic_store_n(&noted, true, __ATOMIC_RELEASE);
+}
+
+/* No device is stated when they cannot be read, or are too many. */
+static struct gm_capabilities capabilities(void) {
+    struct gm_capabilities devices = {0}, none = {0};
+    int count = 0, major, minor;
+    if (gm_drv.device_get_count(&count) != CUDA_SUCCESS || count > (int)(sizeof devices.of / sizeof *devices.of))
+        return none;
+    for (; (int)devices.count < count; devices.count++) {
+        CUdevice device = (CUdevice)devices.count;
+        if (gm_drv.device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) != CUDA_SUCCESS ||
+            gm_drv.device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) != CUDA_SUCCESS)
+            return none;
+        devices.of[devices.count] = (uint16_t)(10 * major + minor);
+    }
+    return devices;
+}
+
+void gm_prints_image(const void *image) {
+    if (!searches())
+        return;
+    struct gm_capabilities devices = capabilities();
+    if (gm_image_prints(image, &devices))
+        note();
+}
+
+void gm_prints_file(const char *file) {
+    if (!searches())
+        return;
+    struct gm_capabilities devices = capabilities();
+    if (gm_image_file_prints(file, &devices))
+        note();
+}
+
+bool gm_prints_later(const CUlibraryOption *options, void *const *values, unsigned count) {
+    for (unsigned i = 0; options && values && i < count; i++)
+        if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+            return values[i] == (void *)1;
+    return false;
+}
+
+/* ---- the table; its lock is held */
+
+static struct unread **place_of(CUlibrary library) {
+    uintptr_t key = (uintptr_t)library;
+    struct unread **place = &chains[((key >> 4) ^ (key >> 12) ^ (key >> 20)) % CHAINS];
+    while (*place && (*place)->library != library)
+        place = &(*place)->next;
+    return place;
+}
+
+static struct unread *take_spare(void) {
+    if (!spare) {
+        struct unread *more = gm_pages(AT_ONCE * sizeof *more);
+        for (unsigned i = 0; more && i < AT_ONCE; i++) {
+            more[i].next = spare;
+            spare = &more[i];
+        }
+    }
+    struct unread *unread = spare;
+    spare = unread ? unread->next : NULL;
+    return unread;
+}
+
+void gm_prints_library(CUlibrary library, const void *image) {
+    if (!image || !searches())
+        return;
+    gm_spin_lock(&lock);
+    struct unread **place = place_of(library), *unread = *place ? *place : take_spare();
+    if (unread && !*place) {
+        *unread = (struct unread){.library = library};
+        *place = unread;
+    }
+    if (unread)
+        unread->image = image;
+    gm_spin_unlock(&lock);
+    if (!unread)
+        gm_prints_image(image);
+}
+
+void gm_prints_request(CUlibrary library) {
+    if (!searches())
+        return;
+    gm_spin_lock(&lock);
+    const struct unread *unread = *place_of(library);
+    const void *image = unread ? unread->image : NULL;
+    gm_spin_unlock(&lock);
+    if (!image)
+        return;
+    gm_prints_image(image);
+    gm_prints_forget(library);
+}
+
+const void *gm_prints_forget(CUlibrary library) {
+    gm_spin_lock(&lock);
+    struct unread **place = place_of(library), *unread = *place;
+    const void *image = unread ? unread->image : NULL;
+    if (unread) {
+        *place = unread->next;
+        unread->next = spare;
+        spare = unread;
+    }
+    gm_spin_unlock(&lock);
+    return image;
+}
+
+void gm_prints_after_fork(void) { lock.held = 0; }

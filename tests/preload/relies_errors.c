@@ -1,0 +1,130 @@
+/* Errors of the driver that programs rely on: what natively fails, fails (relies.h). Argument: the case. */
+#include "relies.h"
+
+static void finish(void) { MUST(CALL(cuCtxSynchronize)); }
+static void fails(CUresult result, CUresult wanted) { note_wrong(result != wanted); }
+
+/* ---- a kernel has used an address that is no memory: all that follows fails */
+
+static void launch_broken(void) { MUST(CALL(cuLaunchKernel, break_it, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL)); }
+
+/* simcuda_violations counts what the kernel does, and here it is meant to. */
+static void end_broken(void) { CALL(simcuda_reset_counters); }
+
+/* The free waits for the kernel. */
+static void fault_ahead(unsigned salt) {
+    CUdeviceptr scratch = allocate(SCRATCH), next;
+    (void)salt;
+    launch_broken();
+    fails(CALL(cuMemFree_v2, scratch), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fails(CALL(cuMemAlloc_v2, &next, SCRATCH), CUDA_ERROR_ILLEGAL_ADDRESS);
+    end_broken();
+}
+
+/* The kernel has run. */
+static void fault_behind(unsigned salt) {
+    CUdeviceptr scratch = allocate(SCRATCH), next;
+    (void)salt;
+    launch_broken();
+    CALL(simcuda_run_all);
+    fails(CALL(cuMemFree_v2, scratch), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fails(CALL(cuMemAlloc_v2, &next, SCRATCH), CUDA_ERROR_ILLEGAL_ADDRESS);
+    end_broken();
+}
+
+/* A free may learn of it by the next call that gpumem makes for a free; at the latest when the program is told. */
+static void fault_known(unsigned salt) {
+    CUdeviceptr first = allocate(SCRATCH), second = allocate(SCRATCH), next;
+    (void)salt;
+    launch_broken();
+    fails(CALL(cuCtxSynchronize), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fails(CALL(cuMemFree_v2, first), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fails(CALL(cuMemFree_v2, second), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fails(CALL(cuMemAlloc_v2, &next, SCRATCH), CUDA_ERROR_ILLEGAL_ADDRESS);
+    end_broken();
+}
+
+/* A submission behind the free fails; then so do frees and allocations. */
+static void fault_by_launch(unsigned salt) {
+    CUdeviceptr scratch = allocate(SCRATCH), second = allocate(SCRATCH), next;
+    void *arguments[] = {&table, &salt};
+    launch_broken();
+    CALL(cuMemFree_v2, scratch);
+    CALL(simcuda_run_all);
+    fails(CALL(cuLaunchKernel, check, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fails(CALL(cuMemFree_v2, second), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fails(CALL(cuMemAlloc_v2, &next, SCRATCH), CUDA_ERROR_ILLEGAL_ADDRESS);
+    end_broken();
+}
+
+/* No call is lost in a loop of pairs. */
+static void fault_pairs(unsigned salt) {
+    CUdeviceptr block = allocate(SCRATCH);
+    CUresult seen = CUDA_SUCCESS;
+    (void)salt;
+    launch_broken();
+    for (int i = 0; i < 40 && !seen; i++) {
+        seen = CALL(cuMemFree_v2, block);
+        seen = seen ? seen : CALL(cuMemAlloc_v2, &block, SCRATCH);
+    }
+    fails(seen, CUDA_ERROR_ILLEGAL_ADDRESS);
+    end_broken();
+}
+
+/* ---- arguments and contexts */
+
+static void launch_nothing(unsigned salt) {
+    void *arguments[] = {&table, &salt};
+    note_wrong(CALL(cuLaunchKernelEx, NULL, check, arguments, NULL) == CUDA_SUCCESS);
+    note_wrong(CALL(cuLaunchKernelEx_ptsz, NULL, check, arguments, NULL) == CUDA_SUCCESS);
+    compute(NULL, salt); /* behind a free, too */
+    note_wrong(CALL(cuLaunchKernelEx, NULL, check, arguments, NULL) == CUDA_SUCCESS);
+    finish();
+}
+
+/* What a submission or a query names does not exist. */
+static void no_such_handle(unsigned salt) {
+    compute(NULL, salt);
+    note_wrong(CALL(cuGraphLaunch, NULL, NULL) == CUDA_SUCCESS);
+    compute(NULL, salt);
+    note_wrong(CALL(cuEventQuery, NULL) == CUDA_SUCCESS);
+    compute(NULL, salt);
+    note_wrong(CALL(cuEventRecord, NULL, NULL) == CUDA_SUCCESS);
+    compute(NULL, salt);
+    note_wrong(CALL(cuMemUnmap, 0, 0) == CUDA_SUCCESS);
+    compute(NULL, salt);
+    note_wrong(CALL(cuStreamBeginCapture_v2, NULL, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    finish();
+}
+
+static void *free_without_context(void *block) {
+    fails(CALL(cuMemFree_v2, (CUdeviceptr)(uintptr_t)block), CUDA_ERROR_INVALID_CONTEXT);
+    fails(CALL(cuMemFree_v2, 0), CUDA_SUCCESS);
+    return NULL;
+}
+
+/* A thread without a context cannot free; the block lives on. */
+static void without_context(unsigned salt) {
+    CUdeviceptr block = allocate(SCRATCH), next;
+    launch(make, NULL, block, salt);
+    finish();
+    EXPECT(pthread_join(start_thread(free_without_context, (void *)(uintptr_t)block), NULL) == 0);
+    next = allocate(SCRATCH);
+    note_wrong(next == block);
+    launch(check, NULL, block, salt);
+    finish();
+    release(next);
+    MUST(CALL(cuCtxSetCurrent, NULL));
+    fails(CALL(cuMemFree_v2, block), CUDA_ERROR_INVALID_CONTEXT);
+    MUST(CALL(cuCtxSetCurrent, context));
+    fails(CALL(cuMemFree_v2, block), CUDA_SUCCESS);
+}
+
+static const struct relies_case rows[] = {
+    {"fault_ahead", NULL, fault_ahead, 1},       {"fault_behind", NULL, fault_behind, 1},
+    {"fault_known", NULL, fault_known, 1},       {"fault_by_launch", NULL, fault_by_launch, 1},
+    {"fault_pairs", NULL, fault_pairs, 1},       {"launch_nothing", NULL, launch_nothing, 2},
+    {"no_such_handle", NULL, no_such_handle, 2}, {"without_context", NULL, without_context, 2},
+};
+
+int main(int count, char **words) { return RUN_CASE("relies_errors", rows); }

@@ -1,0 +1,198 @@
+/* Tests of the decoders of compressed code: blocks of LZ4 made here, frames that the zstd program made of content that
+ * is made here again, and what becomes of damaged ones. Argument: the folder of the frames. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "shim/hook/unpack.h"
+
+enum { PAGE = 4096, MOST = 1 << 20 };
+static const char *corpus;
+typedef bool unpack(const void *in, size_t packed, void *out, size_t size);
+
+/* `size` bytes of room that end where memory ends. */
+static uint8_t *room_at_the_end(size_t size) {
+    static uint8_t *pages[2];
+    static unsigned turn;
+    uint8_t **base = &pages[turn++ % 2];
+    if (!*base) {
+        *base = mmap(NULL, MOST + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(*base != MAP_FAILED);
+        assert_int_equal(mprotect(*base + MOST, PAGE, PROT_NONE), 0);
+    }
+    return *base + MOST - size;
+}
+
+static bool gives(unpack *unpack, const void *in, size_t packed, const void *content, size_t size) {
+    uint8_t *from = memcpy(room_at_the_end(packed), in, packed), *to = room_at_the_end(size);
+    bool whole = unpack(from, packed, to, size);
+    assert_true(!whole || !content || memcmp(to, content, size) == 0);
+    return whole;
+}
+
+/* Wrong sizes, every beginning, and every byte changed: false or other content, and nothing outside is touched. */
+static void damage(unpack *unpack, const uint8_t *in, size_t packed, size_t size) {
+    static uint8_t changed[1 << 14];
+    assert_true(packed <= sizeof changed);
+    assert_false(gives(unpack, in, packed, NULL, size + 1));
+    assert_false(gives(unpack, in, packed, NULL, size - 1));
+    for (size_t cut = packed < 500 ? 0 : packed - 100; cut < packed; cut++)
+        assert_false(gives(unpack, in, cut, NULL, size));
+    for (size_t at = 0; at < packed; at += packed < 500 || at < 100 ? 1 : 211)
+        for (unsigned mask = 1; mask < 256; mask = mask * 16 + 15) {
+            memcpy(changed, in, packed);
+            changed[at] ^= mask;
+            gives(unpack, changed, packed, NULL, size);
+        }
+}
+
+/* ---- LZ4 */
+
+static void lz4_repeats_and_goes_on(void **state) {
+    static const uint8_t block[] = {0x3f, 'a', 'b', 'c', 3,   0,   255, 1,             /* 3 literals, match of 275 */
+                                    0x10, 'x', 1,   0,                                 /* overlaps itself */
+                                    0xf0, 1,   'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', /* 16 literals, no match */
+                                    'I',  'J', 'K', 'L', 'M', 'N', 'O', 'P'};
+    char content[3 + 275 + 1 + 4 + 16 + 1];
+    for (unsigned i = 0; i < 278; i++)
+        content[i] = "abc"[i % 3];
+    memcpy(content + 278, "xxxxxABCDEFGHIJKLMNOP", 22);
+    assert_true(gives(gm_unpack_lz4, block, sizeof block, content, sizeof content - 1));
+    damage(gm_unpack_lz4, block, sizeof block, sizeof content - 1);
+}
+
+static void lz4_refuses_what_lies_outside(void **state) {
+    static const uint8_t before[] = {0x10, 'a', 2, 0, 0}, zero[] = {0x10, 'a', 0, 0, 0}, endless[] = {0xf0, 255, 255};
+    assert_false(gives(gm_unpack_lz4, before, sizeof before, NULL, 5));
+    assert_false(gives(gm_unpack_lz4, zero, sizeof zero, NULL, 5));
+    assert_false(gives(gm_unpack_lz4, endless, sizeof endless, NULL, 600));
+    assert_false(gives(gm_unpack_lz4, before, 0, NULL, 0));
+    assert_true(gives(gm_unpack_lz4, "", 1, NULL, 0));
+}
+
+/* ---- zstd */
+
+static uint32_t next(uint32_t *random) { return (*random = (*random * 1103515245u + 12345u) & 0x7fffffffu) >> 16; }
+
+static size_t make_sentence(uint8_t *to) {
+    return (size_t)sprintf((char *)to,
+                           "the driver provides vprintf; the driver provides vprintf again, and the cubin names it");
+}
+static size_t make_letters(uint8_t *to) {
+    uint32_t random = 1;
+    for (size_t i = 0; i < 1500; i++) {
+        uint32_t y = next(&random);
+        to[i] = (uint8_t) "etaoinshrdlu .,vprintf%d\n"[y % 25 < (y >> 5) % 25 ? y % 25 : (y >> 5) % 25];
+    }
+    return 1500;
+}
+static size_t make_noise(uint8_t *to) {
+    uint32_t random = 2;
+    for (size_t i = 0; i < 300; i++)
+        to[i] = (uint8_t)next(&random);
+    return 300;
+}
+/* Few values. */
+static size_t make_dice(uint8_t *to) {
+    uint32_t random = 4;
+    for (size_t i = 0; i < 90; i++)
+        to[i] = (uint8_t)(next(&random) % 8 & next(&random) % 8);
+    return 90;
+}
+/* Records that are alike but for two bytes. */
+static size_t make_records(uint8_t *to) {
+    uint32_t random = 5;
+    size_t size = 0;
+    for (int record = 0; record < 40; record++) {
+        to[size++] = (uint8_t)next(&random);
+        to[size++] = (uint8_t)next(&random);
+        memcpy(to + size, "one of a kind", 13);
+        size += 13;
+    }
+    return size;
+}
+static size_t make_run(uint8_t *to) {
+    memset(to, 7, 200000);
+    return 200000;
+}
+/* Several blocks: text of which each part resembles the one before, then records of binary numbers. */
+static size_t make_lines(uint8_t *to) {
+    static const char *const words[] = {"mov.u32",  "ld.param.u64", "st.global.f32", "add.s64",
+                                        "call.uni", "vprintf",      "bra",           "setp.ge.s32"};
+    enum { PART = 4000, TEXT = 160000, ALL = 300000 };
+    uint32_t random = 3;
+    size_t size = 0;
+    while (size < PART)
+        size += (size_t)sprintf((char *)to + size, "\t%s \t%%r%u, %%r%u;\n", words[next(&random) % 8],
+                                next(&random) % 9 * 7, next(&random) % 5);
+    for (size_t part = size; size < TEXT; size++)
+        to[size] = size % 997 ? to[size - part] : (uint8_t)('0' + next(&random) % 10);
+    for (; size < ALL; size += 16) {
+        uint32_t record[4] = {(uint32_t)size, next(&random) % 64 ? 1 : 2, 0, 0x80000000u};
+        memcpy(to + size, record, sizeof record);
+    }
+    return size;
+}
+
+static const struct {
+    const char *name;
+    size_t (*make)(uint8_t *to);
+} contents[] = {{"sentence", make_sentence}, {"letters", make_letters}, {"noise", make_noise}, {"dice", make_dice},
+                {"records", make_records},   {"run", make_run},         {"lines", make_lines}};
+
+static void frames_of_zstd_are_read(void **state) {
+    static uint8_t content[MOST], frame[MOST];
+    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+        size_t size = contents[i].make(content), levels = 0;
+        for (int level = 1; level < 20; level++) {
+            char path[4096];
+            snprintf(path, sizeof path, "%s/%s.%d.zst", corpus, contents[i].name, level);
+            FILE *file = fopen(path, "rb");
+            if (!file)
+                continue;
+            size_t packed = fread(frame, 1, sizeof frame, file);
+            fclose(file);
+            assert_true(gives(gm_unpack_zstd, frame, packed, content, size));
+            damage(gm_unpack_zstd, frame, packed, size);
+            levels++;
+        }
+        assert_true(levels >= 1);
+    }
+}
+
+static void frames_of_other_kinds_are_refused(void **state) {
+    static const uint8_t raw[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0, 'a', 'b', 'c'};
+    uint8_t other[sizeof raw + 4];
+    assert_true(gives(gm_unpack_zstd, raw, sizeof raw, "abc", 3));
+    memcpy(other, raw, sizeof raw);
+    assert_false(gives(gm_unpack_zstd, other, sizeof raw + 1, NULL, 3)); /* something follows */
+    other[4] |= 4;                                                       /* a checksum follows */
+    assert_true(gives(gm_unpack_zstd, other, sizeof raw + 4, "abc", 3));
+    other[4] = 0x28; /* a bit without a meaning */
+    assert_false(gives(gm_unpack_zstd, other, sizeof raw, NULL, 3));
+    other[4] = 0x21; /* a dictionary */
+    assert_false(gives(gm_unpack_zstd, other, sizeof raw, NULL, 3));
+    memcpy(other, raw, sizeof raw);
+    other[0] = 0x50; /* a frame to skip */
+    assert_false(gives(gm_unpack_zstd, other, sizeof raw, NULL, 3));
+}
+
+int main(int count, char **words) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lz4_repeats_and_goes_on),
+        cmocka_unit_test(lz4_refuses_what_lies_outside),
+        cmocka_unit_test(frames_of_zstd_are_read),
+        cmocka_unit_test(frames_of_other_kinds_are_refused),
+    };
+    if (count != 2)
+        return 2;
+    corpus = words[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
