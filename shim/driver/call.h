@@ -13,7 +13,7 @@ enum gm_call_number {
         GM_CALL_ROWS
 };
 
-/* In this order: the first two end no page handover (hook/called.c). */
+/* In this order: gm_call_ends_handover. */
 enum gm_role { GM_ROLE_BLIND, GM_ROLE_WAITS, GM_ROLE_SUBMITS, GM_ROLE_NOTICES, GM_ROLE_SHARES, GM_ROLE_MEMORY };
 
 /* Where a call names its stream: the index of an argument, or one of the last three. */
@@ -52,15 +52,16 @@ enum gm_meaning {
     GM_MEANING_WAIT,
     GM_MEANING_CONTEXT_RECORD,
     GM_MEANING_CONTEXT_WAIT,
-    GM_MEANING_SYNCHRONISE, /* from here to QUERY_EVENTS: waits, or asks */
+    GM_MEANING_SYNCHRONISE, /* from here to FREE: submits nothing and writes no memory */
     GM_MEANING_EVENT_DONE,
     GM_MEANING_CONTEXT_DONE,
     GM_MEANING_NAMED_CONTEXT_DONE,
     GM_MEANING_QUERY_STREAM,
     GM_MEANING_QUERY_EVENT,
     GM_MEANING_QUERY_EVENTS,
-    GM_MEANING_ENDING,
+    GM_MEANING_ASKS,
     GM_MEANING_FREE,
+    GM_MEANING_ENDING,
     GM_MEANING_SHARES_MEMORY,
     GM_MEANING_MAY_SHARE_MEMORY,
     GM_MEANING_COPY_NODE_1,
@@ -100,5 +101,10 @@ struct gm_call_row {
     uint8_t role, stream, meaning, why; /* why: enum gm_sync_reason */
 };
 GM_INTERNAL extern const struct gm_call_row gm_call_rows[GM_CALL_ROWS];
+
+/* True for a call that may submit work or change memory: a page handover (grow/handover.h) must have ended before it. */
+static inline bool gm_call_ends_handover(enum gm_role role, enum gm_meaning meaning) {
+    return role > GM_ROLE_WAITS && !(meaning >= GM_MEANING_SYNCHRONISE && meaning <= GM_MEANING_FREE);
+}
 
 #endif

@@ -42,8 +42,9 @@
  *   CONTEXT_DONE NAMED_CONTEXT_DONE  that of the current context, or of the context at argument 0
  *   QUERY_STREAM QUERY_EVENT QUERY_EVENTS  the same if the call succeeds: the stream; the event at argument 0; the
  *                            events at arguments 1 and 2
+ *   ASKS                     submits nothing and changes no memory
+ *   FREE                     frees the address at argument 0; the hook itself ends a copy that is deferred
  *   ENDING                   the stream at argument 0 ends
- *   FREE                     frees the address at argument 0
  *   SHARES_MEMORY            the device can access memory of the host from now on
  *   MAY_SHARE_MEMORY         the same if the flags at argument 2 say so
  *   COPY_NODE_i              SHARES if the CUDA_MEMCPY3D at argument i has an operand in host memory; otherwise BLIND
@@ -475,14 +476,14 @@
     CALL(cuMemHostGetFlags, cuMemHostGetFlags, 2030, 0, JUMP, BLIND, NONE, NO, NO, "a constant of the memory")         \
     /* facts about memory */                                                                                           \
     CALL(cuMemGetInfo, cuMemGetInfo, 2000, 0, JUMP, NOTICES, NONE, NO, NO, "finished work gives memory back")          \
-    CALL(cuMemGetInfo_v2, cuMemGetInfo, 3020, 0, HOOK, NOTICES, NONE, NO, NO, "finished work gives memory back")       \
+    CALL(cuMemGetInfo_v2, cuMemGetInfo, 3020, 0, HOOK, NOTICES, NONE, ASKS, NO, "finished work gives memory back")     \
     CALL(cuMemGetAddressRange, cuMemGetAddressRange, 2000, 0, JUMP, BLIND, NONE, NO, NO, "a constant of the memory")   \
     CALL(cuMemGetAddressRange_v2, cuMemGetAddressRange,                                                                \
          3020, 0, HOOK, BLIND, NONE, NO, NO, "a constant of the memory")                                               \
     CALL(cuPointerGetAttribute, cuPointerGetAttribute,                                                                 \
-         4000, 0, HOOK, SHARES, NONE, NO, NO, "tokens let devices see memory")                                         \
+         4000, 0, HOOK, SHARES, NONE, ASKS, NO, "tokens let devices see memory")                                       \
     CALL(cuPointerGetAttributes, cuPointerGetAttributes,                                                               \
-         7000, 0, HOOK, SHARES, NONE, NO, NO, "tokens let devices see memory")                                         \
+         7000, 0, HOOK, SHARES, NONE, ASKS, NO, "tokens let devices see memory")                                       \
     CALL(cuPointerSetAttribute, cuPointerSetAttribute,                                                                 \
          6000, 0, HOOK, NOTICES, NONE, NO, NO, "changes how copies wait")                                              \
     CALL(cuMemRangeGetAttribute, cuMemRangeGetAttribute,                                                               \

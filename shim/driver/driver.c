@@ -14,24 +14,20 @@ struct gm_driver gm_drv;
 
 static void *library; /* set last: non-NULL means that the table is complete */
 
-typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+void *gm_driver_resolve(gm_resolver *resolver, const struct gm_call_row *row) {
+    cuuint64_t flags = row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    void *function = NULL;
+    return resolver(row->name, &function, row->version, flags, NULL) == CUDA_SUCCESS ? function : NULL;
+}
 
 /* Optional functions come from cuGetProcAddress, which knows what the driver really offers. The others are looked up
  * by their exact names. */
-static void *find(void *handle, get_proc_address resolver, const struct gm_call_row *row, bool optional) {
-    void *function = NULL;
+static void *find(void *handle, gm_resolver *resolver, const struct gm_call_row *row, bool optional) {
 #ifdef GM_TEST_HIDE /* only in builds for tests: simulates a driver without this function */
     if (__builtin_strcmp(row->symbol, GM_TEST_HIDE) == 0)
         return NULL;
 #endif
-    if (optional && resolver) {
-        cuuint64_t flags =
-            row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-        if (resolver(row->name, &function, row->version, flags, NULL) != CUDA_SUCCESS)
-            function = NULL;
-        return function;
-    }
-    return gm_real_dlsym(handle, row->symbol);
+    return optional && resolver ? gm_driver_resolve(resolver, row) : gm_real_dlsym(handle, row->symbol);
 }
 
 /* gpumem's own waits for the device. The program did not make these calls, so a thread that the program cancels must
@@ -62,7 +58,7 @@ static void hold_waits(struct gm_driver *table) {
 }
 
 static bool fill(void *handle, struct gm_driver *table) {
-    get_proc_address resolver = (get_proc_address)gm_real_dlsym(handle, "cuGetProcAddress_v2");
+    gm_resolver *resolver = (gm_resolver *)gm_real_dlsym(handle, "cuGetProcAddress_v2");
     const char *missing = NULL;
     static int reported;
 #define X(field, symbol, optional)                                                                            \

@@ -50,6 +50,12 @@ void *gm_driver_handle(void);
 /* The true function of an exact symbol from the driver's own symbol table, never a hook; NULL when absent. */
 void *gm_driver_symbol(const char *symbol);
 
+/* cuGetProcAddress_v2, of the driver or of the preloaded library. */
+typedef CUresult gm_resolver(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+struct gm_call_row;
+/* The function of a row, by its name and the version that introduced it. NULL: there is none. */
+GM_INTERNAL void *gm_driver_resolve(gm_resolver *resolver, const struct gm_call_row *row);
+
 /* Which memory lies at an address: CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE ..., 0 where the driver knows none, as for
  * pageable host memory. *managed: it is managed memory. A query for one attribute would fail there, and tools such as
  * compute-sanitizer report a failed call. */

@@ -57,7 +57,7 @@ static const char *why_wait(void) {
     if (why)
         return texts[__builtin_ctz(why)];
     if (has_contexts())
-        return "wait: several contexts";
+        return texts[GM_SYNC_CONTEXTS];
     if (gm_capture_any())
         return "wait: a stream captures";
     if (__atomic_load_n(&gm_in_flight_refused, __ATOMIC_ACQUIRE))

@@ -50,12 +50,16 @@ void gm_in_flight_context_destroyed(uint64_t context_id) {
 
 /* ---- the event */
 
-/* The event of the context, created at the first use. The caller holds the context. */
-static gm_status event_of(const struct gm_context *context, struct gm_event_of *event) {
+static bool copy_event(struct gm_event_of *event) {
     gm_spin_lock(&lock);
     *event = recorded;
     gm_spin_unlock(&lock);
-    if (event->context_id == context->id)
+    return event->event != NULL;
+}
+
+/* The event of the context, created at the first use. The caller holds the context. */
+static gm_status event_of(const struct gm_context *context, struct gm_event_of *event) {
+    if (copy_event(event) && event->context_id == context->id)
         return GM_OK;
     CUcontext popped;
     struct gm_event_of made = {context->handle, context->id, NULL};
@@ -110,13 +114,6 @@ static gm_status record(const struct gm_context *context, bool order) {
         gm_context_let_go(hold);
     gm_capture_guard_leave(mode);
     return status;
-}
-
-static bool copy_event(struct gm_event_of *event) {
-    gm_spin_lock(&lock);
-    *event = recorded;
-    gm_spin_unlock(&lock);
-    return event->event != NULL;
 }
 
 /* A thread that is releasing the context decides within microseconds whether it lives. */

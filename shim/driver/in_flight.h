@@ -18,9 +18,16 @@
  *
  *     state \ call   free         submission                    notice                             end of the context
  *     none           unrecorded   -                             -                                  -
- *     unrecorded     -            recording(t), recorded(t)     recording(t), recorded(t), waits   none
+ *     unrecorded     -            recording(t)                  recording(t)                       none
  *     recording(t)   unrecorded   waits for the end of turn t   waits for the end of turn t        none
  *     recorded(t)    unrecorded   -                             waits; none, if still recorded(t)  none
+ *
+ * The thread that records ends its turn in one of three states, unless a free or the end of the context came first:
+ *     recorded(t)    the driver recorded the event
+ *     none           the driver refused, and the thread waited for the work in another way; or the context has ended
+ *     unrecorded     the context may be ending; the thread, and those that wait for it, try again
+ * A free with several streams does what a submission does, in the same call. A launch that may overtake its own stream,
+ * and cannot be ordered behind the event, does what a notice does.
  *
  * Only one context can have work in flight: while several exist, every free waits (free_sync.h). All functions may be
  * called by many threads at once, with no lock held. */

@@ -10,22 +10,17 @@
 #include "shim/base/real_dl.h"
 #include "shim/driver/call.h"
 
-typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
-
 static struct gm_driver hooked;
 static const struct gm_driver *published; /* set when the table is complete */
 static bool filling;                      /* or filled */
 
 /* The resolver of the preloaded library returns the hooks that are active in this run. */
-static void *find_hook(get_proc_address resolver, const struct gm_call_row *row, void *original) {
-    void *function = NULL;
-    cuuint64_t flags = row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-    if (!original || resolver(row->name, &function, row->version, flags, NULL) != CUDA_SUCCESS)
-        return original;
-    return function;
+static void *find_hook(gm_resolver *resolver, const struct gm_call_row *row, void *original) {
+    void *hook = original ? gm_driver_resolve(resolver, row) : NULL;
+    return hook ? hook : original;
 }
 
-static void fill(get_proc_address resolver) {
+static void fill(gm_resolver *resolver) {
 #define X(field, symbol, optional) \
     hooked.field = (__typeof__(hooked.field))find_hook(resolver, &gm_call_rows[GM_AT_##symbol], (void *)gm_drv.field);
     GM_DRIVER_SYMBOLS(X)
@@ -38,9 +33,9 @@ const struct gm_driver *gm_program_driver(void) {
         return known;
     if (!gm_driver_ready(true))
         return NULL;
-    get_proc_address resolver = NULL;
+    gm_resolver *resolver = NULL;
     if (gm_real_dlsym(RTLD_DEFAULT, GM_NAME_OF(GM_PRELOADED_TRIM)))
-        resolver = (get_proc_address)gm_real_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
+        resolver = (gm_resolver *)gm_real_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
     if (!resolver) {
         __atomic_store_n(&published, &gm_drv, __ATOMIC_RELEASE);
         return &gm_drv;

@@ -12,10 +12,18 @@ static struct living {
 static gm_spin lock;
 static bool some;
 
-/* The lock is held. NULL: the context is not listed. */
-static struct living *find(CUcontext handle) {
+/* The lock is held. NULL: no entry is unused. */
+static struct living *unused(void) {
     for (unsigned i = 0; i < CONTEXTS; i++)
-        if (living[i].handle == handle)
+        if (!living[i].handle)
+            return &living[i];
+    return NULL;
+}
+
+/* The lock is held. NULL: the context is not listed. */
+static struct living *find(CUcontext context) {
+    for (unsigned i = 0; i < CONTEXTS && context; i++)
+        if (living[i].handle == context)
             return &living[i];
     return NULL;
 }
@@ -42,16 +50,16 @@ bool gm_stream_counts_has(CUcontext context) {
 bool gm_stream_counts_list(CUcontext context) {
     gm_spin_lock(&lock);
     bool listed = find(context) != NULL;
-    struct living *unused = listed ? NULL : find(NULL);
-    if (unused)
-        *unused = (struct living){.handle = context};
+    struct living *added = listed ? NULL : unused();
+    if (added)
+        *added = (struct living){.handle = context};
     unlock();
     return !listed;
 }
 
 bool gm_stream_counts_forget(CUcontext context) {
     gm_spin_lock(&lock);
-    struct living *of = context ? find(context) : NULL;
+    struct living *of = find(context);
     if (of)
         *of = (struct living){0};
     unlock();
@@ -60,7 +68,7 @@ bool gm_stream_counts_forget(CUcontext context) {
 
 void gm_stream_counts_created(CUcontext context) {
     gm_spin_lock(&lock);
-    struct living *of = context ? find(context) : NULL;
+    struct living *of = find(context);
     if (of)
         of->created++;
     unlock();
@@ -68,7 +76,7 @@ void gm_stream_counts_created(CUcontext context) {
 
 void gm_stream_counts_destroyed(CUcontext context) {
     gm_spin_lock(&lock);
-    struct living *of = context ? find(context) : NULL;
+    struct living *of = find(context);
     if (of)
         of->destroyed++;
     unlock();

@@ -14,7 +14,7 @@ enum { GM_REGISTERS = 8 };
 
 struct gm_called {
     unsigned number;                   /* enum gm_call_number, or above */
-    const struct gm_call_row *row;     /* NULL: a function without a row */
+    const struct gm_call_row *row;     /* for a function without a row: one that notices */
     const void *function;              /* of the driver */
     const uint64_t *registers, *stack; /* the arguments; `stack` is also the frame's canonical address */
     uintptr_t caller;

@@ -29,28 +29,22 @@ static void submits(const struct gm_called *call) {
 
 /* ---- roles */
 
-/* Calls that only wait or ask submit nothing and change no memory. */
-static bool ends_handover(const struct gm_called *call, enum gm_role role) {
-    if (role <= GM_ROLE_WAITS || gm_copies_defers(call->number))
-        return false;
-    return !call->row || call->row->meaning < GM_MEANING_SYNCHRONISE || call->row->meaning > GM_MEANING_QUERY_EVENTS;
-}
-
 /* A query that succeeds has nothing to wait for: it does not depend on what is in flight. */
 static bool is_done(const struct gm_called *call) {
-    enum gm_meaning meaning = call->row ? (enum gm_meaning)call->row->meaning : GM_MEANING_NO;
+    enum gm_meaning meaning = (enum gm_meaning)call->row->meaning;
     if ((meaning != GM_MEANING_QUERY_EVENT && meaning != GM_MEANING_QUERY_STREAM) || gm_capture_any())
         return false;
     return ((CUresult(CUDAAPI *)(void *))call->function)(gm_pointer_argument(call, 0)) == CUDA_SUCCESS;
 }
 
 static void look(const struct gm_called *call) {
-    enum gm_role role = call->row ? (enum gm_role)call->row->role : GM_ROLE_NOTICES;
-    if (GM_UNLIKELY(gm_check_order_on) && call->row)
+    enum gm_role role = (enum gm_role)call->row->role;
+    if (GM_UNLIKELY(gm_check_order_on))
         gm_check_observe(call);
-    if (call->row && call->row->hooked) /* the hook does what its role says */
+    if (call->row->hooked) /* the hook does what its role says */
         return;
-    if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) && ends_handover(call, role))
+    if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) && !gm_copies_defers(call->number) &&
+        gm_call_ends_handover(role, (enum gm_meaning)call->row->meaning))
         gm_handover_driver_entered();
     switch (role) {
     case GM_ROLE_BLIND:
@@ -68,14 +62,16 @@ static void look(const struct gm_called *call) {
     }
 }
 
+/* A function without a row: neither its arguments nor its stream are known. */
+static const struct gm_call_row unknown = {.role = GM_ROLE_NOTICES, .stream = GM_STREAM_NONE, .why = GM_SYNC_NO};
+
 /* Called by the entries (entry.S). Returns the address where the entry continues. */
 GM_INTERNAL void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller);
 void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller) {
     bool ready = gm_hooks_ready();
     struct gm_called call = {.number = number, .registers = registers, .stack = stack, .caller = caller};
+    call.row = number < GM_CALL_ROWS ? &gm_call_rows[number] : &unknown;
     void *next = gm_call_target(number, &call.function);
-    if (number < GM_CALL_ROWS)
-        call.row = &gm_call_rows[number];
     if (ready && gm_mine.depth == 0) {
         gm_mine.depth = 1;
         look(&call);

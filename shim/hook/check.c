@@ -88,7 +88,8 @@ void gm_check_observe(const struct gm_called *call) {
     case GM_MEANING_COPY_NODE_2:
     case GM_MEANING_COPY_NODE_4:
     case GM_MEANING_NODE_1:
-    case GM_MEANING_NODE_2: break;
+    case GM_MEANING_NODE_2:
+    case GM_MEANING_ASKS: break;
     case GM_MEANING_ENDING:
         gm_check_order_stream_ending((struct gm_check_stream){gm_pointer_argument(call, 0), false});
         break;

@@ -8,14 +8,12 @@
 
 enum { UNKNOWN = 1024, UNKNOWN_BYTES = 16 }; /* entries of functions without a row, as in entry.S */
 
-#define GM_ONLY_HOOK(...) __VA_ARGS__
-#define GM_ONLY_JUMP(...)
 #define HOOK_ENTRIES(symbol)                                                                       \
     GM_INTERNAL void gm_dlsym_##symbol(void), gm_resolver_##symbol(void), gm_audit_##symbol(void); \
     GM_INTERNAL __typeof__(symbol) gm_hook_##symbol;
 #define CALL(symbol, name, version, twin, how, ...) \
     GM_INTERNAL void gm_entry_##symbol(void);       \
-    GM_ONLY_##how(HOOK_ENTRIES(symbol))
+    GM_IF_##how(HOOK_ENTRIES(symbol))
 GM_DRIVER_CALLS(CALL)
 #undef CALL
 /* The entries lie between these; those of unknown functions have a fixed size. */
@@ -47,16 +45,20 @@ static const struct {
      (void **)&gm_real.symbol, \
      (void *)gm_hook_##symbol, \
      {gm_entry_##symbol, gm_dlsym_##symbol, gm_resolver_##symbol, gm_audit_##symbol}},
-#define CALL(symbol, name, version, twin, how, ...) GM_ONLY_##how(HOOK_ROW(symbol))
+#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how(HOOK_ROW(symbol))
     GM_DRIVER_CALLS(CALL)
 #undef CALL
 };
 
-static int hook_of(unsigned number) {
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
-        if (hooks[i].number == number)
-            return (int)i;
-    return -1;
+/* GM_ROW_... of the hooked rows. */
+static const uint16_t hook_of[GM_CALL_ROWS] = {
+#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how([GM_AT_##symbol] = GM_ROW_##symbol, )
+    GM_DRIVER_CALLS(CALL)
+#undef CALL
+};
+
+static void *entry_of(unsigned number, enum gm_entry_way way) {
+    return (void *)(gm_call_rows[number].hooked ? hooks[hook_of[number]].entries[way] : entries[number]);
 }
 
 const char *gm_row_name(enum gm_row row) { return gm_call_rows[hooks[row].number].symbol; }
@@ -154,9 +156,7 @@ void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *ho
         return function;
     int number = find_number(function);
     *hooked = number >= 0 && gm_call_rows[number].hooked;
-    if (*hooked)
-        return (void *)hooks[hook_of((unsigned)number)].entries[way];
-    return number < 0 ? route_unknown(function, name) : (void *)entries[number];
+    return number < 0 ? route_unknown(function, name) : entry_of((unsigned)number, way);
 }
 
 /* ---- where entries continue */
@@ -183,8 +183,7 @@ void gm_call_divert(enum gm_call_number number, void *hook, void **next) {
  * absent in this driver. */
 
 static void find_functions(struct gm_found *found) {
-    typedef CUresult (*resolver)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
-    resolver resolve = (resolver)gm_driver_symbol("cuGetProcAddress_v2");
+    gm_resolver *resolver = (gm_resolver *)gm_driver_symbol("cuGetProcAddress_v2");
 
     /* Exact symbols first, because the resolver's function for one row may be the exact function of another row. */
     for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
@@ -194,12 +193,8 @@ static void find_functions(struct gm_found *found) {
     }
     for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
         const struct gm_call_row *row = &gm_call_rows[i];
-        void *exact = found->functions[i], *resolved = NULL;
-        cuuint64_t flags =
-            row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-
-        if (!row->version || !resolve || resolve(row->name, &resolved, row->version, flags, NULL) != CUDA_SUCCESS)
-            resolved = NULL;
+        void *exact = found->functions[i];
+        void *resolved = row->version && resolver ? gm_driver_resolve(resolver, row) : NULL;
         if (!exact)
             found->functions[i] = resolved;
         if (resolved)
@@ -268,13 +263,9 @@ void gm_hook_context(struct gm_scope *scope) {
  * data and starts nothing. */
 __attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symbol);
 void *gpumem_audit_entry(const char *symbol) {
-    for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
-        int hook = strcmp(gm_call_rows[i].symbol, symbol) == 0 ? hook_of(i) : -1;
-        if (hook >= 0)
-            return (void *)hooks[hook].entries[GM_ENTRY_AUDIT];
+    for (unsigned i = 0; i < GM_CALL_ROWS; i++)
         if (strcmp(gm_call_rows[i].symbol, symbol) == 0)
-            return (void *)entries[i];
-    }
+            return entry_of(i, GM_ENTRY_AUDIT);
     return NULL;
 }
 

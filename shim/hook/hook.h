@@ -51,38 +51,25 @@ enum gm_pass {
 extern uint64_t gm_row_calls[GM_ROW_COUNT];
 GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
 
-/* The role of the row, and whether it is the twin for per-thread default streams. The compiler knows the answers. */
-static inline enum gm_role gm_row_role(enum gm_row row) {
-    switch (row) {
-#define CALL(symbol, name, version, twin, how, role, ...) GM_IF_##how(case GM_ROW_##symbol : return GM_ROLE_##role;)
-        GM_DRIVER_CALLS(CALL)
+/* What the table says of a hooked row. The compiler knows the answers. */
+static const struct gm_row_facts {
+    uint8_t role, meaning;
+    bool twin;
+} gm_row_facts[GM_ROW_COUNT] = {
+#define CALL(symbol, name, version, twin, how, role, stream, meaning, ...) \
+    GM_IF_##how({GM_ROLE_##role, GM_MEANING_##meaning, twin}, )
+    GM_DRIVER_CALLS(CALL)
 #undef CALL
-    default: return GM_ROLE_NOTICES;
-    }
-}
-static inline bool gm_row_is_twin(enum gm_row row) {
-    switch (row) {
-#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how(case GM_ROW_##symbol : return twin;)
-        GM_DRIVER_CALLS(CALL)
-#undef CALL
-    default: return false;
-    }
-}
-
-/* Calls of memory that submit nothing and change no memory; and the free, which itself finds out whether it ends a
- * deferred copy (gm_grow_freed). */
-static inline bool gm_row_asks(enum gm_row row) {
-    return row == GM_ROW_cuMemFree_v2 || row == GM_ROW_cuMemGetInfo_v2 || row == GM_ROW_cuPointerGetAttribute ||
-           row == GM_ROW_cuPointerGetAttributes;
-}
+};
 
 /* What the row's role asks of a call while gm_watch is not zero (calls.h). A call of a resource that gpumem serves
  * decides itself. */
 static inline void gm_hook_look(enum gm_row row) {
-    enum gm_role role = gm_row_role(row);
-    if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) && role > GM_ROLE_WAITS && !gm_row_asks(row))
+    enum gm_role role = (enum gm_role)gm_row_facts[row].role;
+    if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) &&
+        gm_call_ends_handover(role, (enum gm_meaning)gm_row_facts[row].meaning))
         gm_handover_driver_entered();
-    if (gm_row_is_twin(row) && GM_UNLIKELY(gm_watch_has(GM_WATCH_PER_THREAD)))
+    if (gm_row_facts[row].twin && GM_UNLIKELY(gm_watch_has(GM_WATCH_PER_THREAD)))
         gm_free_sync_per_thread();
     if (role == GM_ROLE_SUBMITS && GM_UNLIKELY(gm_in_flight_state() & GM_FLIGHT_OPEN))
         gm_free_sync_submit(false);
