@@ -174,7 +174,42 @@ def static_tls(place):
     check(0 < tls < 128, f"{tls} bytes of static thread-local storage")
 
 
+# role -> whether work that a free left may be pending behind a call with arguments of zero
+LEFT = {"BLIND": {"pending"}, "SUBMITS": {"pending"}, "NOTICES": {"done"}, "SHARES": {"done"}}
+# Without gpumem: a call that waits by itself is none of these.
+NATIVELY = {"BLIND": {"pending"}, "SUBMITS": {"pending"}}
+# The thread's own stream is idle: a query that succeeds anyway waits for nothing.
+IDLE_QUERY = ["cuStreamQuery_ptsz", "pending"]
+
+
+def roles(place):
+    """Every row of the driver's table does what its role says, and the simulated driver's own call agrees."""
+    command = [place.program("relies_roles")]
+    settings = {**SIM, "SIMCUDA_VERSION": "13050"}
+    native = place.run([*command, "natively"], **settings)
+    problems = []
+    for policy in ("cache", "async"):
+        done = place.run_shimmed(command, policy, trace=False, **settings)
+        rows = [line.split(maxsplit=3) for line in done.stdout.splitlines()]
+        own = [line.split(maxsplit=3) for line in native.stdout.splitlines()]
+        check(len(rows) == len(own) > 700 and not done.returncode, f"{done.returncode} {done.stderr}{native.stderr}")
+        for (symbol, role, why, left), (_, _, _, by_itself) in zip(rows, own):
+            if "absent" in (left, by_itself) or by_itself.startswith("signal"):
+                right = left == by_itself
+            elif role == "SHARES" and why == "NO":  # the arguments decide
+                right = True
+            else:
+                right = left in LEFT.get(role, {left}) and by_itself in NATIVELY.get(role, {by_itself})
+            if not right and [symbol, left] != IDLE_QUERY:
+                problems.append(f"{symbol}, {role}: {left} under {policy}, natively {by_itself}")
+        present = sum(left != "absent" for *_, left in rows)
+        print(f"{policy}: {present} of {len(rows)} functions")
+        check(present > 400, f"only {present} functions")
+    check(not problems, "\n".join(problems))
+
+
 CASES = {program: every(program) for program in ROWS}
+CASES["relies_roles"] = roles
 CASES["relies_held"] = held
 CASES["static_tls"] = static_tls
 CASES.update((f"{program}_{case}", one(program, case)) for program, rows in ROWS.items() for case in rows)
