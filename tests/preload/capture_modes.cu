@@ -12,7 +12,7 @@
 
 #include "program.h"
 
-enum { COUNT = 1 << 16, LAUNCHES = 40, REPLAYS = 3, BLOCK = 256, ENDS = 300 };
+enum { COUNT = 1 << 16, LAUNCHES = 40, REPLAYS = 3, BLOCK = 256, ENDS = 600 };
 
 extern "C" __global__ void add_one(int *values, int count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -131,6 +131,7 @@ static void one_pair(int mode, int relaxed) {
     void *values;
     int broken = 0, wrong = 0;
     churner.relaxed = relaxed;
+    churner.pause_us = 5;
     MUST(get(&values, sizeof host));
     MUST(cudaMemset(values, 0, sizeof host));
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -178,7 +179,7 @@ static void one_pair(int mode, int relaxed) {
 
 /* Many captures end on one processor, in a thread that the churning thread interrupts anywhere whenever it wakes. */
 static void many_ends(void) {
-    struct churner churner = {.relaxed = 1, .pause_us = 10};
+    struct churner churner = {.relaxed = 1, .pause_us = 30};
     cpu_set_t one;
     pthread_t thread;
     cudaStream_t stream;
