@@ -107,9 +107,17 @@ struct gm_stats {
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* frees that waited for work */
     uint32_t checked_order;  /* the fields below are valid */
+    uint32_t host_relies;    /* the host relied on such a free */
     uint32_t reliance_count; /* number of all call sites; the most frequent ones are stored here */
     struct gm_stats_reliance reliances[GM_STATS_RELIANCES];
 } __attribute__((aligned(4096)));
+
+/* The levels of GPUMEM_FREE that keep the order on which the run relied; static text. */
+static inline const char *gm_stats_levels(const struct gm_stats *stats) {
+    return stats->host_relies      ? "this run needs GPUMEM_FREE=safe or wait"
+           : stats->reliance_count ? "this run needs GPUMEM_FREE=order, safe or wait, as far as is seen"
+                                   : "this run is right at every level of GPUMEM_FREE, as far as is seen";
+}
 
 /* The counters of this process; never NULL. Private until gm_stats_open. */
 GM_INTERNAL extern struct gm_stats *gm_stats;

@@ -226,14 +226,13 @@ void gm_check_order_free(CUcontext handle, uint64_t context_id, CUdevice device,
 
 /* ---- the end */
 
-unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, uint64_t *frees, uint64_t *more) {
+unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, struct gm_check_sums *sums) {
     gm_spin_lock(&lock);
     gm_order_end(order);
     unsigned count = gm_order_sort(order);
     for (unsigned i = 0; i < count && i < room; i++)
         out[i] = order->findings[i];
-    *frees = order->frees;
-    *more = order->beyond;
+    *sums = (struct gm_check_sums){order->frees, order->beyond, order->host_relies};
     gm_spin_unlock(&lock);
     return count;
 }

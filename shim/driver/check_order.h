@@ -48,11 +48,14 @@ GM_INTERNAL void gm_check_order_context_destroyed(CUcontext context);
 GM_INTERNAL void gm_check_order_free(CUcontext context, uint64_t context_id, CUdevice device,
                                      uint32_t (*site)(void *arg), void *arg);
 
-/* At the end of the process: the findings, the most frequent first. *frees: number of frees that waited for work.
- * *more: findings at further call sites, which did not fit. Returns the number of findings and writes up to `room` of
+struct gm_check_sums {
+    uint64_t frees;   /* that waited for work */
+    uint64_t more;    /* findings at further call sites, which did not fit */
+    bool host_relies; /* the host relied on a free */
+};
+/* At the end of the process: the findings, the most frequent first. Returns their number and writes up to `room` of
  * them. */
-GM_INTERNAL unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, uint64_t *frees,
-                                             uint64_t *more);
+GM_INTERNAL unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, struct gm_check_sums *sums);
 GM_INTERNAL void gm_check_order_after_fork(void);
 
 #endif

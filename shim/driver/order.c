@@ -72,6 +72,7 @@ static void set_counted(struct gm_order *order, uint64_t number) {
 static void find(struct gm_order *order, const struct gm_order_mark *mark, const struct gm_order_stream *busy,
                  const struct gm_order_stream *relying) {
     struct gm_order_finding *finding = finding_of(order, mark->site);
+    order->host_relies |= !relying;
     if (!finding) {
         order->beyond++;
         return;

@@ -164,29 +164,32 @@ static void write_line(int fd, const struct gm_stats_reliance *row) {
 }
 
 static void write_rest(int fd, const struct gm_stats *stats) {
-    char line[200];
+    char text[400];
     unsigned shown = stats->reliance_count < GM_STATS_RELIANCES ? stats->reliance_count : GM_STATS_RELIANCES;
     int length = 0;
     if (stats->reliance_count > shown)
         length =
-            gm_format(line, sizeof line, "gpumem: check-order: %u more call sites\n", stats->reliance_count - shown);
+            gm_format(text, sizeof text, "gpumem: check-order: %u more call sites\n", stats->reliance_count - shown);
     else if (!shown)
         length =
-            gm_format(line, sizeof line, "gpumem: check-order: %llu %s waited for work; none is seen to be relied on\n",
+            gm_format(text, sizeof text, "gpumem: check-order: %llu %s waited for work; none is seen to be relied on\n",
                       (unsigned long long)stats->waiting_frees, stats->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
-    gm_safe_say(fd, line, (size_t)length);
+    length += gm_format(text + length, sizeof text - (size_t)length, "gpumem: check-order: %s\n", gm_stats_levels(stats));
+    gm_safe_say(fd, text, (size_t)length);
 }
 
 void gm_check_report(int fd) {
     static struct gm_order_finding findings[GM_STATS_RELIANCES];
-    uint64_t more;
+    struct gm_check_sums sums;
     if (!gm_check_order_on)
         return;
     struct gm_stats *stats = gm_stats;
-    unsigned count = gm_check_order_findings(findings, GM_STATS_RELIANCES, &stats->waiting_frees, &more);
+    unsigned count = gm_check_order_findings(findings, GM_STATS_RELIANCES, &sums);
     for (unsigned i = 0; i < count && i < GM_STATS_RELIANCES; i++)
         write_row(&stats->reliances[i], &findings[i]);
-    stats->reliance_count = count + (more ? 1 : 0);
+    stats->reliance_count = count + (sums.more ? 1 : 0);
+    stats->waiting_frees = sums.frees;
+    stats->host_relies = sums.host_relies;
     __atomic_store_n(&stats->checked_order, 1, __ATOMIC_RELEASE);
     if (gm_option_text(GM_OPT_STATS)[0])
         return;

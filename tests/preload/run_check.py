@@ -39,6 +39,8 @@ LATE = {"SIMCUDA_STREAMS": "manual", "SIMCUDA_DEVICES": "2"}
 # Drivers that a program may meet.
 DRIVERS = ({}, {"SIMCUDA_HIDE": "cuCtxRecordEvent"}, {"SIMCUDA_HIDE": "cuStreamGetCtx,cuCtxGetId"})
 LINE = re.compile(r"^gpumem:   check-order +([\d,]+) cudaFrees? in (.*?): (.*)$", re.MULTILINE)
+LEVELS = re.compile(r"^gpumem:   check-order +this run (.*)$", re.MULTILINE)
+EVERY = "is right at every level of GPUMEM_FREE, as far as is seen"
 NOTHING = re.compile(r"^gpumem:   check-order +(\d+) cudaFrees? waited for work; none is seen to be relied on$", re.MULTILINE)
 
 
@@ -72,6 +74,8 @@ def named(case, programs=BY_RUNTIME):
             frees, site, who = found[0]
             check(int(frees) == count, f"{label}: {frees} frees\n{text}")
             check(re.fullmatch(rf"guilty_free at check_order\.c:\d+ \({program}\)", site), f"{label}: {site}")
+            levels = "needs GPUMEM_FREE=" + ("safe or wait" if relying == HOST else "order, safe or wait, as far as is seen")
+            check(LEVELS.findall(text) == [levels], f"{label}: {text}")
             check(re.fullmatch(rf"{relying} may rely on the wait for {busy}(, and others)?", who), f"{label}: {who}")
 
     return checked
@@ -80,6 +84,7 @@ def named(case, programs=BY_RUNTIME):
 def unnamed(case, programs=BY_RUNTIME):
     def checked(place):
         for _, label, text in each_run(place, case, programs):
+            check(LEVELS.findall(text) == [EVERY], f"{label}: {text}")
             check(not LINE.findall(text) and NOTHING.findall(text) == [str(UNNAMED[case])], f"{label}: {text}")
 
     return checked
@@ -126,10 +131,12 @@ def library_alone(place):
     native = place.run_native(words, **LATE)
     done = place.run_shimmed(words, "auto", trace=False, GPUMEM_CHECK_ORDER="1", **LATE)
     line = (r"gpumem: check-order: 3 cudaFrees at check_order\+0x[0-9a-f]+: "
-            rf"{CREATED} may rely on the wait for {CREATED}\n")
+            rf"{CREATED} may rely on the wait for {CREATED}\n"
+            r"gpumem: check-order: this run needs GPUMEM_FREE=order, safe or wait, as far as is seen\n")
     check(done.stdout == native.stdout and re.fullmatch(line, done.stderr), f"{done.stdout}{done.stderr}")
     done = place.run_shimmed([words[0], "with_event"], "auto", trace=False, GPUMEM_CHECK_ORDER="1", **LATE)
-    check(done.stderr == "gpumem: check-order: 3 cudaFrees waited for work; none is seen to be relied on\n", done.stderr)
+    check(done.stderr == "gpumem: check-order: 3 cudaFrees waited for work; none is seen to be relied on\n"
+          f"gpumem: check-order: this run {EVERY}\n", done.stderr)
     done = place.run_shimmed(words, "auto", trace=False, **LATE)
     check(done.stdout == native.stdout and not done.stderr, f"{done.stdout}{done.stderr}")
     check("check-order" not in run(place, words, option="--check-order=0"), "named without being asked")

@@ -292,6 +292,7 @@ static void print_order(const struct gm_stats *s) {
     }
     if (s->reliance_count > shown)
         say("check-order", "%u more call sites", s->reliance_count - shown);
+    say("check-order", "%s", gm_stats_levels(s));
     gm_symbols_free(symbols);
 }
 
