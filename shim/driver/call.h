@@ -102,7 +102,8 @@ struct gm_call_row {
 };
 GM_INTERNAL extern const struct gm_call_row gm_call_rows[GM_CALL_ROWS];
 
-/* True for a call that may submit work or change memory: a page handover (grow/handover.h) must have ended before it. */
+/* True for a call that may submit work or change memory: a page handover (grow/handover.h) must have ended before it.
+ */
 static inline bool gm_call_ends_handover(enum gm_role role, enum gm_meaning meaning) {
     return role > GM_ROLE_WAITS && !(meaning >= GM_MEANING_SYNCHRONISE && meaning <= GM_MEANING_FREE);
 }

@@ -174,7 +174,8 @@ static void write_rest(int fd, const struct gm_stats *stats) {
         length =
             gm_format(text, sizeof text, "gpumem: check-order: %llu %s waited for work; none is seen to be relied on\n",
                       (unsigned long long)stats->waiting_frees, stats->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
-    length += gm_format(text + length, sizeof text - (size_t)length, "gpumem: check-order: %s\n", gm_stats_levels(stats));
+    length +=
+        gm_format(text + length, sizeof text - (size_t)length, "gpumem: check-order: %s\n", gm_stats_levels(stats));
     gm_safe_say(fd, text, (size_t)length);
 }
 

@@ -19,7 +19,8 @@ static const struct row {
 enum { DONE = 10, PENDING, ABSENT };
 
 static int try_row(const char *symbol, bool natively) {
-    typedef CUresult (*function)(size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t);
+    typedef CUresult (*function)(size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t,
+                                 size_t);
     set_up();
     function call = (function)dlsym(driver, symbol);
     if (!call)

@@ -7,11 +7,13 @@ and its arguments and settings (NAME=VALUE) behind blanks; a library is built on
 Ends with 77 where the compiler has no such sanitizer or it cannot run here.
 """
 
+import concurrent.futures
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIP = 77
 KINDS = {"address": "address,undefined", "thread": "thread"}
@@ -47,22 +49,26 @@ def main():
         TSAN_OPTIONS="halt_on_error=0:exitcode=66:die_after_fork=0",
         LD_LIBRARY_PATH=str(pathlib.Path(folder, "tools/sim")),
     )
-    failed = []
-    for test in tests:
+
+    def run(test):
         program, *words = test.split()
         arguments = [word for word in words if "=" not in word]
         settings = dict(word.split("=") for word in words if "=" in word)
-        if ".so" in program:
-            continue
+        begin = time.monotonic()
         done = subprocess.run(
             [str(pathlib.Path(folder, program)), *arguments], env={**environment, **settings}, capture_output=True, text=True,
             timeout=TIME_LIMIT_S,
         )  # fmt: skip
         reports = done.stderr.count("WARNING: ThreadSanitizer") + done.stderr.count("runtime error:") + done.stderr.count("ERROR: ")
-        print(f"{test}: exit status {done.returncode}")
-        if done.returncode != 0 or reports:
-            failed.append(test)
-            print(done.stdout[-2000:], done.stderr[:12000])
+        right = done.returncode == 0 and not reports
+        return right, (f"{test}: exit status {done.returncode}, {time.monotonic() - begin:.0f} s"
+                       + ("" if right else f"\n{done.stdout[-2000:]}{done.stderr[:12000]}"))  # fmt: skip
+
+    failed = False
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        for right, text in threads.map(run, (test for test in tests if ".so" not in test.split()[0])):
+            print(text, flush=True)
+            failed |= not right
     return 1 if failed else 0
 
 
