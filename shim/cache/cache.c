@@ -1,6 +1,6 @@
-/* The cache adaptor: it holds freed blocks on free lists and serves the next request of the same size, or of a somewhat
- * smaller size, from them (MemHC 5.1: lazily released memory is overwritten). One free block is one whole allocation of
- * the upstream resource.
+/* The cache adaptor: it holds freed blocks on free lists and serves the next request of the same size class, or of a
+ * somewhat smaller one, from them (MemHC 5.1: lazily released memory is overwritten). One free block is one whole
+ * allocation of the upstream resource, and has the size of its class for life (gm_cache_class).
  *
  * A free block is reused only after its fence is complete: all work that was submitted before the free is done. So a
  * reused block is as safe to use as a new block from the driver.
@@ -22,20 +22,22 @@
  *  - One exception remains: a program that is out of memory while one of its kernels never ends waits in its
  *    allocation.
  *
- * Choice of a block. A ready block of the requested size serves first. Next comes a larger ready block, at most twice
- * as large as the request, and then what other threads freed whose fences nobody has queried yet. Live blocks of 1 MiB
- * and more that are larger than requested waste together at most an eighth of the memory that the cache owns; where
- * that is reached, a block may be an eighth larger than the request. Last comes the upstream resource. Under
- * GPUMEM_LIMIT no larger block is used.
+ * Choice of a block. A ready block of the request's class serves first. Next comes a larger ready block, at most twice
+ * as large as the class, and then what other threads freed whose fences nobody has queried yet. Live blocks of 1 MiB
+ * and more that are larger than native ones waste together at most an eighth of the memory that the cache owns; where
+ * that is reached, a block may be an eighth larger than the class. Last comes the upstream resource. A new block is
+ * rounded up to its class as long as the sum of what is rounded up is small beside the free memory of the device. Under
+ * GPUMEM_LIMIT blocks have the sizes of their requests, and no larger block is used.
  *
  * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 6 MiB.
  *
  * Limits on the memory of free blocks:
  *  - For one size, GM_CACHE_ROTATION bytes may wait for their fences. Above that, the thread that freed them waits for
  *    the oldest fence when it allocates this size.
- *  - For one device, the free blocks may hold a quarter of the largest live total (blocks of other resources included)
- *    plus 48 MiB; while the context is busy up to four times as much; and never more than GPUMEM_CACHE_LIMIT. While
- *    the device has less free memory than 512 MiB or 3 % of its size, whichever is more, the cache holds nothing.
+ *  - For one device, all blocks together may hold 1.25 times what native memory takes for the largest live total, plus
+ *    64 MiB (limits.c); while the context is busy the free ones may hold four times as much. They never hold more than
+ *    GPUMEM_CACHE_LIMIT. While the device has less free memory than 512 MiB or 3 % of its size, whichever is more, the
+ *    cache holds nothing.
  *  - Above its target the cache releases the longest unused block that is large enough.
  *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
  *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is
@@ -58,7 +60,7 @@
 #include "shim/resource/rows.h"
 
 #define GRANULE ((size_t)512) /* native allocations of 1 to 512 bytes lie 512 bytes apart */
-#define LARGE   ((size_t)1 << 20)
+
 /* ---- threads and shards */
 
 unsigned gm_cache_shards = 1;
@@ -236,18 +238,27 @@ static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_
                                         size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
-    EACH_OTHER_SHARD(shard) { address = take_in_passing(shard, context_id, *size); }
-    bool waste = !address && gm_cache_may_waste(state, request->device);
-    size_t most = waste ? gm_cache_most(state, request->device, *size) : 0;
-    if (waste && gm_cache_has_some(&state->shards[mine], request->device))
+    size_t class = *size;
+    EACH_OTHER_SHARD(shard) { address = take_in_passing(shard, context_id, class); }
+    if (address)
+        return address;
+    bool waste = gm_cache_may_waste(state, request->device);
+    size_t most = waste ? gm_cache_most(state, request->device, class) : class;
+    *size = gm_cache_native(state, request->size); /* of a block that was not rounded up */
+    if (gm_cache_has_some(&state->shards[mine], request->device))
         address = take_larger(&state->shards[mine], context_id, size, most, true);
-    EACH_OTHER_SHARD(shard) { address = take(shard, context_id, *size, &waiting, 0, NULL); }
-    EACH_OTHER_SHARD(shard) { address = waste ? take_larger(shard, context_id, size, most, false) : 0; }
-    if (!address && *size >= LARGE && !gm_cache_is_room_for(state, request->device, *size))
-        address = look_for_larger(&state->shards[mine], context_id, size, waste ? most : *size);
-    if (!address && waiting && waiting + *size > GM_CACHE_ROTATION &&
-        wait_for_own_fence(&state->shards[mine], context_id, *size))
-        address = take(&state->shards[mine], context_id, *size, &waiting, 0, NULL);
+    EACH_OTHER_SHARD(shard) {
+        address = take(shard, context_id, class, &waiting, 0, NULL);
+        *size = address ? class : *size;
+    }
+    EACH_OTHER_SHARD(shard) { address = take_larger(shard, context_id, size, most, false); }
+    if (!address && class >= GM_CACHE_PAGE_FROM && !gm_cache_is_room_for(state, request->device, class))
+        address = look_for_larger(&state->shards[mine], context_id, size, most);
+    if (!address && waiting && waiting + class > GM_CACHE_ROTATION &&
+        wait_for_own_fence(&state->shards[mine], context_id, class)) {
+        address = take(&state->shards[mine], context_id, class, &waiting, 0, NULL);
+        *size = class;
+    }
     return address;
 }
 
@@ -280,13 +291,15 @@ static inline void hand_out(struct gm_resource *self, const struct gm_request *r
 }
 
 static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request,
-                                    const struct gm_decision *decision, size_t size, struct gm_block *block) {
+                                    const struct gm_decision *decision, struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_request rounded = *request;
     struct gm_block got = {0};
-    size_t least = gm_cache_multiple(state->granule, request->size);
-    rounded.size = size;
     gm_cache_check_device(state, &state->devices[request->device]);
+    size_t least = gm_cache_multiple(state->granule, request->size);
+    size_t size = gm_cache_may_round(state, request->device, request->size) ? gm_cache_class(state, request->size)
+                                                                            : gm_cache_native(state, request->size);
+    rounded.size = size;
     gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
     if (status == GM_OUT_OF_MEMORY) {
         struct gm_giving giving;
@@ -302,7 +315,7 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     }
     if (status)
         return status;
-    gm_cache_count_owned(state, request->device, size);
+    gm_cache_count_owned(state, request->device, request->size, size);
     hand_out(self, request, got.address, size, false, block);
     return GM_OK;
 }
@@ -312,10 +325,10 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     struct gm_cache *state = self->state;
     if (GM_UNLIKELY(!is_cacheable(request)))
         return alloc_uncached(self, request, decision, block);
-    size_t size = gm_cache_whole(state, request->size);
+    size_t size = gm_cache_class(state, request->size);
     uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, decision, &size);
     if (GM_UNLIKELY(!address))
-        return alloc_new(self, request, decision, size, block);
+        return alloc_new(self, request, decision, block);
     hand_out(self, request, address, size, true, block);
     return GM_OK;
 }
@@ -336,7 +349,7 @@ uint64_t gm_cache_take(struct gm_resource *self, const struct gm_request *reques
 
 void gm_cache_count_own(struct gm_resource *self, int device, int64_t change) {
     if (change > 0)
-        gm_cache_count_owned(self->state, device, (size_t)change);
+        gm_cache_count_owned(self->state, device, (size_t)change, (size_t)change);
     else
         gm_cache_count_released(self->state, device, (size_t)-change);
 }
@@ -476,7 +489,8 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
         return GM_INVALID_VALUE;
     state->frees = (unsigned)frees;
     state->granule = self->granule > GRANULE ? self->granule : GRANULE;
-    state->page = self->upstream->ops->page && !gm_limit_on() ? self->upstream->ops->page : SIZE_MAX;
+    state->rounds = !gm_limit_on();
+    state->page = self->upstream->ops->page && state->rounds ? self->upstream->ops->page : state->granule;
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
     if (self->alignment == GM_ALIGNMENT_ANY) /* a free block has the alignment of its first request */

@@ -1,22 +1,26 @@
 /* How much memory a cache may hold on a device. Free blocks never hold more than GPUMEM_CACHE_LIMIT, by default a
- * quarter of the device. In addition there is a target for all memory that the cache owns: its largest live total, plus
- * a quarter of the largest live total of the process, plus SLACK. Memory is counted as the driver takes it, in whole
- * pages from PAGE_FROM bytes on. Live totals are those that the program requested. Live blocks that are larger than
- * requested waste the rest; gm_cache_most bounds the waste. gm_cache_check_device finds the cases in which a
- * cache accepts no freed block: little free memory on the device, or a process that can register memory with a network
- * card. */
+ * quarter of the device. In addition there is a target for all memory that the cache owns:
+ *
+ *     target = native + larger(native, process) / 4 + SLACK
+ *
+ * native   what native memory would take for the cache's largest live total: that total as the program requested it,
+ *          times the mean of what native memory takes for a requested byte
+ * process  the largest live total of the process
+ *
+ * Live blocks that are larger than native ones waste the rest; gm_cache_most bounds the waste of blocks that are used
+ * again, gm_cache_may_round that of new ones. gm_cache_check_device finds the cases in which a cache accepts no freed
+ * block: little free memory on the device, or a process that can register memory with a network card. */
 #include "shim/cache/parts.h"
 
 #include "shim/base/stats.h"
 #include "shim/base/limit.h"
 #include "shim/driver/transports.h"
 
-#define SLACK      ((size_t)48 << 20)
-#define PAGE       ((size_t)2 << 20) /* of device memory */
-#define PAGE_FROM  ((size_t)1 << 20) /* smaller blocks share pages */
-#define WASTE_PART 8                 /* live blocks may waste this part of what the cache owns, SLACK added */
-#define STEPS      64                /* an allowance grows by at least 1/STEPS of the limit while there is room */
-#define CHECK_NS   100000000ull      /* shortest time between two checks of free memory and loaded libraries */
+#define SLACK      ((size_t)64 << 20)
+#define WASTE_PART 8            /* live blocks may waste this part of what the cache owns, SLACK added */
+#define ROUND_PART 64           /* new blocks may be rounded up by this part of the device's free memory */
+#define STEPS      64           /* an allowance grows by at least 1/STEPS of the limit while there is room */
+#define CHECK_NS   100000000ull /* shortest time between two checks of free memory and loaded libraries */
 
 uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     struct gm_cache_device *at = &state->devices[device];
@@ -93,6 +97,7 @@ void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *devic
         return; /* another thread checks now */
     if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS) {
         bool tight = free_bytes < gm_device_headroom(total);
+        __atomic_store_n(&device->unused, free_bytes, __ATOMIC_RELAXED);
         __atomic_store_n(&device->tight, tight, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < GM_CACHE_SHARDS; i++)
             __atomic_store_n(&state->shards[i].shares[device - state->devices].tight, tight, __ATOMIC_RELAXED);
@@ -112,19 +117,27 @@ static uint64_t share_of(const struct gm_cache *state, const uint64_t *counter) 
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static uint64_t tail_of(size_t size) { return size < PAGE_FROM ? 0 : -size & (PAGE - 1); }
-
 /* Bytes by which the live blocks of a device are larger than requested. */
-static uint64_t wasted(const struct gm_cache *state) {
+static uint64_t unrequested(const struct gm_cache *state) {
     return share_of(state, &gm_stats->slack_bytes[state->shards[0].kind]);
 }
 
-void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
+/* What native memory takes for `requested` bytes, if blocks are as those that were requested so far. */
+static uint64_t native_of(const struct gm_cache_device *at, uint64_t requested) {
+    uint64_t asked = __atomic_load_n(&at->asked, __ATOMIC_RELAXED);
+    uint64_t native = __atomic_load_n(&at->native, __ATOMIC_RELAXED);
+    return asked ? (uint64_t)((double)requested * ((double)native / (double)asked)) : requested;
+}
+
+void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
+    size_t native = gm_cache_native(state, requested);
     uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED);
-    uint64_t unrequested = free_bytes_of(state, device) + wasted(state);
-    uint64_t live = owned > unrequested ? owned - unrequested : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&at->tails, tail_of(size), __ATOMIC_RELAXED);
+    uint64_t others = free_bytes_of(state, device) + unrequested(state);
+    uint64_t live = owned > others ? owned - others : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&at->asked, requested, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&at->native, native, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&at->rounded, size > native ? size - native : 0, __ATOMIC_RELAXED);
     while (live > peak)
         if (__atomic_compare_exchange_n(&at->peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             __atomic_add_fetch(&state->devices_used, !peak, __ATOMIC_RELAXED);
@@ -133,33 +146,48 @@ void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
 }
 
 void gm_cache_count_released(struct gm_cache *state, int device, size_t size) {
-    __atomic_sub_fetch(&state->devices[device].owned, size, __ATOMIC_RELAXED);
-    __atomic_sub_fetch(&state->devices[device].tails, tail_of(size), __ATOMIC_RELAXED);
+    struct gm_cache_device *at = &state->devices[device];
+    uint64_t owned = __atomic_fetch_sub(&at->owned, size, __ATOMIC_RELAXED);
+    uint64_t rounded = __atomic_load_n(&at->rounded, __ATOMIC_RELAXED), rest;
+    do
+        rest = owned > size ? (uint64_t)((double)rounded * ((double)(owned - size) / (double)owned)) : 0;
+    while (!__atomic_compare_exchange_n(&at->rounded, &rounded, rest, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+/* A program may fill the device to the last page with blocks that it never frees. So the sum of what is rounded up
+ * stays small beside the memory that is still free. */
+bool gm_cache_may_round(const struct gm_cache *state, int device, size_t requested) {
+    const struct gm_cache_device *at = &state->devices[device];
+    size_t more = gm_cache_class(state, requested) - gm_cache_native(state, requested);
+    return __atomic_load_n(&at->rounded, __ATOMIC_RELAXED) + more <=
+           __atomic_load_n(&at->unused, __ATOMIC_RELAXED) / ROUND_PART;
 }
 
 /* Small blocks are many but do not determine the peak. A large block may always waste an eighth, and more while all
  * live blocks together waste little. */
 size_t gm_cache_most(const struct gm_cache *state, int device, size_t size) {
-    uint64_t owned = __atomic_load_n(&state->devices[device].owned, __ATOMIC_RELAXED);
-    uint64_t may = (owned + SLACK) / WASTE_PART, is = wasted(state);
+    const struct gm_cache_device *at = &state->devices[device];
+    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
+    uint64_t live = share_of(state, &gm_stats->live_bytes[state->shards[0].kind]);
+    uint64_t taken = live + unrequested(state), native = native_of(at, live);
+    uint64_t may = (owned + SLACK) / WASTE_PART, is = taken > native ? taken - native : 0;
     uint64_t room = larger(may > is ? may - is : 0, size / WASTE_PART);
-    return size + (size < PAGE_FROM || room > size ? size : room);
+    return size + (size < GM_CACHE_PAGE_FROM || room > size ? size : room);
 }
 
-/* Bytes, `more` added, above the largest live total plus `quarters` quarters of it, plus as many times SLACK. Blocks
- * whose pages are longer by more than a quarter may have that much more: natively they have it, too. */
+/* Bytes, `more` added, above what native memory takes for the largest live total, plus `quarters` quarters of it and as
+ * many times SLACK. */
 static size_t bytes_above(const struct gm_cache *state, int device, unsigned quarters, size_t more) {
     const struct gm_cache_device *at = &state->devices[device];
-    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED),
-             tails = __atomic_load_n(&at->tails, __ATOMIC_RELAXED);
+    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
     /* The cache's own peak is looked at when it allocates; reuse may raise the total later. */
     uint64_t peak = larger(__atomic_load_n(&at->peak, __ATOMIC_RELAXED),
                            share_of(state, &gm_stats->peak_bytes[state->shards[0].kind]));
+    uint64_t native = native_of(at, peak);
     /* Other resources may serve blocks beside the cache. */
-    uint64_t quarter = larger(peak, share_of(state, &gm_stats->peak_total)) / 4;
-    uint64_t own_tails = owned ? (uint64_t)((double)peak * (double)tails / (double)owned) : 0;
-    uint64_t allowed = peak + (larger(own_tails, quarter) + SLACK) * quarters;
-    return owned + tails + more > allowed ? owned + tails + more - allowed : 0;
+    uint64_t quarter = larger(native, share_of(state, &gm_stats->peak_total)) / 4;
+    uint64_t allowed = native + (quarter + SLACK) * quarters;
+    return owned + more > allowed ? owned + more - allowed : 0;
 }
 
 size_t gm_cache_excess(const struct gm_cache *state, int device) { return bytes_above(state, device, 1, 0); }

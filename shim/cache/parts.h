@@ -16,19 +16,22 @@ enum { GM_CACHE_SHARDS = 16, GM_CACHE_FENCES = 256 };
 
 struct gm_cache_device {
     uint64_t owned;   /* bytes allocated upstream and not yet freed there: live and free blocks */
-    uint64_t tails;   /* bytes by which their last pages are longer than they are */
+    uint64_t rounded; /* those of them that native memory would not take; about right, since blocks do not say it */
     uint64_t peak;    /* largest total of live bytes that were requested */
-    uint64_t limit;   /* most bytes of free blocks; 0 = not known yet */
-    uint64_t allowed; /* sum of the allowances of all shards, at most `limit` */
-    uint64_t checked; /* last gm_cache_check_device; ticks */
-    bool tight;       /* the device has little free memory: no block becomes a free block */
+    uint64_t asked, native; /* bytes that were requested upstream, and that native memory takes for them */
+    uint64_t unused;        /* bytes free on the device at the last check */
+    uint64_t limit;         /* most bytes of free blocks; 0 = not known yet */
+    uint64_t allowed;       /* sum of the allowances of all shards, at most `limit` */
+    uint64_t checked;       /* last gm_cache_check_device; ticks */
+    bool tight;             /* the device has little free memory: no block becomes a free block */
 };
 
 struct gm_cache {
     unsigned frees; /* frees for each fence */
     bool rdma, entries_only;
     size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
-    size_t page;    /* sizes from this one on are multiples of it; the device has no use for the rest of a page */
+    size_t page;    /* the same for sizes of GM_CACHE_PAGE_FROM and more */
+    bool rounds;    /* blocks have the sizes of classes */
     uint64_t limit, idle_ns;
     unsigned devices_used; /* devices that served at least one block */
     struct gm_cache_device devices[GM_CACHE_DEVICES];
@@ -95,11 +98,13 @@ GM_INTERNAL size_t gm_cache_unfenced(const struct gm_cache *state);
  * the process can register memory with a network card. Takes the lock of each shard when that is so for the first time.
  */
 GM_INTERNAL void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *device);
-/* Count a block that was allocated upstream, and a block that was freed there. */
-GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
+/* Count a block of `size` bytes that was allocated upstream for a request, and a block that was freed there. */
+GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size);
 GM_INTERNAL void gm_cache_count_released(struct gm_cache *state, int device, size_t size);
 /* True when the cache may allocate `size` more bytes and stay within its target for the device. */
 GM_INTERNAL bool gm_cache_is_room_for(const struct gm_cache *state, int device, size_t size);
+/* False: a new block for the request must not be larger than a native one. */
+GM_INTERNAL bool gm_cache_may_round(const struct gm_cache *state, int device, size_t requested);
 /* The largest block that may serve a request of `size` bytes. */
 GM_INTERNAL size_t gm_cache_most(const struct gm_cache *state, int device, size_t size);
 /* Bytes that the cache owns above its target for the device. The cache releases them when this needs no wait. When it
@@ -161,10 +166,22 @@ GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t by
 /* The least multiple of `unit`, a power of two, that is `size` or more. */
 static inline size_t gm_cache_multiple(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
 
-/* The size of a block for a request of `size` bytes. Blocks whose sizes differ only in their last page are of one size,
- * so that each may serve for the others. */
-static inline size_t gm_cache_whole(const struct gm_cache *state, size_t size) {
-    return gm_cache_multiple(size >= state->page ? state->page : state->granule, size);
+/* Native blocks of so many bytes and more have pages of their own; smaller ones share pages. */
+#define GM_CACHE_PAGE_FROM ((size_t)1 << 20)
+/* The largest distance between two classes. */
+#define GM_CACHE_MOST_STEP ((size_t)16 << 20)
+
+/* What native memory takes for a request of `size` bytes. */
+static inline size_t gm_cache_native(const struct gm_cache *state, size_t size) {
+    return gm_cache_multiple(size >= GM_CACHE_PAGE_FROM ? state->page : state->granule, size);
+}
+
+/* The size of the class of a request: eight classes to a doubling, and whole pages. A block of this size serves all
+ * requests of its class. */
+static inline size_t gm_cache_class(const struct gm_cache *state, size_t size) {
+    size_t least = gm_cache_native(state, size), step = (size_t)1 << (63 - __builtin_clzll((least - 1) | 1));
+    step = step / 8 < GM_CACHE_MOST_STEP ? step / 8 : GM_CACHE_MOST_STEP;
+    return state->rounds ? gm_cache_multiple(step > state->granule ? step : state->granule, least) : least;
 }
 
 GM_INTERNAL struct gm_shard *gm_cache_my_shard(struct gm_cache *state);

@@ -53,7 +53,7 @@ static struct gm_recent_size *find_size(const struct gm_cache *state, struct gm_
         return recent;
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     struct gm_size_class *class =
-        lists && !shard->entries_only ? gm_size_class_of(lists, gm_cache_whole(state, requested)) : NULL;
+        lists && !shard->entries_only ? gm_size_class_of(lists, gm_cache_class(state, requested)) : NULL;
     if (class && GM_UNLIKELY(!class->repeats) && shard->answers)
         gm_cache_note_answer(class, requested, GM_REPEATS_ALL, shard->reason, shard->verdict);
     if (!class || !(is_for_all(class->repeats) || (class->repeats && class->requested == requested)))
@@ -109,9 +109,9 @@ static struct gm_size_class *find_larger_kept(const struct gm_cache *state, stru
     struct gm_free_lists *lists = shard->entries_only ? NULL : gm_free_lists_of(shard, context_id);
     if (!lists || !gm_cache_may_waste(state, lists->device) || others_have_some(state, shard, lists->device))
         return NULL;
-    size_t whole = gm_cache_whole(state, size);
-    struct gm_size_class *class = gm_cache_find_larger(shard, lists, whole, gm_cache_most(state, lists->device, whole),
-                                                       gm_cache_may_query(lists));
+    size_t most = gm_cache_most(state, lists->device, gm_cache_class(state, size));
+    struct gm_size_class *class =
+        gm_cache_find_larger(shard, lists, gm_cache_native(state, size), most, gm_cache_may_query(lists));
     return class && class->kept && !shard->entries_only ? class : NULL;
 }
 
@@ -126,10 +126,10 @@ struct gm_registered *gm_cache_serve(struct gm_resource *self, const struct gm_r
     struct gm_cache *state = self->state;
     struct gm_shard *shard = own_shard(self);
     struct gm_registered *record = NULL;
-    size_t whole = gm_cache_whole(state, request->size);
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = shard->entries_only ? NULL : gm_free_lists_of(shard, request->context_id);
-    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, whole) : NULL;
+    struct gm_size_class *class =
+        lists && !lists->disabled ? gm_size_class_of(lists, gm_cache_class(state, request->size)) : NULL;
     if (class && !gm_size_class_is_ready(class) && gm_size_class_pends(class))
         class = gm_cache_query_oldest(shard, lists, class); /* releases the lock for a time */
     if (class)
