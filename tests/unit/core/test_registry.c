@@ -240,9 +240,9 @@ static void test_a_million(void **state) {
 /* ---- threads: each has its own addresses, so it knows every answer */
 
 #ifdef __SANITIZE_THREAD__ /* each access takes many times longer */
-enum { THREADS = 8, OWN = 64, STEPS = 3000 };
+enum { THREADS = 8, OWN = 64, STEPS = 3000, MORE = MILLION / 128 };
 #else
-enum { THREADS = 8, OWN = 64, STEPS = 20000 };
+enum { THREADS = 8, OWN = 64, STEPS = 20000, MORE = MILLION / 16 };
 #endif
 
 static struct {
@@ -307,7 +307,7 @@ static void test_range_index_begun_amid_adds(void **state) {
 }
 
 /* One thread adds blocks, so that the range index is enlarged again and again, while another one removes blocks. */
-enum { MORE = MILLION / 16, FEW = 512 };
+enum { FEW = 512 };
 
 static void *come_and_go(void *stop) {
     struct gm_block block, out;
