@@ -64,7 +64,7 @@ static const struct gm_row_facts {
 
 /* What the row's role asks of a call while gm_watch is not zero (calls.h). A call of a resource that gpumem serves
  * decides itself. */
-static inline void gm_hook_look(enum gm_row row) {
+static GM_IN_PLACE void gm_hook_look(enum gm_row row) {
     enum gm_role role = (enum gm_role)gm_row_facts[row].role;
     if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) &&
         gm_call_ends_handover(role, (enum gm_meaning)gm_row_facts[row].meaning))
@@ -83,7 +83,6 @@ static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     if (GM_UNLIKELY(gm_mine.depth > 0))
         return GM_PASS_DRIVER;
     gm_mine.depth = 1;
-    gm_hook_look(row);
     uint64_t *calls = &gm_stats_mine()->entries[gm_mine.entry_way];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(gm_coverage_on))
@@ -124,6 +123,7 @@ static inline void gm_hook_leave_short(bool served) {
                 gm_hook_leave();                                                            \
             return gm_real.symbol ? gm_real.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED; \
         }                                                                                   \
+        gm_hook_look(GM_ROW_##symbol);                                                      \
     } while (0)
 
 #define LEAVE(result)                \
