@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     pair_rows();
     kernel_rows();
     thread_rows();
-    mixed_row();
+    mixed_rows();
     pattern_rows();
     first_touch_rows();
     thrust_rows();

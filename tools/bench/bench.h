@@ -86,7 +86,7 @@ void launch_work(void *block, size_t bytes, int passes);
 // Rows, by file.
 void pair_rows();
 void thread_rows();
-void mixed_row();
+void mixed_rows();
 void pattern_rows();
 void managed_rows();
 void kernel_rows();

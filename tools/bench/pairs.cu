@@ -91,38 +91,57 @@ void thread_rows() {
     }
 }
 
-// A repetition frees one of 64 live blocks and allocates another, sizes log-uniform from 512 bytes to 64 MiB, the same
-// for everybody.
-void mixed_row() {
-    if (!wanted("mixed"))
+// What native memory takes for a block: whole pages of 2 MiB from 1 MiB on.
+static size_t taken(size_t bytes) {
+    size_t unit = bytes >= MIB ? 2 * MIB : 512;
+    return (bytes + unit - 1) / unit * unit;
+}
+
+// A repetition frees one of many live blocks and allocates another; the sizes are the same for everybody.
+static void replacement_row(const std::string &name, int slots, double low, double high, bool by_logarithm) {
+    if (!wanted(name))
         return;
-    const int steps = 8192, slots = 64;
+    const int steps = 8192 + slots;
     std::mt19937 random(42);
     std::vector<int> slot(steps);
     std::vector<size_t> bytes(steps), held(slots, 0);
     size_t live = 0, most = 0;
     for (int i = 0; i < steps; i++) {
         slot[i] = i < slots ? i : (int)(random() % slots);
-        bytes[i] = (size_t)std::exp2(9 + 17 * (random() / 4294967296.0));
-        live += bytes[i] - held[slot[i]];
-        held[slot[i]] = bytes[i];
+        double part = random() / 4294967296.0;
+        bytes[i] = (size_t)(by_logarithm ? low * std::pow(high / low, part) : low + (high - low) * part);
+        live += taken(bytes[i]) - held[slot[i]];
+        held[slot[i]] = taken(bytes[i]);
         most = std::max(most, live);
     }
     std::vector<void *> blocks(slots, nullptr);
-    int next = 0;
-    measure({{"mixed", 512,
+    int next = slots;
+    for (int i = 0; i < slots; i++)
+        blocks[i] = bench.contender.allocate(bytes[i]);
+    measure({{name, 512,
               [&](int n) {
-                  for (int i = 0; i < n; i++, next = (next + 1) % steps) {
+                  for (int i = 0; i < n; i++, next = next + 1 < steps ? next + 1 : slots) {
                       void *&block = blocks[slot[next]];
-                      if (block)
-                          bench.contender.release(block);
+                      bench.contender.release(block);
                       block = bench.contender.allocate(bytes[next]);
                   }
               },
               most}});
     for (void *block : blocks)
-        if (block)
-            bench.contender.release(block);
+        bench.contender.release(block);
+}
+
+// The first row has the name under which older results have it; the others say live blocks, largest size, and how sizes
+// are drawn.
+void mixed_rows() {
+    replacement_row("mixed", 64, 512, 64.0 * MIB, true);
+    for (int slots : {64, 256, 4096})
+        for (size_t most : {64 * KIB, 4 * MIB, 64 * MIB})
+            for (bool by_logarithm : {false, true})
+                if (slots * most <= 32 * 1024 * MIB) // of a card
+                    replacement_row("mixed:" + std::to_string(slots) + ":" + std::to_string(most) +
+                                        (by_logarithm ? ":log" : ":uniform"),
+                                    slots, 512, (double)most, by_logarithm);
 }
 
 // Managed memory by the program's own call, which no policy moves.
