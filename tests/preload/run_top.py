@@ -80,7 +80,7 @@ def counters():
         equal(memory["live_bytes"], 3 * MIB, "live")
         equal(memory["peak_bytes"], 3 * MIB + 1000, "peak")
         equal(memory["kept_bytes"], 1024, "kept")
-        equal(memory["reserved_bytes"], 3 * MIB + 1024, "reserved")
+        equal(memory["reserved_bytes"], 3 * 2 * MIB + 1024, "reserved: whole pages")
         equal(list(memory["by_kind"]), ["cache"], "kinds")
         equal(memory["by_kind"]["cache"]["blocks"], 3, "blocks")
         equal(one["rates"]["allocs_per_s"], None, "a rate without an interval")
