@@ -243,11 +243,11 @@ def hybrid_bench(place):
     check({run["ratio"] for run in runs} == {0, 50, 95} and any(one["beyond"] for one in made["ratios"]), "ratios")
     check(all(run["checked"] == run["groups"] and run["wrong"] == 0 for run in runs), "chunks are checked")
     bootstrap = made["lifetimes"]["bootstrap"]
-    check(len(bootstrap["objects"]) == sum(row["count"] for row in bootstrap["report"]), "the report counts the same objects")
+    check(bootstrap["objects"] == sum(row["count"] for row in bootstrap["report"]), "the report counts the same objects")
     below = sum(row["count"] for row in bootstrap["report"] if row["below_ns"] and row["below_ns"] <= 10 ** 9)
-    check(below == round(bootstrap["below_second"] * len(bootstrap["objects"])), "the report finds as many below a second")
+    check(below == round(bootstrap["below_second"] * bootstrap["objects"]), "the report finds as many below a second")
     counts = [row["objects"] for row in bootstrap["thresholds"]]
-    check(counts == sorted(counts) and counts[-1] == len(bootstrap["objects"]), "every object lives less than the largest threshold")
+    check(counts == sorted(counts) and counts[-1] == bootstrap["objects"], "every object lives less than the largest threshold")
     check("sequence-bootstrap.csv.gz" in traces, f"{traces}")
 
 

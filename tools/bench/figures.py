@@ -3,10 +3,10 @@
 
 usage: figures.py [--update] DOCUMENT...
 
-A document has its figures between `<!-- figures NAME -->` and `<!-- /figures -->`; BLOCKS has a function for each NAME. With --update
-the text between the markers is written anew, else a text that is not current is named and the exit status is 1. A time or a ratio
-outside of the markers is named too: no result file would keep it true. CONSTANTS lists those that the code decides. Manual pages have
-no such markers, so they can hold no measured figure.
+A document has its figures between `<!-- figures NAME -->` and `<!-- /figures -->`; the function below `@block` with this NAME writes
+them from the newest result files of its patterns. With --update the text between the markers is written anew, else a text that is not
+current is named and the exit status is 1. A time or a ratio outside of the markers is named too: no result file would keep it true.
+CONSTANTS lists those that the code decides. Manual pages have no such markers, so they can hold no measured figure.
 """
 
 import json
@@ -17,43 +17,46 @@ import sys
 import textwrap
 
 import common
-import frontiers
+import frontiers as graphs
+import hybrid_report
 import memhc_report
 import spgemm_product_results
 import spgemm_results
 from results import Results
 from spgemm_results import claim, geometric, share, with_trim
+from targets import amount
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
-ALLOC, ALLOC_H100 = "2026-11-22-h200-alloc-quick.txt", "2026-11-21-h100-alloc.txt"
-FREE, HYBRID = "2026-11-22-h200-free.json", "2026-11-21-h200-hybrid-quick.md"
-GROWTH, GROWTH_TURNS = "2026-11-21-h200-growth-quick.json", "2026-11-22-h200-growth-turns.json"
-SPGEMM = "2026-11-23-h200-spgemm.json"
-TRACE_TOOLS = "2026-11-22-trace-tools.json"
-# The newest run; without one there are no such blocks.
-MEMHC = max((path.name for path in RESULTS.glob("*-memhc*.json")), default=None)
+ALLOC, ALLOC_H100, FREE, HYBRID = "*-h200-alloc*.json", "*-h100-alloc*.json", "*-free*.json", "*-hybrid*.json"
+GROWTH, GROWTH_TURNS = "*-h200-growth-quick*.json", "*-growth-turns*.json"
+SPGEMM, RANKS, PRODUCT, MEMHC = "*-h200-spgemm.json", "*-spgemm-kernels-ranks*.json", "*-spgemm-product*.json", "*-memhc*.json"
 WIDTH = 118
 MIB, GIB = 1 << 20, 1 << 30
 
 BLOCK = re.compile(r"(<!-- figures ([a-z0-9-]+) -->\n)(.*?)(<!-- /figures -->)", re.DOTALL)
 FIGURE = re.compile(r"(?<![\w.+-])\d[\d.,]*(?:[ ~]| to \d[\d.,]* )?(?:ns|us|ms|GB/s|TB/s|x)\b")
+BLOCKS = {}  # NAME -> function that writes the text
 # Decided by the code, not measured: sizes of the tests, defaults, bounds.
 CONSTANTS = ("1 ms kernel",)
 
 
 # ---- text
 
-def wrapped(text):
-    return textwrap.fill(" ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
+def wrapped(text, indent=""):
+    return textwrap.fill(" ".join(text.split()), WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def item(text):
-    return textwrap.fill("- " + " ".join(text.split()), WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+def items(*texts):
+    return "\n".join(wrapped("- " + text, "  ") for text in texts)
 
 
 def table(head, rows):
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def titled(title, head, rows):
+    return wrapped(title) + "\n\n" + table(head, rows)
 
 
 def time(ns):
@@ -70,100 +73,30 @@ def span(values, form="{:.2f}"):
 
 # ---- result files
 
-def read(name):
-    return (RESULTS / name).read_text(encoding="utf-8")
+class Run:
+    """The newest result file of a pattern."""
+
+    def __init__(self, pattern):
+        name = max(path.name for path in RESULTS.glob(pattern))
+        self.file, self.about = f"`tools/bench/results/{name}`", json.loads((RESULTS / name).read_text(encoding="utf-8"))
+        self.card = f"{self.about.get('gpu')}, driver {self.about.get('driver')}"
+        self.made = self.card + ", commit " + re.sub(r"\b([0-9a-f]{7})[0-9a-f]+", r"\1", self.about.get("commit", ""))
+
+    def __getitem__(self, key):
+        return self.about[key]
 
 
-def document(name):
-    return json.loads(read(name))
+def block(*patterns):
+    """Of a function that writes the block of its name; it gets the newest Run of each pattern."""
+    def add(write):
+        def text():
+            missing = [pattern for pattern in patterns if not any(RESULTS.glob(pattern))]
+            return f"0 runs of `{missing[0]}` are published yet." if missing else write(*map(Run, patterns))
 
+        BLOCKS[write.__name__.replace("_", "-")] = text
+        return text
 
-def newest(pattern):
-    """Name of the newest result file; None without one."""
-    return max((path.name for path in RESULTS.glob(pattern)), default=None)
-
-
-def unpublished(bench):
-    return f"0 runs of `{bench}` are published yet."
-
-
-def nanoseconds(text):
-    value, unit = text.split()
-    return float(value) * {"ns": 1, "us": 1e3, "ms": 1e6}[unit]
-
-
-class Alloc:
-    """The text that alloc.py writes: medians and bytes by row and contender, and the verdicts."""
-
-    LINE = re.compile(r"^  (\S.*?)\s+([\d.]+ \w+) /\s+([\d.]+ \w+) /\s+([\d.]+ \w+)(?:\s+[\d.]+ x)?(?:.*reserved ([\d.]+) MiB for ([\d.]+) MiB)?")
-
-    def __init__(self, name):
-        figures, targets = read(name).split("\nTARGETS\n")
-        lines = figures.splitlines()
-        self.commit, self.gpu, self.driver, self.rounds = re.match(
-            r"commit (\w+), GPU (.*), driver ([\d.]+); (\d+) rounds", lines[0]).groups()
-        self.rows, row = {}, None
-        for line in lines[1:]:
-            found = self.LINE.match(line)
-            if found:
-                name, least, median, most, reserved, live = found.groups()
-                self.rows[row][name] = {"median": nanoseconds(median), "reserved": reserved, "live": live}
-            else:
-                row = line.strip()
-                self.rows[row] = {}
-        found = re.findall(r"^  (\S.*?) {2,}(\S.*) \[(.*)\]: (\S+(?: \w+)?) \((<= .*)\)$", re.sub(r"(?<=MiB) (?=trace|pair|mixed|fresh-free|bootstrap)", "  ", targets), re.MULTILINE)
-        self.targets = {(target, name): (verdict, value, limit) for verdict, target, name, value, limit in found}
-
-    def median(self, row, name):
-        return self.rows.get(row, {}).get(name, {}).get("median")
-
-    def cell(self, row, name, divided=1):
-        value = self.median(row, name)
-        return "-" if value is None else time(value / divided)
-
-
-class Free:
-    def __init__(self):
-        self.about = document(FREE)
-        self.figures = {(one["row"], one["contender"]): statistics.median(turn[1] for turn in one["rounds"])
-                        for one in self.about["figures"]}
-
-    def rows(self):
-        return list(dict.fromkeys(row for row, _ in self.figures))
-
-    def cell(self, row, contender):
-        value = self.figures.get((row, contender))
-        return "-" if value is None else time(value)
-
-
-class Tables:
-    """The Markdown tables below each heading of a document: (heading, first cell, head of the column) -> cell."""
-
-    def __init__(self, name):
-        self.text, self.cells, heading, head = read(name), {}, "", None
-        for line in self.text.splitlines():
-            if line.startswith("#"):
-                heading = line.lstrip("# ").strip()
-            cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else None
-            if not cells:
-                head = None
-            elif head is None:
-                head = cells
-            elif not set(cells[0]) <= set("-"):
-                self.cells.update({(heading, cells[0], column): cell for column, cell in zip(head, cells)})
-
-    def cell(self, heading, row, column):
-        """The heading may be cut short."""
-        for (its_heading, its_row, its_column), cell in self.cells.items():
-            if its_heading.startswith(heading) and (its_row, its_column) == (row, column):
-                return cell
-        raise KeyError((heading, row, column))
-
-    def number(self, heading, row, column):
-        return float(self.cell(heading, row, column).split()[0])
-
-    def rows(self, heading):
-        return list(dict.fromkeys(row for its_heading, row, _ in self.cells if its_heading.startswith(heading)))
+    return add
 
 
 # ---- costs of the allocation path
@@ -190,78 +123,81 @@ MEMORY_ROWS = [("mixed", "64 live blocks of random sizes"), ("fresh-free", "1000
                ("replay:training", "the trace of PyTorch training steps")]
 
 
-def alloc_table(name):
-    alloc = Alloc(name)
-    columns = [name for name in ALLOC_COLUMNS if any(name in row for row in alloc.rows.values())]
-    rows = [[title, *[alloc.cell(row, column, 16 if row == "threads-same:16" else 1) for column in columns]]
-            for row, title in ALLOC_ROWS if row in alloc.rows]
-    about = (f"{alloc.gpu}, driver {alloc.driver}, commit {alloc.commit[:7]}, medians of {alloc.rounds} rounds "
-             f"(`tools/bench/results/{name}` has the spread):")
-    return wrapped(about.replace("1 rounds", "1 round")) + "\n\n" + table(["", *columns], rows)
+def alloc_cell(value, row):
+    """The wall time of a pair is a 16th of the three digits that alloc.py prints."""
+    return "-" if value is None else time(float(f"{value:.3g}") / 16 if row == "threads-same:16" else value)
 
 
-def alloc():
-    return alloc_table(ALLOC)
+def alloc_table(run):
+    results = Results.from_json(run["results"])
+    columns = [name for name in ALLOC_COLUMNS if name in results.contenders()]
+    rows = [[title, *[alloc_cell(results.median(column, row), row) for column in columns]] for row, title in ALLOC_ROWS if row in results.rows()]
+    return titled(f"{run.made}, medians of {run['rounds']} round{'s'[run['rounds'] == 1:]} ({run.file} has the spread):", ["", *columns], rows)
 
 
-def alloc_h100():
-    return alloc_table(ALLOC_H100)
+@block(ALLOC)
+def alloc(run):
+    return alloc_table(run)
 
 
-def alloc_memory():
+@block(ALLOC_H100)
+def alloc_h100(run):
+    return alloc_table(run)
+
+
+@block(ALLOC)
+def alloc_memory(run):
     """Peak memory of the programs of the pattern rows."""
-    alloc = Alloc(ALLOC)
-    there = [(row, title) for row, title in MEMORY_ROWS if any(one["live"] for one in alloc.rows.get(row, {}).values())]
-    columns = [name for name in ALLOC_COLUMNS if any(alloc.rows[row].get(name, {}).get("reserved") for row, _ in there)]
+    results, rows = Results.from_json(run["results"]), []
+    for row, title in MEMORY_ROWS:
+        live = [value for name in results.contenders(row) if (value := results.more(name, row, "live")) is not None][:1]
+        reserved = [results.more(name, row, "reserved") for name in ALLOC_COLUMNS]
+        if live:
+            rows.append([title, *["-" if value is None else f"{value / MIB:.1f}" for value in (*live, *reserved)]])
+    return titled("Peak of the card's memory in the same run, MiB:", ["", "live", *ALLOC_COLUMNS], rows)
+
+
+def verdicts(run):
+    return {(one["target"], one["contender"]): one for one in run["targets"]}
+
+
+def reached(verdict):
+    return amount(verdict["value"], verdict["unit"])
+
+
+@block(ALLOC, ALLOC_H100)
+def calls(*runs):
     rows = []
-    for row, title in there:
-        cells = alloc.rows[row]
-        live = next(one["live"] for one in cells.values() if one["live"])
-        rows.append([title, live, *[cells.get(name, {}).get("reserved") or "-" for name in columns]])
-    return wrapped("Peak of the card's memory in the same run, MiB:") + "\n\n" + table(["", "live", *columns], rows)
-
-
-def calls():
-    rows = []
-    for name, title in ((ALLOC, "H200"), (ALLOC_H100, "H100")):
-        one = Alloc(name)
-
-        def added(what, contender):
-            return "+ " + one.targets[f"added to a {what}", contender][1]
-
+    for run, title in zip(runs, ("H200", "H100")):
+        found, results = verdicts(run), Results.from_json(run["results"])
         # No target, so no verdict has it: the difference of the medians.
-        traced = one.median("start-with-cuda", "observe, trace") - one.median("start-with-cuda", "native")
-        rows.append([title, added("hooked call", "observe"), added("hooked call", "observe, trace"), added("start with CUDA", "observe"),
-                     added("start with CUDA", "auto"), "+ " + time(traced), added("start without CUDA", "observe")])
+        traced = results.median("observe, trace", "start-with-cuda") - results.median("native", "start-with-cuda")
+        call, trace, start, auto, bare = ["+ " + reached(found[f"added to a {what}", contender]) for what, contender in (
+            ("hooked call", "observe"), ("hooked call", "observe, trace"), ("start with CUDA", "observe"), ("start with CUDA", "auto"),
+            ("start without CUDA", "observe"))]
+        rows.append([title, call, trace, start, auto, "+ " + time(traced), bare])
     return table(["", "hooked call, `observe`", "and a trace", "start with CUDA, `observe`", "`auto`", "a trace", "start without CUDA"], rows)
 
 
-def call_sites():
-    name = newest("*-explain-calls.json")
-    if not name:
-        return unpublished("explain.py calls")
-    about = document(name)
-    rows = [[one["what"], "+ " + time(one["ns"]), time(one["target_ns"]) if one["target_ns"] else "-"] for one in about["added"]]
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, median of rounds: {about['rounds']} "
-                   f"(`tools/bench/results/{name}`); added to one call that the library does not move:") + "\n\n" + table(
-        ["a trace with", "added", "at most"], [[SITES.get(what, what), *rest] for what, *rest in rows])
+@block("*-explain-calls*.json")
+def call_sites(run):
+    rows = [[SITES.get(one["what"], one["what"]), "+ " + time(one["ns"]), time(one["target_ns"]) if one["target_ns"] else "-"] for one in run["added"]]
+    return titled(f"{run.made}, median of rounds: {run['rounds']} ({run.file}); added to one call that the library does not move:",
+                  ["a trace with", "added", "at most"], rows)
 
 
 SITES = {"call": "no frames", "call, 8 frames": "8 native frames", "Python frames unchanged": "8 native frames and Python's, as in the call before",
          "Python frames changed": "the same, changed, seen before", "Python frames new": "the same, never seen before"}
 
 
-def missed():
-    alloc = Alloc(ALLOC)
-    lines = [item(f"{target}, `{name}`: {value} ({limit}).") for (target, name), (verdict, value, limit) in alloc.targets.items()
-             if verdict.startswith("missed")]
-    ratio = alloc.median("loop-short", "cache") / alloc.median("kernel-short", "cache")
-    mixed = alloc.rows["mixed"]["cache"]
-    if ("mixed: reserved beyond 1.25 x live + 64 MiB", "cache") not in alloc.targets:
-        lines.append(item(f"`mixed` under `cache`: {float(mixed['reserved']):.0f} MiB reserved for {float(mixed['live']):.0f} MiB live, "
-                          f"{float(mixed['reserved']) / float(mixed['live']):.2f} x (1.25 x and 64 MiB were the aim)."))
-    lines.append(item(f"`loop-short` under `cache`: {ratio:.2f} x the kernel alone (1.03 x was the aim)."))
-    return "\n".join(lines)
+@block(ALLOC)
+def missed(run):
+    results = Results.from_json(run["results"])
+    ratio = results.median("cache", "loop-short") / results.median("cache", "kernel-short")
+    # The free behind a kernel is missed as well; the table and the text below the list have it.
+    return items(*(f"{target}, `{name}`: {reached(one)} (<= {amount(one['limit'], one['unit'])})." for (target, name), one in verdicts(run).items()
+                   if one["verdict"].startswith("missed") and target != "free behind a 1 ms kernel"),
+                 f"`loop-short` under `cache`: {ratio:.2f} x the kernel alone (1.03 x was the aim).")
 
 
 FREE_ROWS = {
@@ -276,92 +212,95 @@ FREE_ROWS = {
 LEVELS = ["native", "cache safe", "cache wait", "cache order", "cache async"]
 
 
-def free():
-    figures = Free()
-    rows = [[FREE_ROWS[row], *[figures.cell(row, level) for level in LEVELS]] for row in figures.rows()]
-    about = figures.about
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, policy `cache`, medians of {about['rounds']} "
-                   f"rounds (`tools/bench/results/{FREE}`):") + "\n\n" + table(["", "native", *[f"`{level.split()[1]}`" for level in LEVELS[1:]]], rows)
+def free_times(run):
+    return {(one["row"], one["contender"]): time(statistics.median(turn[1] for turn in one["rounds"])) for one in run["figures"]}
+
+
+@block(FREE)
+def free(run):
+    times = free_times(run)
+    rows = [[FREE_ROWS[row], *[times.get((row, level), "-") for level in LEVELS]] for row in dict.fromkeys(row for row, _ in times)]
+    return titled(f"{run.made}, policy `cache`, medians of {run['rounds']} rounds ({run.file}):",
+                  ["", "native", *[f"`{level.split()[1]}`" for level in LEVELS[1:]]], rows)
 
 
 # ---- hybrid allocation
 
-STORY, SEQUENCES, NETWORK = "`large multiply` at 50 %", "bootstrap", "resnet"
-FITS, BEYOND = "Lasting data of 50 %", "Lasting data of 150 %"
+BOOTSTRAP, NETWORK = ("sequence", "bootstrap", "large bootstrap"), ("sequence", "resnet", "medium resnet")
+MULTIPLY, BEYOND = ("fits", 50, "large multiply"), ("beyond", 150, "large multiply")
 
 
-def objects_between(tables, heading, low, high):
-    """Objects that live from `low` to `high` seconds."""
-    return int(tables.cell(heading, high, "objects below")) - int(tables.cell(heading, low, "objects below"))
+class Hybrid:
+    def __init__(self, run):
+        self.samples = hybrid_report.Samples(run["samples"])
+
+    def ms(self, scheme, place, which="median"):
+        """None where the scheme has no figures there."""
+        part, percent, row = place
+        return (self.samples.stats(part, percent, scheme, row) or {}).get(which)
+
+    def unsteady(self, scheme):
+        return f"{self.ms(scheme, MULTIPLY, 'max') / self.ms(scheme, MULTIPLY, 'min'):.2f}"
 
 
-def hybrid():
-    tables = Tables(HYBRID)
-    schemes = [row for row in tables.rows(STORY)]
-    rows = []
-    for scheme in schemes:
-        cells = [tables.cell(STORY, scheme, "median ms"), tables.cell(STORY, scheme, "slowest / fastest iteration")]
-        for heading, column in ((SEQUENCES, "large bootstrap"), (NETWORK, "medium resnet")):
-            try:
-                cells.append(f"{tables.number(heading, scheme, column):.1f}")
-            except KeyError:
-                cells.append("-")
-        rows.append([f"`{scheme}`" if scheme.split(",")[0] in ("auto", "cache", "active-list", "plan") else scheme, *cells])
-    commit, gpu, driver, rounds = re.search(r"Commit (\w+), GPU (.*?), driver ([\d.]+), (\d+) rounds", tables.text).groups()
-    return wrapped(f"{gpu}, driver {driver}, commit {commit[:7]}, {rounds} rounds (`tools/bench/results/{HYBRID}`):") + "\n\n" + table(
-        ["scheme", "multiplication, ms", "slowest / fastest", "bootstrap-like, ms", "network-like, ms"], rows)
+@block(HYBRID)
+def hybrid(run):
+    figures, rows = Hybrid(run), []
+    for scheme in figures.samples.schemes(*MULTIPLY[:2]):
+        sequences = [figures.ms(scheme, place) for place in (BOOTSTRAP, NETWORK)]
+        rows.append([f"`{scheme}`" if scheme in ("auto", "cache", "active-list", "plan") else scheme, f"{figures.ms(scheme, MULTIPLY):.3f}",
+                     figures.unsteady(scheme), *["-" if ms is None else f"{ms:.1f}" for ms in sequences]])
+    return titled(f"{run.made}, {run['rounds']} rounds ({run.file}):",
+                  ["scheme", "multiplication, ms", "slowest / fastest", "bootstrap-like, ms", "network-like, ms"], rows)
 
 
-def hybrid_story():
-    tables = Tables(HYBRID)
+@block(HYBRID)
+def hybrid_story(run):
+    figures, lives = Hybrid(run), run["lifetimes"]
+    multiply, bootstrap, first = ({scheme: figures.ms(scheme, place, which) for scheme in figures.samples.schemes(*place[:2])}
+                                  for place, which in ((MULTIPLY, "median"), (BOOTSTRAP, "median"), (MULTIPLY, "first")))
+    beyond = {scheme: figures.ms(scheme, BEYOND) for scheme in figures.samples.schemes(*BEYOND[:2])}
+    steady = [float(figures.unsteady(scheme)) for scheme in ("cache", "active-list", "managed pool", "static rules", "plan")]
+    shorter = {name: {row["seconds"]: row["objects"] for row in one["thresholds"]} for name, one in lives.items()}
+    network = shorter["resnet"]
+    to_async, to_managed, to_best = (next(one["value"] for one in run["targets"] if one["target"].startswith(what) and ", 50 %" in one["target"])
+                                     for what in ("active-list against cudaMallocAsync", "active-list against cudaMallocManaged", "auto against"))
+    ratios = next(one for one in run["ratios"] if one["percent"] == 95)
+    chunks = [one for one in ratios["runs"] if one["operation"] == "add"]
+    shares = list(dict.fromkeys(one["ratio"] for one in chunks))
 
-    def multiply(scheme):
-        return tables.number(STORY, scheme, "median ms")
+    def middle(share, key):
+        return statistics.median(one[key] for one in chunks if one["ratio"] == share)
 
-    def bootstrap(scheme):
-        return tables.number(SEQUENCES, scheme, "large bootstrap")
-
-    boot, net = "`bootstrap`:", "`resnet`:"
-    count = {heading: int(re.search(re.escape(heading) + r" (\d+) objects", tables.text)[1]) for heading in (boot, net)}
-    beyond = [tables.number(BEYOND, scheme, "large multiply") for scheme in tables.rows(BEYOND)]
-    within = [tables.number(FITS, scheme, "large multiply") for scheme in tables.rows(BEYOND)]
-    first = {scheme: re.search(r"first ([\d.]+)", tables.cell(FITS, scheme, "large multiply"))[1] for scheme in ("auto", "active-list", "managed pool")}
-    ratio = "95 % of 128 MiB"
-    runs = [[cell.strip() for cell in line.strip("|").split("|")] for line in
-            tables.text.split(f"### {ratio}")[1].split("\n### ")[0].splitlines() if line.startswith("| add ")]
-    kernels = [float(run[5].split()[0]) for run in runs]
-    steady = [float(tables.cell(STORY, scheme, "slowest / fastest iteration")) for scheme in ("cache", "active-list", "managed pool", "static rules", "plan")]
-    target = {name: float(tables.cell("Hybrid allocation, measured", row, "value").split()[0]) for name, row in (
-        ("async", "active-list against cudaMallocAsync, all operations, 50 % of the budget"),
-        ("managed", "active-list against cudaMallocManaged, all operations, 50 % of the budget"),
-        ("auto", "auto against the better of cudaMalloc and cudaMallocAsync, 50 % of the budget"))}
-    return "\n".join(item(text) for text in (
+    kernels = [statistics.median(ms for one in chunks if one["ratio"] == share for ms in one["kernel_ms"]) for share in shares]
+    return items(
         f"""The paper's multiplication went from 4.8 ms with asynchronous to 24 ms with managed memory. This one goes from
-        {multiply('cudaMallocAsync'):.2f} ms to {multiply('cudaMallocManaged'):.1f} ms,
-        {tables.number(STORY, 'cudaMallocManaged', 'against cudaMallocAsync'):.0f} x. With `cudaMalloc` it takes {multiply('cudaMalloc'):.2f} ms.""",
-        f"""The paper's hybrid, managed memory only for what lasts, takes {multiply('hybrid source'):.2f} ms, with advice
-        {multiply('hybrid source, advice'):.2f} ms: most of the rest is first touches that advice spares.""",
-        f"""A program that knows only `cudaMalloc` takes, over all operations, {target['async']:.2f} x of the asynchronous source and
-        {target['managed']:.2f} x of the managed one under `active-list`, and {target['auto']:.2f} x of the better native source under `auto`.""",
-        f"""The bootstrap-like sequence takes {bootstrap('cudaMalloc'):.1f} ms natively, {bootstrap('cudaMallocAsync'):.1f} ms with asynchronous,
-        {bootstrap('cudaMallocManaged'):.0f} ms with managed memory, {bootstrap('cache'):.1f} ms under `cache` and {bootstrap('auto'):.1f} ms
-        under `auto`. `auto` is {100 * (bootstrap('auto') / bootstrap('cudaMallocAsync') - 1):.0f} % slower than the asynchronous source
+        {multiply['cudaMallocAsync']:.2f} ms to {multiply['cudaMallocManaged']:.1f} ms,
+        {figures.samples.ratio(*MULTIPLY[:2], 'cudaMallocManaged', 'cudaMallocAsync', MULTIPLY[2]):.0f} x. With `cudaMalloc` it takes
+        {multiply['cudaMalloc']:.2f} ms.""",
+        f"""The paper's hybrid, managed memory only for what lasts, takes {multiply['hybrid source']:.2f} ms, with advice
+        {multiply['hybrid source, advice']:.2f} ms: most of the rest is first touches that advice spares.""",
+        f"""A program that knows only `cudaMalloc` takes, over all operations, {to_async:.2f} x of the asynchronous source and
+        {to_managed:.2f} x of the managed one under `active-list`, and {to_best:.2f} x of the better native source under `auto`.""",
+        f"""The bootstrap-like sequence takes {bootstrap['cudaMalloc']:.1f} ms natively, {bootstrap['cudaMallocAsync']:.1f} ms with asynchronous,
+        {bootstrap['cudaMallocManaged']:.0f} ms with managed memory, {bootstrap['cache']:.1f} ms under `cache` and {bootstrap['auto']:.1f} ms
+        under `auto`. `auto` is {100 * (bootstrap['auto'] / bootstrap['cudaMallocAsync'] - 1):.0f} % slower than the asynchronous source
         there: a miss.""",
         f"""Slowest over fastest iteration of the multiplication: {span(steady)} under `cache`, `active-list`, the managed pool, rules and
-        plans, {tables.cell(STORY, 'auto', 'slowest / fastest iteration')} under `auto`,
-        {tables.cell(STORY, 'cudaMallocManaged', 'slowest / fastest iteration')} all managed.""",
-        f"""First iteration of a process: {first['auto']} ms under `auto`, {first['active-list']} ms under `active-list`,
-        {first['managed pool']} ms with the managed pool.""",
-        f"""Lifetimes: all {count[boot]} objects of the bootstrap-like sequence live less than 1 s, {tables.cell(boot, '0.5', 'objects below')}
-        of them less than 0.5 s. Of the {count[net]} objects of the network-like sequence {objects_between(tables, net, '2', '4')} live
-        2 to 4 s, the others less than {'0.125' if objects_between(tables, net, '0.125', '2') == 0 else '2'} s. The paper's threshold of 1 s
-        parts the second sequence, not the first; in the paper 8 % of the objects lived longer.""",
-        f"""Ratios of asynchronous to managed memory, data of {ratio}, operation add: from 0 % to 95 % asynchronous, frees go from
-        {float(runs[0][6]):.1f} to {float(runs[-1][6]):.1f} ms and copies from {float(runs[0][4]):.1f} to {float(runs[-1][4]):.1f} ms; kernels
-        take {span(kernels, '{:.3f}')} ms at every ratio. The paper says both that higher ratios help and that they hurt.""",
+        plans, {figures.unsteady('auto')} under `auto`, {figures.unsteady('cudaMallocManaged')} all managed.""",
+        f"""First iteration of a process: {first['auto']:.3f} ms under `auto`, {first['active-list']:.3f} ms under `active-list`,
+        {first['managed pool']:.3f} ms with the managed pool.""",
+        f"""Lifetimes: all {lives['bootstrap']['objects']} objects of the bootstrap-like sequence live less than 1 s,
+        {shorter['bootstrap'][0.5]} of them less than 0.5 s. Of the {lives['resnet']['objects']} objects of the network-like sequence
+        {network[4] - network[2]} live 2 to 4 s, the others less than {'0.125' if network[2] == network[0.125] else '2'} s. The paper's
+        threshold of 1 s parts the second sequence, not the first; in the paper 8 % of the objects lived longer.""",
+        f"""Ratios of asynchronous to managed memory, data of {ratios['percent']} % of {ratios['budget'] // MIB} MiB, operation add: from
+        {shares[0]} % to {shares[-1]} % asynchronous, frees go from {middle(shares[0], 'free_ms'):.1f} to {middle(shares[-1], 'free_ms'):.1f} ms
+        and copies from {middle(shares[0], 'copy_ms'):.1f} to {middle(shares[-1], 'copy_ms'):.1f} ms; kernels take
+        {span(kernels, '{:.3f}')} ms at every ratio. The paper says both that higher ratios help and that they hurt.""",
         f"""Beyond the card (lasting data of 150 % of the limit, the excess in host memory): every policy ends with right results, a
-        multiplication takes {span(beyond, '{:.0f}')} ms, {span([a / b for a, b in zip(beyond, within)], '{:.0f}')} x the time within the
-        card."""))
+        multiplication takes {span(beyond.values(), '{:.0f}')} ms, {span([ms / multiply[scheme] for scheme, ms in beyond.items()], '{:.0f}')} x
+        the time within the card.""")
 
 
 # ---- memory that grows
@@ -371,66 +310,49 @@ GROWTH_COLUMNS = {"cudaMalloc + copy": "malloc + copy", "unchanged, move": "unde
                   "Thrust vector": "Thrust", "driver's calls": "bare calls", "region": "region"}
 
 
-def growth_value(about, prefix, way):
-    return next((one for one in about["targets"] if one["target"].startswith(prefix) and one["contender"] == way), None)
+@block(GROWTH)
+def growth(run):
+    found = {(one["row"], one["contender"]): f"{time(one['median'])}, {one['peak'] / GIB:.1f}" for one in run["results"] if "peak" in one}
+    rows = [[title, *[found.get((row, way), "-") for way in GROWTH_COLUMNS]] for row, title in GROWTH_ROWS.items()]
+    return titled(f"Growth to 8 GiB, {run.made}, medians of {run['rounds']} rounds, time and peak in GiB ({run.file}):",
+                  ["steps", *GROWTH_COLUMNS.values()], rows)
 
 
-def growth():
-    about = document(GROWTH)
-    found = {(one["row"], one["contender"]): one for one in about["results"]}
-    rows = []
-    for row, title in GROWTH_ROWS.items():
-        cells = []
-        for way in GROWTH_COLUMNS:
-            one = found.get((row, way))
-            cells.append(f"{time(one['median'])}, {one['peak'] / GIB:.1f}" if one else "-")
-        rows.append([title, *cells])
-    return wrapped(f"Growth to 8 GiB, {about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, medians of {about['rounds']} "
-                   f"rounds, time and peak in GiB (`tools/bench/results/{GROWTH}`):") + "\n\n" + table(["steps", *GROWTH_COLUMNS.values()], rows)
+@block(GROWTH, GROWTH_TURNS)
+def growth_story(quick, turns):
+    def reached(run, prefix, way):
+        return next(one["value"] for one in run["targets"] if one["target"].startswith(prefix) and one["contender"] == way)
 
-
-def growth_story():
-    quick, turns = document(GROWTH), document(GROWTH_TURNS)
-    beside_copy = "doubling: time against cudaMalloc + copy"
-    ways = ("region, exact", "region")
-    ratios = [[growth_value(about, beside_copy, way)["value"] for way in ways] for about in (quick, turns)]
-    bare = [growth_value(turns, f"{steps}: time against the driver's bare calls", "region, exact")["value"] for steps in ("doubling", "1.5 x", "64 MiB steps")]
-    kernel = [growth_value(about, "a memory-bound kernel beside 64 MiB steps", way)["value"] for about in (quick, turns) for way in ways]
-    move = [growth_value(quick, f"{steps}: unchanged program under move against native", "unchanged, move")["value"] for steps in ("doubling", "1.5 x", "64 MiB steps")]
-    return "\n".join(item(text) for text in (
+    steps, ways = ("doubling", "1.5 x", "64 MiB steps"), ("region, exact", "region")
+    first, second = [[reached(run, "doubling: time against cudaMalloc + copy", way) for way in ways] for run in (quick, turns)]
+    bare = [reached(turns, f"{step}: time against the driver's bare calls", ways[0]) for step in steps]
+    kernel = [reached(run, "a memory-bound kernel beside 64 MiB steps", way) for run in (quick, turns) for way in ways]
+    move = [reached(quick, f"{step}: unchanged program under move against native", "unchanged, move") for step in steps]
+    return items(
         f"""An unchanged program under `move` copies no byte and takes {', '.join(f'{value:.2f}' for value in move)} of its native time by
         doubling, 1.5 x and 64 MiB steps.""",
         f"""A memory-bound kernel beside steps of 64 MiB takes {span(kernel, '{:.3f}')} x of its time alone.""",
-        f"""Against the driver's bare calls, taking turns with them (`tools/bench/results/{GROWTH_TURNS}`), a region takes
+        f"""Against the driver's bare calls, taking turns with them ({turns.file}), a region takes
         {', '.join(f'{value:.2f}' for value in bare)} of their time by doubling, 1.5 x and 64 MiB steps. The aim was 1.15.""",
-        f"""Missed: doubling was to take a tenth of `cudaMalloc` + copy. It took {span(ratios[0], '{:.3f}')} x in the first run and
-        {span(ratios[1])} x in the second, where growths follow each other without a rest: the driver wipes 8 GiB that came back before
-        it gives them out again, and every way that maps memory waits for that."""))
+        f"""Missed: doubling was to take a tenth of `cudaMalloc` + copy. It took {span(first, '{:.3f}')} x in the first run and
+        {span(second)} x in the second, where growths follow each other without a rest: the driver wipes 8 GiB that came back before
+        it gives them out again, and every way that maps memory waits for that.""")
 
 
 # ---- sparse products
 
-def spgemm_methods():
-    about = document(SPGEMM)
-    return about, spgemm_results.Methods(about["figures"])
-
-
-def spgemm():
-    about, methods = spgemm_methods()
-    best = {matrix: (size, figure) for matrix, size, figure, _ in claim(methods, "hash")}
+@block(SPGEMM)
+def spgemm(run):
+    methods, rows = spgemm_results.Methods(run["figures"]), []
 
     def cell(figure):
         return f"{figure['ms_median']:.3g}, {figure['peak_bytes'] / MIB:.0f}" if figure else "-"
 
-    rows = []
-    for matrix in methods.matrices():
-        if matrix in best:
-            size, figure = best[matrix]
-            rows.append([matrix, *[cell(methods.get(matrix, method)) for method in ("cusparse:alg1", "upper-bound", "precise")],
-                         f"{figure['ms_median']:.3g} ({size})", cell(methods.get(matrix, "rounds auto vmm"))])
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, {about['precision']} precision, medians "
-                   f"(`tools/bench/results/{SPGEMM}`); ms, and peak MiB by an allocation counter:") + "\n\n" + table(
-        ["", "cuSPARSE alg1", "`upper-bound`", "`precise`", "`rounds`, best size", "`rounds`, `auto`"], rows)
+    for matrix, size, figure, _ in claim(methods, "hash"):
+        rows.append([matrix, *[cell(methods.get(matrix, method)) for method in ("cusparse:alg1", "upper-bound", "precise")],
+                     f"{figure['ms_median']:.3g} ({size})", cell(methods.get(matrix, "rounds auto vmm"))])
+    return titled(f"{run.made}, {run['precision']} precision, medians ({run.file}); ms, and peak MiB by an allocation counter:",
+                  ["", "cuSPARSE alg1", "`upper-bound`", "`precise`", "`rounds`, best size", "`rounds`, `auto`"], rows)
 
 
 def spgemm_gains(methods, kernel, took=lambda figure: figure["ms_median"]):
@@ -444,8 +366,9 @@ def spgemm_gains(methods, kernel, took=lambda figure: figure["ms_median"]):
             {matrix: gain for matrix, gain in gains.items() if matrix.startswith("rmat")})
 
 
-def spgemm_story():
-    _, methods = spgemm_methods()
+@block(SPGEMM)
+def spgemm_story(run):
+    methods = spgemm_results.Methods(run["figures"])
     regular, skewed = spgemm_gains(methods, "hash")
     trimmed, _ = spgemm_gains(methods, "hash", with_trim)
     thesis, _ = spgemm_gains(methods, "thesis")
@@ -462,7 +385,7 @@ def spgemm_story():
     def over(matrices, figure):
         return geometric([alg1[matrix] / figure(matrix)["ms_median"] for matrix in matrices])
 
-    return "\n".join(item(text) for text in (
+    return items(
         f"""The thesis' claim holds with a fast kernel: growing while computing is faster than counting first on
         {sum(gain > 1 for gain in regular.values())} of {len(regular)} regular matrices, {span(regular.values())} x; with the return of
         unused memory counted in, on {sum(gain > 1 for gain in trimmed.values())} of {len(trimmed)}, {span(trimmed.values())} x. Counting
@@ -477,11 +400,9 @@ def spgemm_story():
         of it while the device works. The return of unused memory takes up to {max(trims.values()):.1f} ms after it
         ({max(trims, key=trims.get)}).""",
         f"""Calls of `upper-bound` differ most, from {upper[uneven]['ms_min']:.1f} to {upper[uneven]['ms_max']:.1f} ms on {uneven}: the driver wipes
-        gigabytes that came back from a call before it gives them to the next one."""))
+        gigabytes that came back from a call before it gives them to the next one.""")
 
 
-KERNELS, RANKS = "2026-11-22-h200-spgemm-kernels.json", "2026-11-22-h200-spgemm-kernels-ranks.json"
-STEPS = "2026-11-23-h200-spgemm-steps.json"
 KERNEL_COLUMNS = {"rounds, old": ("rounds", "old"), "new": ("rounds", "new"), "alone": ("rounds", "alone"), "atomic": ("rounds", "atomic"),
                   "precise, old": ("precise", "old"), "precise, new": ("precise", "new"), "auto": ("auto", "new"), "warm": ("auto:warm", "new"),
                   "cuSPARSE": ("cusparse:alg1", "peer")}
@@ -489,60 +410,51 @@ RANKS_COLUMNS = {"rounds": ("rounds", "new"), "precise": ("precise", "new"), "pr
                  "warm": ("auto:warm", "new"), "same": ("auto:same", "new"), "cuSPARSE": ("cusparse:alg1", "peer")}
 
 
-def kernel_table(about, columns):
-    found = {(row["matrix"], row["mode"], row["variant"]): row["median"] for row in about["rows"] if not row["error"]}
-    matrices = list(dict.fromkeys(row["matrix"] for row in about["rows"]))
-    return table(["matrix", *columns], [[matrix, *[f"{found[matrix, *column]:.2f}" if (matrix, *column) in found else "-"
-                                                   for column in columns.values()]] for matrix in matrices])
+def kernel_table(title, run, columns):
+    found = {(row["matrix"], row["mode"], row["variant"]): f"{row['median']:.2f}" for row in run["rows"] if not row["error"]}
+    return titled(title, ["matrix", *columns], [[matrix, *[found.get((matrix, *column), "-") for column in columns.values()]]
+                                                for matrix in dict.fromkeys(row["matrix"] for row in run["rows"])])
 
 
-def spgemm_kernels():
-    about = document(KERNELS)
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, medians in ms; old: commit {about['old']}, all others {about['commit']} "
-                   f"(`tools/bench/results/{KERNELS}` has every run):") + "\n\n" + kernel_table(about, KERNEL_COLUMNS)
+@block("*-spgemm-kernels.json")
+def spgemm_kernels(run):
+    return kernel_table(f"{run.card}, medians in ms; old: commit {run['old']}, all others {run['commit']} ({run.file} has every run):", run, KERNEL_COLUMNS)
 
 
-def spgemm_ranks():
-    about = document(RANKS)
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit']}, medians in ms (`tools/bench/results/{RANKS}` has every run):"
-                   ) + "\n\n" + kernel_table(about, RANKS_COLUMNS)
+@block(RANKS)
+def spgemm_ranks(run):
+    return kernel_table(f"{run.made}, medians in ms ({run.file} has every run):", run, RANKS_COLUMNS)
 
 
-def spgemm_variants():
-    about = document(RANKS)
-    rows = [[row["matrix"], row["mode"], row["variant"], f"{row['median']:.2f} ({row['min']:.2f} to {row['max']:.2f})"] for row in about["variants"]["rows"]]
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['variants']['commit']}, median, least and most in ms; \"kept\" is the "
-                   "variant that stayed:") + "\n\n" + table(["matrix", "mode", "variant", "ms"], rows)
+@block(RANKS)
+def spgemm_variants(run):
+    rows = [[row["matrix"], row["mode"], row["variant"], f"{row['median']:.2f} ({row['min']:.2f} to {row['max']:.2f})"] for row in run["variants"]["rows"]]
+    return titled(f"{run.card}, commit {run['variants']['commit']}, median, least and most in ms; \"kept\" is the variant that stayed:",
+                  ["matrix", "mode", "variant", "ms"], rows)
 
 
-def spgemm_steps():
-    about = document(STEPS)
-    found = {(row["matrix"], row["mode"], row["variant"]): sorted(row["ms"]) for row in about["rows"]}
-
-    def cell(*key):
-        ms = found.get(key)
-        return f"{statistics.median(ms):.3g} ({ms[0]:.3g} to {ms[-1]:.3g})" if ms else "-"
-
-    calls = list(dict.fromkeys((row["matrix"], row["mode"]) for row in about["rows"]))
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, median, least and most of {len(about['rows'][0]['ms'])} calls in ms, without the return of memory "
-                   f"(`tools/bench/results/{STEPS}`); " + ", ".join(f"{variant}: commit {commit}" for variant, commit in about["commits"].items()) + ":"
-                   ) + "\n\n" + table(["matrix", "call", *about["commits"]], [[*call, *[cell(*call, variant) for variant in about["commits"]]] for call in calls])
+@block("*-spgemm-steps*.json")
+def spgemm_steps(run):
+    found = {}
+    for row in run["rows"]:
+        cell = f"{statistics.median(row['ms']):.3g} ({span(row['ms'], '{:.3g}')})"
+        found.setdefault((row["matrix"], row["mode"]), {})[row["variant"]] = cell
+    commits = ", ".join(f"{variant}: commit {commit}" for variant, commit in run["commits"].items())
+    return titled(f"{run.card}, median, least and most of {len(run['rows'][0]['ms'])} calls in ms, without the return of memory ({run.file}); {commits}:",
+                  ["matrix", "call", *run["commits"]], [[*call, *[cells.get(variant, "-") for variant in run["commits"]]] for call, cells in found.items()])
 
 
-def spgemm_scale():
-    name = newest("*-spgemm-scale*.json")
-    if not name:
-        return unpublished("spgemm_scale.py")
-    about, rows = document(name), []
-    for row in about["rows"]:
-        alone, *others = [row["sets"].get(key) for key in ("0", "0,1", "0,1 copied")]
-        if alone and "ms" in alone:
+@block("*-spgemm-scale*.json")
+def spgemm_scale(run):
+    rows = []
+    for row in run["rows"]:
+        alone, *others = [one if one and "ms" in one else None for one in map(row["sets"].get, ("0", "0,1", "0,1 copied"))]
+        if alone:
             rows.append([row["matrix"].removeprefix("gen:"), f"{alone['nnz_c'] / 1e6:.1f}", f"{alone['ms']:.3g}", f"{alone['peak_bytes'] / MIB:.0f}",
-                         *[f"{one['ms']:.3g} ({one['distribute_ms']:.2g})" if one and "ms" in one else "-" for one in others],
-                         f"{others[0]['peak_bytes'] / MIB:.0f}" if others[0] and "ms" in others[0] else "-"])
-    return wrapped(f"Two {about['gpu']}, driver {about['driver']}, commit {about['commit']}, medians of {about['runs']} runs in ms, in brackets the part "
-                   f"that distributes A and B (`tools/bench/results/{name}`); peak: MiB on the device that has most:") + "\n\n" + table(
-        ["matrix", "nnz(C), millions", "one", "peak", "two, NCCL", "two, copies", "peak"], rows)
+                         *[f"{one['ms']:.3g} ({one['distribute_ms']:.2g})" if one else "-" for one in others],
+                         f"{others[0]['peak_bytes'] / MIB:.0f}" if others[0] else "-"])
+    return titled(f"Two {run.made}, medians of {run['runs']} runs in ms, in brackets the part that distributes A and B ({run.file}); "
+                  "peak: MiB on the device that has most:", ["matrix", "nnz(C), millions", "one", "peak", "two, NCCL", "two, copies", "peak"], rows)
 
 
 def product_peers(products):
@@ -559,107 +471,80 @@ def product_times(products, product):
     return [first, *[spgemm_product_results.time_cell(products, product, name) for name in ("ours warm", "ours same", *product_peers(products))]]
 
 
-def spgemm_product():
-    name, number = newest("*-spgemm-product*.json"), spgemm_product_results.number
-    if not name:
-        return unpublished("spgemm_product.py")
-    about = document(name)
-    products, rows = spgemm_product_results.Products(about), []
+@block(PRODUCT)
+def spgemm_product(run):
+    products, number, rows = spgemm_product_results.Products(run.about), spgemm_product_results.number, []
     for product in products.products():
         best, ours, memory = products.public(product), products.ms(product, "ours cold"), products.memory(product, "ours cold")
         rows.append([product, *product_times(products, product), f"{best[1] / ours:.2f} {best[0].replace('cusparse:', '')}" if best and ours else "-",
                      number(memory and memory[0] / memory[1], "{:.2f}"), number(products.share(product, "ours cold"), "{:.0f}")])
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, {about['precision']} precision, medians in ms, runs: {about['runs']} "
-                   f"(`tools/bench/results/{name}`); `cold` with least and most; `best`: the fastest of the others over ours cold; memory and "
-                   "% of the bound of the cold call:") + "\n\n" + table(
-        ["", "cold", "warm", "same", *[name.replace("cusparse:", "") for name in product_peers(products)], "best", "memory", "bound"], rows)
+    return titled(f"{run.made}, {run['precision']} precision, medians in ms, runs: {run['runs']} ({run.file}); `cold` with least and most; `best`: "
+                  "the fastest of the others over ours cold; memory and % of the bound of the cold call:",
+                  ["", "cold", "warm", "same", *[name.replace("cusparse:", "") for name in product_peers(products)], "best", "memory", "bound"], rows)
 
 
-def spgemm_product_aims():
-    name = newest("*-spgemm-product*.json")
-    if not name:
-        return unpublished("spgemm_product.py")
-    about = document(name)
-    return "\n".join(item(f"{'Met' if met else 'Missed'}: {what}.") for what, met in spgemm_product_results.aims(spgemm_product_results.Products(about)))
+@block(PRODUCT)
+def spgemm_product_aims(run):
+    return items(*(f"{'Met' if met else 'Missed'}: {what}." for what, met in spgemm_product_results.aims(spgemm_product_results.Products(run.about))))
 
 
-def frontiers_table():
-    name = newest("*-frontiers*.json")
-    if not name:
-        return unpublished("frontiers.py")
-    about, rows = document(name), {}
-    for program, vertices, way, found in frontiers.rows(about):
+@block("*-frontiers*.json")
+def frontiers(run):
+    rows = {}
+    for program, vertices, way, found in graphs.rows(run.about):
         peak = max(one["peak_bytes"] for one in found) / MIB
-        rows.setdefault((program, vertices), {})[way] = f"{frontiers.median(found, 'ms'):.3g}, {frontiers.median(found, 'growing_ms'):.2g}, {peak:.0f}"
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, medians of {about['rounds']} rounds of {frontiers.SEARCHES} "
-                   f"searches (`tools/bench/results/{name}`); time of a search and of its growth in ms, peak of device memory in MiB:") + "\n\n" + table(
-        ["search", "vertices", *frontiers.WAYS],
-        [[frontiers.PROGRAMS[program], vertices, *[cells.get(way, "-") for way in frontiers.WAYS]] for (program, vertices), cells in rows.items()])
+        rows.setdefault((program, vertices), {})[way] = f"{graphs.median(found, 'ms'):.3g}, {graphs.median(found, 'growing_ms'):.2g}, {peak:.0f}"
+    return titled(f"{run.made}, medians of {run['rounds']} rounds of {graphs.SEARCHES} searches ({run.file}); time of a search and of its growth "
+                  "in ms, peak of device memory in MiB:", ["search", "vertices", *graphs.WAYS],
+                  [[graphs.PROGRAMS[program], vertices, *[cells.get(way, "-") for way in graphs.WAYS]] for (program, vertices), cells in rows.items()])
 
 
 # ---- contractions
 
-def memhc():
-    about = document(MEMHC)
-    points = memhc_report.Points(about["points"])
-    rows = []
+@block(MEMHC)
+def memhc(run):
+    points, rows = memhc_report.Points(run["points"]), []
     for tensor in points.swept():
-        for size, rate in [*memhc_report.by_size(tensor), *memhc_report.by_rate(tensor)]:
-            values = [points.gflops("vectors", tensor, size, rate, variant) for variant in (memhc_report.UNIFIED, "unified_kept", memhc_report.FULL)]
-            row = [tensor, size, rate, *("-" if value is None else f"{value:.0f}" for value in values), f"{values[2] / values[0]:.2f}"
-                   if values[0] and values[2] else "-"]
-            if values[0] and values[2] and row not in rows:
-                rows.append(row)
-    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit']}, means of {about['loops']} loops, GFLOP/s "
-                   f"(`tools/bench/results/{MEMHC}`):") + "\n\n" + table(
-        ["tensor", "vector size", "repeated", "unified", "unified, kept", "full", "full / unified"], rows)
+        for size, rate in dict.fromkeys([*memhc_report.by_size(tensor), *memhc_report.by_rate(tensor)]):
+            unified, kept, full = [points.gflops("vectors", tensor, size, rate, variant) for variant in (memhc_report.UNIFIED, "unified_kept", memhc_report.FULL)]
+            if unified and full:
+                rows.append([tensor, size, rate, f"{unified:.0f}", "-" if kept is None else f"{kept:.0f}", f"{full:.0f}", f"{full / unified:.2f}"])
+    return titled(f"{run.made}, means of {run['loops']} loops, GFLOP/s ({run.file}):",
+                  ["tensor", "vector size", "repeated", "unified", "unified, kept", "full", "full / unified"], rows)
 
 
-def memhc_story():
-    points = memhc_report.Points(document(MEMHC)["points"])
-    return "\n".join(item(text) for text in memhc_report.story(points))
+@block(MEMHC)
+def memhc_story(run):
+    return items(*memhc_report.story(memhc_report.Points(run["points"])))
 
 
 # ---- commands that read traces
 
-def trace_tools():
-    about, rows = document(TRACE_TOOLS), []
-    for row in about["rows"]:
-        runs = row["runs"]
-        written = runs[0]["written_mib"]
-        rows.append([f"`{row['command']}`", span([run["cpu_s"] for run in runs], "{:.1f}"), span([run["wall_s"] for run in runs], "{:.1f}"),
-                     f"{max(run['peak_mib'] for run in runs):.0f}", f"{written:.0f}" if written >= 0.5 else "-"])
-    return wrapped(f"{about['events'] / 1e6:.0f} million events, {about['live']} blocks alive at a time, {about['cores']} cores, commit "
-                   f"{about['commit'][:7]}, least and most of {about['rounds']} rounds (`tools/bench/results/{TRACE_TOOLS}`); the aim is "
-                   f"{about['limit_s']} s and {about['limit_mib']} MiB:") + "\n\n" + table(
-        ["command, or format of an export", "processor time, s", "wall time, s", "peak memory, MiB", "written, MiB"], rows)
+@block("*-trace-tools*.json")
+def trace_tools(run):
+    rows = []
+    for row in run["rows"]:
+        runs, written = row["runs"], row["runs"][0]["written_mib"]
+        rows.append([f"`{row['command']}`", span([one["cpu_s"] for one in runs], "{:.1f}"), span([one["wall_s"] for one in runs], "{:.1f}"),
+                     f"{max(one['peak_mib'] for one in runs):.0f}", f"{written:.0f}" if written >= 0.5 else "-"])
+    return titled(f"{run['events'] / 1e6:.0f} million events, {run['live']} blocks alive at a time, {run['cores']} cores, commit {run['commit'][:7]}, "
+                  f"least and most of {run['rounds']} rounds ({run.file}); the aim is {run['limit_s']} s and {run['limit_mib']} MiB:",
+                  ["command, or format of an export", "processor time, s", "wall time, s", "peak memory, MiB", "written, MiB"], rows)
 
 
 # ---- the front page
 
-def headline():
-    free_figures, alloc_figures, tables = Free(), Alloc(ALLOC), Tables(HYBRID)
-    traced = alloc_figures.targets["added to a hooked call", "observe, trace"][1]
-    start = alloc_figures.targets["added to a start with CUDA", "auto"][1]
-
-    def bootstrap(scheme):
-        return tables.number(SEQUENCES, scheme, "large bootstrap")
-
-    rows = [
-        ["`cudaMalloc` + `cudaFree`, 1 MiB", free_figures.cell("pair:1048576", "native"), free_figures.cell("pair:1048576", "cache safe") + " (`cache`)"],
-        ["PyTorch training step, its own cache off", free_figures.cell("torch-step", "native"), free_figures.cell("torch-step", "cache safe") + " (`cache`)"],
-        ["the same step when it reads its loss", free_figures.cell("torch-step-item", "native"), free_figures.cell("torch-step-item", "cache safe") + " (`cache`)"],
-        ["CKKS bootstrap-like sequence", f"{bootstrap('cudaMalloc'):.1f} ms",
-         f"{bootstrap('auto'):.1f} ms (`auto`); {bootstrap('cudaMallocAsync'):.1f} with `cudaMallocAsync` in the source"],
-        ["added to a call by a trace; to a start with CUDA", "", f"{traced}; {start}"],
-    ]
+@block(FREE, ALLOC, HYBRID)
+def headline(free_run, alloc_run, hybrid_run):
+    times, found, figures = free_times(free_run), verdicts(alloc_run), Hybrid(hybrid_run)
+    rows = [[title, times[row, "native"], f"{times[row, 'cache safe']} (`cache`)"] for row, title in (
+        ("pair:1048576", "`cudaMalloc` + `cudaFree`, 1 MiB"), ("torch-step", "PyTorch training step, its own cache off"),
+        ("torch-step-item", "the same step when it reads its loss"))]
+    native, auto, source = [figures.ms(scheme, BOOTSTRAP) for scheme in ("cudaMalloc", "auto", "cudaMallocAsync")]
+    rows += [["CKKS bootstrap-like sequence", f"{native:.1f} ms", f"{auto:.1f} ms (`auto`); {source:.1f} with `cudaMallocAsync` in the source"],
+             ["added to a call by a trace; to a start with CUDA", "",
+              f"{reached(found['added to a hooked call', 'observe, trace'])}; {reached(found['added to a start with CUDA', 'auto'])}"]]
     return table(["one H200", "native", "under gpumem"], rows)
-
-
-BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "alloc-memory": alloc_memory, "calls": calls, "call-sites": call_sites, "missed": missed, "free": free, "hybrid": hybrid,
-          "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "trace-tools": trace_tools, "spgemm": spgemm, "spgemm-story": spgemm_story,
-          "spgemm-kernels": spgemm_kernels, "spgemm-ranks": spgemm_ranks, "spgemm-variants": spgemm_variants, "spgemm-steps": spgemm_steps, "spgemm-scale": spgemm_scale, "spgemm-product": spgemm_product, "spgemm-product-aims": spgemm_product_aims, "frontiers": frontiers_table,
-          **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}
 
 
 # ---- documents

@@ -12,7 +12,8 @@ and of a plan's lifetimes, and chunks by ratio. Writes FILE.json (default hybrid
 FILE-lifetimes.svg, and .png) and FILE-traces/. What would pass --budget seconds (380, quick 130) after the build is left out and named.
 
 Managed memory stays far below the card's free memory, and the programs refuse where it would not. --plot draws and prints an earlier
-run. --sim tries the script on the simulated CUDA with tiny sizes and what DIR already has: times mean nothing. Ends with 77 without a GPU.
+run; lifetimes are drawn from its FILE-traces/. --sim tries the script on the simulated CUDA with tiny sizes and what DIR already has: times
+mean nothing. Ends with 77 without a GPU.
 """
 
 import gzip
@@ -151,7 +152,7 @@ class Bench:
     def read_lifetimes(self, name, raw, limit):
         objects, end = hybrid_lifetimes.read_objects(raw)
         report = json.loads(common.run([self.gpumem, "report", "--json", raw], common.environment(), limit))
-        self.lifetimes[name] = {"objects": objects, "end_ms": end, "report": report["traces"][0]["lifetimes"],
+        self.lifetimes[name] = {"objects": len(objects), "end_ms": end, "report": report["traces"][0]["lifetimes"],
                                 "below_second": hybrid_lifetimes.share_below(objects, end, 1),
                                 "thresholds": hybrid_lifetimes.by_threshold(objects, end)}
 

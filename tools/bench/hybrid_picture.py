@@ -69,11 +69,16 @@ def ratios(plt, document):
     return figure
 
 
-def lifetimes(plt, document):
-    found = document["lifetimes"]
+def traced(document, out):
+    """Objects and end of each sequence, of the traces that lie beside `out`."""
+    paths = {name: out.with_name(f"{out.stem}-traces") / f"sequence-{name}.csv.gz" for name in document["lifetimes"]}
+    return {name: hybrid_lifetimes.read_objects(path) for name, path in paths.items() if path.exists()}
+
+
+def lifetimes(plt, document, found):
     figure, grid = plt.subplots(len(found), 3, figsize=(16, 4 * len(found)), squeeze=False, layout="constrained")
-    for line, (name, one) in zip(grid, found.items()):
-        objects, end = one["objects"], one["end_ms"]
+    for line, (name, (objects, end)) in zip(grid, found.items()):
+        one = document["lifetimes"][name]
         line[0].plot(range(len(objects)), [begun / 1e3 for begun, _, _ in objects], "^", color=COLOURS[3], markersize=2, label="allocated",
                      rasterized=True)
         freed = [(place, gone / 1e3) for place, (_, gone, _) in enumerate(objects) if gone is not None]
@@ -96,11 +101,11 @@ def lifetimes(plt, document):
 
 
 def draw(document, out):
-    """Writes STEM.svg and .png, STEM-ratios and STEM-lifetimes beside `out`; returns their paths. Raises Missing."""
+    """Writes STEM.svg and .png, STEM-ratios and STEM-lifetimes (with STEM-traces) beside `out`; returns their paths. Raises Missing."""
     plt = pyplot()
-    paths = []
+    objects, paths = traced(document, out), []
     for make, ending, there in ((latencies, "", document["samples"]), (ratios, "-ratios", document["ratios"]),
-                                (lifetimes, "-lifetimes", document["lifetimes"])):
+                                (lambda *of: lifetimes(*of, objects), "-lifetimes", objects)):
         if there:
             paths += save(plt, make(plt, document), out.with_name(f"{out.stem}{ending}"))
     return paths

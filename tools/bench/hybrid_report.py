@@ -131,7 +131,7 @@ def ratio_tables(ratios):
 def lifetime_lines(lifetimes):
     lines = []
     for name, one in lifetimes.items():
-        lines += ["", f"### `{name}`: {len(one['objects'])} objects, {100 * one['below_second']:.1f} % live less than a second", "",
+        lines += ["", f"### `{name}`: {one['objects']} objects, {100 * one['below_second']:.1f} % live less than a second", "",
                   "| N, s | objects below | peak of those, MiB | peak of the others, MiB |", "|---|---|---|---|"]
         lines += [f"| {row['seconds']:g} | {row['objects']} | {row['async_peak'] / MIB:.1f} | {row['managed_peak'] / MIB:.1f} |"
                   for row in one["thresholds"]]
