@@ -87,11 +87,10 @@ enum gpumem_status gpumem_block_of(const void *address, struct gpumem_block *blo
  * not blocks. Takes time in proportion to the blocks. */
 size_t gpumem_live_count(void);
 
-/* Gives free memory that gpumem caches back to the driver, until `bytes` (SIZE_MAX: all) are given back or nothing is
- * left. It is memory of the current context's device, and with it memory of any device whose free was deferred. Waits
- * for work of the program that may still use such memory. *released (may be NULL): bytes given back, of all devices,
- * possibly 0. Without the preloaded library nothing is cached. Errors: GPUMEM_INVALID_CONTEXT under the preloaded
- * library. */
+/* Releases free memory that gpumem caches, until `bytes` (SIZE_MAX: all) are back at the driver or nothing is left. It
+ * is memory of the current context's device, and with it memory of any device whose free was deferred. Waits for work
+ * of the program that may still use such memory. *released (may be NULL): bytes released, of all devices, possibly 0.
+ * Without the preloaded library nothing is cached. Errors: GPUMEM_INVALID_CONTEXT under the preloaded library. */
 enum gpumem_status gpumem_trim(size_t bytes, size_t *released);
 
 /* Begins a phase of the program in the trace: a mark with this text, of which the first 1000 bytes are written. Does
@@ -136,13 +135,14 @@ struct gpumem_view {
 };
 
 /* Reserves addresses, and no memory yet. options NULL: all fields zero. Errors: GPUMEM_NOT_INITIALIZED,
- * GPUMEM_INVALID_CONTEXT, GPUMEM_NOT_SUPPORTED (the device or driver has no virtual memory management, or not of host
- * memory; an option that this version does not know), GPUMEM_OUT_OF_MEMORY, and those of struct_size. */
+ * GPUMEM_INVALID_CONTEXT, GPUMEM_OUT_OF_MEMORY, GPUMEM_NOT_SUPPORTED, and those of struct_size. GPUMEM_NOT_SUPPORTED:
+ * the device or driver has no virtual memory management, or not of host memory, or this version does not know an
+ * option. */
 enum gpumem_status gpumem_region_create(const struct gpumem_region_options *options, struct gpumem_region **region);
 
-/* Waits for the work that may use the region, gives memory and addresses back. NULL is no error. GPUMEM_STREAM_CAPTURE:
- * the region is as it was and still the caller's. After any other error it is gone, and the error is that of the work
- * waited for. */
+/* Waits for the work that may use the region, and releases memory and addresses. NULL is no error.
+ * GPUMEM_STREAM_CAPTURE: the region is unchanged and still belongs to the caller. After any other error the region is
+ * destroyed, and the error is that of the work waited for. */
 enum gpumem_status gpumem_region_destroy(struct gpumem_region *region);
 
 /* Makes the region at least `size` bytes. Added memory is not initialised. Small steps map ahead, at most 5 % of what
@@ -150,8 +150,8 @@ enum gpumem_status gpumem_region_destroy(struct gpumem_region *region);
  * Errors: GPUMEM_OUT_OF_MEMORY, GPUMEM_STREAM_CAPTURE (the base would move). */
 enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_t size);
 
-/* Makes the region at most `size` bytes and gives back the handles that lie wholly behind. A handle is never split. On
- * failure nothing that `size` bytes need is gone. Errors: GPUMEM_STREAM_CAPTURE. */
+/* Makes the region at most `size` bytes and releases the handles that lie wholly behind them. A handle is never split.
+ * After a failure the first `size` bytes are still mapped. Errors: GPUMEM_STREAM_CAPTURE. */
 enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, size_t size);
 
 /* Where the region lies and what it holds. Errors: only those of struct_size. */
@@ -228,7 +228,7 @@ enum gpumem_status gpumem_vector_assign_from(struct gpumem_vector *vector, const
 enum gpumem_status gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other);
 /* The vectors exchange elements, regions and streams. */
 void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *other);
-/* Gives memory behind the last element back, and memory that insert and erase kept for their copies. Waits as
+/* Releases the memory behind the last element, and the memory that insert and erase kept for their copies. Waits as
  * gpumem_region_shrink(). */
 enum gpumem_status gpumem_vector_shrink(struct gpumem_vector *vector);
 

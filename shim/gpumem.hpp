@@ -19,7 +19,7 @@
 //
 // A vector reserves addresses with its first operation that needs them, in the context that is current then. So an
 // empty vector costs nothing, and moving reserves nothing and throws nothing. A vector that was moved from is empty and
-// can be used again. Moving to a vector and ending it destroy its elements, which waits for the device; while a stream
+// can be used again. Moving to a vector and ending it destroy its elements, which waits for the device. While a stream
 // is captured that is refused, and the memory stays until the process ends.
 #ifndef GPUMEM_HPP
 #define GPUMEM_HPP

@@ -120,9 +120,10 @@ struct gpumem_object_options {
 
 /* Makes an object known. Transfers and allocates nothing on the device. Where an object with the same address (of the
  * first part) is registered, *object is that one: `version` acts as gpumem_residency_update(), and the object ends with
- * the last unregister. Errors: GPUMEM_INVALID_VALUE (no bytes; no address; device memory; larger than the budget; the
- * registered object has another size, other parts or other flags, or is in use and the version differs),
- * GPUMEM_OUT_OF_MEMORY (options.objects are registered; host memory), and those of struct_size. */
+ * the last unregister. Errors: GPUMEM_INVALID_VALUE, GPUMEM_OUT_OF_MEMORY (options.objects are registered; host
+ * memory), and those of struct_size. GPUMEM_INVALID_VALUE: the object has no bytes or no address, is in device
+ * memory, or is larger than the budget. Also: the registered object has another size, other parts or other flags, or is
+ * in use and the version differs. */
 enum gpumem_status gpumem_residency_register(struct gpumem_residency *residency,
                                              const struct gpumem_object_options *options, uint64_t *object);
 
@@ -153,10 +154,10 @@ struct gpumem_use {
 
 /* Places the objects of one operation on the device, all or none: none of them is evicted for another one, and on
  * failure none is in use. Work submitted to `stream` afterwards finds their bytes. An object is in use any number of
- * times for reading, or once for writing. Errors: GPUMEM_INVALID_VALUE (the objects are together larger than the
- * budget; one is in use for writing, or is to be written and in use; a GPU-only object is to be read and was never
- * written), GPUMEM_OUT_OF_MEMORY (nothing can be evicted, because all other copies are in use), GPUMEM_NOT_FOUND (also:
- * host memory was unmapped), GPUMEM_STREAM_CAPTURE. */
+ * times for reading, or once for writing. Errors: GPUMEM_OUT_OF_MEMORY (nothing can be evicted, because all other
+ * copies are in use), GPUMEM_NOT_FOUND (also: host memory was unmapped), GPUMEM_STREAM_CAPTURE, GPUMEM_INVALID_VALUE.
+ * GPUMEM_INVALID_VALUE: the objects are together larger than the budget, or an object cannot be used this way. Such an
+ * object is in use for writing, or is in use and to be written, or is GPU-only, to be read, and was never written. */
 enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *residency, struct gpumem_use *uses, size_t count,
                                             struct CUstream_st *stream);
 
@@ -182,10 +183,10 @@ enum gpumem_status gpumem_residency_release(struct gpumem_residency *residency, 
                                             size_t count, struct CUstream_st *stream, uint64_t flags);
 
 /* On-demand synchronisation: afterwards the host memory holds the object's latest bytes, and no transfer uses it. *host
- * (may be NULL): its address, of the first part where there are parts; for a GPU-only object without a given home, the
- * one that gpumem allocated, valid until the object is dropped or ended. Transfers only what is not on the host yet,
- * and waits for it. The copy stays. Errors: GPUMEM_INVALID_VALUE (in use for writing; a GPU-only object that holds
- * nothing), GPUMEM_OUT_OF_MEMORY (a home). */
+ * (may be NULL): the address of this host memory, of the first part where there are parts. For a GPU-only object
+ * without a given home it is the home that gpumem allocated, valid until the object is dropped or ended. Transfers only
+ * what is not on the host yet, and waits for it. The copy stays. Errors: GPUMEM_INVALID_VALUE (in use for writing; a
+ * GPU-only object that holds nothing), GPUMEM_OUT_OF_MEMORY (a home). */
 enum gpumem_status gpumem_residency_sync(struct gpumem_residency *residency, uint64_t object, void **host);
 
 /* Announces the objects of the next operations to the policy, in their order; it replaces what was announced before.

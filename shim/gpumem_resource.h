@@ -204,8 +204,8 @@ enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, si
  *
  * Errors: GPUMEM_NOT_FOUND: no live block of this resource begins at `memory`; nothing is freed. GPUMEM_INVALID_VALUE:
  * bytes or alignment are not those of the allocation. This is a tracked error: it is counted
- * (gpumem_resource_get_info), a log line and the error text name both values, and the memory is freed all the same, as
- * it was allocated. Any other error: the driver's; the block lives on. */
+ * (gpumem_resource_get_info), and a log line and the error text name both values. The memory is freed all the same, as
+ * it was allocated. Any other error: the driver's; the block stays live. */
 enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
                                               size_t alignment);
 

@@ -7,7 +7,7 @@
  *     gpumem_spgemm_multiply(multiplier, &a, &b, NULL, 0, stream, &c);
  *     use<<<grid, block, 0, stream>>>(c.rows, c.offsets, c.indices, c.values);
  *
- * Link with -lgpumem-spgemm (pkg-config gpumem-spgemm). The size of C is not known before the product is computed: C
+ * Link with -lgpumem-spgemm (pkg-config gpumem-spgemm). The size of C is not known before the product is computed. C
  * grows in arrays of the multiplier while it is computed, or it is counted first and written to memory of the caller.
  *
  * Matrices are compressed rows (CSR) in device memory: 32-bit offsets that begin with 0, 32-bit columns from 0, which
@@ -129,10 +129,11 @@ enum gpumem_spgemm_flags {
 /* Computes C. `output` NULL: into growing arrays of the multiplier, which stay until its next call. Else rows are
  * counted first, and C is written to the caller's memory.
  *
- * Errors: GPUMEM_INVALID_VALUE (sizes that do not fit together; NULL where entries are; unknown flags; C does not fit
- * the capacity: then result->stored is the number that it needs; same structure without a last product or with other
- * sizes), GPUMEM_NOT_SUPPORTED (beyond 32 bits; a field that this version does not know), GPUMEM_OUT_OF_MEMORY,
- * GPUMEM_INVALID_CONTEXT, GPUMEM_STREAM_CAPTURE, and those of struct_size. */
+ * Errors: GPUMEM_NOT_SUPPORTED (more than 32 bits; a field that this version does not know), GPUMEM_OUT_OF_MEMORY,
+ * GPUMEM_INVALID_CONTEXT, GPUMEM_STREAM_CAPTURE, GPUMEM_INVALID_VALUE, and those of struct_size. GPUMEM_INVALID_VALUE:
+ * sizes do not fit together, a pointer to entries is NULL, or flags are unknown. Also: the flags want the same
+ * structure without a last product or with other sizes. Also: C does not fit the capacity; then result->stored is the
+ * number of entries that it needs. */
 enum gpumem_status gpumem_spgemm_multiply(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
                                           const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_output *output,
                                           uint64_t flags, struct CUstream_st *stream,

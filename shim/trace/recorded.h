@@ -28,7 +28,7 @@ GM_INTERNAL extern bool gm_trace_paused;
 
 static GM_IN_PLACE bool gm_trace_is_on(void) { return __atomic_load_n(&gm_trace_on, __ATOMIC_RELAXED); }
 
-/* An allocation of now belongs into the trace. */
+/* True if an allocation made now must be recorded. */
 static GM_IN_PLACE bool gm_trace_allocates(void) {
     return GM_UNLIKELY(__atomic_load_n(&gm_trace_on, __ATOMIC_ACQUIRE)) && /* a start ends the pause before */
            GM_LIKELY(!__atomic_load_n(&gm_trace_paused, __ATOMIC_RELAXED));

@@ -1,9 +1,9 @@
 /* clang-format off */
 /* Control of the simulated CUDA driver from tests and from programs that run on it.
  *
- * Kernels.  A launch looks for a host twin of the kernel, in this order: twins registered by
- * simcuda_register_kernel, then a symbol simtwin_NAME (NAME: the kernel's mangled name) in any loaded object
- * (build the program with -rdynamic).  Without one the launch answers CUDA_ERROR_NOT_SUPPORTED, and a line on
+ * Kernels.  A launch looks for a host twin of the kernel.  Twins registered by simcuda_register_kernel come first.
+ * Then comes a symbol simtwin_NAME (NAME: the kernel's mangled name) in any loaded object (build the program with
+ * -rdynamic).  Without one the launch answers CUDA_ERROR_NOT_SUPPORTED, and a line on
  * stderr names the kernel, once; under SIMCUDA_NOOP_KERNELS=1 the launch does nothing.
  *
  * Parameters of a twin are described by a string, one letter or group a parameter:
@@ -13,21 +13,21 @@
  *   [N] a structure of N bytes with 8-byte alignment
  * They are copied when the launch is submitted, as on a GPU.
  *
- * Programmatic stream serialization.  A launch with the attribute begins before the kernel right before it in its
- * stream ends, where that kernel has begun or could: always with SIMCUDA_STREAMS=manual, at random with random:SEED,
- * never with immediate. Behind anything but a kernel, and in graphs, it waits as any launch does.
+ * Programmatic stream serialization.  A launch with the attribute may begin before the kernel right before it in its
+ * stream ends, if that kernel has begun or could begin. It always does with SIMCUDA_STREAMS=manual, at random with
+ * random:SEED, never with immediate. Behind anything but a kernel, and in graphs, it waits as any launch does.
  *
  * Early reuse.  An operation remembers the blocks it names when it is submitted.  When it runs and one of
  * them is no longer the live block at that address, its context gets the sticky error
- * CUDA_ERROR_ILLEGAL_ADDRESS and simcuda_violations() counts it.  What a library above the driver keeps and
- * hands out again is invisible to the driver; two ways show it:
+ * CUDA_ERROR_ILLEGAL_ADDRESS and simcuda_violations() counts it.  The driver cannot
+ * see that a library above it reuses memory. Two ways show this:
  *  - notes: simcuda_declare_free when the user gives the block back, simcuda_declare_alloc when the user gets
  *    it. A declared allocation counts one violation for every queued operation that uses those bytes and is
  *    not ordered before the stream the block is for;
  *  - data: fill a block by simcuda_kernel_fill, then check by simcuda_kernel_check, with SIMCUDA_STREAMS=manual
  *    or random: a block handed out too early is overwritten before the check runs.
  *
- * A name in SIMCUDA_HIDE is unknown to cuGetProcAddress and answers CUDA_ERROR_NOT_SUPPORTED when called; dlsym
+ * A name in SIMCUDA_HIDE is unknown to cuGetProcAddress and answers CUDA_ERROR_NOT_SUPPORTED when called.  dlsym
  * of it still succeeds, so a client that must run on old drivers has to get it from cuGetProcAddress.
  *
  * Environment, read when the library is loaded:
@@ -54,8 +54,8 @@
  *   SIMCUDA_NOOP_KERNELS=1    kernels without a twin do nothing
  *   SIMCUDA_LATENCY=none|h200 busy-wait as long as the calls took on an H200
  *
- * Limits: variables of programs start as zero (images are not read); a kernel runs in the thread that brings it
- * about, without threads of its own; IPC events open only in the process that made them; pools export nothing.
+ * Limits: variables of programs start as zero (images are not read).  A kernel runs in the thread that makes it
+ * run, without threads of its own.  IPC events open only in the process that made them.  Pools export nothing.
  *
  * All functions may be called from any thread, before cuInit too, but not from inside a kernel twin. */
 /* clang-format on */
