@@ -15,7 +15,7 @@
  * warp's rows are consecutive in C, and the warp writes them as one run. When the structure of C is known, the same
  * kernel takes the places from C's offsets and waits for nothing.
  *
- * Cost: for four rows some 700 instructions, of which 220 merge; tables take 1320 (NOTES.md). */
+ * Cost: for four rows some 700 instructions, of which 220 merge; tables take 1320. */
 #include "spgemm/copies.cuh"
 #include "spgemm/estimate.h"
 #include "spgemm/kernels.h"
