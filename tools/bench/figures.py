@@ -29,7 +29,7 @@ from targets import amount
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 ALLOC, ALLOC_H100, FREE, HYBRID = "*-h200-alloc*.json", "*-h100-alloc*.json", "*-free*.json", "*-hybrid*.json"
 GROWTH, GROWTH_TURNS = "*-h200-growth-quick*.json", "*-growth-turns*.json"
-SPGEMM, RANKS, PRODUCT, MEMHC = "*-h200-spgemm.json", "*-spgemm-kernels-ranks*.json", "*-spgemm-product*.json", "*-memhc*.json"
+SPGEMM, PRODUCT, MEMHC = "*-h200-spgemm.json", "*-spgemm-product*.json", "*-memhc*.json"
 WIDTH = 118
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -402,45 +402,11 @@ def spgemm_story(run):
         gigabytes that came back from a call before it gives them to the next one.""")
 
 
-KERNEL_COLUMNS = {"rounds, old": ("rounds", "old"), "new": ("rounds", "new"), "alone": ("rounds", "alone"), "atomic": ("rounds", "atomic"),
-                  "precise, old": ("precise", "old"), "precise, new": ("precise", "new"), "auto": ("auto", "new"), "warm": ("auto:warm", "new"),
-                  "cuSPARSE": ("cusparse:alg1", "peer")}
-RANKS_COLUMNS = {"rounds": ("rounds", "new"), "precise": ("precise", "new"), "precise, atomic": ("precise", "atomic"), "auto": ("auto", "new"),
-                 "warm": ("auto:warm", "new"), "same": ("auto:same", "new"), "cuSPARSE": ("cusparse:alg1", "peer")}
-
-
-def kernel_table(title, run, columns):
-    found = {(row["matrix"], row["mode"], row["variant"]): f"{row['median']:.2f}" for row in run["rows"] if not row["error"]}
-    return titled(title, ["matrix", *columns], [[matrix, *[found.get((matrix, *column), "-") for column in columns.values()]]
-                                                for matrix in dict.fromkeys(row["matrix"] for row in run["rows"])])
-
-
-@block("*-spgemm-kernels.json")
-def spgemm_kernels(run):
-    return kernel_table(f"{run.card}, medians in ms; old: commit {run['old']}, all others {run['commit']} ({run.file} has every run):", run, KERNEL_COLUMNS)
-
-
-@block(RANKS)
-def spgemm_ranks(run):
-    return kernel_table(f"{run.made}, medians in ms ({run.file} has every run):", run, RANKS_COLUMNS)
-
-
-@block(RANKS)
+@block("*-spgemm-kernels-ranks*.json")
 def spgemm_variants(run):
     rows = [[row["matrix"], row["mode"], row["variant"], f"{row['median']:.2f} ({row['min']:.2f} to {row['max']:.2f})"] for row in run["variants"]["rows"]]
     return titled(f"{run.card}, commit {run['variants']['commit']}, median, least and most in ms; \"kept\" is the variant that stayed:",
                   ["matrix", "mode", "variant", "ms"], rows)
-
-
-@block("*-spgemm-steps*.json")
-def spgemm_steps(run):
-    found = {}
-    for row in run["rows"]:
-        cell = f"{statistics.median(row['ms']):.3g} ({span(row['ms'], '{:.3g}')})"
-        found.setdefault((row["matrix"], row["mode"]), {})[row["variant"]] = cell
-    commits = ", ".join(f"{variant}: commit {commit}" for variant, commit in run["commits"].items())
-    return titled(f"{run.card}, median, least and most of {len(run['rows'][0]['ms'])} calls in ms, without the return of memory ({run.file}); {commits}:",
-                  ["matrix", "call", *run["commits"]], [[*call, *[cells.get(variant, "-") for variant in run["commits"]]] for call, cells in found.items()])
 
 
 @block("*-spgemm-scale*.json")
