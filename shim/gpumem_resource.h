@@ -13,7 +13,8 @@
  * The author of a resource states the kind of its memory. A function that uses a resource asks for properties, by a
  * view: memory that the device can access, for example, whatever its kind is.
  *
- * Errors, threads, units and structs with struct_size: see gpumem.h. Any number of threads may use one resource at one
+ * Errors, threads, units and structs with struct_size: see gpumem.h. A pointer that must not be NULL is refused with
+ * GPUMEM_INVALID_VALUE; a call without a status then answers 0 or "". Any number of threads may use one resource at one
  * time. Only gpumem_resource_destroy() needs the resource for itself.
  *
  * Contexts. Memory that a device can access belongs to the context that is current at the allocation, and ends with

@@ -29,6 +29,9 @@ gm_status gm_fail(gm_status status, const char *format, ...) {
 
 /* A size out of these bounds was most likely not set, so it is refused. */
 static gm_status size_of(const char *name, const void *theirs, size_t *size) {
+    *size = 0;
+    if (!theirs)
+        return gm_fail(GM_INVALID_VALUE, "struct %s is NULL", name);
     memcpy(size, theirs, sizeof *size);
     if (*size >= sizeof *size && *size <= STRUCT_MOST)
         return GM_OK;

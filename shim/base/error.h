@@ -9,6 +9,16 @@
 /* Stores the text for the calling thread and returns `status`. */
 GM_INTERNAL gm_status gm_fail(gm_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* First lines of a public call: end it with GM_INVALID_VALUE where a pointer is NULL that must not be; an array only
+ * where it has elements. */
+#define GM_NEED_AS(pointer, name)                                               \
+    do {                                                                        \
+        if (GM_UNLIKELY(!(pointer)))                                            \
+            return gm_fail(GM_INVALID_VALUE, "%s: %s is NULL", __func__, name); \
+    } while (0)
+#define GM_NEED(pointer)            GM_NEED_AS(pointer, #pointer)
+#define GM_NEED_ARRAY(array, count) GM_NEED_AS((array) || !(count), #array)
+
 /* A caller's struct begins with its size (size_t). This may be the size in an older or newer version of gpumem. `name`
  * is the struct's name for the error text. Where one side has no field, the field counts as 0.
  *

@@ -24,6 +24,25 @@ static struct gpumem_stream_view stream_of(uint64_t stream) {
     return gpumem_stream((struct CUstream_st *)(uintptr_t)stream);
 }
 
+/* What the program's functions return is used as it is, so a mistake of theirs must not become a block. */
+static gm_status check_memory(struct gm_resource *self, const struct gm_request *request, void *memory,
+                              size_t alignment) {
+    const struct gpumem_resource_author *author = author_of(self);
+    if (!memory) {
+        gm_log(GM_LOG_ERROR, "the resource %s returned success and NULL for %zu bytes", author->name, request->size);
+        return GM_INVALID_VALUE;
+    }
+    if (!((uintptr_t)memory & (alignment - 1)))
+        return GM_OK;
+    gm_log(GM_LOG_ERROR, "the resource %s returned %p for %zu bytes that are to be aligned to %zu", author->name,
+           memory, request->size, alignment);
+    if (request->call == GM_CALL_ALLOC_ASYNC && author->deallocate_async)
+        author->deallocate_async(author->self, memory, request->size, alignment, stream_of(request->stream));
+    else
+        author->deallocate(author->self, memory, request->size, alignment);
+    return GM_INVALID_VALUE;
+}
+
 static gm_status own_alloc(struct gm_resource *self, const struct gm_request *request,
                            const struct gm_decision *decision, struct gm_block *block) {
     const struct gpumem_resource_author *author = author_of(self);
@@ -35,6 +54,8 @@ static gm_status own_alloc(struct gm_resource *self, const struct gm_request *re
     else if (request->call == GM_CALL_ALLOC_ASYNC && author->allocate_async)
         status = (gm_status)author->allocate_async(author->self, request->size, alignment, stream_of(request->stream),
                                                    &memory);
+    if (!status)
+        status = check_memory(self, request, memory, alignment);
     if (status)
         return status;
     gm_block_fill(block, self, request,

@@ -66,17 +66,18 @@ static gm_status find_context(const struct call *call, struct gm_request *reques
     return GM_OK;
 }
 
-static void find_free(const struct gpumem_resource *resource, size_t *free_bytes) {
+/* False: not known, or of no meaning, as for host memory. */
+static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) {
     size_t total;
-    if (!needs_context(resource) || gm_drv.mem_get_info(free_bytes, &total))
-        *free_bytes = 0;
+    return resource->stack->properties & GM_PROP_DEVICE_STORAGE && needs_context(resource) &&
+           !gm_drv.mem_get_info(free_bytes, &total);
 }
 #else
 static gm_status find_context(const struct call *call, struct gm_request *request) {
     return needs_context(call->resource) ? gm_fail(GM_NOT_INITIALIZED, "this build has no CUDA") : GM_OK;
 }
 
-static void find_free(const struct gpumem_resource *resource, size_t *free_bytes) { *free_bytes = 0; }
+static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) { return false; }
 #endif
 
 static gm_status serve(struct gm_scope *scope, const struct call *call) {
@@ -96,13 +97,14 @@ static gm_status serve(struct gm_scope *scope, const struct call *call) {
 }
 
 static gm_status served(const struct call *call, gm_status status) {
-    size_t free_bytes = 0;
+    size_t free_bytes;
+    char of_device[48] = "";
     if (!status)
         return GM_OK;
-    if (status == GM_OUT_OF_MEMORY)
-        find_free(call->resource, &free_bytes);
-    return gm_fail(status, "the resource %s: %zu bytes requested, %zu bytes of the device free: %s",
-                   call->resource->text, call->bytes, free_bytes, gpumem_status_name((enum gpumem_status)status));
+    if (status == GM_OUT_OF_MEMORY && find_free(call->resource, &free_bytes))
+        gm_format(of_device, sizeof of_device, ", %zu bytes of the device free", free_bytes);
+    return gm_fail(status, "the resource %s: %zu bytes requested%s: %s", call->resource->text, call->bytes, of_device,
+                   gpumem_status_name((enum gpumem_status)status));
 }
 
 static enum gpumem_status allocate(const struct call *call, void **memory) {
@@ -130,12 +132,16 @@ static enum gpumem_status allocate(const struct call *call, void **memory) {
 
 GM_PUBLIC enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, size_t bytes, size_t alignment,
                                                       void **memory) {
+    GM_NEED(resource);
+    GM_NEED(memory);
     struct call call = {.resource = resource, .bytes = bytes, .alignment = alignment, .site = SITE_OF(resource)};
     return allocate(&call, memory);
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_allocate_async(struct gpumem_resource *resource, size_t bytes,
                                                             struct gpumem_stream_view stream, void **memory) {
+    GM_NEED(resource);
+    GM_NEED(memory);
     struct call call = {resource, bytes, GPUMEM_DEFAULT_ALIGNMENT, true, stream, SITE_OF(resource)};
     return allocate(&call, memory);
 }
@@ -143,6 +149,8 @@ GM_PUBLIC enum gpumem_status gpumem_resource_allocate_async(struct gpumem_resour
 GM_PUBLIC enum gpumem_status gpumem_resource_allocate_async_aligned(struct gpumem_resource *resource, size_t bytes,
                                                                     size_t alignment, struct gpumem_stream_view stream,
                                                                     void **memory) {
+    GM_NEED(resource);
+    GM_NEED(memory);
     struct call call = {resource, bytes, alignment, true, stream, SITE_OF(resource)};
     return allocate(&call, memory);
 }
@@ -194,12 +202,14 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
 
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
                                                         size_t alignment) {
+    GM_NEED(resource);
     struct call call = {.resource = resource, .bytes = bytes, .alignment = alignment, .site = SITE_OF(resource)};
     return deallocate(&call, memory);
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async(struct gpumem_resource *resource, void *memory,
                                                               size_t bytes, struct gpumem_stream_view stream) {
+    GM_NEED(resource);
     struct call call = {resource, bytes, GPUMEM_DEFAULT_ALIGNMENT, true, stream, SITE_OF(resource)};
     return deallocate(&call, memory);
 }
@@ -207,6 +217,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async(struct gpumem_reso
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async_aligned(struct gpumem_resource *resource, void *memory,
                                                                       size_t bytes, size_t alignment,
                                                                       struct gpumem_stream_view stream) {
+    GM_NEED(resource);
     struct call call = {resource, bytes, alignment, true, stream, SITE_OF(resource)};
     return deallocate(&call, memory);
 }
@@ -236,6 +247,7 @@ static gm_status grow_block(struct gpumem_resource *resource, struct gm_scope *s
 
 GM_PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resource, void *memory, size_t bytes,
                                                   size_t wanted) {
+    GM_NEED(resource);
     struct call call = {.resource = resource, .bytes = wanted, .site = SITE_OF(resource)};
     struct gm_scope scope = {.request = gm_request_blank};
     gm_status status =
@@ -252,6 +264,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resour
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_trim(struct gpumem_resource *resource, size_t bytes, size_t *released) {
+    GM_NEED(resource);
     struct gm_resource *top = resource->top;
     size_t given = top->ops->trim ? top->ops->trim(top, bytes) : 0;
     if (released)

@@ -61,10 +61,12 @@ GM_PUBLIC enum gpumem_kind gpumem_resource_kind(const struct gpumem_resource *re
 }
 
 GM_PUBLIC uint64_t gpumem_resource_properties(const struct gpumem_resource *resource) {
-    return resource->stack->properties & GM_PROPERTIES_PUBLIC;
+    return resource ? resource->stack->properties & GM_PROPERTIES_PUBLIC : 0;
 }
 
-GM_PUBLIC const char *gpumem_resource_text(const struct gpumem_resource *resource) { return resource->text; }
+GM_PUBLIC const char *gpumem_resource_text(const struct gpumem_resource *resource) {
+    return resource ? resource->text : "";
+}
 
 /* Only a stack-bound adaptor and a program's own maker lack any-context, and no stack has two of them. */
 static struct gpumem_stream_view bound_stream(struct gm_resource *at) {
@@ -80,7 +82,7 @@ static struct gpumem_stream_view bound_stream(struct gm_resource *at) {
 
 GM_PUBLIC struct gpumem_resource_context gpumem_resource_get_context(const struct gpumem_resource *resource) {
     struct gpumem_resource_context context = {.any = 1};
-    if (!(resource->stack->properties & GM_PROP_READY_ANYWHERE))
+    if (resource && !(resource->stack->properties & GM_PROP_READY_ANYWHERE))
         context = (struct gpumem_resource_context){.any = 0, .stream = bound_stream(resource->stack)};
     return context;
 }
@@ -95,6 +97,8 @@ gm_status gm_resource_require(const char *what, const char *text, uint64_t has, 
 
 GM_PUBLIC enum gpumem_status gpumem_resource_view_of(struct gpumem_resource *resource, uint64_t properties,
                                                      struct gpumem_resource_view *view) {
+    GM_NEED(resource);
+    GM_NEED(view);
     gm_status status =
         gm_resource_require("the resource", resource->text, gpumem_resource_properties(resource), properties);
     if (!status)
@@ -104,6 +108,8 @@ GM_PUBLIC enum gpumem_status gpumem_resource_view_of(struct gpumem_resource *res
 
 GM_PUBLIC enum gpumem_status gpumem_resource_view_convert(struct gpumem_resource_view from, uint64_t properties,
                                                           struct gpumem_resource_view *to) {
+    GM_NEED_AS(from.resource, "the resource of the view");
+    GM_NEED(to);
     gm_status status = gm_resource_require("the view of", from.resource->text, from.properties, properties);
     if (!status)
         *to = (struct gpumem_resource_view){from.resource, properties};
@@ -210,6 +216,9 @@ static void use(struct gpumem_resource *resource) {
 
 GM_PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gpumem_resource *const *given,
                                                      size_t count, struct gpumem_resource **resource) {
+    GM_NEED(text);
+    GM_NEED(resource);
+    GM_NEED_ARRAY(given, count);
     if (count > GM_STACK_GIVEN)
         return (enum gpumem_status)gm_fail(GM_INVALID_VALUE, "%zu resources are given, at most %d can be", count,
                                            GM_STACK_GIVEN);
@@ -233,6 +242,8 @@ GM_PUBLIC enum gpumem_status gpumem_resource_create(const char *text, struct gpu
 
 GM_PUBLIC enum gpumem_status gpumem_resource_bind(struct gpumem_resource *upstream, struct gpumem_stream_view stream,
                                                   struct gpumem_resource **resource) {
+    GM_NEED(upstream);
+    GM_NEED(resource);
     char text[64];
     gm_format(text, sizeof text, "stream-bound(0x%llx,$1)", (unsigned long long)(uintptr_t)stream.stream);
     return gpumem_resource_compose(text, &upstream, 1, resource);
@@ -268,6 +279,7 @@ static gm_status check_author(const struct gpumem_resource_author *author) {
 
 GM_PUBLIC enum gpumem_status gpumem_resource_create_own(const struct gpumem_resource_author *author,
                                                         struct gpumem_resource **resource) {
+    GM_NEED(resource);
     struct gpumem_resource_author known;
     gm_status status = gm_struct_read("gpumem_resource_author", &known, sizeof known, author);
     if (!status)
@@ -368,6 +380,8 @@ GM_PUBLIC enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *res
 
 GM_PUBLIC enum gpumem_status gpumem_resource_get_info(const struct gpumem_resource *resource,
                                                       struct gpumem_resource_info *info) {
+    GM_NEED(resource);
+    GM_NEED(info);
     struct census live = live_blocks(resource);
     struct gpumem_resource_info shown = {
         .live_count = live.count,
@@ -379,6 +393,8 @@ GM_PUBLIC enum gpumem_status gpumem_resource_get_info(const struct gpumem_resour
 
 GM_PUBLIC enum gpumem_status gpumem_resource_get_statistics(const struct gpumem_resource *resource,
                                                             struct gpumem_statistics *statistics) {
+    GM_NEED(resource);
+    GM_NEED(statistics);
     struct gm_resource *found = gm_stack_find(resource->stack, &gm_resource_statistics);
     struct gm_resource_counts counts;
     if (!found)
@@ -432,6 +448,7 @@ static int by_number(const void *a, const void *b) {
 GM_PUBLIC enum gpumem_status gpumem_resource_tracked(const struct gpumem_resource *resource,
                                                      int (*visit)(const struct gpumem_tracked *block, void *arg),
                                                      void *arg, size_t *count) {
+    GM_NEED(resource);
     struct gm_resource *found = gm_stack_find(resource->stack, &gm_resource_track);
     struct tracked tracked = {0};
     if (!found)

@@ -704,6 +704,104 @@ static void test_own_resource(void **state) {
     assert_int_equal(own.destroyed, 1);
 }
 
+static void *answer;
+
+static enum gpumem_status own_allocate_answer(void *self, size_t bytes, size_t alignment, void **memory) {
+    ((struct own *)self)->live++;
+    *memory = answer;
+    return GPUMEM_OK;
+}
+
+static enum gpumem_status own_take_back(void *self, void *memory, size_t bytes, size_t alignment) {
+    ((struct own *)self)->live--;
+    return GPUMEM_OK;
+}
+
+/* What a program's own resource returns becomes a block only if it is one. */
+static void test_own_resource_with_wrong_answers(void **state) {
+    struct own own = {0};
+    struct gpumem_resource_author author = {
+        .struct_size = sizeof author,
+        .name = "careless",
+        .kind = GPUMEM_KIND_HOST,
+        .properties = GPUMEM_ANY_CONTEXT,
+        .self = &own,
+        .allocate = own_allocate_answer,
+        .deallocate = own_take_back,
+    };
+    struct gpumem_resource *mine;
+    void *memory = &own;
+    OK(gpumem_resource_create_own(&author, &mine));
+    answer = NULL;
+    assert_int_equal(gpumem_resource_allocate(mine, 100, 16, &memory), GPUMEM_INVALID_VALUE);
+    assert_ptr_equal(memory, &own);
+    answer = (void *)0x7f0000000010;
+    assert_int_equal(gpumem_resource_allocate(mine, 100, 256, &memory), GPUMEM_INVALID_VALUE);
+    assert_int_equal(own.live, 1); /* the misaligned block was given back */
+    OK(gpumem_resource_allocate(mine, 100, 16, &memory));
+    OK(gpumem_resource_deallocate(mine, memory, 100, 16));
+    OK(gpumem_resource_destroy(mine));
+}
+
+/* Free bytes of the device say something only of device memory that is out. */
+static void test_errors_name_free_memory_where_it_matters(void **state) {
+    static const struct {
+        const char *text;
+        bool named;
+    } rows[] = {{"limit(1KiB,native)", true}, {"limit(1KiB,new-delete)", false}, {"limit(1KiB,pinned)", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gpumem_resource *resource = create(rows[i].text);
+        void *memory;
+        assert_int_equal(gpumem_resource_allocate(resource, 4096, 16, &memory), GPUMEM_OUT_OF_MEMORY);
+        assert_non_null(strstr(gpumem_last_error(), "4096 bytes requested"));
+        assert_int_equal(strstr(gpumem_last_error(), "of the device free") != NULL, rows[i].named);
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+#define NULL_REFUSED(call, name)                                       \
+    do {                                                               \
+        assert_int_equal(call, GPUMEM_INVALID_VALUE);                  \
+        assert_non_null(strstr(gpumem_last_error(), name " is NULL")); \
+    } while (0)
+
+static void test_null_is_refused(void **state) {
+    struct gpumem_resource *resource = create("native"), *made = NULL;
+    struct gpumem_resource_view view;
+    struct gpumem_resource_info info = {.struct_size = sizeof info};
+    struct gpumem_statistics counts = {.struct_size = sizeof counts};
+    void *memory = NULL;
+    NULL_REFUSED(gpumem_resource_create(NULL, &made), "text");
+    NULL_REFUSED(gpumem_resource_create("native", NULL), "resource");
+    NULL_REFUSED(gpumem_resource_compose("log($1)", NULL, 1, &made), "given");
+    NULL_REFUSED(gpumem_resource_bind(NULL, stream_one(), &made), "upstream");
+    NULL_REFUSED(gpumem_resource_bind(resource, stream_one(), NULL), "resource");
+    NULL_REFUSED(gpumem_resource_create_own(NULL, &made), "gpumem_resource_author");
+    NULL_REFUSED(gpumem_resource_allocate(NULL, 1, 16, &memory), "resource");
+    NULL_REFUSED(gpumem_resource_allocate(resource, 1, 16, NULL), "memory");
+    NULL_REFUSED(gpumem_resource_allocate_async(NULL, 1, stream_one(), &memory), "resource");
+    NULL_REFUSED(gpumem_resource_allocate_async_aligned(resource, 1, 16, stream_one(), NULL), "memory");
+    NULL_REFUSED(gpumem_resource_deallocate(NULL, &made, 1, 16), "resource");
+    NULL_REFUSED(gpumem_resource_deallocate_async(NULL, &made, 1, stream_one()), "resource");
+    NULL_REFUSED(gpumem_resource_deallocate_async_aligned(NULL, &made, 1, 16, stream_one()), "resource");
+    NULL_REFUSED(gpumem_resource_grow(NULL, &made, 1, 2), "resource");
+    NULL_REFUSED(gpumem_resource_trim(NULL, 1, NULL), "resource");
+    NULL_REFUSED(gpumem_resource_view_of(NULL, 0, &view), "resource");
+    NULL_REFUSED(gpumem_resource_view_of(resource, 0, NULL), "view");
+    NULL_REFUSED(gpumem_resource_view_convert((struct gpumem_resource_view){0}, 0, &view), "the resource of the view");
+    NULL_REFUSED(gpumem_resource_get_info(NULL, &info), "resource");
+    NULL_REFUSED(gpumem_resource_get_info(resource, NULL), "info");
+    NULL_REFUSED(gpumem_resource_get_statistics(NULL, &counts), "resource");
+    NULL_REFUSED(gpumem_resource_get_statistics(resource, NULL), "statistics");
+    NULL_REFUSED(gpumem_resource_tracked(NULL, NULL, NULL, NULL), "resource");
+    assert_string_equal(gpumem_resource_text(NULL), "");
+    assert_int_equal(gpumem_resource_properties(NULL), 0);
+    assert_int_equal(gpumem_resource_kind(NULL), GPUMEM_KIND_MIXED);
+    assert_int_equal(gpumem_resource_get_context(NULL).any, 1);
+    OK(gpumem_resource_destroy(NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
 static void test_own_stream_bound_resource(void **state) {
     struct own own = {0};
     struct gpumem_resource_author author = {
@@ -793,6 +891,9 @@ int main(void) {
         TEST(test_prefetch),
         TEST(test_own_resource),
         TEST(test_own_stream_bound_resource),
+        TEST(test_own_resource_with_wrong_answers),
+        TEST(test_errors_name_free_memory_where_it_matters),
+        TEST(test_null_is_refused),
         TEST(test_a_cache_forgets_a_destroyed_context),
         TEST(test_the_new_structs_follow_the_convention),
     };
