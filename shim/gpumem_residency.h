@@ -11,8 +11,9 @@
  *     multiply<<<grid, block, 0, stream>>>(uses[0].address, uses[1].address, uses[2].address);
  *     gpumem_residency_release(residency, uses, 3, stream, 0);
  *
- * Errors, units, ownership and structs: the conventions of gpumem.h hold here. In addition each call that names an
- * object returns GPUMEM_NOT_FOUND where the object is not registered, or not any more.
+ * Errors, units, ownership and structs: the conventions of gpumem.h hold here. A pointer that must not be NULL is
+ * refused with GPUMEM_INVALID_VALUE. In addition each call that names an object returns GPUMEM_NOT_FOUND where the
+ * object is not registered, or not any more.
  *
  * Threads. Any thread may call, at any time, with one residency too. An acquire that finds all its objects, a release
  * and an announce never wait for the device. Acquires place objects one at a time, and may wait for the device: for

@@ -98,10 +98,29 @@ static gm_status evict(struct gpumem_residency *r, uint32_t index) {
     return gm_residency_end_copy(r, victim, true);
 }
 
+/* A victim whose host memory was unmapped is kept out of the search, until the search ends. */
+static gm_status evict_or_pass(struct gpumem_residency *r, uint32_t index, unsigned *stuck) {
+    gm_status status = evict(r, index);
+    if (status != GPUMEM_NOT_FOUND)
+        return status;
+    r->objects[index].stuck = true;
+    (void)gm_eviction_pin(r->eviction, index);
+    ++*stuck;
+    return GM_OK;
+}
+
+static void end_stuck(struct gpumem_residency *r) {
+    for (uint32_t i = 0; i < r->object_count; i++)
+        if (r->objects[i].stuck) {
+            r->objects[i].stuck = false;
+            (void)gm_eviction_unpin(r->eviction, i);
+        }
+}
+
 /* Memory for an object: from the free pool, from the driver within the budget, else after the free pool was given back
- * and copies were evicted. */
-static gm_status find_memory(struct gpumem_residency *r, const struct gm_residency_object *object,
-                             struct gm_residency_copy **copy) {
+ * and copies were evicted. *stuck: number of victims that could not be. */
+static gm_status search_memory(struct gpumem_residency *r, const struct gm_residency_object *object,
+                               struct gm_residency_copy **copy, unsigned *stuck) {
     for (;;) {
         uint32_t victim;
         gm_status status = GM_OUT_OF_MEMORY;
@@ -115,7 +134,9 @@ static gm_status find_memory(struct gpumem_residency *r, const struct gm_residen
         if (r->pool_count)
             status = gm_residency_give_back(r);
         else if (!gm_eviction_choose(r->eviction, &victim))
-            status = evict(r, victim);
+            status = evict_or_pass(r, victim, stuck);
+        else if (*stuck)
+            return GPUMEM_NOT_FOUND; /* with the text of the victim */
         else if (!fits)
             return gm_fail(
                 GM_OUT_OF_MEMORY,
@@ -125,6 +146,15 @@ static gm_status find_memory(struct gpumem_residency *r, const struct gm_residen
         if (status)
             return status;
     }
+}
+
+static gm_status find_memory(struct gpumem_residency *r, const struct gm_residency_object *object,
+                             struct gm_residency_copy **copy) {
+    unsigned stuck = 0;
+    gm_status status = search_memory(r, object, copy, &stuck);
+    if (stuck)
+        end_stuck(r);
+    return status;
 }
 
 static gm_status place(struct gpumem_residency *r, struct gm_residency_object *object) {
@@ -235,6 +265,8 @@ static gm_status use_all(struct gpumem_residency *r, struct gm_residency_call *c
 
 GM_PUBLIC enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *r, struct gpumem_use *uses, size_t count,
                                                       struct CUstream_st *stream) {
+    GM_NEED_AS(r, "residency");
+    GM_NEED_ARRAY(uses, count);
     struct gm_residency_call call;
     gm_status status = gm_residency_enter(r, &call, false);
     if (status)
@@ -255,6 +287,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *r
 
 GM_PUBLIC enum gpumem_status gpumem_residency_parts(struct gpumem_residency *r, uint64_t number, void **addresses,
                                                     size_t count) {
+    GM_NEED_AS(r, "residency");
+    GM_NEED_ARRAY(addresses, count);
     gm_status status = GM_OK;
     pthread_mutex_lock(&r->state);
     const struct gm_residency_object *object = gm_residency_find(r, number);

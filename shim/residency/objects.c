@@ -178,6 +178,8 @@ static gm_status add(struct gpumem_residency *r, const struct description *d, ui
 
 GM_PUBLIC enum gpumem_status gpumem_residency_register(struct gpumem_residency *r,
                                                        const struct gpumem_object_options *options, uint64_t *number) {
+    GM_NEED_AS(r, "residency");
+    GM_NEED(number);
     struct gpumem_object_options known;
     struct gm_residency_call call;
     struct description d;
@@ -222,6 +224,7 @@ static gm_status end_object(struct gpumem_residency *r, struct gm_residency_obje
 }
 
 GM_PUBLIC enum gpumem_status gpumem_residency_unregister(struct gpumem_residency *r, uint64_t number) {
+    GM_NEED_AS(r, "residency");
     struct gm_residency_call call;
     gm_status status = gm_residency_enter(r, &call, true);
     if (status)
@@ -241,6 +244,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_unregister(struct gpumem_residency
 }
 
 GM_PUBLIC enum gpumem_status gpumem_residency_update(struct gpumem_residency *r, uint64_t number, uint64_t version) {
+    GM_NEED_AS(r, "residency");
     struct gm_residency_call call;
     gm_status status = gm_residency_enter(r, &call, true);
     if (status)

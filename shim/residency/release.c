@@ -93,6 +93,8 @@ static gm_status end_use(struct gpumem_residency *r, struct gm_residency_object 
 
 GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r, const struct gpumem_use *uses,
                                                       size_t count, struct CUstream_st *stream, uint64_t flags) {
+    GM_NEED_AS(r, "residency");
+    GM_NEED_ARRAY(uses, count);
     struct gm_residency_call call;
     if (flags & ~(uint64_t)GPUMEM_RELEASE_DROP)
         return gm_fail(GM_NOT_SUPPORTED, "release flags 0x%llx: gpumem %s knows 0x1", (unsigned long long)flags,
@@ -139,6 +141,7 @@ static gm_status synchronise(struct gpumem_residency *r, struct gm_residency_cal
 }
 
 GM_PUBLIC enum gpumem_status gpumem_residency_sync(struct gpumem_residency *r, uint64_t number, void **host) {
+    GM_NEED_AS(r, "residency");
     struct gm_residency_call call;
     gm_status status = gm_residency_enter(r, &call, true);
     if (status)

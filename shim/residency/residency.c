@@ -171,6 +171,7 @@ static bool make_tables(struct gpumem_residency *r, const struct gpumem_residenc
 
 GM_PUBLIC enum gpumem_status gpumem_residency_create(const struct gpumem_residency_options *options,
                                                      struct gpumem_residency **residency) {
+    GM_NEED(residency);
     struct gpumem_residency_options known;
     struct gm_context context;
     gm_status status = read_options(options, &known);
@@ -258,6 +259,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_destroy(struct gpumem_residency *r
 
 GM_PUBLIC enum gpumem_status gpumem_residency_announce(struct gpumem_residency *r, const uint64_t *objects,
                                                        size_t count) {
+    GM_NEED_AS(r, "residency");
+    GM_NEED_ARRAY(objects, count);
     gm_status status = GM_OK;
     if (count > r->window)
         return gm_fail(GM_INVALID_VALUE, "a vector of %zu objects: options.window is %u", count, r->window);
@@ -276,6 +279,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_announce(struct gpumem_residency *
 }
 
 GM_PUBLIC enum gpumem_status gpumem_residency_stats(struct gpumem_residency *r, struct gpumem_residency_stats *stats) {
+    GM_NEED_AS(r, "residency");
+    GM_NEED(stats);
     pthread_mutex_lock(&r->state);
     struct gpumem_residency_stats now = r->stats;
     now.resident = gm_eviction_resident_objects(r->eviction);

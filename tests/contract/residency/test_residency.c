@@ -808,6 +808,59 @@ static void freed_host_memory_is_detected(void **state) {
     munmap(memory, 32 * KIB);
 }
 
+/* Host memory of a changed object was unmapped: its copy stays, and other objects take the next victim. */
+static void a_victim_without_host_memory_is_passed_over(void **state) {
+    for (unsigned policy = 0; policy < 2; policy++) {
+        struct gpumem_residency *r = residency_of(policy ? "mru" : "lru", 64 * KIB, 0);
+        uint32_t *memory = mmap(NULL, 16 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        const uint64_t lost = host_object(r, memory, 16 * KIB);
+        uint64_t others[8];
+        write_words(r, lost, 16 * KIB, 1, streams[0]);
+        munmap(memory, 16 * KIB);
+        for (unsigned i = 0; i < 8; i++) {
+            others[i] = gpu_object(r, 16 * KIB);
+            write_words(r, others[i], 16 * KIB, i, streams[0]);
+        }
+        for (unsigned i = 0; i < 8; i++)
+            touch(r, others[i], streams[0]);
+        OK(gpumem_residency_unregister(r, lost));
+        OK(gpumem_residency_destroy(r));
+    }
+    (void)state;
+}
+
+static void null_is_refused(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0), *none = NULL;
+    struct gpumem_residency_stats stats = {.struct_size = sizeof stats};
+    const struct gpumem_object_options options = {.struct_size = sizeof options};
+    struct gpumem_use use = {0};
+    uint64_t object = 0;
+    void *address;
+    (void)state;
+    OK(gpumem_residency_create(NULL, &none)); /* the defaults */
+    OK(gpumem_residency_destroy(none));
+    FAILS(gpumem_residency_create(&(struct gpumem_residency_options){.struct_size = 8}, NULL), GPUMEM_INVALID_VALUE,
+          "residency is NULL");
+    FAILS(gpumem_residency_register(NULL, &options, &object), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_register(r, NULL, &object), GPUMEM_INVALID_VALUE, "gpumem_object_options is NULL");
+    FAILS(gpumem_residency_register(r, &options, NULL), GPUMEM_INVALID_VALUE, "number is NULL");
+    FAILS(gpumem_residency_unregister(NULL, 1), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_update(NULL, 1, 1), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_acquire(NULL, &use, 1, NULL), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_acquire(r, NULL, 1, NULL), GPUMEM_INVALID_VALUE, "uses is NULL");
+    FAILS(gpumem_residency_parts(NULL, 1, &address, 1), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_parts(r, 1, NULL, 1), GPUMEM_INVALID_VALUE, "addresses is NULL");
+    FAILS(gpumem_residency_release(NULL, &use, 1, NULL, 0), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_release(r, NULL, 1, NULL, 0), GPUMEM_INVALID_VALUE, "uses is NULL");
+    FAILS(gpumem_residency_sync(NULL, 1, NULL), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_announce(NULL, &object, 1), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_announce(r, NULL, 1), GPUMEM_INVALID_VALUE, "objects is NULL");
+    FAILS(gpumem_residency_stats(NULL, &stats), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_stats(r, NULL), GPUMEM_INVALID_VALUE, "stats is NULL");
+    OK(gpumem_residency_destroy(NULL));
+    OK(gpumem_residency_destroy(r));
+}
+
 static void a_captured_stream_is_refused(void **state) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 4 * KIB), held = gpu_object(r, 4 * KIB);
@@ -924,6 +977,8 @@ int main(void) {
         TEST(errors_of_registration),
         TEST(errors_of_uses),
         TEST(freed_host_memory_is_detected),
+        TEST(a_victim_without_host_memory_is_passed_over),
+        TEST(null_is_refused),
         TEST(a_captured_stream_is_refused),
         TEST(destruction_is_refused_during_a_capture),
         TEST(the_legacy_stream_is_refused_beside_a_capture),
