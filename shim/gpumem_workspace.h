@@ -31,6 +31,7 @@
  *
  * Errors. gpumem_last_error() has the text of the calling thread's last call that failed. A call writes its results
  * only on success. GPUMEM_WORKSPACE_INVALID_POINTER: a pointer that must not be NULL is NULL; every call may return it.
+ * A call that returns no status answers NULL, 0 or the initial state for a workspace that is NULL.
  *
  * Units. Sizes are bytes. gpumem.h states the rules for structs. */
 #ifndef GPUMEM_WORKSPACE_H
@@ -266,9 +267,10 @@ struct gpumem_saved_pointer_mode {
     enum gpumem_pointer_mode mode; /* the former mode */
 };
 
-/* A new workspace is in the host's mode. */
+/* A new workspace is in the host's mode. Errors: INTERNAL_ERROR (`mode` is neither of the two; it stays as it was). */
 enum gpumem_pointer_mode gpumem_workspace_pointer_mode(const struct gpumem_workspace *workspace);
-void gpumem_workspace_set_pointer_mode(struct gpumem_workspace *workspace, enum gpumem_pointer_mode mode);
+enum gpumem_workspace_status gpumem_workspace_set_pointer_mode(struct gpumem_workspace *workspace,
+                                                               enum gpumem_pointer_mode mode);
 
 static inline struct gpumem_saved_pointer_mode gpumem_workspace_push_pointer_mode(struct gpumem_workspace *workspace,
                                                                                   enum gpumem_pointer_mode mode) {

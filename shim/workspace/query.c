@@ -57,11 +57,19 @@ GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_optimal(struct gpume
 /* ---- pointer mode */
 
 GM_PUBLIC enum gpumem_pointer_mode gpumem_workspace_pointer_mode(const struct gpumem_workspace *workspace) {
-    return workspace->pointer_mode;
+    return workspace ? workspace->pointer_mode : GPUMEM_POINTER_MODE_HOST;
 }
 
-GM_PUBLIC void gpumem_workspace_set_pointer_mode(struct gpumem_workspace *workspace, enum gpumem_pointer_mode mode) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_pointer_mode(struct gpumem_workspace *workspace,
+                                                                         enum gpumem_pointer_mode mode) {
+    if (!workspace)
+        return gm_workspace_invalid_pointer("workspace");
+    if (mode != GPUMEM_POINTER_MODE_HOST && mode != GPUMEM_POINTER_MODE_DEVICE) {
+        gm_fail(GM_INVALID_VALUE, "pointer mode %d: GPUMEM_POINTER_MODE_HOST (0) and _DEVICE (1) are known", (int)mode);
+        return GPUMEM_WORKSPACE_INTERNAL_ERROR;
+    }
     workspace->pointer_mode = mode;
+    return GPUMEM_WORKSPACE_SUCCESS;
 }
 
 /* ---- errors and names */

@@ -26,8 +26,12 @@ static enum gpumem_workspace_status no_memory(gm_status status, size_t size) {
     return status == GM_OUT_OF_MEMORY ? GPUMEM_WORKSPACE_MEMORY_ERROR : GPUMEM_WORKSPACE_INTERNAL_ERROR;
 }
 
+static const struct gpumem_loan *latest_loan(const struct gpumem_workspace *workspace) {
+    return &workspace->loans[workspace->borrowed % GM_WORKSPACE_LOANS];
+}
+
 static void explain_loan(const struct gpumem_workspace *workspace, const char *what) {
-    gm_fail(GM_INVALID_VALUE, "%s: a loan of %zu bytes is alive, borrowed at %s", what, workspace->loan.size,
+    gm_fail(GM_INVALID_VALUE, "%s: a loan of %zu bytes is alive, borrowed at %s", what, latest_loan(workspace)->size,
             workspace->site ? workspace->site : "an unknown place");
 }
 
@@ -176,7 +180,7 @@ GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_stream(struct gpumem
 }
 
 GM_PUBLIC struct CUstream_st *gpumem_workspace_stream(const struct gpumem_workspace *workspace) {
-    return workspace->stream;
+    return workspace ? workspace->stream : NULL;
 }
 
 /* ---- loans */
@@ -238,8 +242,9 @@ GM_PUBLIC struct gpumem_loan *gpumem_workspace_borrow_bytes(struct gpumem_worksp
         return NULL;
     workspace->lent = true;
     workspace->site = site;
-    workspace->loan = (struct gpumem_loan){workspace, workspace->address, bytes, 0};
-    return &workspace->loan;
+    struct gpumem_loan *loan = &workspace->loans[++workspace->borrowed % GM_WORKSPACE_LOANS];
+    *loan = (struct gpumem_loan){workspace, workspace->address, bytes, 0};
+    return loan;
 }
 
 GM_PUBLIC struct gpumem_loan *gpumem_workspace_borrow(struct gpumem_workspace *workspace, size_t count,
@@ -257,8 +262,12 @@ GM_PUBLIC struct gpumem_loan *gpumem_workspace_borrow(struct gpumem_workspace *w
 GM_PUBLIC void gpumem_loan_return(struct gpumem_loan *loan) {
     if (!loan)
         return;
-    if (!loan->workspace->lent)
+    struct gpumem_workspace *workspace = loan->workspace;
+    if (workspace->lent && loan == latest_loan(workspace))
+        workspace->lent = false;
+    else if (loan == latest_loan(workspace))
         gm_log(GM_LOG_ERROR, "a loan of %zu bytes, borrowed at %s, is returned a second time", loan->size,
-               loan->workspace->site ? loan->workspace->site : "an unknown place");
-    loan->workspace->lent = false;
+               workspace->site ? workspace->site : "an unknown place");
+    else
+        gm_log(GM_LOG_ERROR, "a loan of %zu bytes is returned a second time", loan->size);
 }

@@ -5,6 +5,8 @@
 #include "shim/driver/driver.h"
 #include "shim/gpumem_workspace.h"
 
+enum { GM_WORKSPACE_LOANS = 16 };
+
 struct gpumem_workspace {
     struct gm_context context;
     CUstream stream;
@@ -14,9 +16,11 @@ struct gpumem_workspace {
     size_t size;
     CUevent order; /* orders a new stream behind the former; NULL until needed */
 
-    bool lent;        /* `loan` is alive */
+    bool lent;        /* the latest loan is alive */
     const char *site; /* who borrowed it */
-    struct gpumem_loan loan;
+    /* The latest loans have a struct each, so that a second return of an earlier one is not taken for the latest. */
+    struct gpumem_loan loans[GM_WORKSPACE_LOANS];
+    uint64_t borrowed; /* loans so far */
 
     bool query;
     size_t optimal; /* largest size of the query */

@@ -273,6 +273,13 @@ static void the_pointer_mode_is_restored(void **state) {
     assert_int_equal(mode_inside(workspace, GPUMEM_POINTER_MODE_HOST, &former), GPUMEM_POINTER_MODE_HOST);
     assert_int_equal(former, GPUMEM_POINTER_MODE_DEVICE);
     assert_int_equal(gpumem_workspace_pointer_mode(workspace), GPUMEM_POINTER_MODE_DEVICE);
+    assert_int_equal(gpumem_workspace_set_pointer_mode(workspace, (enum gpumem_pointer_mode)77),
+                     GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_pointer_mode(workspace), GPUMEM_POINTER_MODE_DEVICE);
+    assert_int_equal(gpumem_workspace_set_pointer_mode(NULL, GPUMEM_POINTER_MODE_HOST),
+                     GPUMEM_WORKSPACE_INVALID_POINTER);
+    assert_int_equal(gpumem_workspace_pointer_mode(NULL), GPUMEM_POINTER_MODE_HOST);
+    assert_null(gpumem_workspace_stream(NULL));
     OK(gpumem_workspace_destroy(workspace));
 }
 

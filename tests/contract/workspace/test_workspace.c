@@ -134,6 +134,14 @@ static void mistakes_with_loans_are_reported(void **state) {
     assert_non_null(strstr(text, "later.c:9"));
     gpumem_loan_return(loan);
     assert_non_null(strstr(logged(return_it, loan), "returned a second time"));
+    /* Of an earlier loan, while a later one is alive: that stays alive. */
+    struct gpumem_loan *later = gpumem_workspace_borrow_bytes(workspace, 64, "later.c:9");
+    assert_non_null(strstr(logged(return_it, loan), "returned a second time"));
+    assert_null(gpumem_workspace_borrow_bytes(workspace, 64, "third.c:1"));
+    gpumem_loan_return(later);
+    later = gpumem_workspace_borrow_bytes(workspace, 64, "third.c:1");
+    assert_non_null(later);
+    gpumem_loan_return(later);
     OK(gpumem_workspace_destroy(workspace));
 }
 
