@@ -12,13 +12,14 @@
 
 namespace gpumem {
 
-// What every failure throws. status() says which, text() names the bytes.
+// What every failure throws. status() says which, text() and what() name the bytes.
 class error {
   public:
     error(gpumem_status status, const char *text) : status_(status), text_(std::make_shared<const std::string>(text)) {}
     virtual ~error() = default;
     gpumem_status status() const noexcept { return status_; }
     const char *text() const noexcept { return text_->c_str(); }
+    virtual const char *what() const noexcept { return text(); }
 
   private:
     gpumem_status status_;
@@ -35,6 +36,7 @@ class bad_alloc final : public error, public std::bad_alloc {
 class runtime_error final : public error, public std::runtime_error {
   public:
     runtime_error(gpumem_status status, const char *text) : error(status, text), std::runtime_error(text) {}
+    const char *what() const noexcept override { return text(); }
 };
 
 inline void check(gpumem_status status) {

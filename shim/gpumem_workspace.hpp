@@ -54,13 +54,20 @@ template <typename Size> using buffer_of = lent_buffer;
 template <typename Size> using size_of = std::size_t;
 } // namespace detail
 
+// A workspace, and the function that borrows from it: made from a pointer at the call, for texts of errors.
+struct borrower {
+    gpumem_workspace *workspace;
+    const char *site;
+    borrower(gpumem_workspace *from, const char *function = __builtin_FUNCTION()) : workspace(from), site(function) {}
+};
+
 // Memory lent to a function: it goes back when the object ends. False where nothing was lent.
 template <typename... Sizes> class loan : public std::tuple<detail::buffer_of<Sizes>...> {
     using buffers = std::tuple<detail::buffer_of<Sizes>...>;
 
   public:
-    loan(gpumem_workspace *workspace, Sizes... sizes)
-        : loan(gpumem_workspace_borrow_bytes(workspace, workspace_bytes(sizes...), nullptr), sizes...) {}
+    loan(borrower by, Sizes... sizes)
+        : loan(gpumem_workspace_borrow_bytes(by.workspace, workspace_bytes(sizes...), by.site), sizes...) {}
     loan(loan &&other) noexcept : buffers(other), lent_(std::exchange(other.lent_, nullptr)) {}
     loan &operator=(loan &&other) noexcept {
         gpumem_loan_return(std::exchange(lent_, std::exchange(other.lent_, nullptr)));
@@ -84,10 +91,9 @@ template <typename... Sizes> class loan : public std::tuple<detail::buffer_of<Si
 };
 
 // The loan's type depends on the number of sizes alone, so that a second attempt can be assigned to the first.
-template <typename... Sizes>
-[[nodiscard]] loan<detail::size_of<Sizes>...> borrow(gpumem_workspace *workspace, Sizes... sizes) {
+template <typename... Sizes> [[nodiscard]] loan<detail::size_of<Sizes>...> borrow(borrower by, Sizes... sizes) {
     static_assert(sizeof...(sizes) > 0, "sizes of the buffers");
-    return loan<detail::size_of<Sizes>...>(workspace, sizes...);
+    return loan<detail::size_of<Sizes>...>(by, sizes...);
 }
 
 // Switches the pointer mode and restores the former mode, to which it compares equal, when it ends.

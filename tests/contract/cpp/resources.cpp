@@ -85,6 +85,7 @@ static void failures() {
         EXPECT(!"a device resource as host-accessible");
     } catch (const gpumem::runtime_error &error) {
         EXPECT(error.status() == GPUMEM_INVALID_VALUE && std::strstr(error.what(), "host-accessible"));
+        EXPECT(std::strcmp(static_cast<const gpumem::error &>(error).what(), error.what()) == 0);
     }
     gpumem::resource<gpumem::device_properties> small("limit(1MiB,native)");
     try {

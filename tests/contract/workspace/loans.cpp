@@ -3,6 +3,7 @@
 #include "gpumem_workspace.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <stdexcept>
 
 #include <cuda.h>
@@ -63,6 +64,8 @@ static void loans(gpumem_workspace *workspace) {
     }
     CHECK(is_free(workspace));
     auto loan = gpumem::borrow(workspace, 1);
+    CHECK(gpumem_workspace_set_size(workspace, 64) != GPUMEM_WORKSPACE_SUCCESS &&
+          std::strstr(gpumem_last_error(), "borrowed at loans"));
     loan = gpumem::borrow(workspace, 2); // fails while the first is alive; then both are gone
     CHECK(!loan && is_free(workspace));
 }
