@@ -183,7 +183,7 @@ def context_handles(place):
     settings = {**OLD_DRIVER, "GPUMEM_FREE": "async", "GPUMEM_FENCE_BATCH": "1"}
     done = place.run_shimmed(command, "cache", trace=False, **settings)
     check_same_output(place.run_native(command[:2]), done, "context_handles created kept on an old driver")
-    command = [place.program("context_handles"), "threads", "25"]
+    command = [place.program("context_handles"), "threads", "10"]
     native = place.run_native(command, SIMCUDA_STRICT="1")
     for policy in ("cache", "auto", "async"):
         done = place.run_shimmed(command, policy, trace=False, SIMCUDA_STRICT="1")

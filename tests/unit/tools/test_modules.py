@@ -88,15 +88,15 @@ class Modules(ToolCase):
 
     def assert_linear(self, paths):
         """Five times the modules: about five times the work."""
-        self.assertLess(self.work(paths, 5000), 7 * self.work(paths, 1000))
+        self.assertLess(self.work(paths, 2500), 7 * self.work(paths, 500))
 
     @unittest.skipUnless(VALGRIND, "no valgrind that counts")
     def test_work_for_files_that_are_gone(self):
-        self.assert_linear(["/none/lib%d.so" % i for i in range(5000)])
+        self.assert_linear(["/none/lib%d.so" % i for i in range(2500)])
 
     @unittest.skipUnless(VALGRIND, "no valgrind that counts")
     def test_work_for_many_files(self):
-        self.assert_linear(self.links(5000))
+        self.assert_linear(self.links(2500))
 
     @unittest.skipUnless(VALGRIND, "no valgrind that counts")
     def test_work_for_one_file_again_and_again(self):
