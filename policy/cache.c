@@ -6,14 +6,16 @@ static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argumen
 
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
     gm_decide_plain(request, GM_KIND_CACHE, decision);
-    decision->repeats = GM_REPEATS_ALL;
 }
+
+static const struct gm_decision reuse = {GM_KIND_CACHE, GM_REASON_POLICY, GM_KIND_CACHE};
 
 extern const struct gm_policy gm_policy_cache;
 const struct gm_policy gm_policy_cache = {
     .name = "cache",
     .summary = "Serve native memory and reuse freed blocks once earlier work is done, so that cudaFree need not wait.",
     .keeps_mapped = true,
+    .reuse = &reuse,
     .setup = setup,
     .decide = decide,
 };

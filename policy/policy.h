@@ -191,7 +191,9 @@ static inline unsigned gm_kind_traits(enum gm_kind kind) {
     X(GM_REASON_PARTLY_USED, "partly-used") /* other blocks lie in its pages */                  \
     X(GM_REASON_THRESHOLD, "threshold")     /* a pool of the program keeps it */                 \
     /* why kept mapped memory was released to the driver */                                      \
-    X(GM_REASON_REMAPPED, "remapped") /* the program uses its addresses otherwise */
+    X(GM_REASON_REMAPPED, "remapped") /* the program uses its addresses otherwise */             \
+    /* why a block was not decided about */                                                      \
+    X(GM_REASON_FREE_BLOCK, "free-block") /* a free block of its size class served */
 
 enum gm_reason {
 #define X(e, n) e,
@@ -225,8 +227,6 @@ enum gm_advice {
     GM_ADVICE_PREFETCH = 1u << 4,    /* to the request's device */
 };
 
-#define GM_REPEATS_ALL UINT32_MAX /* gm_decision.repeats: for all sizes and for good */
-
 struct gm_site_keys; /* policy/site_key.h */
 
 /* One allocation as the program requested it. */
@@ -250,6 +250,7 @@ struct gm_request {
     uint64_t object; /* number of this request among the process's movable requests made in a context, from 1; failed
                         requests count */
     const struct gm_site_keys *where; /* the call site in a form that holds in other runs; NULL = unknown */
+    bool looked; /* set by the pipeline: no free block serves this request, only new memory */
 };
 
 /* What was decided about a request: a policy's answer, which the router follows. All fields are 0 before decide(). No
@@ -259,8 +260,6 @@ struct gm_decision {
     enum gm_reason reason;
     enum gm_kind verdict; /* what the heuristic chose, also where `kind` is native for another reason */
     uint32_t advice;      /* bits of enum gm_advice; applied to managed memory only */
-    uint32_t repeats;     /* so many further plain requests of the same size may be served as this one, unasked, by kept
-                             blocks. The policy is not notified of their frees either. */
 };
 
 /* Members of a request that cost time to fill. They are filled only for policies that want them. */
@@ -292,6 +291,9 @@ struct gm_policy {
     const char *summary; /* one line for help and manual */
     bool takes_argument;
     bool keeps_mapped; /* freed buffers that the program mapped itself are kept for reuse, too */
+    /* A free block that can serve a plain request serves it, with this decision and without decide(); freed() is not
+     * called for it either. NULL: the policy decides each request. */
+    const struct gm_decision *reuse;
     gm_status (*setup)(struct gm_policy_setup *setup);
     void (*decide)(const struct gm_request *request, struct gm_decision *decision);
     /* The request failed after decide(): the policy undoes what decide() recorded. May be NULL. */

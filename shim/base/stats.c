@@ -80,12 +80,12 @@ static struct overflow *take_overflow(void) {
     return found;
 }
 
-void gm_stats_settle_late(struct gm_stats_shard *shard) {
-    uint64_t bytes = shard->late_bytes, reserved = shard->late_reserved, slack = reserved - bytes;
+void gm_stats_settle_deferred(struct gm_stats_shard *shard) {
+    uint64_t bytes = shard->deferred_bytes, reserved = shard->deferred_reserved, slack = reserved - bytes;
     if (!bytes && !reserved)
         return;
-    __atomic_store_n(&shard->late_bytes, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&shard->late_reserved, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->deferred_bytes, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->deferred_reserved, 0, __ATOMIC_RELAXED);
     gm_stats_count(&shard->cached_in[GM_KIND_CACHE], reserved);
     __atomic_sub_fetch(&gm_stats->live_bytes[GM_KIND_CACHE], bytes, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&gm_stats->slack_bytes[GM_KIND_CACHE], slack, __ATOMIC_RELAXED);
@@ -93,12 +93,12 @@ void gm_stats_settle_late(struct gm_stats_shard *shard) {
 
 static void forget_shard(void) {
     gm_mine.counts = NULL;
-    gm_mine.shard = gm_mine.plain = NULL;
+    gm_mine.shard = NULL;
 }
 
 static void leave_shard(void *value) {
     unsigned index = (unsigned)(uintptr_t)value;
-    gm_stats_settle_late(&gm_stats->shards[index]);
+    gm_stats_settle_deferred(&gm_stats->shards[index]);
     gm_mine.number = 0;
     forget_shard();
     __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);

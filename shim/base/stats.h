@@ -39,7 +39,7 @@ struct gm_stats_shard {
     uint64_t oom_steps;                  /* out-of-memory steps tried */
     /* Of freed blocks of the cache: requested bytes that are still in gm_stats.live_bytes, and bytes taken, which are
      * still in live_bytes and slack together and not yet in cached_in. */
-    uint64_t late_bytes, late_reserved;
+    uint64_t deferred_bytes, deferred_reserved;
     uint64_t frees_begun, frees_written; /* frees whose events have a number, and those that were written */
 } __attribute__((aligned(64)));
 
@@ -175,28 +175,28 @@ static inline void gm_stats_trimmed(uint64_t bytes) {
 static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oom_steps, 1); }
 
 /* ---- live bytes of cached blocks that come and go: the thread sets their bytes off against each other, and no locked
- * instruction is needed. live_bytes holds the bytes of freed blocks somewhat longer, at most GM_STATS_LATE for each
- * thread. It never lacks bytes of live blocks. So a peak may be too high by GM_STATS_LATE for each further thread. */
-#define GM_STATS_LATE ((uint64_t)16 << 20)
+ * instruction is needed. live_bytes holds the bytes of freed blocks somewhat longer, at most GM_STATS_DEFERRED for each
+ * thread. It never lacks bytes of live blocks. So a peak may be too high by GM_STATS_DEFERRED for each further thread. */
+#define GM_STATS_DEFERRED ((uint64_t)16 << 20)
 
 /* Subtracts the late bytes of this thread's shard. */
-void gm_stats_settle_late(struct gm_stats_shard *shard);
+void gm_stats_settle_deferred(struct gm_stats_shard *shard);
 
-static inline void gm_stats_freed_late(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
-    gm_add_alone(&shard->late_bytes, bytes);
-    gm_add_alone(&shard->late_reserved, reserved);
+static inline void gm_stats_defer_free(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
+    gm_add_alone(&shard->deferred_bytes, bytes);
+    gm_add_alone(&shard->deferred_reserved, reserved);
 }
-/* To be called after some of these, at the latest when they freed GM_STATS_LATE / 2. */
-static inline void gm_stats_bound_late(struct gm_stats_shard *shard) {
-    if (__builtin_expect(shard->late_bytes > GM_STATS_LATE / 2, 0))
-        gm_stats_settle_late(shard);
+/* To be called after some of these, at the latest when they freed GM_STATS_DEFERRED / 2. */
+static inline void gm_stats_bound_deferred(struct gm_stats_shard *shard) {
+    if (__builtin_expect(shard->deferred_bytes > GM_STATS_DEFERRED / 2, 0))
+        gm_stats_settle_deferred(shard);
 }
 /* False: the late bytes are fewer. Nothing changed, and the caller counts the block as a new one. */
-static inline bool gm_stats_took_late(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
-    if (__builtin_expect(shard->late_bytes < bytes || shard->late_reserved < reserved, 0))
+static inline bool gm_stats_reuse_deferred(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
+    if (__builtin_expect(shard->deferred_bytes < bytes || shard->deferred_reserved < reserved, 0))
         return false;
-    gm_take_alone(&shard->late_bytes, bytes);
-    gm_take_alone(&shard->late_reserved, reserved);
+    gm_take_alone(&shard->deferred_bytes, bytes);
+    gm_take_alone(&shard->deferred_reserved, reserved);
     return true;
 }
 
@@ -242,7 +242,7 @@ static inline uint64_t gm_stats_kept(const struct gm_stats *stats) {
     uint64_t in = 0, out = 0;
     for (unsigned i = 0; i < GM_STATS_SHARDS; i++) {
         in += gm_stats_on_devices(stats->shards[i].cached_in);
-        in += __atomic_load_n(&stats->shards[i].late_reserved, __ATOMIC_RELAXED);
+        in += __atomic_load_n(&stats->shards[i].deferred_reserved, __ATOMIC_RELAXED);
         out += gm_stats_on_devices(stats->shards[i].cached_out);
     }
     return in > out ? in - out : 0;
@@ -284,7 +284,7 @@ static inline void gm_stats_give(enum gm_kind kind, int device, uint64_t bytes) 
 static inline uint64_t gm_stats_live(const struct gm_stats *stats, const struct gm_stats_shard *total,
                                      enum gm_kind kind) {
     uint64_t live = __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED);
-    uint64_t late = kind == GM_KIND_CACHE ? total->late_bytes : 0;
+    uint64_t late = kind == GM_KIND_CACHE ? total->deferred_bytes : 0;
     return live > late ? live - late : 0;
 }
 
@@ -295,7 +295,7 @@ static inline struct gm_stats_shard gm_stats_total(const struct gm_stats *stats)
     for (unsigned i = 0; i < GM_STATS_SHARDS; i++)
         for (size_t word = 0; word < sizeof total / sizeof *sums; word++)
             sums[word] += __atomic_load_n((const uint64_t *)&stats->shards[i] + word, __ATOMIC_RELAXED);
-    total.cached_in[GM_KIND_CACHE] += total.late_reserved;
+    total.cached_in[GM_KIND_CACHE] += total.deferred_reserved;
     return total;
 }
 

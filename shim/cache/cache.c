@@ -23,7 +23,7 @@
  *    allocation.
  *
  * Choice of a block. A ready block of the request's class serves first. Next comes a larger ready block, at most twice
- * as large as the class, and then what other threads freed whose fences nobody has queried yet. Live blocks of 1 MiB
+ * as large as the class, first of this thread, then of others. Then their fences are queried. Live blocks of 1 MiB
  * and more that are larger than native ones waste together at most an eighth of the memory that the cache owns; where
  * that is reached, a block may be an eighth larger than the class. Last comes the upstream resource. A new block is
  * rounded up to its class as long as the sum of what is rounded up is small beside the free memory of the device. Under
@@ -53,6 +53,7 @@
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
 #include "shim/resource/giving.h"
+#include "shim/resource/registry.h"
 #include "shim/base/limit.h"
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
@@ -79,10 +80,9 @@ static inline unsigned my_shard(void) {
     return (thread_number - 1) % GM_CACHE_SHARDS;
 }
 
-struct gm_shard *gm_cache_my_shard(struct gm_cache *state) {
-    struct gm_shard *shard = &state->shards[my_shard()];
-    __asm__("" : "+r"(shard)); /* compute the address once: an index is not a power of two bytes */
-    return shard;
+struct gm_shard *gm_cache_my_shard(struct gm_resource *self) {
+    struct gm_cache *state = self->state;
+    return &state->shards[my_shard()];
 }
 
 /* Identity of the calling thread: no two threads have the same number. */
@@ -96,182 +96,126 @@ unsigned gm_cache_act_as(unsigned number) {
 
 /* ---- allocation */
 
-struct gm_size_class *gm_cache_query_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
-                                            struct gm_size_class *class) {
-    struct gm_batch *batch = gm_size_class_oldest(lists, class);
-    gm_status status = GM_OK;
-    size_t size = class->size;
+/* Free blocks that may serve a request. */
+struct wanted {
+    uint64_t context_id;
+    int device;
+    size_t least, most;   /* bytes of a block */
+    unsigned from, until; /* bins of such blocks */
+};
+
+enum look {
+    IN_PASSING, /* unless another thread uses the shard at this moment */
+    READY,
+    QUERY,    /* also the fences that may be complete by now; in the driver, threads that query wait for each other */
+    QUERY_ALL /* also those that were pending a moment ago */
+};
+
+/* Takes a ready block from one shard. While there is none, may query the recorded fences, oldest first, for which it
+ * releases the lock. */
+static struct gm_block_record *take_from(struct gm_shard *shard, const struct wanted *wanted, enum look look) {
+    struct gm_block_record *record = NULL;
     bool destroyed = false;
-    /* The oldest batch may hold blocks of other sizes only. */
-    while (class && !class->ready.count && !class->kept && !status && batch && batch->state == GM_BATCH_RECORDED &&
-           gm_cache_may_query(lists) && !gm_capture_any()) {
-        status = gm_cache_settle(shard, lists, batch, false, &destroyed);
-        class = destroyed ? NULL : gm_size_class_of(lists, size);
-        batch = class ? gm_size_class_oldest(lists, class) : NULL;
-    }
-    return class;
-}
-
-void gm_cache_note_answer(struct gm_size_class *class, size_t requested, uint32_t repeats, unsigned reason,
-                          unsigned verdict) {
-    class->requested = requested;
-    class->repeats = repeats;
-    class->reason = (uint8_t)reason;
-    class->verdict = (uint8_t)verdict;
-}
-
-static void note_answer_for_all(struct gm_shard *shard, const struct gm_decision *decision) {
-    shard->answers = true;
-    shard->reason = (uint8_t)decision->reason;
-    shard->verdict = (uint8_t)decision->verdict;
-}
-
-/* Takes a ready block of exactly `size` bytes from one shard. Returns its address; 0: there is none. Adds to *waiting
- * the bytes of this size that wait for their fences in the shard. `decision`: of a request for `requested` bytes, or
- * NULL.
- */
-static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting,
-                                 size_t requested, const struct gm_decision *decision) {
-    uint64_t address = 0;
-    gm_spin_lock(&shard->lock);
-    if (decision && decision->repeats == GM_REPEATS_ALL)
-        note_answer_for_all(shard, decision);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
-    if (class && GM_UNLIKELY(!class->ready.count && !class->kept) && gm_size_class_pends(class))
-        class = gm_cache_query_oldest(shard, lists, class);
-    if (class) {
-        address = gm_free_lists_take(shard, lists, class);
-        if (decision)
-            gm_cache_note_answer(class, requested, decision->repeats, decision->reason, decision->verdict);
-        *waiting += (class->pending.count + class->kept_pending) * size;
-    }
+    if (look != IN_PASSING)
+        gm_spin_lock(&shard->lock);
+    else if (!gm_spin_try(&shard->lock))
+        return NULL;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
+    if (lists && !lists->disabled)
+        record = gm_free_lists_take(lists, wanted->from, wanted->until, wanted->least, wanted->most);
+    while (!record && lists && !lists->disabled && look >= QUERY && lists->first &&
+           gm_free_lists_pend(lists, wanted->from, wanted->until) && (look == QUERY_ALL || gm_cache_may_query(lists)) &&
+           !gm_capture_any() && gm_cache_settle(shard, lists, lists->first, false, &destroyed) == GM_OK && !destroyed)
+        record = gm_free_lists_take(lists, wanted->from, wanted->until, wanted->least, wanted->most);
     gm_spin_unlock(&shard->lock);
-    return address;
+    return record;
 }
 
-/* More than GM_CACHE_ROTATION bytes of this size wait: waits for their oldest fence if this thread recorded it. */
-static bool wait_for_own_fence(struct gm_shard *shard, uint64_t context_id, size_t size) {
+/* The same from each shard but the thread's own. */
+static struct gm_block_record *take_from_others(struct gm_cache *state, const struct wanted *wanted, enum look look) {
+    struct gm_block_record *record = NULL;
+    unsigned mine = my_shard();
+    for (unsigned i = 0, used = gm_cache_shards_used(); i < used && !record; i++)
+        if (i != mine && gm_cache_has_some(&state->shards[i], wanted->device))
+            record = take_from(&state->shards[i], wanted, look);
+    return record;
+}
+
+/* A further block would exceed the target, and the driver takes longer for a large block than an idle context takes to
+ * complete a fence. So where a block that fits waits for its fence, this queries the fences for GM_CACHE_ANSWER_NS. */
+static struct gm_block_record *look_again(struct gm_shard *shard, const struct wanted *wanted) {
+    uint64_t begin = gm_ticks();
+    struct gm_block_record *record;
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
+    bool look = lists && !lists->disabled && gm_free_lists_pend(lists, wanted->from, wanted->until) &&
+                gm_cache_may_look(lists);
+    gm_spin_unlock(&shard->lock);
+    if (!look || gm_capture_any())
+        return NULL;
+    do
+        record = take_from(shard, wanted, QUERY_ALL);
+    while (!record && gm_ticks_span_ns(gm_ticks() - begin) < GM_CACHE_ANSWER_NS);
+    gm_spin_lock(&shard->lock);
+    lists = gm_free_lists_of(shard, wanted->context_id);
+    if (lists)
+        gm_cache_looked(lists, record != NULL);
+    gm_spin_unlock(&shard->lock);
+    return record;
+}
+
+/* More than GM_CACHE_ROTATION bytes of the class wait: waits for the oldest fence if this thread recorded it. */
+static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *wanted, size_t class) {
     bool waited = false, destroyed;
     gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
-    struct gm_batch *batch = class ? gm_size_class_oldest(lists, class) : NULL;
-    if (batch && batch->state == GM_BATCH_RECORDED && batch->thread == this_thread() && !gm_capture_any())
+    struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
+    size_t pending = lists && !lists->disabled ? lists->bins[wanted->from].pending : 0;
+    struct gm_batch *batch = pending && pending + class > GM_CACHE_ROTATION ? lists->first : NULL;
+    if (batch && batch->thread == this_thread() && !gm_capture_any())
         waited = gm_cache_settle(shard, lists, batch, true, &destroyed) == GM_OK;
     gm_spin_unlock(&shard->lock);
     return waited;
 }
 
-struct gm_size_class *gm_cache_find_larger(struct gm_shard *shard, struct gm_free_lists *lists, size_t size,
-                                           size_t most, bool query) {
-    bool destroyed = false;
-    struct gm_size_class *class = lists && !lists->disabled ? gm_free_lists_near(lists, size, most) : NULL;
-    while (!class && query && lists && !lists->disabled && lists->first && !gm_capture_any() &&
-           gm_cache_settle(shard, lists, lists->first, false, &destroyed) == GM_OK && !destroyed)
-        class = gm_free_lists_near(lists, size, most);
-    return class;
-}
-
-/* Takes a ready block of *size to `most` bytes and writes its size to *size. `own`: the shard is that of this thread.
- * In the driver, threads that query at the same time wait for each other. */
-static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t *size, size_t most, bool own) {
-    uint64_t address = 0;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    bool query = own || (lists && gm_cache_may_query(lists));
-    struct gm_size_class *class = gm_cache_find_larger(shard, lists, *size, most, query);
-    if (class) {
-        *size = class->size;
-        address = gm_free_lists_take(shard, lists, class);
+/* The order of attempts. */
+static struct gm_block_record *find_free(struct gm_resource *self, const struct gm_request *request) {
+    struct gm_cache *state = self->state;
+    struct gm_shard *own = gm_cache_my_shard(self);
+    size_t class = gm_cache_class(state, request->size);
+    struct wanted wanted = {.context_id = request->context_id,
+                            .device = request->device,
+                            .least = gm_cache_native(state, request->size),
+                            .most = class,
+                            .from = gm_bin_of_size(class),
+                            .until = gm_bin_of_size(class)};
+    struct gm_block_record *record = take_from(own, &wanted, QUERY);
+    if (GM_LIKELY(record != NULL))
+        return record;
+    if (gm_cache_may_waste(state, request->device)) {
+        wanted.most = gm_cache_most(state, request->device, class);
+        wanted.until = gm_bin_of_size(wanted.most);
     }
-    gm_spin_unlock(&shard->lock);
-    return address;
-}
-
-/* A further block would exceed the target, and the driver takes longer for a large block than an idle context takes to
- * complete a fence. So where a block that fits waits for its fence, this queries the fences for GM_CACHE_ANSWER_NS. */
-static uint64_t look_for_larger(struct gm_shard *shard, uint64_t context_id, size_t *size, size_t most) {
-    uint64_t begin = gm_ticks(), address;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    bool look = lists && !lists->disabled && gm_free_lists_pend_near(lists, *size, most) && gm_cache_may_look(lists);
-    gm_spin_unlock(&shard->lock);
-    if (!look || gm_capture_any())
-        return 0;
-    do
-        address = take_larger(shard, context_id, size, most, true);
-    while (!address && gm_ticks_span_ns(gm_ticks() - begin) < GM_CACHE_ANSWER_NS);
-    gm_spin_lock(&shard->lock);
-    lists = gm_free_lists_of(shard, context_id);
-    if (lists)
-        gm_cache_looked(lists, address != 0);
-    gm_spin_unlock(&shard->lock);
-    return address;
-}
-
-bool gm_cache_may_waste(const struct gm_cache *state, int device) {
-    return !gm_limit_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
-}
-
-/* Takes a ready block of exactly `size` bytes from a shard that no thread uses now, without a query. */
-static uint64_t take_in_passing(struct gm_shard *shard, uint64_t context_id, size_t size) {
-    uint64_t address = 0;
-    if (!gm_spin_try(&shard->lock))
-        return 0;
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
-    if (class)
-        address = gm_free_lists_take(shard, lists, class);
-    gm_spin_unlock(&shard->lock);
-    return address;
-}
-
-/* The body sees each `shard` but that of the thread, as long as there is no address. */
-#define EACH_OTHER_SHARD(shard)                                                                     \
-    for (struct gm_shard *shard = state->shards; shard < state->shards + used && !address; shard++) \
-        if (shard != &state->shards[mine] && gm_cache_has_some(shard, request->device))
-
-/* The thread's own shard has no ready block of the size. Looks at the ready blocks of the other shards, at larger ones
- * of its own, and then at what the other shards have once their fences are queried. */
-static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_request *request, size_t *size,
-                                        size_t waiting) {
-    unsigned mine = my_shard(), used = gm_cache_shards_used();
-    uint64_t context_id = request->context_id, address = 0;
-    size_t class = *size;
-    EACH_OTHER_SHARD(shard) { address = take_in_passing(shard, context_id, class); }
-    if (address)
-        return address;
-    bool waste = gm_cache_may_waste(state, request->device);
-    size_t most = waste ? gm_cache_most(state, request->device, class) : class;
-    *size = gm_cache_native(state, request->size); /* of a block that was not rounded up */
-    if (gm_cache_has_some(&state->shards[mine], request->device))
-        address = take_larger(&state->shards[mine], context_id, size, most, true);
-    EACH_OTHER_SHARD(shard) {
-        address = take(shard, context_id, class, &waiting, 0, NULL);
-        *size = address ? class : *size;
-    }
-    EACH_OTHER_SHARD(shard) { address = take_larger(shard, context_id, size, most, false); }
-    if (!address && class >= GM_CACHE_PAGE_FROM && !gm_cache_is_room_for(state, request->device, class))
-        address = look_for_larger(&state->shards[mine], context_id, size, most);
-    if (!address && waiting && waiting + class > GM_CACHE_ROTATION &&
-        wait_for_own_fence(&state->shards[mine], context_id, class)) {
-        address = take(&state->shards[mine], context_id, class, &waiting, 0, NULL);
-        *size = class;
-    }
-    return address;
-}
-
-static inline uint64_t find_free(struct gm_cache *state, const struct gm_request *request,
-                                 const struct gm_decision *decision, size_t *size) {
-    size_t waiting = 0;
-    uint64_t address = take(&state->shards[my_shard()], request->context_id, *size, &waiting, request->size, decision);
-    return GM_LIKELY(address) ? address : find_elsewhere(state, request, size, waiting);
+    record = take_from(own, &wanted, READY);
+    if (!record)
+        record = take_from_others(state, &wanted, IN_PASSING);
+    if (!record)
+        record = take_from(own, &wanted, QUERY_ALL);
+    if (!record)
+        record = take_from_others(state, &wanted, QUERY);
+    if (!record && class >= GM_CACHE_PAGE_FROM && !gm_cache_is_room_for(state, request->device, class))
+        record = look_again(own, &wanted);
+    if (!record && wait_for_own_fence(own, &wanted, class))
+        record = take_from(own, &wanted, READY);
+    return record;
 }
 
 static bool is_cacheable(const struct gm_request *request) {
-    return request->call == GM_CALL_ALLOC && request->context_id && request->size && request->size <= SIZE_MAX / 2 &&
-           request->device >= 0 && request->device < GM_CACHE_DEVICES;
+    return request->call == GM_CALL_ALLOC && request->context_id && request->size &&
+           request->size <= GM_CACHE_MOST_SIZE && request->device >= 0 && request->device < GM_CACHE_DEVICES;
+}
+
+static struct gm_block_record *cache_take(struct gm_resource *self, const struct gm_request *request) {
+    return is_cacheable(request) && !gm_cache_has_rdma(self->state) ? find_free(self, request) : NULL;
 }
 
 static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request,
@@ -287,7 +231,7 @@ static inline void hand_out(struct gm_resource *self, const struct gm_request *r
     const struct gm_piece piece = {.address = address, .reserved = reserved};
     gm_block_fill(block, self, request, &piece);
     block->hit = hit;
-    block->recurs = 1;
+    block->bin = (uint8_t)gm_cache_bin(self->state, reserved);
 }
 
 static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request,
@@ -320,31 +264,37 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     return GM_OK;
 }
 
+/* The block leaves the cache without its record: its owner adds one of its own. */
+static uint64_t take_out(struct gm_resource *self, struct gm_block_record *record) {
+    uint64_t address = gm_record_address(record);
+    gm_stats_uncached(self->kind, record->block.reserved);
+    gm_registry_remove(gm_registry_shared(), record);
+    return address;
+}
+
 static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request,
                              const struct gm_decision *decision, struct gm_block *block) {
-    struct gm_cache *state = self->state;
     if (GM_UNLIKELY(!is_cacheable(request)))
         return alloc_uncached(self, request, decision, block);
-    size_t size = gm_cache_class(state, request->size);
-    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, decision, &size);
-    if (GM_UNLIKELY(!address))
+    struct gm_block_record *record = request->looked ? NULL : cache_take(self, request);
+    if (!record)
         return alloc_new(self, request, decision, block);
-    hand_out(self, request, address, size, true, block);
+    size_t reserved = record->block.reserved;
+    hand_out(self, request, take_out(self, record), reserved, true, block);
     return GM_OK;
 }
 
-uint64_t gm_cache_take(struct gm_resource *self, const struct gm_request *request) {
+uint64_t gm_cache_take_exact(struct gm_resource *self, const struct gm_request *request) {
     struct gm_cache *state = self->state;
-    unsigned mine = my_shard(), used = gm_cache_shards_used();
-    uint64_t address = 0;
-    size_t waiting = 0;
+    unsigned bin = gm_cache_bin(state, request->size);
+    const struct wanted wanted = {request->context_id, request->device, request->size, request->size, bin, bin};
     gm_cache_check_device(state, &state->devices[request->device]);
-    for (unsigned i = 0; i < used && !address && !gm_cache_has_rdma(state); i++) {
-        struct gm_shard *shard = &state->shards[(mine + i) % used];
-        if (gm_cache_has_some(shard, request->device))
-            address = take(shard, request->context_id, request->size, &waiting, 0, NULL);
-    }
-    return address;
+    if (gm_cache_has_rdma(state))
+        return 0;
+    struct gm_block_record *record = take_from(gm_cache_my_shard(self), &wanted, QUERY);
+    if (!record)
+        record = take_from_others(state, &wanted, QUERY);
+    return record ? take_out(self, record) : 0;
 }
 
 void gm_cache_count_own(struct gm_resource *self, int device, int64_t change) {
@@ -358,32 +308,53 @@ void gm_cache_count_own(struct gm_resource *self, int device, int64_t change) {
 
 static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }
 
-gm_status gm_cache_record_fence(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
-                                const struct gm_block *block, const struct gm_free_request *how) {
-    struct gm_batch *batch = NULL;
-    bool destroyed, own = false;
-    gm_status status = gm_cache_record(shard, lists, this_thread(), &batch, &destroyed);
-    if (!destroyed && lists->disabled)
-        own = gm_free_lists_withdraw(shard, lists, block->address);
-    bool more = !destroyed && (lists->disabled || gm_cache_untidy(self->state, lists, batch));
-    gm_spin_unlock(&shard->lock);
-    if (!more)
-        return GM_OK;
-    status = own ? gm_cache_free_upstream(self, block, how) : GM_OK;
-    gm_cache_tidy(self, shard, block->context_id, batch);
-    return status;
+/* Frees the block of a record upstream. */
+static gm_status free_record(struct gm_resource *self, struct gm_block_record *record, const struct gm_free_request *how) {
+    struct gm_block block;
+    gm_record_read(record, &block);
+    block.address = gm_record_address(record);
+    gm_registry_remove(gm_registry_shared(), record);
+    return gm_cache_free_upstream(self, &block, how);
 }
 
 /* Frees a block upstream instead of adding it to the free lists. The caller holds the shard's lock; the function
  * releases it. */
-static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
+static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, struct gm_block_record *record,
                                         const struct gm_free_request *how) {
-    const struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
-    bool pending_release = lists && lists->pending_release.count;
+    uint64_t context_id = record->block.context_id;
+    const struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    bool releasing = lists && lists->releasing_count;
     gm_spin_unlock(&shard->lock);
-    gm_status status = gm_cache_free_upstream(self, block, how);
-    if (pending_release)
-        gm_cache_drain(self, shard, block->context_id);
+    gm_status status = free_record(self, record, how);
+    if (releasing)
+        gm_cache_drain(self, shard, context_id);
+    return status;
+}
+
+static inline void note_kept(const struct gm_free_request *how, bool kept) {
+    if (how->kept)
+        *how->kept = kept;
+}
+
+/* A batch is full, or blocks that need no fence make as many: records the fence of the open batch. On an error the
+ * block is freed upstream at once, and this free reports the upstream's error, as a native free would. The caller holds
+ * the shard's lock; the function releases it. */
+static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
+                                       struct gm_block_record *record, const struct gm_free_request *how) {
+    struct gm_batch *batch = NULL;
+    uint64_t context_id = lists->context_id;
+    bool destroyed, own = false;
+    gm_cache_record(shard, lists, this_thread(), &batch, &destroyed);
+    if (!destroyed && lists->disabled)
+        own = gm_free_lists_withdraw(shard, lists, record);
+    bool more = !destroyed && (lists->disabled || gm_cache_untidy(self->state, lists, batch));
+    gm_spin_unlock(&shard->lock);
+    if (!more)
+        return GM_OK;
+    if (own)
+        note_kept(how, false);
+    gm_status status = own ? free_record(self, record, how) : GM_OK;
+    gm_cache_tidy(self, shard, context_id, batch);
     return status;
 }
 
@@ -393,57 +364,76 @@ static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shar
  * streams as busy. Such drivers have no free in order either: the free has waited for the context, and tidying needs no
  * fence. The caller holds the shard's lock; the function releases it. */
 static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
-                                      const struct gm_block *block, const struct gm_free_request *how) {
+                                      struct gm_block_record *record, const struct gm_free_request *how) {
     const struct gm_cache *state = self->state;
-    if (!gm_free_lists_put_ready(shard, lists, block->address, block->reserved))
-        return free_natively(self, shard, block, how);
+    uint64_t context_id = lists->context_id;
+    gm_free_lists_put_ready(lists, record);
     bool tidy = ++lists->settled % state->frees == 0 && !gm_capture_any();
-    bool fence = tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL) && (lists->open || gm_batch_open(lists));
-    if (fence)
-        return gm_cache_record_fence(self, shard, lists, block, how);
+    if (tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL))
+        return record_fence(self, shard, lists, record, how);
     tidy = tidy && gm_cache_untidy(state, lists, NULL);
     gm_spin_unlock(&shard->lock);
     if (tidy)
-        gm_cache_tidy(self, shard, block->context_id, NULL);
+        gm_cache_tidy(self, shard, context_id, NULL);
     return GM_OK;
 }
 
-static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    struct gm_cache *state = self->state;
-    if (GM_UNLIKELY(block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES ||
-                    !block->context_id))
-        return gm_adaptor_free(self, block, how);
-    if (GM_UNLIKELY(how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !can_fence()))
-        return gm_cache_free_upstream(self, block, how);
+/* A batch of fewer bytes needs no fence for them, whatever the other shards hold. */
+static size_t bytes_without_fence(void) {
+    return gm_cache_shards_used() * GM_CACHE_BATCH_BYTES <= GM_CACHE_ALL_BATCH_BYTES ? GM_CACHE_BATCH_BYTES
+                                                                                     : GM_CACHE_SHARD_BYTES;
+}
 
-    struct gm_shard *shard = gm_cache_my_shard(state);
+static gm_status cache_put(struct gm_resource *self, struct gm_block_record *record, const struct gm_free_request *how) {
+    struct gm_cache *state = self->state;
+    struct gm_block *block = &record->block;
+    if (GM_UNLIKELY(how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !can_fence()))
+        return free_record(self, record, how);
+    struct gm_shard *shard = gm_cache_my_shard(self);
     gm_spin_lock(&shard->lock);
+    shard->most_bytes = bytes_without_fence();
     struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
     if (GM_UNLIKELY(!gm_cache_accepts(lists, block->reserved)))
         lists = gm_cache_make_room(self, shard, block);
-    if (GM_UNLIKELY(how->settled) && lists)
-        return put_settled(self, shard, lists, block, how);
-    struct gm_batch *batch = GM_LIKELY(lists) ? gm_free_lists_put(shard, lists, block->address, block->reserved) : NULL;
+    struct gm_batch *batch = GM_LIKELY(lists != NULL) ? gm_batch_open(lists) : NULL;
     if (GM_UNLIKELY(!batch))
-        return free_natively(self, shard, block, how);
-    if (GM_LIKELY(!gm_cache_is_full(state, lists, batch)) || gm_capture_any()) {
-        gm_spin_unlock(&shard->lock);
-        return GM_OK;
-    }
-    return gm_cache_record_fence(self, shard, lists, block, how);
+        return free_natively(self, shard, record, how);
+    note_kept(how, true);
+    if (GM_UNLIKELY(how->settled))
+        return put_settled(self, shard, lists, record, how);
+    gm_free_lists_put(shard, lists, batch, record);
+    if (GM_UNLIKELY(gm_cache_is_full(state, lists, batch)) && !gm_capture_any())
+        return record_fence(self, shard, lists, record, how);
+    gm_spin_unlock(&shard->lock);
+    return GM_OK;
+}
+
+/* The caller has removed the record of the block, if it had one. */
+static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_free_request noted = *how;
+    struct gm_block held = *block;
+    bool kept = false;
+    if (GM_UNLIKELY(block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES ||
+                    !block->context_id))
+        return gm_adaptor_free(self, block, how);
+    held.owner = self;
+    held.bin = (uint8_t)gm_cache_bin(self->state, block->reserved);
+    struct gm_block_record *record = registry ? gm_registry_add_held(registry, &held) : NULL;
+    if (!record)
+        return gm_cache_free_upstream(self, block, how);
+    noted.kept = &kept;
+    gm_status status = cache_put(self, record, &noted);
+    if (kept)
+        gm_stats_cached(self->kind, held.reserved);
+    note_kept(how, kept);
+    return status;
 }
 
 /* ---- the other ops */
 
 static bool cache_keeps(struct gm_resource *self, uint64_t address) {
-    struct gm_cache *state = self->state;
-    bool found = gm_adaptor_keeps(self, address);
-    for (unsigned i = 0; i < GM_CACHE_SHARDS && !found; i++) {
-        gm_spin_lock(&state->shards[i].lock);
-        found = gm_shard_holds(&state->shards[i], address);
-        gm_spin_unlock(&state->shards[i].lock);
-    }
-    return found;
+    return gm_adaptor_keeps(self, address) || gm_registry_holds(gm_registry_shared(), address, self);
 }
 
 static void cache_context_destroyed(struct gm_resource *self, uint64_t context_id) {
@@ -457,15 +447,21 @@ static void cache_context_destroyed(struct gm_resource *self, uint64_t context_i
     gm_adaptor_context_destroyed(self, context_id);
 }
 
+void gm_cache_pass(struct gm_resource *self) {
+    struct gm_cache *state = self->state;
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        gm_spin_lock(&state->shards[i].lock);
+        gm_spin_unlock(&state->shards[i].lock);
+    }
+}
+
 static void set_up_shards(struct gm_resource *self) {
     struct gm_cache *state = self->state;
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
+        shard->cache = state;
         shard->kind = self->kind;
-        shard->entries_only = state->entries_only;
-        shard->recent_context = &gm_context_none;
         shard->most = state->frees - 1;
-        gm_shard_renumber(shard);
     }
 }
 
@@ -475,7 +471,6 @@ static void cache_after_fork(struct gm_resource *self) {
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
     set_up_shards(self);
-    gm_cache_renew_plain(self);
     gm_adaptor_after_fork(self);
 }
 
@@ -517,6 +512,8 @@ const struct gm_resource_ops gm_resource_cache = {
     .open = cache_open,
     .alloc = cache_alloc,
     .free = cache_free,
+    .take = cache_take,
+    .put = cache_put,
     .trim = gm_cache_trim,
     .releasable = gm_cache_releasable,
     .held = gm_cache_held,

@@ -11,7 +11,6 @@ void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *lists, gm_st
     if (!lists->disabled)
         gm_log(GM_LOG_INFO, "cache: error %d from a fence: freed blocks of this context are no longer reused", status);
     lists->disabled = true;
-    gm_shard_renumber(shard);
     gm_free_lists_release_all(shard, lists);
 }
 

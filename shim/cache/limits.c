@@ -12,8 +12,9 @@
  * block: little free memory on the device, or a process that can register memory with a network card. */
 #include "shim/cache/parts.h"
 
-#include "shim/base/stats.h"
 #include "shim/base/limit.h"
+#include "shim/base/observers.h"
+#include "shim/base/stats.h"
 #include "shim/driver/transports.h"
 
 #define SLACK      ((size_t)64 << 20)
@@ -104,7 +105,7 @@ void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *devic
     }
     if (!gm_cache_has_rdma(state) && gm_rdma_in_process()) {
         __atomic_store_n(&state->rdma, true, __ATOMIC_RELAXED);
-        gm_cache_keep_entries_only(state);
+        gm_observers_set(GM_OBSERVED_START, true);
         gm_log(GM_LOG_INFO, "cache: memory may be registered with a network card here, so freed blocks are not reused");
     }
 }

@@ -147,7 +147,8 @@ static void let_go_in_use(CUdeviceptr address, size_t size) {
 
 /* The program has nothing of the buffer any more. Releases the lock. Returns whether the cache keeps the memory. */
 static bool keep(struct gm_buffer *buffer) {
-    static const struct gm_free_request how = {.call = GM_CALL_FREE};
+    bool kept = false;
+    const struct gm_free_request how = {.call = GM_CALL_FREE, .kept = &kept};
     const struct gm_block block = {.address = buffer->address,
                                    .size = buffer->size,
                                    .reserved = buffer->size,
@@ -162,9 +163,8 @@ static bool keep(struct gm_buffer *buffer) {
     gm_spin_unlock(&gm_buffers_lock);
     if (!living)
         return false;
-    uint64_t *cached = &gm_stats_mine()->cached_in[GM_KIND_MAPPED], before = *cached;
     if (cache->ops->free(cache, &block, &how) == GM_OK)
-        return *cached != before;
+        return kept;
     gm_spin_lock(&gm_buffers_lock);
     buffer = gm_buffer_at(block.address);
     if (buffer && gm_buffer_is_kept(buffer))
@@ -193,7 +193,7 @@ static struct gm_buffer *take(const struct gm_request *request, int device, size
     wanted.device = device;
     if (device < 0 || device >= GM_CACHE_DEVICES || !request->context_id)
         return NULL;
-    CUdeviceptr address = gm_cache_take(cache, &wanted);
+    CUdeviceptr address = gm_cache_take_exact(cache, &wanted);
     if (!address)
         return NULL;
     gm_spin_lock(&gm_buffers_lock);

@@ -1,12 +1,13 @@
-/* What the source files of the cache share: its state and the functions that one file calls in another. cache.c:
- * allocation and free. short_path.c: the short path (shim/core/pipeline.h). free_lists.c: the free blocks. limits.c:
- * how many bytes of free blocks are allowed. fences.c: fences of batches. reclaim.c: releasing free blocks to the
- * upstream resource. */
+/* What the source files of the cache share: its state and the functions that one file calls in another. cache.c: take
+ * and put. fast.h: their fast cases. free_lists.c: the free blocks. limits.c: how many bytes of free blocks are allowed.
+ * fences.c: fences of batches. reclaim.c: releasing free blocks to the upstream resource. */
 #ifndef GM_CACHE_PARTS_H
 #define GM_CACHE_PARTS_H
 
-#include "shim/resource/resource.h"
+#include "policy/size_class.h"
+#include "shim/base/limit.h"
 #include "shim/cache/free_lists.h"
+#include "shim/resource/resource.h"
 
 enum { GM_CACHE_SHARDS = 16, GM_CACHE_FENCES = 256 };
 
@@ -28,7 +29,7 @@ struct gm_cache_device {
 
 struct gm_cache {
     unsigned frees; /* frees for each fence */
-    bool rdma, entries_only;
+    bool rdma;
     size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
     size_t page;    /* the same for sizes of GM_CACHE_PAGE_FROM and more */
     bool rounds;    /* blocks have the sizes of classes */
@@ -37,6 +38,37 @@ struct gm_cache {
     struct gm_cache_device devices[GM_CACHE_DEVICES];
     struct gm_shard shards[GM_CACHE_SHARDS];
 };
+
+/* Native blocks of so many bytes and more have pages of their own; smaller ones share pages. */
+#define GM_CACHE_PAGE_FROM ((size_t)1 << 20)
+/* The largest request that a free block may serve. */
+#define GM_CACHE_MOST_SIZE (SIZE_MAX / 4)
+
+/* The least multiple of `unit`, a power of two, that is `size` or more. */
+static inline size_t gm_cache_multiple(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
+
+/* What native memory takes for a request of `size` bytes. */
+static inline size_t gm_cache_native(const struct gm_cache *state, size_t size) {
+    return gm_cache_multiple(size >= GM_CACHE_PAGE_FROM ? state->page : state->granule, size);
+}
+
+/* The size of the class of a request: whole pages. A block of this size serves all requests of its class. */
+static inline size_t gm_cache_class(const struct gm_cache *state, size_t size) {
+    size_t least = gm_cache_native(state, size);
+    return GM_LIKELY(state->rounds) ? gm_size_class(least, state->granule) : least;
+}
+
+/* Number of the bin of the blocks of `size` bytes: eight for each power of two, from 512 bytes on. Classes have bins of
+ * their own up to 128 MiB. */
+static inline unsigned gm_bin_of_size(size_t size) {
+    uint64_t granules = (size >> 9) | 1;
+    unsigned power = 63 - (unsigned)__builtin_clzll(granules);
+    unsigned bin = power * 8 + (unsigned)(((granules << 3) >> power) & 7);
+    return bin < GM_BINS ? bin : GM_BINS - 1;
+}
+static inline unsigned gm_cache_bin(const struct gm_cache *state, size_t size) {
+    return gm_bin_of_size(gm_cache_class(state, size));
+}
 
 /* Number of shards in use, at least one: each new thread adds one, up to GM_CACHE_SHARDS. */
 GM_INTERNAL extern unsigned gm_cache_shards;
@@ -86,6 +118,10 @@ static inline bool gm_cache_has_room(const struct gm_free_lists *lists, size_t s
 static inline bool gm_cache_accepts(const struct gm_free_lists *lists, size_t size) {
     return lists && !lists->disabled && gm_cache_has_room(lists, size);
 }
+/* False where the device has little free memory or GPUMEM_LIMIT is set: a block must not be larger than requested. */
+static inline bool gm_cache_may_waste(const struct gm_cache *state, int device) {
+    return !gm_limit_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
+}
 /* Raises the allowance of the shard until it has room for `size` more bytes. False: the limit has too few bytes left.
  * The caller holds the shard's lock. */
 GM_INTERNAL bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, size_t size);
@@ -133,8 +169,8 @@ GM_INTERNAL gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lis
 /* Frees one block upstream and counts it as released. */
 GM_INTERNAL gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block,
                                              const struct gm_free_request *how);
-/* Frees the blocks that are pending release in the context's free lists, with this context current. A block that cannot
- * be freed now stays pending release. Returns the bytes freed. */
+/* Frees the blocks that are releasing in the context's free lists, with this context current. A block that cannot be
+ * freed now stays releasing. Returns the bytes freed. */
 GM_INTERNAL size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id);
 /* Returns the free lists of the block's context, which it creates if needed, with room for the block. To make room it
  * releases the blocks that were unused longest, in any shard. NULL: the block must be freed upstream. The caller holds
@@ -155,7 +191,7 @@ GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);
 GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
 
-/* ---- cache.c, for short_path.c */
+/* ---- cache.c */
 
 /* Most freed bytes without a fence, in one shard and in all shards together. A batch is this large because threads that
  * record fences at the same time wait for each other in the driver. */
@@ -163,48 +199,6 @@ GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t by
 #define GM_CACHE_ALL_BATCH_BYTES ((size_t)64 << 20)
 #define GM_CACHE_SHARD_BYTES     (GM_CACHE_ALL_BATCH_BYTES / GM_CACHE_SHARDS)
 
-/* The least multiple of `unit`, a power of two, that is `size` or more. */
-static inline size_t gm_cache_multiple(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
-
-/* Native blocks of so many bytes and more have pages of their own; smaller ones share pages. */
-#define GM_CACHE_PAGE_FROM ((size_t)1 << 20)
-/* The largest distance between two classes. */
-#define GM_CACHE_MOST_STEP ((size_t)16 << 20)
-
-/* What native memory takes for a request of `size` bytes. */
-static inline size_t gm_cache_native(const struct gm_cache *state, size_t size) {
-    return gm_cache_multiple(size >= GM_CACHE_PAGE_FROM ? state->page : state->granule, size);
-}
-
-/* The size of the class of a request: eight classes to a doubling, and whole pages. A block of this size serves all
- * requests of its class. */
-static inline size_t gm_cache_class(const struct gm_cache *state, size_t size) {
-    size_t least = gm_cache_native(state, size), step = (size_t)1 << (63 - __builtin_clzll((least - 1) | 1));
-    step = step / 8 < GM_CACHE_MOST_STEP ? step / 8 : GM_CACHE_MOST_STEP;
-    return state->rounds ? gm_cache_multiple(step > state->granule ? step : state->granule, least) : least;
-}
-
-GM_INTERNAL struct gm_shard *gm_cache_my_shard(struct gm_cache *state);
-/* No block of this size is ready, but some wait for their fences: queries the oldest fence. Returns the class; NULL
- * when the context was destroyed or the class was dropped meanwhile. */
-GM_INTERNAL GM_APART struct gm_size_class *gm_cache_query_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
-                                                                 struct gm_size_class *class);
-/* A class of ready blocks of `size` to `most` bytes. While there is none, and `query`, queries the recorded fences,
- * oldest first, for which it releases the lock. Without this, a program that requests a new size each time would get
- * every block from the driver. */
-GM_INTERNAL struct gm_size_class *gm_cache_find_larger(struct gm_shard *shard, struct gm_free_lists *lists, size_t size,
-                                                       size_t most, bool query);
-/* False where the device has little free memory or GPUMEM_LIMIT is set: a block must not be larger than requested. */
-GM_INTERNAL bool gm_cache_may_waste(const struct gm_cache *state, int device);
-/* Notes how long a policy's answer for this size holds. */
-GM_INTERNAL void gm_cache_note_answer(struct gm_size_class *class, size_t requested, uint32_t repeats, unsigned reason,
-                                      unsigned verdict);
-/* `block` filled its batch: records the fence of the batch. On an error the block is freed upstream at once, and this
- * free reports the upstream's error, as a native free would. The caller holds the shard's lock; the function releases
- * it. */
-GM_INTERNAL GM_APART gm_status gm_cache_record_fence(struct gm_resource *self, struct gm_shard *shard,
-                                                     struct gm_free_lists *lists, const struct gm_block *block,
-                                                     const struct gm_free_request *how);
 /* The batch needs its fence now. */
 static inline bool gm_cache_is_full(const struct gm_cache *state, const struct gm_free_lists *lists,
                                     const struct gm_batch *batch) {
@@ -214,12 +208,5 @@ static inline bool gm_cache_is_full(const struct gm_cache *state, const struct g
            batch->bytes >= GM_CACHE_BATCH_BYTES ||
            (batch->bytes >= GM_CACHE_SHARD_BYTES && gm_cache_unfenced(state) >= GM_CACHE_ALL_BATCH_BYTES);
 }
-
-/* ---- short_path.c */
-
-/* After a fork: the shards are new. */
-GM_INTERNAL void gm_cache_renew_plain(struct gm_resource *self);
-/* Turns all records into entries for good: gm_cache_reuse makes none live afterwards. Takes the lock of each shard. */
-GM_INTERNAL void gm_cache_keep_entries_only(struct gm_cache *state);
 
 #endif

@@ -1,13 +1,14 @@
 /* Release of free blocks to the upstream resource. A native free waits for the whole context and stalls other threads.
  * So the cache releases blocks inside a free of the same context, when the context is idle (gm_cache_tidy), when a
- * limit is reached (gm_cache_make_room), or on request (gm_cache_trim). A block is first moved to the pending_release
- * list of its context, under the shard's lock; gm_cache_drain then frees it without the lock. */
+ * limit is reached (gm_cache_make_room), or on request (gm_cache_trim). A block is first moved to the releasing list
+ * of its context, under the shard's lock; gm_cache_drain then frees it without the lock. */
 #include "shim/base/stats.h"
 #include "shim/cache/parts.h"
 
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
 #include "shim/resource/giving.h"
+#include "shim/resource/registry.h"
 #include "shim/driver/internal_stream.h"
 
 enum {
@@ -32,37 +33,53 @@ gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block
  * a fence unless the block is idle, and recording a fence would disturb a capture. */
 static bool waits_itself(const struct gm_resource *self) { return self->upstream->properties & GM_PROP_CAPTURABLE; }
 
+/* Frees one block that the caller took off the free lists. GM_OK: its record is gone; else *record is one again, NULL
+ * when the kernel has no memory for it. */
+static gm_status free_taken(struct gm_resource *self, struct gm_block_record **record) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    gm_record_read(*record, &block);
+    block.address = gm_record_address(*record);
+    const struct gm_free_request how = {.call = GM_CALL_FREE, .idle = block.freed != 0};
+    gm_registry_remove(registry, *record);
+    gm_status status = gm_cache_free_upstream(self, &block, &how);
+    *record = status ? gm_registry_add_held(registry, &block) : NULL;
+    if (status && !*record)
+        gm_log(GM_LOG_ERROR, "no memory for the record of the block at %p: %zu bytes leak",
+               (void *)(uintptr_t)block.address, block.reserved);
+    return status;
+}
+
+/* Frees blocks of a context that is held and current. Returns how many; the first of the others failed. */
+static unsigned free_victims(struct gm_resource *self, struct gm_block_record **victims, unsigned count, size_t *released) {
+    unsigned freed = 0;
+    for (bool failed = false; freed < count && !failed; freed += !failed) {
+        size_t size = victims[freed]->block.reserved;
+        bool may = victims[freed]->block.freed || waits_itself(self) || !gm_capture_any();
+        failed = !may || free_taken(self, &victims[freed]) != GM_OK;
+        *released += failed ? 0 : size;
+    }
+    return freed;
+}
+
 static size_t drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
-    struct gm_free_request how = {.call = GM_CALL_FREE};
-    struct gm_pending_release victims[VICTIMS];
+    struct gm_block_record *victims[VICTIMS];
     size_t released = 0;
     bool pushed, failed = false;
     while (!failed) {
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
         unsigned count = lists ? gm_free_lists_pop_release(shard, lists, victims, VICTIMS) : 0;
-        struct gm_block block = {.call = GM_CALL_ALLOC, .kind = (uint8_t)self->kind, .context_id = context_id};
-        if (count) {
-            block.context = lists->context;
-            block.device = (int16_t)lists->device;
-        }
+        CUcontext context = count ? (CUcontext)(uintptr_t)lists->context : NULL;
         gm_spin_unlock(&shard->lock);
         if (!count)
             break;
         CUstreamCaptureMode mode = gm_capture_relax();
         /* Without the hold another thread could destroy the context, and new blocks could get these addresses. */
-        int hold = gm_context_hold((CUcontext)(uintptr_t)block.context, context_id);
-        failed = hold < 0 || gm_context_enter((CUcontext)(uintptr_t)block.context, &pushed) != GM_OK;
-        bool inside = !failed;
-        unsigned freed = 0;
-        for (; freed < count && !failed; freed += !failed) {
-            block.address = victims[freed].address;
-            block.size = block.reserved = victims[freed].size;
-            how.idle = victims[freed].idle;
-            bool may = how.idle || waits_itself(self) || !gm_capture_any();
-            failed = !may || gm_cache_free_upstream(self, &block, &how) != GM_OK;
-            released += failed ? 0 : block.reserved;
-        }
+        int hold = gm_context_hold(context, context_id);
+        bool inside = hold >= 0 && gm_context_enter(context, &pushed) == GM_OK;
+        unsigned freed = inside ? free_victims(self, victims, count, &released) : 0;
+        failed = freed < count;
         if (inside)
             gm_context_leave(pushed);
         if (hold >= 0)
@@ -70,8 +87,11 @@ static size_t drain(struct gm_resource *self, struct gm_shard *shard, uint64_t c
         gm_capture_unrelax(mode);
         gm_spin_lock(&shard->lock);
         lists = gm_free_lists_of(shard, context_id);
-        for (; lists && freed < count; freed++)
-            gm_free_lists_queue_release(shard, lists, &victims[freed]);
+        for (; freed < count; freed++)
+            if (lists && victims[freed])
+                gm_free_lists_queue_release(shard, lists, victims[freed]);
+            else if (victims[freed]) /* the context was destroyed with its memory */
+                gm_registry_remove(gm_registry_shared(), victims[freed]);
         gm_spin_unlock(&shard->lock);
     }
     gm_stats_trimmed(released);
@@ -117,7 +137,7 @@ static struct gm_shard *longest_unused(struct gm_cache *state, uint64_t context_
             continue;
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-        uint64_t stamp = lists ? gm_free_lists_oldest(lists, least) : UINT64_MAX;
+        uint64_t stamp = lists ? gm_free_lists_oldest(lists, gm_bin_of_size(least)) : UINT64_MAX;
         gm_spin_unlock(&shard->lock);
         *until = stamp < oldest ? oldest : stamp < *until ? stamp : *until;
         if (stamp < oldest) {
@@ -142,7 +162,7 @@ static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int 
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (lists)
-        gm_free_lists_release_oldest(lists, bytes, least, until);
+        gm_free_lists_release_oldest(lists, bytes, gm_bin_of_size(least), until);
     gm_spin_unlock(&shard->lock);
     return gm_cache_drain(self, shard, context_id);
 }
@@ -158,7 +178,7 @@ static size_t release_enough(struct gm_resource *self, uint64_t context_id, int 
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (lists)
-        gm_free_lists_release_oldest(lists, 1, bytes, before - 1);
+        gm_free_lists_release_oldest(lists, 1, gm_bin_of_size(bytes), before - 1);
     gm_spin_unlock(&shard->lock);
     return gm_cache_drain(self, shard, context_id);
 }
@@ -238,8 +258,8 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_list
 }
 
 bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *lists, const struct gm_batch *latest) {
-    return (!latest && lists->first) || lists->pending_release.count || gm_cache_excess(state, lists->device) ||
-           sweep_is_due(state, lists, latest ? latest->stamp : gm_ticks());
+    return (!latest && lists->first) || lists->releasing_count || gm_cache_excess(state, lists->device) ||
+           sweep_is_due(state, lists, gm_ticks());
 }
 
 /* True when the context has done all work submitted before the latest batch: a native free then does not wait. */
@@ -269,7 +289,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (lists && latest) /* valid as long as its lists are */
-        closed = latest->stamp;
+        closed = latest->began;
     if (lists && lists->first && !latest)
         gm_cache_settle(shard, lists, lists->first, false, &destroyed);
     if (lists && !destroyed) {
@@ -279,7 +299,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
         if (sweep)
             lists->swept = now;
         bool must = lists->disabled || gm_cache_overfull(state, lists->device);
-        bool idle = !must && (excess || sweep || lists->pending_release.count) &&
+        bool idle = !must && (excess || sweep || lists->releasing_count) &&
                     context_is_idle(shard, lists, latest, &destroyed);
         release = (must || idle) && !destroyed;
         if (!idle)
@@ -308,10 +328,10 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
             query_all(&state->shards[i], lists, &destroyed);
         if (destroyed)
             lists = NULL;
-        size_t before = lists ? lists->pending_release.count : 0;
+        size_t before = lists ? lists->releasing_count : 0;
         if (lists)
             gm_free_lists_release_idle(lists, now, idle_ns);
-        bool found = lists && lists->pending_release.count != before;
+        bool found = lists && lists->releasing_count != before;
         gm_spin_unlock(&state->shards[i].lock);
         if (found)
             gm_cache_drain(self, &state->shards[i], context_id);
@@ -332,6 +352,18 @@ static unsigned list_contexts(struct gm_shard *shard, int device, uint64_t *ids,
     return count;
 }
 
+/* Queues ready blocks until `bytes` are queued or none is left. A native free costs the same for any size, so small
+ * blocks are released only when no large one is left. */
+static size_t release_ready(struct gm_free_lists *lists, size_t bytes) {
+    size_t queued = 0, more = 1;
+    for (; queued < bytes && more; queued += more) {
+        more = gm_free_lists_release_oldest(lists, 1, gm_bin_of_size((bytes - queued) / 16), UINT64_MAX);
+        if (!more)
+            more = gm_free_lists_release_oldest(lists, 1, 0, UINT64_MAX);
+    }
+    return queued;
+}
+
 /* Releases the ready blocks of one context, or (`pending`) all its free blocks after waiting for their fences. */
 static size_t trim_lists(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes,
                          bool pending) {
@@ -342,7 +374,7 @@ static size_t trim_lists(struct gm_resource *self, struct gm_shard *shard, uint6
         if (gm_cache_settle(shard, lists, lists->first, true, &destroyed))
             break;
     bool all = pending && (waits_itself(self) || !gm_capture_any());
-    if (lists && !destroyed && gm_free_lists_release_ready(lists, bytes) < bytes && all)
+    if (lists && !destroyed && release_ready(lists, bytes) < bytes && all)
         gm_free_lists_release_all(shard, lists);
     gm_spin_unlock(&shard->lock);
     return gm_cache_drain(self, shard, context_id);
@@ -387,49 +419,9 @@ static void query_fences(struct gm_shard *shard, uint64_t context_id) {
         query_all(shard, lists, &destroyed);
 }
 
-/* Removes up to `room` ready blocks of the context from the free lists. */
-static unsigned take_ready(struct gm_shard *shard, uint64_t context_id, struct gm_pending_release *out, unsigned room) {
-    unsigned count = 0;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    for (unsigned i = 0; lists && i < GM_SIZE_BUCKETS && count < room; i++)
-        for (struct gm_link *ages = &lists->ready[i].ages; ages->next != ages && count < room; count++) {
-            struct gm_size_class *class = gm_free_block_of_age(ages->next)->class;
-            out[count].size = class->size;
-            out[count].idle = true;
-            out[count].address = gm_free_lists_take(shard, lists, class);
-            gm_give(shard->kind, lists->device, class->size);
-        }
-    gm_spin_unlock(&shard->lock);
-    return count;
-}
-
-/* Frees one ready block upstream. False: the free failed, and the block is pending release. */
-static bool release_idle_block(struct gm_resource *self, struct gm_shard *shard, const struct gm_context *context,
-                               const struct gm_pending_release *freed) {
-    static const struct gm_free_request how = {.call = GM_CALL_FREE, .idle = true};
-    const struct gm_block block = {.address = freed->address,
-                                   .size = freed->size,
-                                   .reserved = freed->size,
-                                   .context = (uint64_t)(uintptr_t)context->handle,
-                                   .context_id = context->id,
-                                   .device = (int16_t)context->device,
-                                   .call = GM_CALL_ALLOC,
-                                   .kind = (uint8_t)self->kind};
-    if (gm_cache_free_upstream(self, &block, &how) == GM_OK)
-        return true;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context->id);
-    if (lists)
-        gm_free_lists_queue_release(shard, lists, freed);
-    gm_spin_unlock(&shard->lock);
-    return false;
-}
-
 /* Releases all ready blocks of the current context, without waiting. */
 static size_t release_all_ready(struct gm_resource *self, int device) {
     struct gm_cache *state = self->state;
-    struct gm_pending_release ready[VICTIMS];
     struct gm_context context;
     bool able = !gm_capture_any() && gm_context_current(&context) && context.device == device;
     for (unsigned i = 0; able && i < GM_CACHE_SHARDS; i++) {
@@ -438,12 +430,11 @@ static size_t release_all_ready(struct gm_resource *self, int device) {
             continue;
         gm_spin_lock(&shard->lock);
         query_fences(shard, context.id);
+        struct gm_free_lists *lists = gm_free_lists_of(shard, context.id);
+        if (lists)
+            gm_free_lists_release_oldest(lists, SIZE_MAX, 0, UINT64_MAX);
         gm_spin_unlock(&shard->lock);
-        for (unsigned count = VICTIMS; able && count == VICTIMS;) {
-            count = take_ready(shard, context.id, ready, VICTIMS);
-            for (unsigned j = 0; j < count; j++)
-                able &= release_idle_block(self, shard, &context, &ready[j]);
-        }
+        gm_cache_drain(self, shard, context.id);
     }
     return gm_adaptor_releasable(self, device);
 }
@@ -463,7 +454,7 @@ static size_t count_ready(struct gm_resource *self, int device) {
             query_fences(shard, context.id);
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
             if (lists->device == device && !lists->destroyed)
-                bytes += gm_free_lists_ready_from(lists, LARGE);
+                bytes += gm_free_lists_ready_from(lists, gm_bin_of_size(LARGE));
         gm_spin_unlock(&shard->lock);
     }
     return bytes;
@@ -494,7 +485,7 @@ void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASO
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
             if (lists->device == device && !lists->destroyed) {
                 ready += gm_free_lists_ready_from(lists, 0);
-                large += gm_free_lists_ready_from(lists, LARGE);
+                large += gm_free_lists_ready_from(lists, gm_bin_of_size(LARGE));
             }
         size_t all = shard->shares[device].bytes;
         gm_spin_unlock(&shard->lock);

@@ -18,6 +18,7 @@ const struct gm_request gm_request_blank = {.device = -1};
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
     gm_pipeline = *setup;
     gm_pipeline_timed = setup->timed;
+    gm_direct_setup();
 }
 
 const struct gm_policy *gm_pipeline_policy(void) { return gm_pipeline.policy; }
@@ -202,7 +203,8 @@ static GM_APART gm_status serve_within_limit(struct gm_scope *scope, struct gm_d
             return status;
         struct gm_free_request how = {.call = GM_CALL_FREE};
         if (request->call == GM_CALL_ALLOC_ASYNC)
-            how = (struct gm_free_request){GM_CALL_FREE_ASYNC, request->stream, request->per_thread, false};
+            how = (struct gm_free_request){
+                .call = GM_CALL_FREE_ASYNC, .stream = request->stream, .per_thread = request->per_thread};
         if (scope->block.owner->ops->free(scope->block.owner, &scope->block, &how)) {
             gm_limit_force(request->device, scope->block.reserved - scope->charged);
             scope->block.charged = 1; /* no smaller block is possible, and the free failed */
@@ -240,22 +242,40 @@ void gm_numbers_after_fork(void) {
     threads = thread_number = 0;
 }
 
+/* A free block that can serve the request; NULL: there is none. */
+static struct gm_block_record *take_free(struct gm_request *request) {
+    request->looked = gm_direct && request->call == GM_CALL_ALLOC;
+    return request->looked ? gm_direct->ops->take(gm_direct, request) : NULL;
+}
+
+/* Decides about a request, or finds a free block for it. *counted: the policy has decided, and wants to know of the
+ * free. */
+static struct gm_block_record *decide(struct gm_request *request, struct gm_decision *decision, bool *counted) {
+    const struct gm_policy *policy = gm_pipeline.policy;
+    struct gm_block_record *record = policy->reuse ? take_free(request) : NULL;
+    if (record) {
+        *decision = *policy->reuse;
+        return record;
+    }
+    if (GM_UNLIKELY(gm_pipeline.wants))
+        identify(request);
+    policy->decide(request, decision);
+    *counted = policy->freed != NULL;
+    return decision->kind == GM_KIND_CACHE && !policy->reuse ? take_free(request) : NULL;
+}
+
 gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     struct gm_request *request = &scope->request;
     struct gm_decision decision = {GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE};
     const struct gm_policy *policy = gm_pipeline.policy;
-    bool movable = request->size > 0 && gm_call_is_movable(request);
+    bool movable = request->size > 0 && gm_call_is_movable(request), counted = false;
 
     request->promises = promises_of(request);
-    if (movable) {
-        if (GM_UNLIKELY(gm_pipeline.wants))
-            identify(request);
-        policy->decide(request, &decision);
-    }
-#ifdef GM_HAVE_CUDA
-    if (gm_short_reuse(scope, &decision))
+    struct gm_block_record *record = movable ? decide(request, &decision, &counted) : NULL;
+    if (record) {
+        gm_direct_reuse(scope, record, &decision, counted);
         return GM_OK;
-#endif
+    }
     if (GM_UNLIKELY(gm_pipeline.grows != NULL) && movable && gm_pipeline.grows(request)) {
         decision.kind = GM_KIND_VMM;
         decision.reason = GM_REASON_GROWTH;
@@ -269,7 +289,8 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         explain_failed(request, decision.kind, status, decision.reason == GM_REASON_OUT_OF_MEMORY);
         return status;
     }
-    scope->block.counted = movable;
+    scope->block.counted = counted;
+    scope->block.direct = gm_direct && scope->block.owner == gm_direct && !counted;
     if (GM_UNLIKELY(decision.advice) && gm_pipeline.advise && gm_kind_traits(scope->block.kind) & GM_TRAIT_MANAGED)
         gm_pipeline.advise(request, decision.advice, &scope->block);
     enum gm_reason reason = scope->block.reason ? scope->block.reason : decision.reason;
@@ -338,26 +359,31 @@ void gm_pipeline_made(struct gm_scope *scope, gm_status status) {
 
 /* ---- free */
 
-static inline gm_status free_by_owner(struct gm_scope *scope) {
-    struct gm_free_request how = {
-        .call = scope->request.call,
-        .stream = scope->request.stream,
-        .per_thread = scope->request.per_thread,
-    };
-    /* A native free synchronises by itself. */
-    if (GM_LIKELY(how.call == GM_CALL_FREE) && gm_pipeline.synchronise && scope->block.kind != GM_KIND_NATIVE &&
-        scope->block.call != GM_CALL_ALLOC_ASYNC) {
-        gm_status status = gm_pipeline.synchronise(&scope->block, &how.settled);
-        if (GM_UNLIKELY(status))
-            return status;
-    }
-    return scope->block.owner->ops->free(scope->block.owner, &scope->block, &how);
+/* A native free synchronises by itself. */
+gm_status gm_synchronise_free(const struct gm_scope *scope, struct gm_free_request *how) {
+    bool must = GM_LIKELY(how->call == GM_CALL_FREE) && gm_pipeline.synchronise &&
+                scope->block.kind != GM_KIND_NATIVE && scope->block.call != GM_CALL_ALLOC_ASYNC;
+    return must ? gm_pipeline.synchronise(&scope->block, &how->settled) : GM_OK;
+}
+
+static gm_status free_by_owner(struct gm_scope *scope) {
+    struct gm_free_request how = {.call = scope->request.call,
+                                  .stream = scope->request.stream,
+                                  .per_thread = scope->request.per_thread,
+                                  .kept = &scope->kept};
+    gm_status status = gm_synchronise_free(scope, &how);
+    return GM_UNLIKELY(status) ? status : scope->block.owner->ops->free(scope->block.owner, &scope->block, &how);
 }
 
 static bool is_device_free(enum gm_call call) { return call == GM_CALL_FREE || call == GM_CALL_FREE_ASYNC; }
 
 gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_native_free *native) {
     gm_status status;
+    if (GM_LIKELY(gm_direct_claim(scope, key))) {
+        status = gm_direct_free(scope);
+        gm_pipeline_free_end(scope, action, key, status);
+        return status;
+    }
     gm_pipeline_free_begin(scope, key);
     if (GM_UNLIKELY(gm_pipeline.handed_over != NULL) && scope->request.call == GM_CALL_FREE &&
         gm_pipeline.handed_over(key, scope->known ? &scope->block : NULL))
@@ -395,6 +421,27 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
     }
 }
 
+/* A thread without a shard of its own defers nothing. */
+static void count_freed(struct gm_scope *scope) {
+    struct gm_stats_shard *counts = gm_stats_mine();
+    const struct gm_block *block = &scope->block;
+    bool by_cache = scope->record && scope->kept;
+    if (by_cache && GM_LIKELY(counts == gm_mine.counts)) {
+        gm_count_kept(counts, block->address, block->size, block->reserved);
+        gm_stats_bound_deferred(counts);
+        return;
+    }
+    if (GM_LIKELY(gm_block_is_memory(block)))
+        gm_count_one(&counts->frees[block->kind]);
+    if (gm_mine.newest == block->address) {
+        gm_count_one(&counts->temporary);
+        gm_mine.newest = 0;
+    }
+    if (by_cache)
+        gm_stats_cached(GM_KIND_CACHE, block->reserved);
+    gm_count_destroyed(block, scope->kept);
+}
+
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_block *block = &scope->block;
@@ -404,14 +451,7 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         if (status != GM_OK)
             action = GM_ACT_FREE_FAIL;
     } else {
-        if (GM_LIKELY(gm_block_is_memory(block)))
-            gm_count_one(&shard->frees[block->kind]);
-        if (gm_mine.newest == block->address) {
-            gm_count_one(&shard->temporary);
-            gm_mine.newest = 0; /* the next block at this address may belong to another thread */
-        }
-        scope->kept |= shard->cached_in[block->kind] != scope->cached_in;
-        gm_count_destroyed(block, scope->kept);
+        count_freed(scope);
         gm_notify_freed(block);
         if (GM_UNLIKELY(gm_sites_are_on()))
             gm_freed_note(block, scope->request.site);

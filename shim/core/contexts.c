@@ -208,7 +208,8 @@ size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
 }
 
 bool gm_pipeline_is_free(uint64_t address) {
-    bool kept = gm_short_keeper && gm_registry_keeps(gm_registry_shared(), address);
+    struct gm_registry *registry = gm_registry_shared();
+    bool kept = registry && gm_registry_holds(registry, address, NULL);
     EACH_TOP(top)
     kept = kept || (top->ops->keeps && top->ops->keeps(top, address));
     return kept;

@@ -30,3 +30,10 @@ bool gm_count_returned_to_handle(const struct gm_block *mapping) {
     return gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_VMM_HANDLE, mapping->stream), -(int64_t)mapping->size,
                            &handle);
 }
+
+void gm_count_reused_now(size_t size, size_t reserved) {
+    const struct gm_block block = {
+        .size = size, .reserved = reserved, .call = GM_CALL_ALLOC, .kind = (uint8_t)GM_KIND_CACHE, .hit = 1};
+    gm_stats_uncached(GM_KIND_CACHE, reserved);
+    gm_count_created(&block);
+}

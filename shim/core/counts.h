@@ -14,6 +14,7 @@ static inline bool gm_block_is_elsewhere(const struct gm_block *block) {
 }
 
 GM_RARE void gm_count_elsewhere(const struct gm_block *block);
+GM_RARE void gm_count_reused_now(size_t size, size_t reserved);
 
 /* ---- device memory of the program's virtual memory management: its bytes are reserved from the creation of the handle
  * on, and live while they are mapped. What gpumem keeps of it counts as kept memory of kind mapped: from the event that
@@ -42,8 +43,8 @@ static inline bool gm_block_is_reused(const struct gm_block *block) {
 static GM_IN_PLACE void gm_count_created(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     struct gm_stats_shard *mine = gm_stats_mine();
-    if (GM_UNLIKELY(mine->late_reserved))
-        gm_stats_settle_late(mine);
+    if (GM_UNLIKELY(mine->deferred_reserved))
+        gm_stats_settle_deferred(mine);
 
     if (GM_UNLIKELY(!gm_block_is_memory(block))) {
         if (gm_block_is_handle(block))
@@ -67,6 +68,25 @@ static GM_IN_PLACE void gm_count_created(const struct gm_block *block) {
     if (GM_UNLIKELY(__atomic_load_n(&stats->peak_reserved, __ATOMIC_RELAXED) >=
                     __atomic_load_n(&gm_pipeline_sample_from, __ATOMIC_RELAXED)))
         gm_sample(block->context, block->device, false);
+}
+
+/* A free block of the cache serves an allocation. `counts`: of this thread. */
+static inline void gm_count_reused(struct gm_stats_shard *counts, uint64_t address, size_t size, size_t reserved) {
+    gm_count_one(&counts->allocs[GM_KIND_CACHE]);
+    gm_count_one(&counts->hits[GM_KIND_CACHE]);
+    gm_mine.newest = address;
+    if (GM_UNLIKELY(!gm_stats_reuse_deferred(counts, size, reserved)))
+        gm_count_reused_now(size, reserved);
+}
+
+/* The cache keeps a freed block. */
+static inline void gm_count_kept(struct gm_stats_shard *counts, uint64_t address, size_t size, size_t reserved) {
+    gm_count_one(&counts->frees[GM_KIND_CACHE]);
+    if (gm_mine.newest == address) {
+        gm_count_one(&counts->temporary);
+        gm_mine.newest = 0; /* the next block at this address may belong to another thread */
+    }
+    gm_stats_defer_free(counts, size, reserved);
 }
 
 /* `kept`: gpumem keeps the block for reuse. */

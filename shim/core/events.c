@@ -137,9 +137,18 @@ void gm_write_live_now(struct gm_block *block) {
     gm_write_live(block);
 }
 
+void gm_number_free(struct gm_scope *scope, uint32_t recorded) {
+    struct gm_stats_shard *shard = gm_stats_mine();
+    gm_stats_count(&shard->frees_begun, 1);
+    scope->sequence = gm_trace_sequence();
+    if (GM_UNLIKELY(scope->known && !gm_is_recorded(recorded))) { /* the next trace does not hold the block */
+        scope->sequence = 0;
+        gm_stats_count(&shard->frees_written, 1);
+    }
+}
+
 void gm_pipeline_record_free(struct gm_scope *scope) {
     struct gm_block *block = &scope->block;
-    struct gm_stats_shard *shard = gm_stats_mine();
     bool recorded = scope->known ? gm_is_recorded(block->recorded) : gm_trace_allocates();
     if (!recorded && !gm_trace_allocates())
         return;
@@ -147,12 +156,7 @@ void gm_pipeline_record_free(struct gm_scope *scope) {
         block->recorded = gm_recorded_after(block->recorded);
         gm_write_live_now(block);
     }
-    gm_stats_count(&shard->frees_begun, 1);
-    scope->sequence = gm_trace_sequence();
-    if (GM_UNLIKELY(scope->known && !gm_is_recorded(block->recorded))) { /* the next trace does not hold the block */
-        scope->sequence = 0;
-        gm_stats_count(&shard->frees_written, 1);
-    }
+    gm_number_free(scope, block->recorded);
 }
 
 /* The written ones are read first, of all threads: a free that begins and ends between the reads must not make up for
@@ -195,11 +199,11 @@ static void write_kept_bytes(void) {
     }
 }
 
-/* Handles first, because the memory of a mapping is that of its handle. Threads that allocate from kept blocks without
- * the registry's lock either saw that the trace is on, or were done when the cache's locks were passed. */
+/* Handles first, because the memory of a mapping is that of its handle. Threads in the fast case, which takes no lock of
+ * the registry, either saw that calls are observed, or are done when gm_pipeline_observe returns. */
 void gm_pipeline_record_live(void) {
     struct gm_registry *registry = gm_registry_shared();
-    gm_pipeline_no_plain(); /* passes the locks */
+    gm_pipeline_observe(true);
     if (registry) {
         gm_registry_record_all(registry, true, gm_write_live);
         gm_registry_record_all(registry, false, gm_write_live);

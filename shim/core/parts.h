@@ -1,5 +1,5 @@
-/* What the source files of the pipeline share. calls.c: allocation and free. short_path.c: pairs that need no scope.
- * events.c: the events of the trace. counts.h: counters. contexts.c: what all resources learn, of contexts for
+/* What the source files of the pipeline share. calls.c: allocation and free. direct.c: blocks that a cache keeps between
+ * two lives. fast.h: the fast case of both. events.c: the events of the trace. counts.h: counters. contexts.c: what all resources learn, of contexts for
  * example, and the stacks of the program. */
 #ifndef GM_PIPELINE_PARTS_H
 #define GM_PIPELINE_PARTS_H
@@ -16,17 +16,30 @@ static inline void gm_notify_freed(const struct gm_block *block) {
         gm_notify_policy(block);
 }
 
+/* Synchronises for a free by cuMemFree, and notes in `how` what that has settled. */
+gm_status gm_synchronise_free(const struct gm_scope *scope, struct gm_free_request *how);
+
 /* Lets gm_pipeline_sample measure. Nothing is measured without a context. */
 GM_RARE void gm_sample(uint64_t context, int device, bool soon);
 
 /* The child counts requests from zero, as its trace does. */
 void gm_numbers_after_fork(void);
 
-/* ---- short_path.c */
+/* ---- direct.c */
 
-GM_INTERNAL extern struct gm_resource *gm_short_keeper; /* serves the short path; NULL: it never opened */
-/* The policy wants a block of the cache, and the short path serves such requests: scope->block.address is one. */
-bool gm_short_reuse(struct gm_scope *scope, const struct gm_decision *decision);
+/* Serves kind cache, with the records of its blocks (gm_resource_ops.take and put). NULL: the blocks of that kind go
+ * through the ops alloc and free, for example because adaptors wrap the router. */
+GM_INTERNAL extern struct gm_resource *gm_direct;
+void gm_direct_setup(void);
+/* A free block serves the request: its claimed record lives again, and the call is recorded. `counted`: the policy has
+ * decided, and wants to know of the free. */
+void gm_direct_reuse(struct gm_scope *scope, struct gm_block_record *record, const struct gm_decision *decision,
+                     bool counted);
+/* Claims the live block of gm_direct that starts at `address`, as gm_pipeline_free_begin does for others. False: there
+ * is none. */
+bool gm_direct_claim(struct gm_scope *scope, uint64_t address);
+/* Frees that block, with the synchronisation that the call promises. */
+gm_status gm_direct_free(struct gm_scope *scope);
 
 /* ---- contexts.c */
 
@@ -57,6 +70,8 @@ void gm_write_drops(struct gm_scope *scope);
 /* The event of a block that is older than the trace, or than the end of its pause; with a number of its own. */
 void gm_write_live(const struct gm_block *block);
 GM_RARE void gm_write_live_now(struct gm_block *block);
+/* Numbers the event of a free. `recorded`: the word that said that the trace holds the block. */
+void gm_number_free(struct gm_scope *scope, uint32_t recorded);
 /* A block was added to the registry while the trace, or the next one, began. Returns the number of its event; 0:
  * another thread wrote it. */
 GM_RARE uint64_t gm_number_late_event(const struct gm_block *block);

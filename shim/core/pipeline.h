@@ -9,6 +9,7 @@
 
 #include "shim/base/stats.h"
 #include "shim/resource/registry.h"
+#include "shim/base/observers.h"
 #include "shim/resource/resource.h"
 #include "shim/trace/writer.h"
 
@@ -21,7 +22,7 @@ struct gm_scope {
     size_t charged;            /* bytes counted against GPUMEM_LIMIT before the allocation */
     bool known; /* free: the block was in the registry and has been removed; mapped memory, handle: it is kept memory */
     bool kept;  /* free: gpumem keeps the block for reuse */
-    uint64_t cached_in; /* free: gm_stats_shard.cached_in before it */
+    struct gm_block_record *record; /* free: that of a block of gm_direct, claimed, which stays in the registry; else NULL */
 };
 
 struct gm_pipeline_setup {
@@ -51,34 +52,14 @@ void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
 GM_INTERNAL extern bool gm_pipeline_timed;                   /* the time of calls is measured even without a trace */
 GM_INTERNAL extern const struct gm_request gm_request_blank; /* copied into each scope, because compilers clear a struct
                                                                 of this size by a slow string instruction */
-/* The short path: a plain pair of a size that the cache keeps passes neither scope nor policy nor look-up of the
- * block's record. It is open while nothing else wants to know of such calls: no time measurement, limit, growth, or
- * adaptor around the router. Its plain parts need that there is no trace either. */
-GM_INTERNAL extern bool gm_pipeline_short;
-static inline bool gm_pipeline_is_short(void) {
-    return GM_LIKELY(__atomic_load_n(&gm_pipeline_short, __ATOMIC_RELAXED)) && GM_LIKELY(!gm_stats_watched());
-}
 /* The trace begins, or goes on after a pause (shim/trace/recorded.h): writes the live blocks that it does not hold, and
  * how much is kept. gm_trace_allocates() holds already. */
 GM_INTERNAL void gm_pipeline_record_live(void);
-/* Closes the plain parts: before gm_trace_on is set. */
-GM_INTERNAL void gm_pipeline_no_plain(void);
+/* Calls are observed from now on, for a trace or call sites, or not any more: before gm_trace_on is set. When it returns
+ * with true, no thread is in the fast case of a call (fast.h). */
+GM_INTERNAL void gm_pipeline_observe(bool observes);
 /* The event of each free that has begun is written. Threads without a shard of their own are not seen. */
 GM_INTERNAL bool gm_pipeline_wrote_frees(void);
-/* Opens the plain parts again, if no trace and no call sites are needed any more. */
-GM_INTERNAL void gm_pipeline_plain_again(void);
-/* Opens the short path if it may be open. To be called after gm_pipeline_setup, before other threads call. */
-void gm_pipeline_shorten(void);
-/* The plain parts of the two functions below: no driver call, no wait. They count the hooked call, too. False: by these
- * two. */
-bool gm_pipeline_reuse_ready(size_t size, uint64_t *address);
-bool gm_pipeline_keep_plainly(uint64_t address);
-/* Serves a plain allocation from a kept block. Returns its address; 0: by gm_pipeline_alloc. Caller and frame: of the
- * call (site.h). */
-uint64_t gm_pipeline_reuse(size_t size, uintptr_t caller, uintptr_t frame);
-/* Frees a block whose free need not synchronise. False: by gm_pipeline_free. *status: result of the free. */
-bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uintptr_t frame);
-
 /* Starts a scope with an empty request and the time. `site` is 0 without a trace. An allocation or free fills
  * `block`. */
 static inline void gm_scope_begin_at(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site,
@@ -86,6 +67,7 @@ static inline void gm_scope_begin_at(struct gm_scope *scope, enum gm_call call, 
     scope->begin = begin;
     scope->sequence = 0;
     scope->known = scope->kept = false;
+    scope->record = NULL;
     scope->charged = 0;
     scope->block.reason = GM_REASON_NONE;
     scope->block.charged = 0;
@@ -158,7 +140,6 @@ GM_INTERNAL void gm_pipeline_record_free(struct gm_scope *scope);
 static inline void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
     struct gm_registry *registry = gm_registry_shared();
     scope->known = registry && gm_registry_take(registry, key, &scope->block);
-    scope->cached_in = scope->known ? gm_stats_mine()->cached_in[scope->block.kind] : 0;
     if (GM_UNLIKELY(gm_trace_is_on()))
         gm_pipeline_record_free(scope);
 }

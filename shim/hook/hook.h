@@ -95,18 +95,6 @@ static inline void gm_hook_leave(void) {
     gm_mine.depth = 0;
 }
 
-/* The same for the short path (pipeline.h), which is open only where the rest of gm_hook_enter has nothing to do. After
- * a call that the short path did not serve the hook enters as usual. */
-static inline bool gm_hook_is_short(void) { return gm_pipeline_is_short() && GM_LIKELY(gm_mine.depth == 0); }
-/* For its plain parts, which serve nothing while the short path is closed. */
-static inline bool gm_hook_may_be_plain(void) { return !gm_stats_watched() && GM_LIKELY(gm_mine.depth == 0); }
-
-static inline void gm_hook_leave_short(bool served) {
-    gm_mine.depth = 0;
-    if (served)
-        gm_stats_count(&gm_mine.counts->entries[gm_mine.entry_way], 1);
-}
-
 /* Defines a hook: HOOK(symbol, parameters) { ... } */
 #define HOOK(symbol, ...)                                       \
     GM_INTERNAL CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__); \

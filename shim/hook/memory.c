@@ -1,4 +1,5 @@
 /* Hooks of device memory that a policy may move, of every way to free it, and of queries about memory. */
+#include "shim/core/fast.h"
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
 #include "shim/hook/coverage.h"
@@ -26,9 +27,11 @@ static GM_APART CUresult fault_of(CUresult error) {
     return kernel || error == CUDA_ERROR_ECC_UNCORRECTABLE ? error : CUDA_SUCCESS;
 }
 
-static GM_APART CUresult alloc_plain(CUdeviceptr *address, size_t size, uintptr_t caller, uintptr_t frame) {
+static GM_APART CUresult alloc(CUdeviceptr *address, size_t size, uintptr_t caller, uintptr_t frame) {
     struct gm_scope scope;
     ENTER(cuMemAlloc_v2, address, size);
+    if (GM_UNLIKELY(!address || !size)) /* the driver's own error */
+        LEAVE(gm_real.cuMemAlloc_v2(address, size));
     BEGIN_AT(&scope, GM_CALL_ALLOC, size, gm_site_find(caller, frame));
     gm_status status = fault_of(context_error());
     if (GM_UNLIKELY(status))
@@ -37,6 +40,7 @@ static GM_APART CUresult alloc_plain(CUdeviceptr *address, size_t size, uintptr_
         status = gm_pipeline_alloc(&scope);
     if (status == GM_OK) {
         *address = scope.block.address;
+        gm_fast_begin();
         if (GM_UNLIKELY(gm_grow_mode >= GM_GROW_MOVE))
             gm_handover_created(&scope.block);
         if (GM_UNLIKELY(gm_coverage_on))
@@ -45,29 +49,13 @@ static GM_APART CUresult alloc_plain(CUdeviceptr *address, size_t size, uintptr_
     LEAVE(status);
 }
 
-static GM_APART CUresult alloc_kept(CUdeviceptr *address, size_t size, uintptr_t caller, uintptr_t frame) {
-    if (GM_UNLIKELY(!address || !size)) /* the driver's own error */
-        return gm_real.cuMemAlloc_v2 ? gm_real.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
-    if (gm_hook_is_short() && !context_error()) {
-        gm_mine.depth = 1;
-        uint64_t reused = gm_pipeline_reuse(size, caller, frame);
-        gm_hook_leave_short(reused != 0);
-        if (reused) {
-            *address = reused;
-            return CUDA_SUCCESS;
-        }
-    }
-    return alloc_plain(address, size, caller, frame);
-}
-
 HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
     uint64_t reused;
-    if (GM_LIKELY(address != NULL) && gm_hook_may_be_plain() && GM_LIKELY(gm_mine.plain != NULL) && !context_error() &&
-        GM_LIKELY(gm_pipeline_reuse_ready(size, &reused))) {
+    if (GM_LIKELY(address != NULL) && gm_fast_may() && !context_error() && GM_LIKELY(gm_fast_alloc(size, &reused))) {
         *address = reused;
         return CUDA_SUCCESS;
     }
-    return alloc_kept(address, size, GM_CALLER_HERE());
+    return alloc(address, size, GM_CALLER_HERE());
 }
 
 HOOK(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_size) {
@@ -154,9 +142,11 @@ static gm_status native_free(const struct gm_scope *scope, uint64_t key) {
     return (gm_status)gm_real.cuMemFree_v2(key);
 }
 
-static GM_APART CUresult free_plain(CUdeviceptr address, uintptr_t caller, uintptr_t frame) {
+static GM_APART CUresult give_back(CUdeviceptr address, uintptr_t caller, uintptr_t frame) {
     struct gm_scope scope;
     ENTER(cuMemFree_v2, address);
+    if (GM_UNLIKELY(!address))
+        LEAVE(gm_real.cuMemFree_v2(address));
     CUresult error = context_error();
     if (error == CUDA_ERROR_INVALID_CONTEXT && /* not every driver refuses a free without a context */
         gm_real.cuMemFree_v2(UNKNOWN_ADDRESS) == CUDA_ERROR_INVALID_CONTEXT)
@@ -167,31 +157,14 @@ static GM_APART CUresult free_plain(CUdeviceptr address, uintptr_t caller, uintp
     LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_free));
 }
 
-static GM_APART CUresult keep(CUdeviceptr address, uintptr_t caller, uintptr_t frame) {
-    gm_status status;
-    if (GM_UNLIKELY(!address))
-        return gm_real.cuMemFree_v2 ? gm_real.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
-    enum gm_free_fast fast = gm_free_sync_fast_now();
-    if (fast && gm_hook_is_short() && !context_error()) {
-        gm_mine.depth = 1;
-        bool kept = gm_pipeline_keep(address, &status, caller, frame);
-        if (kept && fast == GM_FAST_LEAVE)
-            gm_in_flight_leave();
-        gm_hook_leave_short(kept);
-        if (kept)
-            return (CUresult)status;
-    }
-    return free_plain(address, caller, frame);
-}
-
 HOOK(cuMemFree_v2, CUdeviceptr address) {
     enum gm_free_fast fast = gm_free_sync_fast_now();
-    if (GM_LIKELY(fast) && gm_hook_may_be_plain() && !context_error() && GM_LIKELY(gm_pipeline_keep_plainly(address))) {
+    if (GM_LIKELY(fast) && gm_fast_may() && !context_error() && GM_LIKELY(gm_fast_free(address))) {
         if (GM_LIKELY(fast == GM_FAST_LEAVE))
             gm_in_flight_leave();
         return CUDA_SUCCESS;
     }
-    return keep(address, GM_CALLER_HERE());
+    return give_back(address, GM_CALLER_HERE());
 }
 
 #define FREE_ASYNC(symbol, twin)                                                           \

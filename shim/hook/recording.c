@@ -41,7 +41,7 @@ static bool start(unsigned frames, bool fresh, const char **why) {
     gm_phase_again();
     recording.opened();
     set_up_sites(frames);
-    gm_pipeline_no_plain(); /* a block whose allocation is recorded must not be freed plainly */
+    gm_pipeline_observe(true); /* the free of a block whose allocation is recorded must be recorded */
     __atomic_store_n(&gm_trace_on, true, __ATOMIC_SEQ_CST);
     gm_stats->recording.state = GM_STATS_RECORDS;
     gm_beyond_setup();
@@ -68,7 +68,7 @@ static void stop(void) {
     gm_sleep(LATE_NS);
     if (gm_registry_known)
         gm_registry_forget_sites(gm_registry_known);
-    gm_pipeline_plain_again();
+    gm_pipeline_observe(false);
 }
 
 /* ---- requests */

@@ -14,6 +14,7 @@
 #include "shim/base/real_dl.h"
 #include "shim/cache/mapped.h"
 #include "shim/core/explain.h"
+#include "shim/core/fast.h"
 #include "shim/core/phase.h"
 #include "shim/core/python.h"
 #include "shim/core/resources.h"
@@ -506,8 +507,7 @@ void gm_process_start(void) {
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
     gm_explain_card = read_card;
     gm_beyond_setup();
-    if (!gm_coverage_on)
-        gm_pipeline_shorten();
+    gm_fast_open(gm_coverage_on);
     gm_streams_observe();
     gm_context_on_new = on_new_context;
     gm_capture_on_lost = gm_hook_capture_lost;

@@ -9,9 +9,9 @@
  * Nothing is ever sorted.
  *
  * Locks are held for a few loads and stores, always in the order address shard, then range shard. One search takes no
- * lock: gm_registry_claim walks a chain while others change it. It may miss a block, which only sends its caller to
- * gm_registry_take. Records and tables stay mapped while the registry lives, so it reads valid memory, and the
- * compare-and-swap of the record's word decides (registered.h). */
+ * lock: gm_registry_look walks a chain while others change it. It may miss a block. Records and tables stay mapped
+ * while the registry lives, so it reads valid memory, and the compare-and-swap of the record's word decides
+ * (record.h). */
 #include "shim/resource/registry.h"
 
 #include <dlfcn.h>
@@ -27,20 +27,20 @@ enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 16 *
 struct table {
     struct table *older; /* the smaller one before it */
     uint32_t count;      /* power of two */
-    struct gm_registered *buckets[];
+    struct gm_block_record *buckets[];
 };
 
 struct first_table {
     struct table table;
-    struct gm_registered *buckets[FIRST_BUCKETS];
+    struct gm_block_record *buckets[FIRST_BUCKETS];
 };
 
 struct index_shard {
     gm_spin lock;
     uint32_t count;
     struct table *table;         /* NULL before first use */
-    struct gm_registered *free;  /* in the address index: nodes that were used and recycled */
-    struct gm_registered *slabs; /* in the address index: first nodes of its slabs, which hold no block */
+    struct gm_block_record *free;  /* in the address index: nodes that were used and recycled */
+    struct gm_block_record *slabs; /* in the address index: first nodes of its slabs, which hold no block */
     uint32_t untouched;          /* last nodes of the latest slab that were never used */
 } __attribute__((aligned(64)));
 
@@ -52,7 +52,6 @@ struct gm_registry {
     bool ranged;   /* a thread that adds a block links it by range; set once, before the walk of the address shards */
     bool complete; /* set after the walk: every block is in the range index */
     gm_spin ranging;
-    void (*stop_keeping)(void); /* ends the use of records in place */
 };
 
 static uint64_t mix(uint64_t key) {
@@ -69,41 +68,46 @@ static uint64_t address_hash(uint64_t address) { return mix(address); }
 
 static unsigned shard_of(uint64_t hash) { return hash & (SHARDS - 1); }
 
-static struct gm_registered **bucket_of(struct index_shard *shard, uint64_t hash) {
+static struct gm_block_record **bucket_of(struct index_shard *shard, uint64_t hash) {
     return &shard->table->buckets[(hash >> SHARD_BITS) & (shard->table->count - 1)];
 }
 
 static uint32_t bucket_count(const struct index_shard *shard) { return shard->table ? shard->table->count : 0; }
 
 /* Other threads may read the link without the lock. */
-static void set_link(struct gm_registered **link, struct gm_registered *node) {
+static void set_link(struct gm_block_record **link, struct gm_block_record *node) {
     __atomic_store_n(link, node, __ATOMIC_RELEASE);
 }
 
 /* ---- one index; `by_range` selects the link and the hash of a node */
 
-static struct gm_registered **link_of(struct gm_registered *node, bool by_range) {
+static struct gm_block_record **link_of(struct gm_block_record *node, bool by_range) {
     return by_range ? &node->next_range : &node->next_address;
 }
 
-static uint64_t hash_in_range(const struct gm_registered *node, uint64_t address) {
-    unsigned class = class_of(node->block.size);
+/* What a block takes does not change, while it may serve requests of several sizes. */
+static unsigned class_of_block(const struct gm_block *block) {
+    return class_of(block->reserved > block->size ? block->reserved : block->size);
+}
+
+static uint64_t hash_in_range(const struct gm_block_record *node, uint64_t address) {
+    unsigned class = class_of_block(&node->block);
     return range_hash(class, address >> class);
 }
 
-static uint64_t hash_of(const struct gm_registered *node, uint64_t address, bool by_range) {
+static uint64_t hash_of(const struct gm_block_record *node, uint64_t address, bool by_range) {
     return by_range ? hash_in_range(node, address) : address_hash(address);
 }
 
 /* Links the node to its bucket of a larger table. A node without an address is left out: a thread has taken it from the
  * index by address, and waits for the lock of this shard. */
-static void link_again(struct index_shard *shard, struct gm_registered *node, bool by_range) {
-    uint64_t address = gm_registered_address(node);
+static void link_again(struct index_shard *shard, struct gm_block_record *node, bool by_range) {
+    uint64_t address = gm_record_address(node);
     if (GM_UNLIKELY(!address)) {
         shard->count--;
         return;
     }
-    struct gm_registered **bucket = bucket_of(shard, hash_of(node, address, by_range));
+    struct gm_block_record **bucket = bucket_of(shard, hash_of(node, address, by_range));
     set_link(link_of(node, by_range), *bucket);
     set_link(bucket, node);
 }
@@ -127,7 +131,7 @@ static GM_RARE bool grow(struct gm_registry *registry, struct index_shard *shard
     table->older = old;
     __atomic_store_n(&shard->table, table, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < old_count; i++)
-        for (struct gm_registered *node = old->buckets[i], *next; node; node = next) {
+        for (struct gm_block_record *node = old->buckets[i], *next; node; node = next) {
             next = *link_of(node, by_range);
             link_again(shard, node, by_range);
         }
@@ -139,9 +143,9 @@ static bool make_room(struct gm_registry *registry, struct index_shard *shard, b
 }
 
 /* Nodes are taken from a slab one by one, so that a page of it costs its page fault only when a block needs it. */
-static GM_RARE struct gm_registered *node_untouched(struct index_shard *shard) {
+static GM_RARE struct gm_block_record *node_untouched(struct index_shard *shard) {
     if (!shard->untouched) {
-        struct gm_registered *slab = gm_pages(SLAB);
+        struct gm_block_record *slab = gm_pages(SLAB);
         if (!slab)
             return NULL;
         slab->next_address = shard->slabs;
@@ -151,42 +155,42 @@ static GM_RARE struct gm_registered *node_untouched(struct index_shard *shard) {
     return &shard->slabs[SLAB / sizeof(*shard->slabs) - shard->untouched--];
 }
 
-static struct gm_registered *node_new(struct index_shard *shard) {
-    struct gm_registered *node = shard->free;
+static struct gm_block_record *node_new(struct index_shard *shard) {
+    struct gm_block_record *node = shard->free;
     if (GM_UNLIKELY(!node))
         return node_untouched(shard);
     shard->free = node->next_address;
     return node;
 }
 
-static void node_recycle(struct index_shard *shard, struct gm_registered *node) {
+static void node_recycle(struct index_shard *shard, struct gm_block_record *node) {
     set_link(&node->next_address, shard->free);
     shard->free = node;
 }
 
 /* The node's address shard is locked. Without memory for buckets the block is merely not found by range. */
-static GM_APART void range_link(struct gm_registry *registry, struct gm_registered *node) {
-    uint64_t hash = hash_in_range(node, gm_registered_address(node));
+static GM_APART void range_link(struct gm_registry *registry, struct gm_block_record *node) {
+    uint64_t hash = hash_in_range(node, gm_record_address(node));
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    node->in_range = make_room(registry, shard, true);
-    if (node->in_range) {
-        struct gm_registered **bucket = bucket_of(shard, hash);
+    bool linked = make_room(registry, shard, true);
+    __atomic_store_n(&node->block.in_range, linked, __ATOMIC_RELAXED);
+    if (linked) {
+        struct gm_block_record **bucket = bucket_of(shard, hash);
         node->next_range = *bucket;
         *bucket = node;
         shard->count++;
-        __atomic_add_fetch(&registry->class_count[class_of(node->block.size)], 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&registry->class_count[class_of_block(&node->block)], 1, __ATOMIC_RELAXED);
     }
     gm_spin_unlock(&shard->lock);
 }
 
-static GM_APART void range_unlink(struct gm_registry *registry, struct gm_registered *node,
-                                  const struct gm_block *block) {
-    unsigned class = class_of(block->size);
-    uint64_t hash = range_hash(class, block->address >> class);
+static GM_APART void range_unlink(struct gm_registry *registry, struct gm_block_record *node, uint64_t address) {
+    unsigned class = class_of_block(&node->block);
+    uint64_t hash = range_hash(class, address >> class);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    for (struct gm_registered **at = bucket_of(shard, hash); *at; at = &(*at)->next_range)
+    for (struct gm_block_record **at = bucket_of(shard, hash); *at; at = &(*at)->next_range)
         if (*at == node) {
             *at = node->next_range;
             shard->count--;
@@ -196,57 +200,43 @@ static GM_APART void range_unlink(struct gm_registry *registry, struct gm_regist
     __atomic_sub_fetch(&registry->class_count[class], 1, __ATOMIC_RELAXED);
 }
 
-/* The shard is locked and has buckets. */
-static struct gm_registered **address_link(struct index_shard *shard, uint64_t hash, uint64_t word) {
-    struct gm_registered **at = bucket_of(shard, hash);
-    while (*at && gm_registered_word(*at) != word)
+/* The link to the record of this address, live or not. The shard is locked. NULL: there is none. */
+static struct gm_block_record **address_link(struct index_shard *shard, uint64_t hash, uint64_t address) {
+    struct gm_block_record **at = shard->table ? bucket_of(shard, hash) : NULL;
+    while (at && *at && gm_record_address(*at) != address)
         at = &(*at)->next_address;
-    return at;
+    return at && *at ? at : NULL;
+}
+
+/* The record of the live block of this address. The shard is locked. */
+static struct gm_block_record *live_at(struct index_shard *shard, uint64_t hash, uint64_t address) {
+    struct gm_block_record **at = address_link(shard, hash, address);
+    return at && gm_record_tagged(*at) == address ? *at : NULL;
+}
+
+static void unlink_node(struct gm_registry *registry, struct index_shard *shard, struct gm_block_record **at,
+                        uint64_t address) {
+    struct gm_block_record *node = *at;
+    set_link(at, node->next_address);
+    shard->count--;
+    if (GM_UNLIKELY(node->block.in_range))
+        range_unlink(registry, node, address);
 }
 
 /* Takes a live node out. False: a thread without the lock claimed it first. */
-static GM_IN_PLACE bool remove_node(struct gm_registry *registry, struct index_shard *shard, struct gm_registered **at,
+static GM_IN_PLACE bool remove_live(struct gm_registry *registry, struct index_shard *shard, struct gm_block_record **at,
                                     struct gm_block *block) {
-    struct gm_registered *node = *at;
-    uint64_t address = gm_registered_word(node);
-    if (gm_registered_is_kept(address) ||
+    struct gm_block_record *node = *at;
+    uint64_t address = gm_record_tagged(node);
+    if (gm_word_is_held(address) ||
         !__atomic_compare_exchange_n(&node->block.address, &address, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false;
     *block = node->block;
     block->address = address;
-    set_link(at, node->next_address);
-    shard->count--;
-    if (GM_UNLIKELY(node->in_range))
-        range_unlink(registry, node, block);
+    unlink_node(registry, shard, at, address);
     node_recycle(shard, node);
     return true;
 }
-
-static GM_RARE void replace(struct gm_registry *registry, struct index_shard *shard, struct gm_registered **at,
-                            struct gm_block *previous) {
-    struct gm_block stale;
-    remove_node(registry, shard, at, previous ? previous : &stale);
-}
-
-/* The address follows last: a thread that reads it without the lock sees the whole block. */
-static void write_block(struct gm_registered *node, const struct gm_block *block) {
-    memcpy((char *)&node->block + sizeof block->address, (const char *)block + sizeof block->address,
-           sizeof *block - sizeof block->address);
-    gm_registered_revive(node, block->address);
-}
-
-/* Copies a block whose record another thread may claim and revive meanwhile. */
-static bool read_block(const struct gm_registered *node, struct gm_block *block) {
-    typedef uint64_t __attribute__((may_alias)) word_of_block;
-    uint64_t word = gm_registered_word(node);
-    for (size_t i = 1; i < sizeof *block / sizeof(uint64_t); i++)
-        ((word_of_block *)block)[i] = __atomic_load_n((const word_of_block *)&node->block + i, __ATOMIC_RELAXED);
-    block->address = word;
-    return !gm_registered_is_kept(word);
-}
-
-_Static_assert(sizeof(struct gm_block) % sizeof(uint64_t) == 0 && offsetof(struct gm_block, address) == 0,
-               "a block is copied by words, the address apart");
 
 /* ---- interface */
 
@@ -257,7 +247,7 @@ struct gm_registry *gm_registry_new(void) {
 void gm_registry_discard(struct gm_registry *registry) {
     for (unsigned s = 0; registry && s < SHARDS; s++) {
         struct index_shard *shards[] = {&registry->by_address[s], &registry->by_range[s]};
-        for (struct gm_registered *slab = shards[0]->slabs, *next; slab; slab = next) {
+        for (struct gm_block_record *slab = shards[0]->slabs, *next; slab; slab = next) {
             next = slab->next_address;
             munmap(slab, SLAB);
         }
@@ -274,20 +264,19 @@ void gm_registry_discard(struct gm_registry *registry) {
 
 /* The preloaded library and a libgpumem-core that the program links, even statically, share one registry. It belongs
  * to the library that the dynamic linker finds first. The function's name changes with the layout. */
-__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_5(void);
+__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_6(void);
 
 static struct gm_registry *owned(void);
 
-struct gm_registry *gpumem_registry_5(void) {
+struct gm_registry *gpumem_registry_6(void) {
     return owned();
 }
 
 struct gm_registry *gm_registry_known;
-void (*gm_registered_forget)(struct gm_registered *record);
 
 struct gm_registry *gm_registry_find_shared(void) {
     struct gm_registry *(*owner)(void) =
-        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_5");
+        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_6");
     struct gm_registry *registry = owner ? owner() : owned();
     __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;
@@ -306,128 +295,111 @@ static struct gm_registry *owned(void) {
     return fresh;
 }
 
-/* The record of a kept block: its memory comes back to the program, so the record does too. When the context differs,
- * the old context is gone, and its lists still hold the record: they give it back by gm_registry_forget. */
-static GM_RARE struct gm_registered *revive(struct index_shard *shard, struct gm_registered **at,
-                                            const struct gm_block *block) {
-    struct gm_registered *kept = *at;
-    if (kept->block.context_id == block->context_id)
-        return kept;
-    set_link(at, kept->next_address);
-    shard->count--;
-    __atomic_store_n(&kept->block.address, GM_REGISTERED_KEPT, __ATOMIC_RELEASE);
-    return NULL;
-}
-
-static struct gm_registered *link_new(struct index_shard *shard, uint64_t hash) {
-    struct gm_registered *node = node_new(shard);
+static struct gm_block_record *link_new(struct index_shard *shard, uint64_t hash) {
+    struct gm_block_record *node = node_new(shard);
     if (GM_UNLIKELY(!node))
         return NULL;
-    struct gm_registered **bucket = bucket_of(shard, hash);
+    struct gm_block_record **bucket = bucket_of(shard, hash);
     set_link(&node->next_address, *bucket);
     set_link(bucket, node);
     shard->count++;
     return node;
 }
 
-gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *block, struct gm_block *previous) {
+/* A record of that address is in the way of a new block. The free of a live one bypassed every entry point. The memory
+ * of another one ended with its context, whose cache still has the record on a list and removes it later. */
+static GM_RARE void make_way(struct gm_registry *registry, struct index_shard *shard, struct gm_block_record **at,
+                             struct gm_block *previous) {
+    struct gm_block_record *node = *at;
+    uint64_t address = gm_record_address(node);
+    if (remove_live(registry, shard, at, previous))
+        return;
+    unlink_node(registry, shard, at, address);
+    __atomic_store_n(&node->block.address, GM_RECORD_HELD, __ATOMIC_RELEASE);
+}
+
+/* Links a record for the block, which is live from now on, or (`held`) claimed. NULL: there is no memory. */
+static struct gm_block_record *add(struct gm_registry *registry, const struct gm_block *block, bool held,
+                             struct gm_block *previous) {
     uint64_t hash = address_hash(block->address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    gm_status status = GM_OUT_OF_MEMORY;
-
-    if (previous)
-        previous->address = 0;
+    struct gm_block stale, linked = *block;
+    struct gm_block_record *node = NULL;
+    linked.in_range = 0;
+    linked.address |= held ? GM_RECORD_HELD : 0;
     gm_spin_lock(&shard->lock);
     if (make_room(registry, shard, false)) {
-        struct gm_registered *node = NULL, **at = bucket_of(shard, hash);
-        while (*at && gm_registered_address(*at) != block->address)
-            at = &(*at)->next_address;
-        if (GM_UNLIKELY(*at != NULL) && gm_registered_is_kept(gm_registered_word(*at)))
-            node = revive(shard, at, block);
-        else if (GM_UNLIKELY(*at != NULL))
-            replace(registry, shard, at, previous);
-        if (GM_LIKELY(!node))
-            node = link_new(shard, hash);
-        if (GM_LIKELY(node != NULL)) {
-            node->in_range = false;
-            __atomic_store_n(&node->of_shard, 0, __ATOMIC_RELAXED);
-            write_block(node, block);
-            if (GM_UNLIKELY(__atomic_load_n(&registry->ranged, __ATOMIC_RELAXED)))
-                range_link(registry, node);
-            status = GM_OK;
-        }
+        struct gm_block_record **at = address_link(shard, hash, block->address);
+        if (GM_UNLIKELY(at != NULL))
+            make_way(registry, shard, at, previous ? previous : &stale);
+        node = link_new(shard, hash);
+    }
+    if (GM_LIKELY(node != NULL)) {
+        gm_record_write(node, &linked);
+        if (GM_UNLIKELY(__atomic_load_n(&registry->ranged, __ATOMIC_RELAXED)))
+            range_link(registry, node);
     }
     gm_spin_unlock(&shard->lock);
-    return status;
+    return node;
+}
+
+gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *block, struct gm_block *previous) {
+    if (previous)
+        previous->address = 0;
+    return add(registry, block, false, previous) ? GM_OK : GM_OUT_OF_MEMORY;
+}
+
+struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const struct gm_block *block) {
+    return add(registry, block, true, NULL);
+}
+
+struct gm_block_record *gm_registry_look(const struct gm_registry *registry, uint64_t address) {
+    uint64_t hash = address_hash(address);
+    const struct table *table = __atomic_load_n(&registry->by_address[shard_of(hash)].table, __ATOMIC_ACQUIRE);
+    if (GM_UNLIKELY(!table))
+        return NULL;
+    struct gm_block_record *node =
+        __atomic_load_n(&table->buckets[(hash >> SHARD_BITS) & (table->count - 1)], __ATOMIC_ACQUIRE);
+    for (unsigned hops = MOST_HOPS; node && gm_record_tagged(node) != address; hops--) {
+        if (!hops)
+            return NULL;
+        node = __atomic_load_n(&node->next_address, __ATOMIC_ACQUIRE);
+    }
+    return node;
+}
+
+void gm_registry_remove(struct gm_registry *registry, struct gm_block_record *record) {
+    uint64_t address = gm_record_address(record), hash = address_hash(address);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    gm_spin_lock(&shard->lock);
+    struct gm_block_record **at = shard->table ? bucket_of(shard, hash) : NULL;
+    while (at && *at && *at != record)
+        at = &(*at)->next_address;
+    if (at && *at) /* else it had to make way */
+        unlink_node(registry, shard, at, address);
+    __atomic_store_n(&record->block.address, 0, __ATOMIC_RELEASE);
+    node_recycle(shard, record);
+    gm_spin_unlock(&shard->lock);
 }
 
 bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    bool found = false;
-
     gm_spin_lock(&shard->lock);
-    if (shard->table) {
-        struct gm_registered **at = address_link(shard, hash, address);
-        found = *at && remove_node(registry, shard, at, block);
-    }
+    struct gm_block_record **at = address_link(shard, hash, address);
+    bool found = at && remove_live(registry, shard, at, block);
     gm_spin_unlock(&shard->lock);
     return found;
 }
 
-/* ---- records of kept blocks */
-
-struct gm_registered *gm_registry_claim(struct gm_registry *registry, uint64_t address) {
-    uint64_t hash = address_hash(address);
-    const struct table *table = __atomic_load_n(&registry->by_address[shard_of(hash)].table, __ATOMIC_ACQUIRE);
-    if (GM_UNLIKELY(!table))
-        return NULL;
-    struct gm_registered *node =
-        __atomic_load_n(&table->buckets[(hash >> SHARD_BITS) & (table->count - 1)], __ATOMIC_ACQUIRE);
-    for (unsigned hops = MOST_HOPS; node && gm_registered_word(node) != address; hops--) {
-        if (!hops)
-            return NULL;
-        node = __atomic_load_n(&node->next_address, __ATOMIC_ACQUIRE);
-    }
-    return node && gm_registered_claim(node, address) ? node : NULL;
-}
-
-bool gm_registry_keeps(struct gm_registry *registry, uint64_t address) {
+bool gm_registry_holds(struct gm_registry *registry, uint64_t address, const struct gm_resource *owner) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    bool found = shard->table && *address_link(shard, hash, address | GM_REGISTERED_KEPT);
+    struct gm_block_record **at = address_link(shard, hash, address);
+    bool found = at && gm_word_is_held(gm_record_tagged(*at)) && (!owner || (*at)->block.owner == owner);
     gm_spin_unlock(&shard->lock);
     return found;
-}
-
-static void forget(struct gm_registered *kept) {
-    struct gm_registry *registry = gm_registry_shared();
-    uint64_t hash = address_hash(gm_registered_address(kept));
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    gm_spin_lock(&shard->lock);
-    struct gm_registered **at =
-        shard->table ? bucket_of(shard, hash) : NULL; /* none: its place went to another context */
-    while (at && *at && *at != kept)
-        at = &(*at)->next_address;
-    if (at && *at) {
-        set_link(at, kept->next_address);
-        shard->count--;
-    }
-    __atomic_store_n(&kept->block.address, 0, __ATOMIC_RELEASE);
-    node_recycle(shard, kept);
-    gm_spin_unlock(&shard->lock);
-}
-
-bool gm_registry_keep_records(struct gm_registry *registry, void (*stop)(void)) {
-    gm_spin_lock(&registry->ranging);
-    bool may = !registry->ranged && !registry->stop_keeping;
-    if (may) {
-        registry->stop_keeping = stop;
-        gm_registered_forget = forget;
-    }
-    gm_spin_unlock(&registry->ranging);
-    return may;
 }
 
 /* Removes the block only if it belongs to this context. After the context was destroyed, another context may have a
@@ -438,23 +410,25 @@ static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
 
     gm_spin_lock(&shard->lock);
-    struct gm_registered **at = address_link(shard, hash, block->address);
-    bool found = *at && (*at)->block.context_id == context_id && remove_node(registry, shard, at, block);
+    struct gm_block_record **at = address_link(shard, hash, block->address);
+    bool found = at && (*at)->block.context_id == context_id && remove_live(registry, shard, at, block);
     if (found)
         block->sequence = number ? number() : 0;
     gm_spin_unlock(&shard->lock);
     return found;
 }
 
+static bool copy_live(const struct gm_block_record *node, struct gm_block *block) {
+    gm_record_read(node, block);
+    return !gm_word_is_held(block->address);
+}
+
 bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    struct gm_registered *node = NULL;
-
     gm_spin_lock(&shard->lock);
-    if (shard->table)
-        node = *address_link(shard, hash, address);
-    bool found = node && read_block(node, block);
+    struct gm_block_record *node = live_at(shard, hash, address);
+    bool found = node && copy_live(node, block);
     gm_spin_unlock(&shard->lock);
     return found;
 }
@@ -462,37 +436,33 @@ bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_
 bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    struct gm_registered *node = NULL;
-
     gm_spin_lock(&shard->lock);
-    if (shard->table)
-        node = *address_link(shard, hash, address);
+    struct gm_block_record *node = live_at(shard, hash, address);
     if (node) {
         __atomic_store_n(&node->block.pinned_native, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&node->block.recurs, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&node->of_shard, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&node->block.direct, 0, __ATOMIC_RELAXED);
     }
     gm_spin_unlock(&shard->lock);
     return node != NULL;
 }
 
 /* The handle of memory with this key, or NULL. Its shard stays locked. */
-static struct gm_registered *lock_handle(struct gm_registry *registry, uint64_t key, struct index_shard **locked) {
+static struct gm_block_record *lock_handle(struct gm_registry *registry, uint64_t key, struct index_shard **locked) {
     uint64_t hash = address_hash(key);
     struct index_shard *shard = *locked = &registry->by_address[shard_of(hash)];
 
     gm_spin_lock(&shard->lock);
-    struct gm_registered *node = shard->table ? *address_link(shard, hash, key) : NULL;
+    struct gm_block_record *node = live_at(shard, hash, key);
     return node && gm_block_is_handle(&node->block) ? node : NULL;
 }
 
 bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, struct gm_block *handle) {
     struct index_shard *shard;
-    struct gm_registered *node = lock_handle(registry, key, &shard);
+    struct gm_block_record *node = lock_handle(registry, key, &shard);
     bool found = node && node->block.pitch + (uint64_t)bytes <= node->block.size;
     if (found) {
         node->block.pitch += (uint64_t)bytes;
-        read_block(node, handle);
+        gm_record_read(node, handle);
     }
     gm_spin_unlock(&shard->lock);
     return found;
@@ -500,7 +470,7 @@ bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, 
 
 bool gm_registry_refer(struct gm_registry *registry, uint64_t key, bool add) {
     struct index_shard *shard;
-    struct gm_registered *node = lock_handle(registry, key, &shard);
+    struct gm_block_record *node = lock_handle(registry, key, &shard);
     bool found = node && (add || node->block.stream);
     if (found)
         node->block.stream += add ? 1 : UINT64_MAX;
@@ -516,29 +486,26 @@ static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t b
 
     gm_spin_lock(&shard->lock);
     if (shard->table)
-        for (struct gm_registered *node = *bucket_of(shard, hash); node && !found; node = node->next_range)
-            if (address - gm_registered_word(node) < node->block.size)
-                found = read_block(node, block);
+        for (struct gm_block_record *node = *bucket_of(shard, hash); node && !found; node = node->next_range)
+            if (address - gm_record_address(node) < __atomic_load_n(&node->block.size, __ATOMIC_RELAXED))
+                found = copy_live(node, block);
     gm_spin_unlock(&shard->lock);
     return found;
 }
 
 /* Builds the range index at the first search by range. A thread that adds a block reads `ranged` under its shard's
  * lock. If the walk has not reached that shard yet, the walk links the block; otherwise the thread sees the flag and
- * links it. Other threads that search meanwhile wait for the walk. Records in place would escape it, so none are kept
- * in place from then on. */
+ * links it. Other threads that search meanwhile wait for the walk. Free blocks are linked too: they may live again. */
 static void build_range_index(struct gm_registry *registry) {
     gm_spin_lock(&registry->ranging);
     if (!registry->complete) {
-        if (registry->stop_keeping)
-            registry->stop_keeping();
         __atomic_store_n(&registry->ranged, true, __ATOMIC_SEQ_CST);
         for (unsigned s = 0; s < SHARDS; s++) {
             struct index_shard *shard = &registry->by_address[s];
             gm_spin_lock(&shard->lock);
             for (uint32_t i = 0; i < bucket_count(shard); i++)
-                for (struct gm_registered *node = shard->table->buckets[i]; node; node = node->next_address)
-                    if (!node->in_range && !gm_registered_is_kept(gm_registered_word(node)))
+                for (struct gm_block_record *node = shard->table->buckets[i]; node; node = node->next_address)
+                    if (!node->block.in_range)
                         range_link(registry, node);
             gm_spin_unlock(&shard->lock);
         }
@@ -568,15 +535,15 @@ static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, uint64_t c
     gm_spin_lock(&shard->lock);
     for (; *bucket < bucket_count(shard); ++*bucket) {
         size_t before = copied;
-        for (struct gm_registered *node = shard->table->buckets[*bucket]; node; node = node->next_address) {
-            if (gm_registered_is_kept(gm_registered_word(node)) ||
+        for (struct gm_block_record *node = shard->table->buckets[*bucket]; node; node = node->next_address) {
+            if (gm_word_is_held(gm_record_tagged(node)) ||
                 (!any_context && node->block.context_id != context_id))
                 continue;
             if (copied == room) { /* the whole bucket is copied again next time */
                 copied = before ? before : copied;
                 goto full;
             }
-            copied += read_block(node, &out[copied]);
+            copied += copy_live(node, &out[copied]);
         }
     }
 full:
@@ -616,12 +583,12 @@ void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct g
 }
 
 /* A number before the block is read as live, so that a free which comes meanwhile has a later one. */
-static bool record_node(struct gm_registered *node, struct gm_block *out) {
+static bool record_node(struct gm_block_record *node, struct gm_block *out) {
     uint32_t word = __atomic_load_n(&node->block.recorded, __ATOMIC_RELAXED);
-    if (gm_is_recorded(word) || gm_registered_is_kept(gm_registered_word(node)))
+    if (gm_is_recorded(word) || gm_word_is_held(gm_record_tagged(node)))
         return false;
     uint64_t sequence = gm_trace_sequence();
-    if (!read_block(node, out) || !__atomic_compare_exchange_n(&node->block.recorded, &word, gm_recorded_after(word),
+    if (!copy_live(node, out) || !__atomic_compare_exchange_n(&node->block.recorded, &word, gm_recorded_after(word),
                                                                false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false;
     out->sequence = sequence;
@@ -634,7 +601,7 @@ static size_t record_shard(struct index_shard *shard, uint32_t *bucket, bool han
     size_t count = 0;
     gm_spin_lock(&shard->lock);
     for (; *bucket < bucket_count(shard) && count < room; *bucket += count < room)
-        for (struct gm_registered *node = shard->table->buckets[*bucket]; node && count < room;
+        for (struct gm_block_record *node = shard->table->buckets[*bucket]; node && count < room;
              node = node->next_address)
             count += gm_block_is_handle(&node->block) == handles && record_node(node, &out[count]);
     gm_spin_unlock(&shard->lock);
@@ -656,19 +623,18 @@ uint32_t gm_registry_record(struct gm_registry *registry, uint64_t address) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    struct gm_registered *node = shard->table ? *address_link(shard, hash, address) : NULL;
+    struct gm_block_record *node = live_at(shard, hash, address);
     uint32_t recorded = node ? gm_record_word(&node->block.recorded) : 0;
     gm_spin_unlock(&shard->lock);
     return recorded;
 }
 
-/* Other threads may copy a whole block meanwhile; either site is right in the copy. */
-__attribute__((no_sanitize("thread"))) void gm_registry_forget_sites(struct gm_registry *registry) {
+void gm_registry_forget_sites(struct gm_registry *registry) {
     for (unsigned s = 0; s < SHARDS; s++) {
         struct index_shard *shard = &registry->by_address[s];
         gm_spin_lock(&shard->lock);
         for (uint32_t i = 0; i < bucket_count(shard); i++)
-            for (struct gm_registered *node = shard->table->buckets[i]; node; node = node->next_address)
+            for (struct gm_block_record *node = shard->table->buckets[i]; node; node = node->next_address)
                 __atomic_store_n(&node->block.site, 0, __ATOMIC_RELAXED);
         gm_spin_unlock(&shard->lock);
     }

@@ -1,13 +1,14 @@
-/* The registry of live blocks, by address and by range.
+/* The registry of all memory that gpumem knows: the blocks that the program has, and those that a cache keeps for reuse
+ * (record.h). By address and by range.
  *
- * One order keeps it correct when addresses are reused: a block is removed before it is freed and added after it was
- * obtained. A free that fails adds the record again. No function holds a lock when it returns. All functions are
- * safe from any thread. */
+ * One order keeps it correct when addresses are reused: a record is removed before its memory is released and added
+ * after it was obtained. A release that fails adds the record again. No function holds a lock when it returns. All
+ * functions are safe from any thread. */
 #ifndef GM_REGISTRY_H
 #define GM_REGISTRY_H
 
 #include "shim/base/base.h"
-#include "shim/resource/registered.h"
+#include "shim/resource/record.h"
 #include "shim/resource/resource.h"
 
 struct gm_registry;
@@ -57,21 +58,22 @@ GM_INTERNAL void gm_registry_record_all(struct gm_registry *registry, bool handl
                                         void (*visit)(const struct gm_block *block));
 /* Marks the live block that starts at `address` as recorded. Returns its word; 0: it is, or there is no such block. */
 GM_INTERNAL uint32_t gm_registry_record(struct gm_registry *registry, uint64_t address);
-/* Call sites are not looked up any more: a record that stays in place would pass its own on to its next blocks. */
+/* Call sites are not looked up any more: a record would pass its own on to its next blocks. */
 GM_INTERNAL void gm_registry_forget_sites(struct gm_registry *registry);
-/* Live blocks, and kept blocks whose records stay in place. */
+/* The number of records. */
 size_t gm_registry_count(struct gm_registry *registry);
 
-/* ---- records of kept blocks stay in place (registered.h) */
+/* ---- records (record.h) */
 
-/* Allows that. False: another library of the process does it, or a search by range was made. `stop` is called once, by
- * the first search by range and with a lock of the registry held. When it returns, no thread may revive a record. */
-bool gm_registry_keep_records(struct gm_registry *registry, void (*stop)(void));
-/* Claims the record of the live block that starts at `address`. NULL: there is none, or it was not found without a
- * lock. */
-struct gm_registered *gm_registry_claim(struct gm_registry *registry, uint64_t address);
-/* True when the record of a kept block of this address is in place. */
-bool gm_registry_keeps(struct gm_registry *registry, uint64_t address);
+/* The record of the live block that starts at `address`. Takes no lock, so it may miss a block. NULL: not found. */
+GM_INTERNAL struct gm_block_record *gm_registry_look(const struct gm_registry *registry, uint64_t address);
+/* Adds the block in the state claimed. NULL: there is no memory for the record. */
+GM_INTERNAL struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const struct gm_block *block);
+/* Removes a record that the caller owns. */
+GM_INTERNAL void gm_registry_remove(struct gm_registry *registry, struct gm_block_record *record);
+/* True when the memory at `address` is held but not live: to the program it is free. `owner`: the resource that holds
+ * it; NULL = any. */
+GM_INTERNAL bool gm_registry_holds(struct gm_registry *registry, uint64_t address, const struct gm_resource *owner);
 
 /* In the child of a fork: releases locks of threads that no longer exist. */
 void gm_registry_after_fork(struct gm_registry *registry);

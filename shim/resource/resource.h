@@ -46,19 +46,24 @@ struct gm_block {
     uint64_t context_id;       /* generation */
     uint64_t stream;           /* stream-ordered: stream of the allocation; mapped memory: its handle; handle of memory:
                                   references of the program beyond the first */
-    uint64_t sequence;         /* trace: seq of its release, if its context was destroyed first */
+    union {
+        uint64_t sequence; /* of a copy, trace: seq of its release, if its context was destroyed first */
+        uint64_t freed;    /* of a free block of a cache: about when it was freed; ticks */
+    };
     uint32_t site;
     uint16_t context_number;
     int16_t device;
     uint8_t call;          /* enum gm_call */
     uint8_t kind;          /* enum gm_kind */
     uint8_t counted;       /* the policy saw the allocation, so it is also notified of the free */
-    uint8_t hit;           /* served from a free block */
+    uint8_t hit : 1;       /* served from a free block */
+    uint8_t charged : 1;   /* counts against GPUMEM_LIMIT: `reserved` bytes */
     uint8_t pinned_native; /* exported, tagged or registered while live: it must be freed natively, and its address is
                               never reused */
     uint8_t reason;        /* enum gm_reason when the block was not served as wanted, else 0 */
-    uint8_t recurs;        /* the cache may keep its record in place (registered.h) */
-    uint8_t charged;       /* counts against GPUMEM_LIMIT: `reserved` bytes */
+    uint8_t direct;        /* its free may take the fast case (shim/cache/fast.h) */
+    uint8_t bin;           /* set and read by the cache: its size class */
+    uint8_t in_range;      /* set and read by the registry */
     uint8_t served;        /* set and read by the router: which of its servers has the block */
     uint8_t alignment;     /* set and read by a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */
     uint8_t requested;     /* by gpumem_resource.h: log2 of the alignment that the program requested */
@@ -87,9 +92,11 @@ struct gm_free_request {
     bool per_thread;
     bool settled; /* all earlier work that may use the block is done, or runs before whatever uses the block next */
     bool idle;    /* nobody uses the block any more, so neither host nor device has to wait */
+    bool *kept;   /* set when the memory is kept for reuse; may be NULL */
 };
 
 struct gm_resource;
+struct gm_block_record; /* record.h */
 
 struct gm_resource_ops {
     const char *name;
@@ -121,6 +128,12 @@ struct gm_resource_ops {
     /* Frees `block`. Its owner may be an adaptor around this resource. After a failure the program still owns the
      * block, unchanged. */
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
+    /* Of a resource that keeps freed blocks with their records (record.h); NULL: it does not. take() returns the record
+     * of a free block that can serve the request, claimed for the caller and with the values of its last life; NULL:
+     * there is none. put() keeps the block of a record that the caller has claimed, or frees it; *how->kept says which,
+     * and the record is the caller's no more. After an error the program has the block still, without a record. */
+    struct gm_block_record *(*take)(struct gm_resource *self, const struct gm_request *request);
+    gm_status (*put)(struct gm_resource *self, struct gm_block_record *record, const struct gm_free_request *how);
     /* Releases unused memory until `bytes` are released or none remains. Returns the bytes released. May be NULL. */
     size_t (*trim)(struct gm_resource *self, size_t bytes);
     /* Bytes of unused memory on a device, which the driver reports as used and the resource can serve or release.

@@ -11,6 +11,7 @@
 #include "idle_driver.h"
 #include "shim/base/options.h"
 #include "shim/cache/parts.h"
+#include "shim/resource/registry.h"
 
 enum { ROUNDS = 6, THREADS = 6, STEPS = 1500, LIVE = 32 };
 
@@ -76,7 +77,8 @@ static void nothing_remains_of_destroyed_contexts(void **unused) {
     cache->ops->trim(cache, SIZE_MAX);
     cache->ops->context_destroyed(cache, contexts[1].id);
     for (int i = 0; i < GM_CACHE_SHARDS; i++)
-        assert_true(!state->shards[i].shares[0].bytes && !state->shards[i].unfenced && !state->shards[i].block_count);
+        assert_true(!state->shards[i].shares[0].bytes && !state->shards[i].unfenced);
+    assert_int_equal(gm_registry_count(gm_registry_shared()), 0);
 }
 
 int main(void) {

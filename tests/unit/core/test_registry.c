@@ -119,28 +119,50 @@ static void count_visit(const struct gm_block *block, void *arg) {
     sum[1] += block->address;
 }
 
-/* A claimed record stays, but to every search its block is gone. */
+static struct gm_block_record *claim(struct gm_registry *registry, uint64_t address) {
+    struct gm_block_record *record = gm_registry_look(registry, address);
+    return record && gm_record_claim(record, address) ? record : NULL;
+}
+
+/* A claimed record stays, but to every search its block is gone, until it lives again. */
 static void test_claimed_record(void **state) {
     struct gm_registry *registry = fresh();
-    struct gm_block block = at(BASE, 4096), out;
+    struct gm_block block = at(BASE, 4000), out;
     uint64_t sum[2] = {0};
-    assert_null(gm_registry_claim(registry, BASE));
+    block.reserved = 4096;
+    assert_null(claim(registry, BASE));
     assert_int_equal(gm_registry_add(registry, &block, NULL), GM_OK);
-    struct gm_registered *record = gm_registry_claim(registry, BASE);
+    struct gm_block_record *record = claim(registry, BASE);
     assert_non_null(record);
-    assert_null(gm_registry_claim(registry, BASE));
-    assert_true(gm_registry_keeps(registry, BASE));
+    assert_null(claim(registry, BASE));
+    assert_true(gm_registry_holds(registry, BASE, NULL) && !gm_registry_holds(registry, BASE + 1, NULL));
     assert_false(gm_registry_find(registry, BASE, &out) || gm_registry_take(registry, BASE, &out));
     assert_false(gm_registry_find_range(registry, BASE + 1, &out));
     gm_registry_each(registry, count_visit, sum);
     assert_int_equal(sum[0], 0);
-    block.size = 100;
-    assert_int_equal(gm_registry_add(registry, &block, &out), GM_OK); /* the same memory again */
-    assert_true(out.address == 0 && !gm_registry_keeps(registry, BASE));
-    assert_ptr_equal(gm_registry_claim(registry, BASE), record);
-    block.context_id = 8; /* the old context is gone with its memory */
+    record->block.size = 100; /* of its next life */
+    gm_record_revive(record, BASE);
+    assert_true(gm_registry_find_range(registry, BASE + 99, &out) && out.size == 100);
+    assert_false(gm_registry_find_range(registry, BASE + 100, &out) || gm_registry_holds(registry, BASE, NULL));
+    assert_ptr_equal(claim(registry, BASE), record);
+    gm_registry_remove(registry, record);
+    assert_false(gm_registry_holds(registry, BASE, NULL));
+    assert_int_equal(gm_registry_count(registry), 0);
+}
+
+/* The context of held memory ended, and another one got the address: the old record makes way, and is removed later. */
+static void test_record_makes_way(void **state) {
+    struct gm_registry *registry = fresh();
+    struct gm_block block = at(BASE, 4096), out;
+    struct gm_block_record *old = gm_registry_add_held(registry, &block);
+    assert_non_null(old);
+    assert_false(gm_registry_find_range(registry, BASE, &out));
     assert_int_equal(gm_registry_add(registry, &block, &out), GM_OK);
-    assert_true(gm_registry_claim(registry, BASE) != record);
+    assert_int_equal(out.address, 0);
+    assert_true(gm_registry_find(registry, BASE, &out) && gm_registry_look(registry, BASE) != old);
+    gm_registry_remove(registry, old);
+    assert_true(gm_registry_find_range(registry, BASE + 4095, &out));
+    assert_int_equal(gm_registry_count(registry), 1);
 }
 
 struct take_while_visiting {
@@ -430,6 +452,7 @@ int main(void) {
         cmocka_unit_test(test_range_at_the_ends_of_the_space),
         cmocka_unit_test(test_replaced_record),
         cmocka_unit_test(test_claimed_record),
+        cmocka_unit_test(test_record_makes_way),
         cmocka_unit_test(test_each_and_drop_context),
         cmocka_unit_test(test_drop_leaves_newer_blocks),
         cmocka_unit_test(test_a_million),
