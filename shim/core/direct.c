@@ -32,23 +32,21 @@ static uint64_t record_reused(struct gm_block_record *record) {
 
 void gm_direct_reuse(struct gm_scope *scope, struct gm_block_record *record, const struct gm_decision *decision,
                      bool counted) {
-    struct gm_block *block = &scope->block;
     uint64_t address = gm_record_address(record);
     __atomic_store_n(&record->block.size, scope->request.size, __ATOMIC_RELAXED);
     __atomic_store_n(&record->block.site, scope->request.site, __ATOMIC_RELAXED);
     __atomic_store_n(&record->block.counted, counted, __ATOMIC_RELAXED);
     __atomic_store_n(&record->block.direct, !counted, __ATOMIC_RELAXED);
     __atomic_store_n(&record->block.reason, 0, __ATOMIC_RELAXED);
-    gm_record_read(record, block);
-    block->address = address;
-    block->hit = 1;
+    scope->block.address = address;
+    scope->block.hit = 1;
     /* A trace that begins sees the block live, or this thread sees the trace. */
     __atomic_store_n(&record->block.address, address, __ATOMIC_SEQ_CST);
     scope->sequence = record_reused(record);
-    gm_count_reused(gm_stats_mine(), address, block->size, block->reserved);
+    gm_count_reused(gm_stats_mine(), address, scope->request.size, record->block.reserved);
     uint64_t spent_ns = gm_spend(scope);
     if (scope->sequence)
-        gm_write_event(scope, GM_ACT_ALLOC, block, GM_OK, decision->reason, decision->verdict, spent_ns);
+        gm_write_event(scope, GM_ACT_ALLOC, &record->block, GM_OK, decision->reason, decision->verdict, spent_ns);
 }
 
 /* ---- free */

@@ -59,7 +59,7 @@ void gm_write_event(const struct gm_scope *scope, enum gm_action action, const s
         .reason = (uint8_t)reason,
         .verdict = (uint8_t)verdict,
         .result = (uint16_t)status,
-        .hit = action == GM_ACT_ALLOC && block->hit,
+        .hit = action == GM_ACT_ALLOC && scope->block.hit,
         .flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) |
                            (request->per_thread ? GM_EVENT_PER_THREAD : 0) | (scope->kept ? GM_EVENT_KEPT : 0)),
     };
