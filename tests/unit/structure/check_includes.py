@@ -14,7 +14,8 @@ import sys
 # Folders from the bottom up, one list for each tree that stands by itself.
 ROOMS = {
     "shim": ["policy", "policy/eviction", "shim/base", "shim/trace", "shim/driver", "shim/resource", "shim/cache",
-             "shim/placement", "shim/region", "shim/residency", "shim/workspace", "shim/plug", "shim/core", "shim/grow", "shim/hook"],
+             "shim/placement", "shim/region", "shim/residency", "shim/workspace", "shim/plug", "shim/sites", "shim/explain", "shim/pipeline",
+             "shim/api", "shim/grow", "shim/start", "shim/hook"],
     "spgemm": ["spgemm"],
     "tools": ["tools/cli"],
 }  # fmt: skip
