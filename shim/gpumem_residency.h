@@ -25,9 +25,9 @@
  * Streams. The residency belongs to the context that was current when it was created; streams are of that context. The
  * caller orders nothing: an acquire makes the stream wait for the transfers and the earlier uses that it depends on, in
  * whichever stream they run. The transfers run in two own streams, one each way, beside the work of the program. No
- * call that names a stream or transfers may be made while that stream captures (GPUMEM_STREAM_CAPTURE). After the
- * driver failed to record an event, the next use of that memory waits for the whole context. It returns
- * GPUMEM_STREAM_CAPTURE while any stream captures.
+ * call that names a stream or transfers may be made while that stream captures (GPUMEM_STREAM_CAPTURE). Captures of
+ * other streams are not disturbed. After the driver failed to record an event, the next use of that memory waits for
+ * the whole context.
  *
  * Host memory. Contiguous pinned memory is copied directly. Pageable memory, and parts that are not contiguous, pass a
  * ring of pinned staging memory in chunks. One thread copies slower than the bus transfers, so up to
@@ -85,9 +85,8 @@ enum gpumem_status gpumem_residency_create(const struct gpumem_residency_options
                                            struct gpumem_residency **residency);
 
 /* Waits for the work that may use a copy, frees all memory and ends all objects. Changes that were not synchronised are
- * discarded. No other thread may use the residency any more. NULL is no error. GPUMEM_STREAM_CAPTURE: a stream of the
- * process captures; the residency is as it was and still the caller's. After any other error it is gone, and the error
- * is that of the work waited for. */
+ * discarded. No other thread may use the residency any more. NULL is no error. A stream may capture
+ * meanwhile. After an error the residency is gone, too: the error is that of the work waited for. */
 enum gpumem_status gpumem_residency_destroy(struct gpumem_residency *residency);
 
 /* ---- objects. An object is a number, never 0 and never used again after the object ended. */

@@ -239,13 +239,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_destroy(struct gpumem_residency *r
     gm_status status = gm_residency_enter(r, &call, true);
     if (!status) {
         gm_residency_pause(r);
-        status = gm_quiesce(&r->context, 0);
+        status = gm_wait_natively(r->context.handle);
         gm_residency_resume(r);
-        if (status == GM_STREAM_CAPTURE) {
-            gm_residency_leave(r, &call);
-            return gm_fail(status, "a residency of %zu bytes cannot be destroyed while a stream is captured",
-                           r->allocated);
-        }
         free_memory(r);
         gm_residency_leave(r, &call);
         if (status)
