@@ -150,11 +150,20 @@ struct gpumem_resource_author {
 enum gpumem_status gpumem_resource_create_own(const struct gpumem_resource_author *author,
                                               struct gpumem_resource **resource);
 
-/* Destroys the caller's hold on a resource. The resource goes when no composed resource uses it any more. It gives free
- * memory that it caches back to the driver, which may wait for work of the program. NULL is no error. Errors:
+/* For the functions of an author: stores the reason of a failure and returns `status`. The error text of the failed call
+ * ends with it. text NULL: no reason. */
+enum gpumem_status gpumem_resource_fail(enum gpumem_status status, const char *text);
+
+/* One more owner of the resource, who destroys it as well. */
+enum gpumem_status gpumem_resource_share(struct gpumem_resource *resource);
+
+/* Destroys the caller's hold on a resource. The resource goes when it has no other owner and no composed resource
+ * uses it any more. It gives free memory that it caches back to the driver, which may wait for work of the program. NULL is no error. Errors:
  * GPUMEM_INVALID_VALUE (blocks are live; the text says how many; the resource stays the caller's),
- * GPUMEM_STREAM_CAPTURE (a stream captures; the same). */
+ * GPUMEM_STREAM_CAPTURE (a stream captures; the same). Only the last owner gets them. */
 enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *resource);
+/* The same for an owner who cannot take an error. It is logged, and the resource stays until the process ends. */
+void gpumem_resource_abandon(struct gpumem_resource *resource);
 
 /* ---- what a resource is */
 
@@ -204,9 +213,9 @@ enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, si
  * `alignment` are those of the allocation. A stream-bound resource frees in the order of its stream. NULL is no error.
  *
  * Errors: GPUMEM_NOT_FOUND: no live block of this resource begins at `memory`; nothing is freed. GPUMEM_INVALID_VALUE:
- * bytes or alignment are not those of the allocation. This is a tracked error: it is counted
- * (gpumem_resource_get_info), and a log line and the error text name both values. The memory is freed all the same, as
- * it was allocated. Any other error: the driver's; the block stays live. */
+ * bytes or alignment are not those of the allocation; the text names both values. The memory is freed all the same, as
+ * it was allocated. Any other error: the driver's or the author's; the block stays live. Each of them is a tracked
+ * error: it is counted (gpumem_resource_get_info) and logged. */
 enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
                                               size_t alignment);
 
@@ -243,7 +252,7 @@ struct gpumem_resource_info {
     size_t struct_size;  /* sizeof(struct gpumem_resource_info), set by the caller */
     uint64_t live_count; /* blocks */
     uint64_t live_bytes; /* as requested */
-    uint64_t mismatches; /* tracked errors: a wrong size or alignment at a free */
+    uint64_t mismatches; /* tracked errors of frees: a wrong size or alignment, no such block, a failure */
 };
 enum gpumem_status gpumem_resource_get_info(const struct gpumem_resource *resource, struct gpumem_resource_info *info);
 

@@ -52,6 +52,8 @@ static void list_rows(char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
     for (const struct gm_resource_ops *const *row = gm_resource_rows; *row && used + 1 < size; row++) {
+        if ((*row)->kind == GM_KIND_SIM) /* of tests */
+            continue;
         const char *comma = used ? ", " : "", *arguments = (*row)->arguments;
         if ((*row)->adaptor)
             used += (size_t)gm_format(out + used, size - used, "%s%s(%s%s%s...)", comma, (*row)->name,

@@ -3,8 +3,11 @@
 #include <cstdio>
 #include <cstring>
 #include <memory_resource>
+#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include "device.hpp"
 #include "gpumem.hpp"
@@ -198,6 +201,8 @@ struct counting : gpumem::memory_resource<gpumem::memory_kind::host> {
             throw std::bad_alloc();
         if (bytes == 13)
             throw 13;
+        if (bytes == 14)
+            throw std::invalid_argument("fourteen is refused");
         blocks++;
         return ::operator new(bytes, std::align_val_t(alignment));
     }
@@ -237,6 +242,13 @@ static void own_resources() {
     EXPECT(own.blocks == 0);
     EXPECT(status_of([&] { own.allocate(2 << 20); }) == GPUMEM_OUT_OF_MEMORY);
     EXPECT(status_of([&] { own.allocate(13); }) == GPUMEM_UNKNOWN);
+    try {
+        own.allocate(14);
+        EXPECT(!"the author threw");
+    } catch (const gpumem::error &error) {
+        EXPECT(error.status() == GPUMEM_UNKNOWN && std::strstr(error.text(), ": fourteen is refused"));
+    }
+    EXPECT(status_of([&] { own.allocate(13); }) == GPUMEM_UNKNOWN && !std::strstr(gpumem_last_error(), "fourteen"));
     own.failure = GPUMEM_NOT_SUPPORTED;
     EXPECT(status_of([&] { own.allocate(64); }) == GPUMEM_NOT_SUPPORTED);
 
@@ -249,6 +261,65 @@ static void own_resources() {
     view.deallocate_async(memory, 64, stream);
     EXPECT(ordered.seen == stream);
     view.deallocate(view.allocate(64), 64);
+}
+
+// ---- ownership
+
+// Standard error of a call.
+template <typename Call> std::string logged(Call call) {
+    std::FILE *file = std::tmpfile();
+    int saved = dup(2);
+    dup2(fileno(file), 2);
+    call();
+    dup2(saved, 2);
+    close(saved);
+    std::rewind(file);
+    char text[2000] = "";
+    std::fread(text, 1, sizeof text - 1, file);
+    std::fclose(file);
+    return text;
+}
+
+static bool contains(const std::string &text, const char *words) { return text.find(words) != std::string::npos; }
+
+// What a deallocation finds wrong cannot be thrown: it is logged and counted.
+static void wrong_frees() {
+    gpumem::new_delete_resource host, other;
+    void *memory = host.allocate(100), *foreign = other.allocate(100);
+    std::string text = logged([&] {
+        host.deallocate(memory, 100);
+        host.deallocate(memory, 100);
+        host.deallocate(foreign, 100);
+        host.deallocate(&text, 100);
+    });
+    EXPECT(mismatches(host) == 3 && contains(text, "no live block of the resource new-delete begins at"));
+    other.deallocate(foreign, 100);
+}
+
+static void a_leak_is_logged() {
+    void *memory = nullptr;
+    std::string text = logged([&] {
+        gpumem::new_delete_resource host;
+        memory = host.allocate(100);
+    });
+    EXPECT(contains(text, "new-delete has 1 live blocks of 100 bytes"));
+}
+
+static void shared_ownership() {
+    using shared = gpumem::shared_resource<gpumem::host_properties>;
+    uint64_t before = 0;
+    std::string text = logged([&] {
+        shared first("new-delete"), second(first), third(std::move(first));
+        EXPECT(second == third && !first.handle());
+        void *memory = second.allocate(100);
+        third = shared("new-delete");
+        EXPECT(third != second && live(second) == 1);
+        second.deallocate(memory, 100);
+        first = second;
+        second = third;
+        before = live(first);
+    });
+    EXPECT(before == 0 && text.empty());
 }
 
 int main() {
@@ -266,6 +337,9 @@ int main() {
         standard_containers();
         buffers(stream);
         own_resources();
+        wrong_frees();
+        a_leak_is_logged();
+        shared_ownership();
     } catch (const gpumem::error &error) {
         std::printf("FAILED %s\n", error.text());
         failed++;

@@ -248,6 +248,8 @@ static void test_memory_of_another_resource(void **state) {
     assert_int_equal(info_of(one).live_count, 1);
     must_put(one, memory, 1000);
     assert_int_equal(gpumem_resource_deallocate(one, memory, 1000, 16), GPUMEM_NOT_FOUND);
+    assert_int_equal(info_of(one).mismatches, 3); /* each of them is tracked */
+    assert_int_equal(info_of(other).mismatches, 1);
     OK(gpumem_resource_destroy(one));
     OK(gpumem_resource_destroy(other));
 }
@@ -422,6 +424,8 @@ static void test_wrong_texts(void **state) {
         {"log($2)", "$2"},
         {"router", "unmodified programs"},
         {"log(router)", "unmodified programs"},
+        {"sim", "no memory"},
+        {"statistics(sim)", "no memory"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct gpumem_resource *none = NULL;
@@ -429,6 +433,7 @@ static void test_wrong_texts(void **state) {
             !strstr(gpumem_last_error(), wrong[i].word))
             fail_msg("%s: %s", wrong[i].text, gpumem_last_error());
         assert_null(none);
+        assert_null(strstr(gpumem_last_error(), ", sim")); /* not among what is accepted */
     }
 }
 
