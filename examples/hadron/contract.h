@@ -17,7 +17,8 @@ struct contract_options {
     /* The paper's optimisations, each by itself. `reorganise`: the spins of a node in one allocation and one transfer.
      */
     bool reorganise, on_demand_sync, duplicates, lazy_release;
-    bool prefetch; /* unified: read-mostly advice for operands, prefetches both ways */
+    bool prefetch; /* unified: prefetches operands to the device, outputs to the host */
+    bool advise;   /* unified: read-mostly advice for operands */
     bool kept;     /* unified: nodes live in managed memory; otherwise a contraction makes managed memory of its own */
     bool accumulate; /* false: the products alone */
     const char *eviction;

@@ -57,12 +57,19 @@ static const char usage[] =
 struct variant {
     const char *name;
     enum memory_kind memory;
-    bool reorganise, on_demand_sync, duplicates, lazy_release, prefetch, kept, accumulate;
+    bool reorganise, on_demand_sync, duplicates, lazy_release, prefetch, advise, kept, accumulate;
 };
 
 static const struct variant variants[] = {
     {.name = "unified_naive", .memory = UNIFIED, .accumulate = true},
-    {.name = "unified_reorg", .memory = UNIFIED, .reorganise = true, .prefetch = true, .accumulate = true},
+    {.name = "unified_reorg", .memory = UNIFIED, .reorganise = true, .prefetch = true, .advise = true, .accumulate = true},
+    {.name = "unified_once",
+     .memory = UNIFIED,
+     .reorganise = true,
+     .prefetch = true,
+     .advise = true,
+     .kept = true,
+     .accumulate = true},
     {.name = "unified_kept", .memory = UNIFIED, .reorganise = true, .prefetch = true, .kept = true, .accumulate = true},
     {.name = "explicit_naive", .memory = EXPLICIT, .accumulate = true},
     {.name = "explicit_reorg", .memory = EXPLICIT, .reorganise = true, .accumulate = true},
@@ -180,6 +187,7 @@ static void use_variant(struct contract_options *made, const struct variant *var
     made->duplicates = variant->duplicates;
     made->lazy_release = variant->lazy_release;
     made->prefetch = variant->prefetch;
+    made->advise = variant->advise;
     made->kept = variant->kept;
     made->accumulate = variant->accumulate;
 }

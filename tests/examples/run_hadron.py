@@ -17,7 +17,7 @@ import tempfile
 from run_examples import POLICIES as LIBRARY_POLICIES
 from run_examples import Place, check, main_of
 
-VARIANTS = ("unified_naive", "unified_reorg", "unified_kept", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full", "resident")
+VARIANTS = ("unified_naive", "unified_reorg", "unified_once", "unified_kept", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full", "resident")
 POLICIES = ("random", "mru", "lru", "car", "clock_pro", "preprotected_lru", "window")
 WORKLOADS = {
     "mesons": ("--vector-size", 4, "--vectors", 3, "--tensor", 5),

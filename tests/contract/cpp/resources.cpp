@@ -187,6 +187,91 @@ static void buffers(CUstream_st *stream) {
     EXPECT(live(async) == 0 && live(device) == 0 && mismatches(async) == 0 && mismatches(device) == 0);
 }
 
+// A device resource of the program, on host memory: it notes how each block is freed.
+struct noting : gpumem::stream_ordered_memory_resource<gpumem::memory_kind::device> {
+    CUstream_st *freed_on = nullptr;
+    int plain = 0, ordered = 0;
+    std::size_t alignment = 0;
+
+  private:
+    void *do_allocate(std::size_t bytes, std::size_t wanted) override {
+        alignment = wanted;
+        return ::operator new(bytes, std::align_val_t(wanted));
+    }
+    void do_deallocate(void *memory, std::size_t, std::size_t wanted) override {
+        plain++;
+        ::operator delete(memory, std::align_val_t(wanted));
+    }
+    void *do_allocate_async(std::size_t bytes, std::size_t wanted, gpumem::stream_view) override {
+        return do_allocate(bytes, wanted);
+    }
+    void do_deallocate_async(void *memory, std::size_t, std::size_t wanted, gpumem::stream_view stream) override {
+        ordered++;
+        freed_on = stream.get();
+        ::operator delete(memory, std::align_val_t(wanted));
+    }
+};
+
+struct alignas(1024) wide {
+    char bytes[1024];
+};
+
+static void buffers_end_in_their_stream(CUstream_st *stream) {
+    noting device;
+    auto other = reinterpret_cast<CUstream_st *>(2); // the per-thread default stream
+    { gpumem::device_buffer<int> buffer(device, 10, stream); }
+    EXPECT(device.ordered == 1 && device.freed_on == stream);
+    {
+        gpumem::device_buffer<int> buffer(device, 10, stream);
+        buffer.set_stream(other);
+    }
+    EXPECT(device.ordered == 2 && device.freed_on == other);
+    { gpumem::device_buffer<int> buffer(device, 10); }
+    EXPECT(device.ordered == 2 && device.plain == 1);
+    {
+        gpumem::device_buffer<int> one(device, 10, stream), two(device, 20);
+        two = std::move(one);
+    }
+    EXPECT(device.ordered == 3 && device.plain == 2 && live(device) == 0);
+    { gpumem::device_buffer<wide> buffer(device, 2); }
+    EXPECT(device.alignment == alignof(wide));
+    EXPECT(mismatches(device) == 0);
+}
+
+template <typename Call> bool overflows(Call call) {
+    try {
+        call();
+    } catch (const std::bad_array_new_length &) {
+        return true;
+    }
+    return false;
+}
+
+static void types_and_counts() {
+    gpumem::device_resource device;
+    gpumem::new_delete_resource host;
+    EXPECT(overflows([&] { gpumem::device_buffer<double>(device, SIZE_MAX / 8 + 2); }));
+    EXPECT(overflows([&] { gpumem::polymorphic_allocator<double>(host).allocate(SIZE_MAX / 8 + 2); }));
+    gpumem::polymorphic_allocator<wide> wides(host);
+    wide *one = wides.allocate(3);
+    EXPECT(aligned(one, alignof(wide)));
+    wides.deallocate(one, 3);
+    gpumem::pmr_adaptor adaptor(host);
+    void *nothing = adaptor.allocate(0), *more = adaptor.allocate(0);
+    EXPECT(nothing && more && nothing != more);
+    adaptor.deallocate(nothing, 0);
+    adaptor.deallocate(more, 0);
+    EXPECT(live(host) == 0 && mismatches(host) == 0);
+}
+
+// An assignment ends what was held before: there can be 1024 resources.
+static void assignments_leak_nothing() {
+    gpumem::resource<gpumem::host_properties> host("new-delete");
+    for (int i = 0; i < 1100; i++)
+        host = gpumem::resource<gpumem::host_properties>("new-delete");
+    host.deallocate(host.allocate(10), 10);
+}
+
 // ---- own resources
 
 struct counting : gpumem::memory_resource<gpumem::memory_kind::host> {
@@ -336,6 +421,9 @@ int main() {
         equality();
         standard_containers();
         buffers(stream);
+        buffers_end_in_their_stream(stream);
+        types_and_counts();
+        assignments_leak_nothing();
         own_resources();
         wrong_frees();
         a_leak_is_logged();

@@ -298,6 +298,21 @@ static void mru_and_window_by_hand(void **state) {
     by_hand("window", "ABCD ABABCDEA", 4, 7, "B");
 }
 
+/* The newest object that is not in use goes, in the order of use and not of numbers. */
+static void mru_passes_pinned_objects(void **state) {
+    struct gm_eviction *e = open_with(row("mru"), 4, 1);
+    const uint32_t order[] = {2, 0, 3, 1};
+    uint32_t victim;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(gm_eviction_insert(e, order[i], 1), GM_OK);
+    for (int newest = 3; newest > 0; newest--) {
+        assert_int_equal(gm_eviction_pin(e, order[newest]), GM_OK);
+        assert_int_equal(gm_eviction_choose(e, &victim), GM_OK);
+        assert_int_equal(victim, order[newest - 1]);
+    }
+    close_all(e);
+}
+
 /* ---- the same rule, found again by searching all objects */
 struct history {
     uint32_t at, vector[WINDOW], count, passed; /* passed: uses of the announced vector so far */
@@ -532,6 +547,7 @@ int main(void) {
         cmocka_unit_test(figure_6),
         cmocka_unit_test(protected_objects_go_in_lru_order_when_all_are),
         cmocka_unit_test(mru_and_window_by_hand),
+        cmocka_unit_test(mru_passes_pinned_objects),
         cmocka_unit_test(rules_found_by_search),
         cmocka_unit_test(car_follows_its_figure),
         cmocka_unit_test(clock_pro_by_hand),

@@ -287,6 +287,48 @@ static void a_new_version_is_transferred_again(void **state) {
     free(memory);
 }
 
+/* Of a GPU-only object with a home of the program's: the host's bytes are the newer ones afterwards. */
+static void a_new_version_of_a_gpu_only_object_is_transferred(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    uint32_t *memory = pageable(64 * KIB, 0);
+    const struct gpumem_object_options options = {
+        .struct_size = sizeof options, .address = memory, .bytes = 64 * KIB, .flags = GPUMEM_OBJECT_GPU_ONLY};
+    const uint64_t copy = gpu_object(r, 64 * KIB);
+    uint64_t object;
+    void *host;
+    (void)state;
+    OK(gpumem_residency_register(r, &options, &object));
+    write_words(r, object, 64 * KIB, 7, streams[0]);
+    memory[5] = 41;
+    OK(gpumem_residency_update(r, object, 1));
+    struct gpumem_use uses[] = {{object, GPUMEM_READ, NULL}, {copy, GPUMEM_WRITE, NULL}};
+    OK(gpumem_residency_acquire(r, uses, 2, streams[0]));
+    const struct words in = {uses[0].address, 16 * KIB}, out = {uses[1].address, 16 * KIB};
+    CU(combine(streams[0], out, in, in, 0));
+    OK(gpumem_residency_release(r, uses, 2, streams[0], 0));
+    OK(gpumem_residency_sync(r, copy, &host));
+    assert_int_equal(((uint32_t *)host)[5], 32 * 41);
+    assert_int_equal(((uint32_t *)host)[6], 0);
+    OK(gpumem_residency_destroy(r));
+    free(memory);
+}
+
+/* Nine tenths of what is free at the creation. */
+static void the_default_budget(void **state) {
+    size_t free_bytes, total;
+    struct gpumem_residency *r;
+    uint64_t object;
+    (void)state;
+    CU(cuMemGetInfo_v2(&free_bytes, &total));
+    OK(gpumem_residency_create(NULL, &r));
+    struct gpumem_object_options options = {
+        .struct_size = sizeof options, .bytes = free_bytes / 10 * 9 + 1, .flags = GPUMEM_OBJECT_GPU_ONLY};
+    FAILS(gpumem_residency_register(r, &options, &object), GPUMEM_INVALID_VALUE, "budget");
+    options.bytes--;
+    OK(gpumem_residency_register(r, &options, &object));
+    OK(gpumem_residency_destroy(r));
+}
+
 static void the_same_address_is_the_same_object(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pageable(64 * KIB, 1);
@@ -961,6 +1003,8 @@ int main(void) {
         TEST(a_dropped_gpu_only_object_loses_its_bytes),
         TEST(a_changed_host_object_is_written_on_demand),
         TEST(a_new_version_is_transferred_again),
+        TEST(a_new_version_of_a_gpu_only_object_is_transferred),
+        TEST(the_default_budget),
         TEST(the_same_address_is_the_same_object),
         TEST(parts_move_together),
         TEST(pageable_memory_passes_in_chunks),

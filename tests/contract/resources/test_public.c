@@ -622,6 +622,31 @@ static void test_fallback_and_fail_nth(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* Exactly the limit is allowed, one byte more is not. */
+static void test_limit_to_the_byte(void **state) {
+    struct gpumem_resource *resource = create("limit(1000,new-delete)");
+    void *whole = must_get(resource, 1000), *more;
+    assert_int_equal(gpumem_resource_allocate(resource, 1, 1, &more), GPUMEM_OUT_OF_MEMORY);
+    must_put(resource, whole, 1000);
+    assert_int_equal(gpumem_resource_allocate(resource, 1001, 1, &more), GPUMEM_OUT_OF_MEMORY);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void test_aligned(void **state) {
+    static const char *const texts[] = {"aligned(4KiB,new-delete)", "aligned(4KiB,native)", "aligned(4KiB,async)"};
+    for (int i = 0; i < 3; i++) {
+        struct gpumem_resource *resource = create(texts[i]);
+        void *memory[4];
+        for (int n = 0; n < 4; n++) {
+            memory[n] = must_get(resource, 100);
+            assert_int_equal((uintptr_t)memory[n] % 4096, 0);
+        }
+        for (int n = 0; n < 4; n++)
+            must_put(resource, memory[n], 100);
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
 static void test_prefetch(void **state) {
     struct gpumem_resource *with = create("prefetch(managed)"), *without = create("managed");
     uint64_t calls = simcuda_calls("cuMemPrefetchAsync_v2");
@@ -707,6 +732,67 @@ static void test_own_resource(void **state) {
     assert_int_equal(gpumem_resource_create_own(&wrong, &none), GPUMEM_INVALID_VALUE);
     assert_null(none);
     assert_int_equal(own.destroyed, 1);
+}
+
+static enum gpumem_status own_refuses(void *self, size_t bytes, size_t alignment, void **memory) {
+    return (enum gpumem_status)((struct own *)self)->last_alignment;
+}
+
+/* The second serves what the first does not support, and nothing else. */
+static void test_fallback_of_what_is_not_supported(void **state) {
+    struct own own = {.last_alignment = GPUMEM_NOT_SUPPORTED};
+    const struct gpumem_resource_author author = {.struct_size = sizeof author,
+                                                  .name = "unable",
+                                                  .kind = GPUMEM_KIND_HOST,
+                                                  .properties = GPUMEM_ANY_CONTEXT,
+                                                  .self = &own,
+                                                  .allocate = own_refuses,
+                                                  .deallocate = own_deallocate};
+    struct gpumem_resource *mine, *both;
+    void *memory;
+    OK(gpumem_resource_create_own(&author, &mine));
+    OK(gpumem_resource_compose("fallback($1,new-delete)", &mine, 1, &both));
+    must_put(both, must_get(both, 100), 100);
+    own.last_alignment = GPUMEM_OUT_OF_MEMORY;
+    must_put(both, must_get(both, 100), 100);
+    own.last_alignment = GPUMEM_INVALID_CONTEXT;
+    assert_int_equal(gpumem_resource_allocate(both, 100, 16, &memory), GPUMEM_INVALID_CONTEXT);
+    OK(gpumem_resource_destroy(both));
+    OK(gpumem_resource_destroy(mine));
+}
+
+/* There can be 1024 resources. What fails does not end what its author still owns. */
+static void test_no_end_after_a_failure(void **state) {
+    struct own own = {0};
+    const struct gpumem_resource_author author = {.struct_size = sizeof author,
+                                                  .name = "many",
+                                                  .kind = GPUMEM_KIND_HOST,
+                                                  .properties = GPUMEM_ANY_CONTEXT,
+                                                  .self = &own,
+                                                  .allocate = own_allocate,
+                                                  .deallocate = own_deallocate,
+                                                  .destroy = own_destroy};
+    struct gpumem_resource *made[1025];
+    int count = 0;
+    while (count < 1025 && !gpumem_resource_create_own(&author, &made[count]))
+        count++;
+    assert_in_range(count, 1000, 1024);
+    assert_non_null(strstr(gpumem_last_error(), "1024 resources exist"));
+    assert_int_equal(own.destroyed, 0);
+    for (int i = 0; i < count; i++)
+        OK(gpumem_resource_destroy(made[i]));
+    assert_int_equal(own.destroyed, count);
+}
+
+static void test_nine_resources_given(void **state) {
+    struct gpumem_resource *given[10], *made = NULL;
+    for (int i = 0; i < 10; i++)
+        given[i] = create("new-delete");
+    OK(gpumem_resource_compose("fallback($1,$9)", given, 9, &made));
+    OK(gpumem_resource_destroy(made));
+    assert_int_equal(gpumem_resource_compose("fallback($1,$9)", given, 10, &made), GPUMEM_INVALID_VALUE);
+    for (int i = 0; i < 10; i++)
+        OK(gpumem_resource_destroy(given[i]));
 }
 
 static void *answer;
@@ -893,7 +979,12 @@ int main(void) {
         TEST(test_cache_and_trim),
         TEST(test_a_cache_frees_what_it_allocated),
         TEST(test_fallback_and_fail_nth),
+        TEST(test_limit_to_the_byte),
+        TEST(test_aligned),
         TEST(test_prefetch),
+        TEST(test_fallback_of_what_is_not_supported),
+        TEST(test_no_end_after_a_failure),
+        TEST(test_nine_resources_given),
         TEST(test_own_resource),
         TEST(test_own_stream_bound_resource),
         TEST(test_own_resource_with_wrong_answers),
