@@ -171,6 +171,10 @@ enum gpumem_release_flags {
      * A changed object of the host is written to the host first; call gpumem_residency_sync() before the host reads it.
      * A GPU-only object loses its bytes without a transfer and can be written again. */
     GPUMEM_RELEASE_DROP = 1,
+    /* With GPUMEM_RELEASE_DROP: a GPU-only object is written to its home first, and keeps its bytes there. So MemHC has
+     * it: "synchronizations occur when releasing device memory" (5.3). Without this flag an intermediate result that
+     * nobody needs costs no transfer. */
+    GPUMEM_RELEASE_KEEP = 2,
 };
 
 /* Ends one use of each object, behind the work submitted to `stream` so far, which is the stream of the acquire or one

@@ -150,17 +150,17 @@ struct gpumem_resource_author {
 enum gpumem_status gpumem_resource_create_own(const struct gpumem_resource_author *author,
                                               struct gpumem_resource **resource);
 
-/* For the functions of an author: stores the reason of a failure and returns `status`. The error text of the failed call
- * ends with it. text NULL: no reason. */
+/* For the functions of an author: stores the reason of a failure and returns `status`. The error text of the failed
+ * call ends with it. text NULL: no reason. */
 enum gpumem_status gpumem_resource_fail(enum gpumem_status status, const char *text);
 
 /* One more owner of the resource, who destroys it as well. */
 enum gpumem_status gpumem_resource_share(struct gpumem_resource *resource);
 
 /* Destroys the caller's hold on a resource. The resource goes when it has no other owner and no composed resource
- * uses it any more. It gives free memory that it caches back to the driver, which may wait for work of the program. NULL is no error. Errors:
- * GPUMEM_INVALID_VALUE (blocks are live; the text says how many; the resource stays the caller's),
- * GPUMEM_STREAM_CAPTURE (a stream captures; the same). Only the last owner gets them. */
+ * uses it any more. It gives free memory that it caches back to the driver, which may wait for work of the program.
+ * NULL is no error. Errors: GPUMEM_INVALID_VALUE (blocks are live; the text says how many; the resource stays the
+ * caller's), GPUMEM_STREAM_CAPTURE (a stream captures; the same). Only the last owner gets them. */
 enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *resource);
 /* The same for an owner who cannot take an error. It is logged, and the resource stays until the process ends. */
 void gpumem_resource_abandon(struct gpumem_resource *resource);

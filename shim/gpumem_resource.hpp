@@ -111,6 +111,8 @@ namespace detail {
 template <typename Derived, property Properties> class calls {
   public:
     static constexpr property properties = Properties;
+    static constexpr std::size_t default_alignment = gpumem::default_alignment;
+    using context = gpumem_resource_context; // of get_context()
 
     void *allocate(std::size_t bytes, std::size_t alignment = default_alignment) const {
         void *memory = nullptr;

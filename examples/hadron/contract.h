@@ -28,6 +28,7 @@ struct contract_options {
     struct rate rate;
     enum distribution distribution;
     uint32_t threads, copy_threads, loops; /* copy_threads 0: as many as gpumem takes */
+    uint32_t link_slowdown;                /* transfers to the device take so many times as long; 1: as they are */
     uint64_t seed;
     bool baryon, pinned, random_mappings, own_products, all_results, check, breakdown;
 };

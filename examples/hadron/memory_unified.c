@@ -13,8 +13,8 @@
 
 /* Under --check, whether the driver holds what was asked of it: without its advice and prefetches the baseline would be
  * slower than the paper's. */
-static void require_attribute(struct job *job, enum role role, const void *piece,
-                              enum cudaMemRangeAttribute attribute, int expected) {
+static void require_attribute(struct job *job, enum role role, const void *piece, enum cudaMemRangeAttribute attribute,
+                              int expected) {
     int found = -1;
     if (!job->options->check)
         return;

@@ -71,6 +71,7 @@ struct gm_residency_object {
     bool resident;    /* known to the policy as on the device */
     bool busy;        /* its bytes are being moved, without `state` */
     bool drop;        /* the copy ends with the last use */
+    bool keep;        /* the bytes of a dropped GPU-only object go to its home */
     bool stuck;       /* during a search for memory: its host memory is gone, so it cannot be evicted */
     /* who holds the latest bytes; neither: they were never written */
     bool on_host, on_device;

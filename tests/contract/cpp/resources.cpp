@@ -50,6 +50,9 @@ static void kinds() {
     for (auto kind : {gpumem::memory_kind::host, gpumem::memory_kind::pinned, gpumem::memory_kind::device,
                       gpumem::memory_kind::managed})
         EXPECT(gpumem_kind_properties(gpumem_kind(kind)) == std::uint64_t(gpumem::properties_of(kind)));
+    static_assert(gpumem::device_resource::default_alignment == alignof(std::max_align_t));
+    static_assert(std::is_same_v<gpumem::device_resource::context,
+                                 decltype(std::declval<gpumem::device_resource>().get_context())>);
     EXPECT(gpumem::memory_kind::unified == gpumem::memory_kind::managed);
 }
 

@@ -290,6 +290,27 @@ static void protected_objects_go_in_lru_order_when_all_are(void **state) {
     by_hand("preprotected_lru", "ABCD AB EF", 4, 2, "CD"); /* a new vector ends the protection */
 }
 
+/* Vector N, M, N on a device of three objects, whose operations place outputs O and P in between. N is protected where P
+ * lacks memory, although it was not there when the vector was announced. */
+static void what_the_vector_placed_is_protected(void **state) {
+    enum { N, M, O, P };
+    static const struct {
+        const char *policy;
+        unsigned evictions, hits;
+    } rows[] = {{"preprotected_lru", 1, 1}, {"window", 1, 1}, {"lru", 2, 0}};
+    const uint32_t vector[] = {N, M, N}, uses[] = {N, O, M, P, N};
+    for (int i = 0; i < 3; i++) {
+        struct gm_eviction *e = open_with(row(rows[i].policy), 3, 1);
+        struct counted counted = {0};
+        assert_int_equal(gm_eviction_announce(e, vector, 3), GM_OK);
+        for (int step = 0; step < 5; step++)
+            use(e, uses[step], 3, &counted);
+        assert_int_equal(counted.evictions, rows[i].evictions);
+        assert_int_equal(counted.hits, rows[i].hits);
+        close_all(e);
+    }
+}
+
 static void mru_and_window_by_hand(void **state) {
     by_hand("mru", "ABCD EFAB", 4, 2, "DE");
     by_hand("window", "ABCD EFAB", 4, 2, "CD");
@@ -339,6 +360,8 @@ static int expect_mru(struct history *h) {
 }
 
 static int expect_preprotected(struct history *h) {
+    for (uint32_t i = 0; i < h->count; i++) /* a shortage */
+        h->is_protected[h->vector[i]] = h->there[h->vector[i]];
     for (;;) {
         const int victim = expect_lru(h);
         if (!h->is_protected[victim])
@@ -453,8 +476,6 @@ static void announce_next(struct gm_eviction *e, struct history *h, uint64_t *ra
     for (uint32_t i = 0; i < h->count; i++)
         h->vector[i] = gm_random_below(random, OBJECTS);
     memset(h->is_protected, 0, sizeof h->is_protected);
-    for (uint32_t i = 0; i < h->count; i++)
-        h->is_protected[h->vector[i]] = h->there[h->vector[i]];
     assert_int_equal(gm_eviction_announce(e, h->vector, h->count), GM_OK);
 }
 
@@ -546,6 +567,7 @@ int main(void) {
         cmocka_unit_test(every_row_reports_errors),
         cmocka_unit_test(figure_6),
         cmocka_unit_test(protected_objects_go_in_lru_order_when_all_are),
+        cmocka_unit_test(what_the_vector_placed_is_protected),
         cmocka_unit_test(mru_and_window_by_hand),
         cmocka_unit_test(mru_passes_pinned_objects),
         cmocka_unit_test(rules_found_by_search),

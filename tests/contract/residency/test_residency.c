@@ -225,6 +225,27 @@ static void a_dropped_gpu_only_object_loses_its_bytes(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
+/* As the paper's release does it (5.3): the bytes of the dropped result are at home afterwards. */
+static void a_dropped_gpu_only_object_keeps_its_bytes_on_request(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t object = gpu_object(r, 64 * KIB), other = gpu_object(r, 64 * KIB);
+    void *host;
+    (void)state;
+    write_words(r, object, 64 * KIB, 9, streams[0]);
+    struct gpumem_use use = {object, GPUMEM_READ, NULL};
+    OK(gpumem_residency_acquire(r, &use, 1, streams[0]));
+    FAILS(gpumem_residency_release(r, &use, 1, streams[0], GPUMEM_RELEASE_KEEP), GPUMEM_INVALID_VALUE, "without");
+    OK(gpumem_residency_release(r, &use, 1, streams[0], GPUMEM_RELEASE_DROP | GPUMEM_RELEASE_KEEP));
+    assert_int_equal(stats_of(r).resident, 0);
+    assert_int_equal(stats_of(r).transfers_to_host, 1);
+    write_words(r, other, 64 * KIB, 3, streams[1]); /* in the memory of the first */
+    assert_int_equal(stats_of(r).reused, 1);
+    OK(gpumem_residency_sync(r, object, &host));
+    assert_int_equal(differing(host, 64 * KIB, 9), 0);
+    touch(r, object, streams[0]);
+    OK(gpumem_residency_destroy(r));
+}
+
 /* A changed object of the host reaches the host at sync, at its drop and at its eviction, and not before. */
 static void changed_host_objects(uint32_t *(*memory_of)(size_t, uint32_t)) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
@@ -1001,6 +1022,7 @@ int main(void) {
         TEST(a_failed_acquire_leaves_nothing_in_use),
         TEST(a_gpu_only_object_moves_on_demand_only),
         TEST(a_dropped_gpu_only_object_loses_its_bytes),
+        TEST(a_dropped_gpu_only_object_keeps_its_bytes_on_request),
         TEST(a_changed_host_object_is_written_on_demand),
         TEST(a_new_version_is_transferred_again),
         TEST(a_new_version_of_a_gpu_only_object_is_transferred),
