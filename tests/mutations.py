@@ -585,7 +585,7 @@ MUTATIONS = [
        "return gm_list_oldest_evictable(e, 0);", "return e->objects[gm_list_head(e, 0)].previous;",
        "eviction", "paper: LRU eviction (algorithm 1"),
     of("nothing_is_protected", "policy/eviction/preprotected_lru.c",
-       "e->objects[vector[i]].is_protected = e->objects[vector[i]].resident;", "e->objects[vector[i]].is_protected = false;",
+       "e->objects[state->vector[i]].is_protected = e->objects[state->vector[i]].resident;", "e->objects[state->vector[i]].is_protected = false;",
        "eviction", "paper: Pre-Protected LRU eviction"),
     of("car_forgets_what_came_back", "policy/eviction/car.c",
        "gm_list_push(e, remembered ? T2 : T1, object);", "gm_list_push(e, T1, object);",

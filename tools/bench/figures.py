@@ -479,8 +479,7 @@ def memhc(run):
                              memhc_report.number(ratios[0], "{:.2f}"), *(memhc_report.number(one, "{:.0f}") for one in made[1:3]),
                              memhc_report.number(ratios[1], "{:.2f}")])
     return titled(f"{run.made}, means of {run['loops']} loops, GFLOP/s ({run.file}):",
-                  ["tensor", "vector size", "repeated", "unified", "full", "full / unified", "unified, made anew", "unified, no advice",
-                   "full / made anew"], rows)
+                  ["tensor", "vector size", "repeated", "unified", "full", "ratio", "made anew", "no advice", "full / made anew"], rows)
 
 
 @block(MEMHC)
