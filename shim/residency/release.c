@@ -79,6 +79,7 @@ static gm_status end_use(struct gpumem_residency *r, struct gm_residency_object 
         object->writing = false;
     else
         object->readers--;
+    r->uses--;
     object->drop = object->drop || flags & GPUMEM_RELEASE_DROP;
     object->keep = object->keep || flags & GPUMEM_RELEASE_KEEP;
     const bool loses = object->drop && object->gpu_only && !object->keep;
@@ -117,6 +118,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r
             gm_status ended = end_use(r, &r->objects[(uint32_t)uses[i].object - 1], stream, flags);
             status = status ? status : ended;
         }
+        gm_condition_wake(&r->released);
     }
     gm_residency_leave(r, &call);
     return status;

@@ -118,6 +118,11 @@ struct gpumem_residency {
     struct gm_condition moved; /* an object is no longer busy */
     struct gm_residency_copying copying;
     size_t budget;
+    void *(*allocate)(size_t bytes, void *user); /* NULL: of the driver */
+    void (*release)(void *address, size_t bytes, void *user);
+    void *user;
+    struct gm_condition released; /* a use has ended */
+    size_t uses;                  /* that have begun and not ended */
     uint64_t flags;
     struct gm_eviction *eviction;
 

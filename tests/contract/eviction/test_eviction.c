@@ -290,8 +290,8 @@ static void protected_objects_go_in_lru_order_when_all_are(void **state) {
     by_hand("preprotected_lru", "ABCD AB EF", 4, 2, "CD"); /* a new vector ends the protection */
 }
 
-/* Vector N, M, N on a device of three objects, whose operations place outputs O and P in between. N is protected where P
- * lacks memory, although it was not there when the vector was announced. */
+/* Vector N, M, N on a device of three objects, whose operations place outputs O and P in between. N is protected where
+ * P lacks memory, although it was not there when the vector was announced. */
 static void what_the_vector_placed_is_protected(void **state) {
     enum { N, M, O, P };
     static const struct {
@@ -332,6 +332,27 @@ static void mru_passes_pinned_objects(void **state) {
         assert_int_equal(victim, order[newest - 1]);
     }
     close_all(e);
+}
+
+/* A prefetch is no use: what was brought ahead is still used next, and so it stays. */
+static void objects_brought_ahead_await_their_use(void **state) {
+    struct gm_eviction *e = open_with(row("window"), 3, 1);
+    const uint32_t vector[] = {0, 1, 2, 0};
+    uint32_t victim;
+    assert_int_equal(gm_eviction_announce(e, vector, 4), GM_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(gm_eviction_insert(e, i, 1), GM_OK);
+    assert_int_equal(gm_eviction_insert_ahead(e, 2, 1), GM_OK);
+    assert_int_equal(gm_eviction_choose(e, &victim), GM_OK);
+    assert_int_equal(victim, 1);
+    for (const struct gm_eviction_policy *const *policy = gm_eviction_policies; *policy; policy++) {
+        struct gm_eviction *other = open_with(*policy, 3, 1);
+        assert_int_equal(gm_eviction_insert_ahead(other, 1, 1), GM_OK);
+        assert_int_equal(gm_eviction_insert_ahead(other, 1, 1), GM_INVALID_VALUE);
+        assert_int_equal(gm_eviction_hit(other, 1), GM_OK);
+        gm_eviction_close(other);
+    }
+    gm_eviction_close(e);
 }
 
 /* ---- the same rule, found again by searching all objects */
@@ -570,6 +591,7 @@ int main(void) {
         cmocka_unit_test(what_the_vector_placed_is_protected),
         cmocka_unit_test(mru_and_window_by_hand),
         cmocka_unit_test(mru_passes_pinned_objects),
+        cmocka_unit_test(objects_brought_ahead_await_their_use),
         cmocka_unit_test(rules_found_by_search),
         cmocka_unit_test(car_follows_its_figure),
         cmocka_unit_test(clock_pro_by_hand),

@@ -745,6 +745,102 @@ static void an_announced_vector_is_protected(void **state) {
 
 /* ---- errors */
 
+/* Two objects are brought ahead, the next two do not fit: the uses find the first two, and nothing is in use before. */
+static void prefetched_objects_are_found(void **state) {
+    struct gpumem_residency *r = residency_of(NULL, 3 * 64 * KIB, 0);
+    uint32_t *memory[4];
+    uint64_t object[4];
+    size_t started = 77;
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        memory[i] = i % 2 ? pinned(64 * KIB, i + 1) : pageable(64 * KIB, i + 1);
+        object[i] = host_object(r, memory[i], 64 * KIB);
+    }
+    OK(gpumem_residency_announce(r, object, 4));
+    OK(gpumem_residency_prefetch(r, object, 2, &started));
+    assert_int_equal(started, 2);
+    assert_int_equal(stats_of(r).transfers_to_device, 2);
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint64_t copy = gpu_object(r, 4 * KIB);
+        struct gpumem_use uses[] = {{object[i], GPUMEM_READ, NULL}, {copy, GPUMEM_WRITE, NULL}};
+        void *host;
+        if (i + 1 < 4)
+            OK(gpumem_residency_prefetch(r, &object[i + 1], 1, NULL));
+        OK(gpumem_residency_acquire(r, uses, 2, streams[i % STREAMS]));
+        const struct words in = {uses[0].address, KIB}, out = {uses[1].address, KIB};
+        CU(combine(streams[i % STREAMS], out, in, in, 0));
+        OK(gpumem_residency_release(r, uses, 2, streams[i % STREAMS], 0));
+        OK(gpumem_residency_sync(r, copy, &host));
+        assert_int_equal(differing(host, 4 * KIB, 32 * (i + 1)), 0);
+        OK(gpumem_residency_unregister(r, copy));
+    }
+    assert_int_equal(stats_of(r).transfers_to_device, 4);
+    assert_int_equal(stats_of(r).hits, 4);
+    FAILS(gpumem_residency_prefetch(r, (uint64_t[]){12345}, 1, NULL), GPUMEM_NOT_FOUND, "not registered");
+    struct gpumem_use held[] = {
+        {object[0], GPUMEM_READ, NULL}, {object[1], GPUMEM_READ, NULL}, {object[2], GPUMEM_READ, NULL}};
+    OK(gpumem_residency_acquire(r, held, 3, streams[0]));
+    OK(gpumem_residency_prefetch(r, &object[3], 1, &started)); /* no room: not an error */
+    assert_int_equal(started, 0);
+    OK(gpumem_residency_release(r, held, 3, streams[0], 0));
+    OK(gpumem_residency_destroy(r));
+    for (uint32_t i = 0; i < 4; i++) {
+        if (i % 2)
+            CU(cuMemFreeHost(memory[i]));
+        else
+            free(memory[i]);
+    }
+}
+
+/* A model of 16 layers under a budget of 12, twenty passes, each told the next two: by default the vector is used. */
+static void layers_beyond_the_budget(void **state) {
+    enum { LAYERS = 16, PASSES = 20, BUDGET = 12 };
+    uint64_t misses[2];
+    (void)state;
+    for (int announces = 0; announces < 2; announces++) {
+        struct gpumem_residency *r = residency_of(NULL, BUDGET * 4 * KIB, 0);
+        uint32_t *memory = pinned(LAYERS * 4 * KIB, 1);
+        uint64_t vector[2 * LAYERS];
+        for (int i = 0; i < LAYERS; i++)
+            vector[i] = vector[i + LAYERS] = host_object(r, memory + i * KIB, 4 * KIB);
+        for (int pass = 0; pass < PASSES; pass++) {
+            if (announces)
+                OK(gpumem_residency_announce(r, vector, pass + 1 < PASSES ? 2 * LAYERS : LAYERS));
+            for (int i = 0; i < LAYERS; i++)
+                touch(r, vector[i], streams[0]);
+        }
+        misses[announces] = stats_of(r).misses;
+        OK(gpumem_residency_destroy(r));
+        CU(cuMemFreeHost(memory));
+    }
+    assert_int_equal(misses[0], LAYERS * PASSES); /* LRU */
+    assert_in_range(misses[1], LAYERS, LAYERS + 5 * PASSES);
+}
+
+/* Copies lie in memory of a resource, whose limit acts as the size of the device. */
+static void memory_of_a_resource(void **state) {
+    struct gpumem_resource *resource;
+    struct gpumem_residency_options options = {.struct_size = sizeof options, .budget = MIB};
+    struct gpumem_resource_info info = {.struct_size = sizeof info};
+    struct gpumem_residency *r;
+    (void)state;
+    OK(gpumem_resource_create("limit(128KiB,native)", &resource));
+    options.allocate = gpumem_residency_allocate_;
+    FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "not both");
+    gpumem_residency_use_resource(&options, resource);
+    OK(gpumem_residency_create(&options, &r));
+    for (uint32_t i = 0; i < 4; i++)
+        write_words(r, gpu_object(r, 64 * KIB), 64 * KIB, i, streams[0]);
+    assert_int_equal(stats_of(r).evictions, 2);
+    OK(gpumem_resource_get_info(resource, &info));
+    assert_int_equal(info.live_bytes, 128 * KIB);
+    OK(gpumem_residency_destroy(r));
+    OK(gpumem_resource_get_info(resource, &info));
+    assert_int_equal(info.live_count, 0);
+    assert_int_equal(info.mismatches, 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
 static void errors_of_creation(void **state) {
     struct gpumem_residency_options options = {.struct_size = sizeof options, .eviction = "fifo"};
     struct gpumem_residency *r = NULL;
@@ -1041,6 +1137,9 @@ int main(void) {
         TEST(memory_pinned_in_part_is_staged),
         TEST(each_switch_can_be_off),
         TEST(an_announced_vector_is_protected),
+        TEST(prefetched_objects_are_found),
+        TEST(layers_beyond_the_budget),
+        TEST(memory_of_a_resource),
         TEST(errors_of_creation),
         TEST(errors_of_registration),
         TEST(errors_of_uses),
