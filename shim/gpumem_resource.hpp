@@ -16,8 +16,8 @@
 // device_accessible define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE before the first header of CCCL. Neither CCCL
 // nor the CUDA headers are needed otherwise.
 //
-// Errors: every failure throws gpumem::error. Deallocation throws nothing; its failures are logged and counted by the
-// resource. Threads: as in gpumem_resource.h.
+// Errors: every failure throws gpumem::error. Deallocation throws nothing: the resource logs its failures, and counts
+// those that are the program's mistakes. Threads: as in gpumem_resource.h.
 #ifndef GPUMEM_RESOURCE_HPP
 #define GPUMEM_RESOURCE_HPP
 

@@ -124,11 +124,11 @@ enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_workspace *w
  * unless size is 0. INTERNAL_ERROR: a loan is alive, the stream is being captured (the workspace is as it was in both
  * cases), or an error of the driver. */
 enum gpumem_workspace_status gpumem_workspace_set_size(struct gpumem_workspace *workspace, size_t size);
-/* Frees the memory, and lends `size` bytes at `address` from now on: the caller's own memory, aligned to 64 bytes and
- * usable in the stream, as cublasSetWorkspace and rocblas_set_workspace take it. The size is fixed, rounded down to 64.
- * The caller keeps the memory until the work in the stream is done and the workspace has other memory or is destroyed.
- * gpumem_workspace_set_size() returns to memory of the workspace. address NULL: size is 0, and the workspace has no
- * memory. INTERNAL_ERROR: the alignment, or as gpumem_workspace_set_size(); the workspace is as it was. */
+/* Frees the memory, and lends `size` bytes at `address` from now on, as cublasSetWorkspace and rocblas_set_workspace
+ * do. The memory is the caller's, is aligned to 64 bytes, and is usable in the stream. The size is fixed, rounded down
+ * to 64. The caller keeps the memory until the work in the stream is done and the workspace has other memory or is
+ * destroyed. gpumem_workspace_set_size() returns to memory of the workspace. address NULL: size is 0, and the workspace
+ * has no memory. INTERNAL_ERROR: the alignment, or as gpumem_workspace_set_size(); the workspace is as it was. */
 enum gpumem_workspace_status gpumem_workspace_set(struct gpumem_workspace *workspace, void *address, size_t size);
 enum gpumem_workspace_status gpumem_workspace_get_size(const struct gpumem_workspace *workspace, size_t *size);
 /* 1: gpumem chooses the size. 0: it is fixed, or workspace is NULL. */

@@ -223,7 +223,8 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     char why[REASON];
     gm_fail(status, "the resource %s cannot free %p: %s%s", call->resource->text, memory,
             gpumem_status_name((enum gpumem_status)status), reason(why));
-    return (enum gpumem_status)tracked(call, status);
+    gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
+    return (enum gpumem_status)status;
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,

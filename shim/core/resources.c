@@ -12,6 +12,7 @@
 #include "shim/core/resources.h"
 #include "shim/core/site.h"
 #include "shim/resource/registry.h"
+#include "shim/resource/retry.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/stack.h"
 #include "shim/resource/statistics.h"
@@ -249,6 +250,17 @@ GM_PUBLIC enum gpumem_status gpumem_resource_bind(struct gpumem_resource *upstre
     char text[64];
     gm_format(text, sizeof text, "stream-bound(0x%llx,$1)", (unsigned long long)(uintptr_t)stream.stream);
     return gpumem_resource_compose(text, &upstream, 1, resource);
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_on_failure(struct gpumem_resource *upstream,
+                                                        int (*callback)(size_t bytes, void *user), void *user,
+                                                        struct gpumem_resource **resource) {
+    GM_NEED(callback);
+    GM_NEED(resource);
+    gm_status status = (gm_status)gpumem_resource_compose("retry($1)", &upstream, 1, resource);
+    if (!status)
+        gm_retry_by((*resource)->stack, callback, user);
+    return (enum gpumem_status)status;
 }
 
 /* ---- the program's own resources */

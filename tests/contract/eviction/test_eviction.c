@@ -337,9 +337,9 @@ static void mru_passes_pinned_objects(void **state) {
 /* A prefetch is no use: what was brought ahead is still used next, and so it stays. */
 static void objects_brought_ahead_await_their_use(void **state) {
     struct gm_eviction *e = open_with(row("window"), 3, 1);
-    const uint32_t vector[] = {0, 1, 2, 0};
+    const uint32_t vector[] = {0, 1, 2, 0, 1};
     uint32_t victim;
-    assert_int_equal(gm_eviction_announce(e, vector, 4), GM_OK);
+    assert_int_equal(gm_eviction_announce(e, vector, 5), GM_OK);
     for (uint32_t i = 0; i < 2; i++)
         assert_int_equal(gm_eviction_insert(e, i, 1), GM_OK);
     assert_int_equal(gm_eviction_insert_ahead(e, 2, 1), GM_OK);

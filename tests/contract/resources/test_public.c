@@ -784,6 +784,72 @@ static void test_no_end_after_a_failure(void **state) {
     assert_int_equal(own.destroyed, count);
 }
 
+struct spare {
+    struct gpumem_resource *upstream;
+    void *memory;
+    int calls;
+};
+
+/* Frees what it has, once. */
+static int free_spare(size_t bytes, void *user) {
+    struct spare *spare = user;
+    spare->calls++;
+    if (!spare->memory)
+        return 0;
+    must_put(spare->upstream, spare->memory, 600 << 10);
+    spare->memory = NULL;
+    return bytes == 600 << 10;
+}
+
+static void test_failure_callback(void **state) {
+    struct gpumem_resource *limited = create("limit(1MiB,native)"), *tries;
+    struct spare spare = {.upstream = limited, .memory = must_get(limited, 600 << 10)};
+    void *none;
+    assert_int_equal(gpumem_resource_on_failure(limited, NULL, NULL, &tries), GPUMEM_INVALID_VALUE);
+    OK(gpumem_resource_on_failure(limited, free_spare, &spare, &tries));
+    void *memory = must_get(tries, 600 << 10);
+    assert_int_equal(spare.calls, 1);
+    assert_int_equal(gpumem_resource_allocate(tries, 600 << 10, 16, &none), GPUMEM_OUT_OF_MEMORY);
+    assert_int_equal(spare.calls, 2);
+    must_put(tries, memory, 600 << 10);
+    OK(gpumem_resource_destroy(tries));
+    OK(gpumem_resource_destroy(limited));
+}
+
+/* A pool that begins with 4 MiB: its blocks are served without more of the device. */
+static void test_pool_of_initial_and_largest_size(void **state) {
+    struct gpumem_resource *pool = create("limit(8MiB,prime(4MiB,async))");
+    size_t before, after, total;
+    void *memory = must_get(pool, 65536), *more;
+    CU(cuMemGetInfo_v2(&before, &total));
+    void *second = must_get(pool, 3 << 20);
+    CU(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before, after);
+    assert_int_equal(gpumem_resource_allocate(pool, 6 << 20, 16, &more), GPUMEM_OUT_OF_MEMORY);
+    must_put(pool, second, 3 << 20);
+    must_put(pool, memory, 65536);
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void test_current_resource(void **state) {
+    struct gpumem_resource *found, *mine = create("statistics(native)");
+    OK(gpumem_resource_current(&found));
+    assert_string_equal(gpumem_resource_text(found), "native");
+    OK(gpumem_resource_set_current(mine));
+    OK(gpumem_resource_current(&found));
+    assert_ptr_equal(found, mine);
+    OK(gpumem_resource_destroy(mine)); /* the table owns it, too */
+    must_put(found, must_get(found, 100), 100);
+    OK(gpumem_resource_set_current(NULL));
+    OK(gpumem_resource_current(&found));
+    assert_string_equal(gpumem_resource_text(found), "native");
+    OK(gpumem_resource_set_current(NULL));
+    CU(cuCtxSetCurrent(NULL));
+    assert_int_equal(gpumem_resource_current(&found), GPUMEM_INVALID_CONTEXT);
+    assert_int_equal(gpumem_resource_set_current(NULL), GPUMEM_INVALID_CONTEXT);
+    CU(cuCtxSetCurrent(world.context));
+}
+
 static void test_nine_resources_given(void **state) {
     struct gpumem_resource *given[10], *made = NULL;
     for (int i = 0; i < 10; i++)
@@ -985,6 +1051,9 @@ int main(void) {
         TEST(test_fallback_of_what_is_not_supported),
         TEST(test_no_end_after_a_failure),
         TEST(test_nine_resources_given),
+        TEST(test_failure_callback),
+        TEST(test_pool_of_initial_and_largest_size),
+        TEST(test_current_resource),
         TEST(test_own_resource),
         TEST(test_own_stream_bound_resource),
         TEST(test_own_resource_with_wrong_answers),
