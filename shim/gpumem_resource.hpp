@@ -27,6 +27,7 @@
 #include <limits>
 #include <memory_resource>
 #include <new>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -262,6 +263,11 @@ using unified_resource = managed_resource;
 using pinned_resource = named_resource<pinned_properties | property::any_context, detail::pinned>;
 using async_device_resource =
     named_resource<device_properties | property::stream_ordered | property::any_context, detail::async>;
+// A private pool of the driver that begins with `initial` bytes and holds at most `maximal`.
+struct pool_resource : resource<device_properties | property::stream_ordered | property::any_context> {
+    pool_resource(std::size_t initial, std::size_t maximal)
+        : resource(("limit(" + std::to_string(maximal) + ",prime(" + std::to_string(initial) + ",async))").c_str()) {}
+};
 using vmm_resource = named_resource<device_properties | property::growable | property::any_context, detail::vmm>;
 
 namespace detail {
@@ -426,6 +432,14 @@ class pmr_adaptor final : public std::pmr::memory_resource {
 
     resource_view<property::host_accessible> upstream_;
 };
+
+// The current resource of the current context's device, as a view: "native" until another one is set. Throws where no
+// context is current, or where the resource set lacks a property.
+template <property Properties = property::device_accessible> resource_view<Properties> current_resource() {
+    gpumem_resource *found = nullptr;
+    check(gpumem_resource_current(&found));
+    return resource_view<Properties>::of(found);
+}
 
 // An allocator on a view, with plain pointers: polymorphic_allocator<T> for containers of the host;
 // polymorphic_allocator<char, property::device_accessible> for the temporary memory of thrust::cuda::par(allocator).

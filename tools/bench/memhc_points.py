@@ -76,7 +76,7 @@ def all_points(scale):
     small, large = scale.tensors
 
     def pair(figure, tensor, size, rate):
-        return [vector_point(scale, [figure], variant, tensor, size, rate) for variant in (BASELINE, FULL, UNIFIED)]
+        return [vector_point(scale, [figure], variant, tensor, size, rate) for variant in (BASELINE, FULL)]
 
     for size in (16, 1, 32, 8, 2, 4):
         yield from pair("7", small, size, "1/1")
@@ -121,6 +121,9 @@ def all_points(scale):
     for percent in PERCENTS:
         for policy in POLICIES:
             yield eviction_point(scale, ["11"], policy, "gaussian", 64, percent, "1/2")
+    for tensor in (small, large):
+        for size, rate in [(size, "1/1") for size in SIZES] + [(16, rate) for rate in RATES[:-1]]:
+            yield vector_point(scale, ["7"], UNIFIED, tensor, size, rate)
 
 
 def points(scale):

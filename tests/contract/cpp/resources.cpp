@@ -393,6 +393,18 @@ static void a_leak_is_logged() {
     EXPECT(contains(text, "new-delete has 1 live blocks of 100 bytes"));
 }
 
+static void current_and_pool() {
+    gpumem::pool_resource pool(1 << 20, 4 << 20);
+    EXPECT(std::string(pool.text()) == "limit(4194304,prime(1048576,async))");
+    EXPECT(gpumem::current_resource() != pool);
+    gpumem::check(gpumem_resource_set_current(pool.handle()));
+    EXPECT(gpumem::current_resource() == pool);
+    { gpumem::device_buffer<int> buffer(gpumem::current_resource(), 100); }
+    EXPECT(status_of([] { gpumem::current_resource<property::host_accessible>(); }) == GPUMEM_INVALID_VALUE);
+    EXPECT(status_of([&] { pool.allocate(8 << 20); }) == GPUMEM_OUT_OF_MEMORY && live(pool) == 0);
+    gpumem::check(gpumem_resource_set_current(nullptr));
+}
+
 static void shared_ownership() {
     using shared = gpumem::shared_resource<gpumem::host_properties>;
     uint64_t before = 0;
@@ -431,6 +443,7 @@ int main() {
         wrong_frees();
         a_leak_is_logged();
         shared_ownership();
+        current_and_pool();
     } catch (const gpumem::error &error) {
         std::printf("FAILED %s\n", error.text());
         failed++;
