@@ -20,7 +20,7 @@
  * memory that work still uses. Their transfers to the device then run beside each other, and may wait for staging
  * memory, or for another acquire that transfers the same object. Transfers to pageable memory run one at a time with
  * the placements, also those of a release. So does a release that frees (GPUMEM_RESIDENCY_NO_LAZY_RELEASE). An acquire
- * does not wait for another thread to release.
+ * waits for another thread to release only under GPUMEM_RESIDENCY_WAIT.
  *
  * Streams. The residency belongs to the context that was current when it was created; streams are of that context. The
  * caller orders nothing: an acquire makes the stream wait for the transfers and the earlier uses that it depends on, in
