@@ -182,8 +182,8 @@ static gm_status parse_resource(struct parser *parser) {
         return GM_OK;
     }
     if (*parser->at != '(') {
-        gm_format(parser->error, parser->error_size, "\"%s\" wraps a resource: write %s(%s%s%sR)", row->name,
-                  row->name, row->arguments ? row->arguments : "", row->arguments ? "," : "", row->two ? "R," : "");
+        gm_format(parser->error, parser->error_size, "\"%s\" wraps a resource: write %s(%s%s%sR)", row->name, row->name,
+                  row->arguments ? row->arguments : "", row->arguments ? "," : "", row->two ? "R," : "");
         return GM_INVALID_VALUE;
     }
     parser->at++;
