@@ -80,12 +80,25 @@ static gm_status find_context(const struct call *call, struct gm_request *reques
 static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) { return false; }
 #endif
 
+/* A function of an author stored a text of its own in this call (gpumem_resource_fail). */
+static __thread bool explained __attribute__((tls_model("initial-exec")));
+
+enum { REASON = 160 };
+
+static const char *reason(char out[REASON]) {
+    *out = '\0';
+    if (explained)
+        gm_format(out, REASON, ": %s", gpumem_last_error());
+    return out;
+}
+
 static gm_status serve(struct gm_scope *scope, const struct call *call) {
     static const struct gm_decision none;
     struct gm_resource *top = call->resource->top;
     struct gm_request *request = &scope->request;
     gm_status status = GM_NOT_SUPPORTED;
     uint64_t open = gm_devices_open();
+    explained = false;
     if (!request->capturing || top->properties & GM_PROP_CAPTURABLE)
         status = top->ops->alloc(top, request, &none, &scope->block);
     scope->block.requested = request->alignment;
@@ -98,13 +111,18 @@ static gm_status serve(struct gm_scope *scope, const struct call *call) {
 
 static gm_status served(const struct call *call, gm_status status) {
     size_t free_bytes;
-    char of_device[48] = "";
+    char of_device[48] = "", why[REASON];
     if (!status)
         return GM_OK;
     if (status == GM_OUT_OF_MEMORY && find_free(call->resource, &free_bytes))
         gm_format(of_device, sizeof of_device, ", %zu bytes of the device free", free_bytes);
-    return gm_fail(status, "the resource %s: %zu bytes requested%s: %s", call->resource->text, call->bytes, of_device,
-                   gpumem_status_name((enum gpumem_status)status));
+    return gm_fail(status, "the resource %s: %zu bytes requested%s: %s%s", call->resource->text, call->bytes, of_device,
+                   gpumem_status_name((enum gpumem_status)status), reason(why));
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_fail(enum gpumem_status status, const char *text) {
+    explained = text != NULL;
+    return explained ? (enum gpumem_status)gm_fail((gm_status)status, "%s", text) : status;
 }
 
 static enum gpumem_status allocate(const struct call *call, void **memory) {
@@ -164,17 +182,22 @@ static gm_status find_block(const struct gpumem_resource *resource, const void *
     return gm_fail(GPUMEM_NOT_FOUND, "no live block of the resource %s begins at %p", resource->text, memory);
 }
 
+/* Counts an error of the program, whose text is stored, and logs it: deallocations of C++ have no other way to tell. */
+static gm_status tracked(const struct call *call, gm_status status) {
+    __atomic_add_fetch(&call->resource->mismatches, 1, __ATOMIC_RELAXED);
+    gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
+    return status;
+}
+
 /* A tracked error: the block is freed all the same. */
 static gm_status check_match(const struct call *call, const void *memory, const struct gm_block *block) {
     size_t alignment = (size_t)1 << block->requested;
     if (call->bytes == block->size && call->alignment == alignment)
         return GM_OK;
-    __atomic_add_fetch(&call->resource->mismatches, 1, __ATOMIC_RELAXED);
     gm_fail(GM_INVALID_VALUE,
             "%p was allocated with %zu bytes and alignment %zu, and is freed with %zu bytes and alignment %zu", memory,
             block->size, alignment, call->bytes, call->alignment);
-    gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
-    return GM_INVALID_VALUE;
+    return tracked(call, GM_INVALID_VALUE);
 }
 
 static enum gpumem_status deallocate(const struct call *call, void *memory) {
@@ -187,17 +210,21 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     gm_scope_begin(&scope, call->ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, 0, call->site);
     status = find_block(call->resource, memory, &scope.block);
     if (status)
-        return (enum gpumem_status)status;
+        return (enum gpumem_status)tracked(call, status);
     struct gm_free_request how = {.call = scope.request.call, .stream = (uint64_t)(uintptr_t)call->stream.stream};
     scope.request.stream = how.stream;
     gm_pipeline_free_begin(&scope, key);
     gm_status match = check_match(call, memory, &scope.block);
+    explained = false;
     status = top->ops->free(top, &scope.block, &how);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, status);
-    if (status)
-        return (enum gpumem_status)gm_fail(status, "the resource %s cannot free %p: %s", call->resource->text, memory,
-                                           gpumem_status_name((enum gpumem_status)status));
-    return (enum gpumem_status)match;
+    if (!status)
+        return (enum gpumem_status)match;
+    char why[REASON];
+    gm_fail(status, "the resource %s cannot free %p: %s%s", call->resource->text, memory,
+            gpumem_status_name((enum gpumem_status)status), reason(why));
+    gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
+    return (enum gpumem_status)status;
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,

@@ -12,6 +12,7 @@
 #include "shim/api/resources.h"
 #include "shim/sites/site.h"
 #include "shim/resource/registry.h"
+#include "shim/resource/retry.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/stack.h"
 #include "shim/resource/statistics.h"
@@ -139,7 +140,7 @@ static struct gpumem_resource *new_resource(const char *text, struct gpumem_reso
     if (!made)
         return NULL;
     expand(text, given, count, made->text);
-    made->holds = 1;
+    made->holds = made->owners = 1;
     made->given_count = (unsigned)count;
     for (size_t i = 0; i < count; i++)
         made->given[i] = given[i];
@@ -186,9 +187,11 @@ static gm_status complete(struct gpumem_resource *made) {
     return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource, or 1024 resources exist");
 }
 
-static gm_status no_router(struct gm_resource *stack) {
-    return gm_stack_find(stack, &gm_resource_router)
-               ? gm_fail(GM_INVALID_VALUE, "\"router\" serves unmodified programs only")
+static gm_status check_rows(struct gm_resource *stack) {
+    if (gm_stack_find(stack, &gm_resource_router))
+        return gm_fail(GM_INVALID_VALUE, "\"router\" serves unmodified programs only");
+    return gm_stack_find(stack, &gm_resource_sim)
+               ? gm_fail(GM_INVALID_VALUE, "\"sim\" has no memory: it serves tests only")
                : GM_OK;
 }
 
@@ -200,7 +203,7 @@ static gm_status build(struct gpumem_resource *made, const char *text) {
     made->stack = gm_stack_build(text, stacks, made->given_count, error, sizeof error);
     if (!made->stack)
         return gm_fail(GM_INVALID_VALUE, "%s", error);
-    gm_status status = no_router(made->stack);
+    gm_status status = check_rows(made->stack);
     if (status) {
         gm_stack_discard(made->stack);
         return status;
@@ -247,6 +250,17 @@ GM_PUBLIC enum gpumem_status gpumem_resource_bind(struct gpumem_resource *upstre
     char text[64];
     gm_format(text, sizeof text, "stream-bound(0x%llx,$1)", (unsigned long long)(uintptr_t)stream.stream);
     return gpumem_resource_compose(text, &upstream, 1, resource);
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_on_failure(struct gpumem_resource *upstream,
+                                                        int (*callback)(size_t bytes, void *user), void *user,
+                                                        struct gpumem_resource **resource) {
+    GM_NEED(callback);
+    GM_NEED(resource);
+    gm_status status = (gm_status)gpumem_resource_compose("retry($1)", &upstream, 1, resource);
+    if (!status)
+        gm_retry_by((*resource)->stack, callback, user);
+    return (enum gpumem_status)status;
 }
 
 /* ---- the program's own resources */
@@ -359,21 +373,39 @@ static void let_go(struct gpumem_resource *resource) {
         discard(resource);
 }
 
-GM_PUBLIC enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *resource) {
-    if (!resource)
-        return GPUMEM_OK;
+static gm_status check_end(struct gpumem_resource *resource) {
     struct census live = live_blocks(resource);
     if (live.count) {
         if (resource->tracked)
             resource->top->ops->report(resource->top);
-        return (enum gpumem_status)gm_fail(GM_INVALID_VALUE, "the resource %s has %llu live blocks of %llu bytes",
-                                           resource->text, (unsigned long long)live.count,
-                                           (unsigned long long)live.bytes);
+        return gm_fail(GM_INVALID_VALUE, "the resource %s has %llu live blocks of %llu bytes", resource->text,
+                       (unsigned long long)live.count, (unsigned long long)live.bytes);
     }
     if (a_stream_captures())
-        return (enum gpumem_status)gm_fail(GPUMEM_STREAM_CAPTURE, "the resource %s: a stream captures", resource->text);
-    let_go(resource);
+        return gm_fail(GPUMEM_STREAM_CAPTURE, "the resource %s: a stream captures", resource->text);
+    return GM_OK;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_share(struct gpumem_resource *resource) {
+    GM_NEED(resource);
+    __atomic_add_fetch(&resource->owners, 1, __ATOMIC_RELAXED);
     return GPUMEM_OK;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *resource) {
+    if (!resource || __atomic_sub_fetch(&resource->owners, 1, __ATOMIC_ACQ_REL))
+        return GPUMEM_OK;
+    gm_status status = check_end(resource);
+    if (status)
+        __atomic_add_fetch(&resource->owners, 1, __ATOMIC_RELAXED);
+    else
+        let_go(resource);
+    return (enum gpumem_status)status;
+}
+
+GM_PUBLIC void gpumem_resource_abandon(struct gpumem_resource *resource) {
+    if (gpumem_resource_destroy(resource))
+        gm_log(GM_LOG_WARN, "%s: it cannot be destroyed, and stays until the process ends", gpumem_last_error());
 }
 
 /* ---- counters */

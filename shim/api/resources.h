@@ -12,7 +12,8 @@ struct gpumem_resource {
     struct gm_resource *stack; /* as the text says */
     struct gm_resource *top;   /* `stack`, or "aligned" around it */
     bool tracked;              /* "track" is in it: the call stack of each allocation is needed */
-    unsigned holds;            /* the caller's and those of resources composed of it */
+    unsigned owners;           /* that destroy it */
+    unsigned holds;            /* of all owners, and those of resources composed of it */
     unsigned users;            /* resources composed of it (gm_pipeline_wrap) */
     uint64_t mismatches;
     unsigned given_count;
