@@ -60,6 +60,7 @@ class Run:
 class Fuzzer:
     def __init__(self, options):
         self.options = options
+        self.until = time.monotonic() + options.seconds  # of all phases
         self.settings = [{"GPUMEM_POLICY": policy, "GPUMEM_FREE": "safe"} for policy in POLICIES]
         self.settings += [{"GPUMEM_POLICY": policy, "GPUMEM_FREE": "wait"} for policy in POLICIES[:3]]
         self.settings += [{"GPUMEM_FREE": "safe", **further} for further in FURTHER]
@@ -189,12 +190,12 @@ def caught(fuzzer):
 def search(fuzzer):
     """(programs, failures)"""
     options, failures, count = fuzzer.options, 0, 0
-    until = time.monotonic() + options.seconds
+    until = fuzzer.until
     seeds = itertools.count(options.seed)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         waiting = set()
         while time.monotonic() < until or waiting:
-            while time.monotonic() < until and len(waiting) < 2 * options.jobs:
+            while time.monotonic() < until and len(waiting) < options.jobs + 1:
                 seed = next(seeds)
                 waiting.add(pool.submit(fuzzer.judged, seed, fuzzer.rows_of(seed)))
             done, waiting = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
@@ -204,6 +205,8 @@ def search(fuzzer):
                 if failures >= options.failures:
                     return count, failures
             count += len(done)
+            if count % 50 < len(done):
+                print(f"{count} programs, {failures} failures so far", flush=True)
     return count, failures
 
 
@@ -236,7 +239,7 @@ def main(words=None):
     fuzzer = Fuzzer(options)
     if options.catch:
         found = caught(fuzzer)
-        print(f"frees that do not wait show in {found} of {FIRST_SEEDS} programs")
+        print(f"frees that do not wait show in {found} of {FIRST_SEEDS} programs", flush=True)
         if found < MUST_CATCH:
             return 1
     count, failures = search(fuzzer)

@@ -92,7 +92,7 @@ static void auto_follows_the_lists_verdict(void **unused) {
         struct gm_policy_setup setup = usual();
         assert_int_equal(policy->setup(&setup), GM_OK);
         for (int i = 0; i < 60; i++) {
-            struct gm_request request = {.call = GM_CALL_ALLOC, .size = i % 2 ? 64 : 128};
+            struct gm_request request = {.call = GM_CALL_ALLOC, .size = i % 2 ? 512 : 1024}; /* two classes */
             policy->decide(&request, which ? &by_list[i] : &by_auto[i]);
             if (i % 9 == 0)
                 policy->failed(&request);
@@ -134,9 +134,8 @@ static void auto_keeps_waves(void **unused) {
     }
 }
 
-/* Sizes that are never requested twice: other sizes of the same power of two decide once enough of them were freed,
- * and no others. */
-static void auto_keeps_what_turns_over_in_ever_new_sizes(void **unused) {
+/* All sizes of a class are one: eight classes to a doubling. */
+static void auto_judges_by_class(void **unused) {
     const struct gm_policy *policy = gm_policy_find("auto");
     struct gm_policy_setup setup = usual();
     struct gm_decision decision;
@@ -144,21 +143,42 @@ static void auto_keeps_what_turns_over_in_ever_new_sizes(void **unused) {
     for (size_t i = 0; i < 40; i++) {
         const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000000 + 512 * i};
         policy->decide(&request, &decision);
+        assert_int_equal(decision.kind, i ? GM_KIND_CACHE : GM_KIND_NATIVE);
+        policy->freed(&request);
+    }
+    const struct gm_request next = {.call = GM_CALL_ALLOC, .size = (1 << 20) + 1},
+                            huge = {.call = GM_CALL_ALLOC, .size = SIZE_MAX};
+    policy->decide(&next, &decision);
+    assert_int_equal(decision.kind, GM_KIND_NATIVE);
+    policy->decide(&huge, &decision);
+    assert_int_equal(decision.kind, GM_KIND_NATIVE);
+}
+
+/* Classes that are never requested twice: others of the same power of two decide once enough of them were freed, and no
+ * others. */
+static void auto_keeps_what_turns_over_in_ever_new_classes(void **unused) {
+    enum { STEP = 64 << 10, CLASSES = 8 };
+    const struct gm_policy *policy = gm_policy_find("auto");
+    struct gm_policy_setup setup = usual();
+    struct gm_decision decision;
+    assert_int_equal(policy->setup(&setup), GM_OK);
+    for (size_t i = 0; i < CLASSES - 2; i++) {
+        const struct gm_request request = {.call = GM_CALL_ALLOC, .size = (CLASSES + i) * STEP};
+        policy->decide(&request, &decision);
         assert_int_equal(decision.kind, i < 4 ? GM_KIND_NATIVE : GM_KIND_CACHE);
         assert_int_equal(decision.reason, i < 4 ? GM_REASON_LIST_FILLING : GM_REASON_LIST_TURNOVER);
         policy->freed(&request);
     }
-    const struct gm_request larger = {.call = GM_CALL_ALLOC, .size = 1 << 20};
-    const struct gm_request elsewhere = {.call = GM_CALL_ALLOC, .size = 1000000, .device = 1};
+    const struct gm_request larger = {.call = GM_CALL_ALLOC, .size = 2 * CLASSES * STEP};
+    const struct gm_request elsewhere = {.call = GM_CALL_ALLOC, .size = CLASSES * STEP, .device = 1};
+    const struct gm_request same = {.call = GM_CALL_ALLOC, .size = (2 * CLASSES - 1) * STEP};
     policy->decide(&larger, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
     policy->decide(&elsewhere, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
-    /* They accumulate until as many are live as were freed. */
-    for (size_t i = 0; i < 50; i++) {
-        const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 900000 + 512 * i};
-        policy->decide(&request, &decision);
-    }
+    /* They accumulate until more are live than were freed. */
+    for (size_t i = 0; i < 9; i++)
+        policy->decide(&same, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
 }
 
@@ -186,7 +206,8 @@ int main(void) {
         cmocka_unit_test(managed_means_what_setup_said),
         cmocka_unit_test(auto_follows_the_lists_verdict),
         cmocka_unit_test(auto_keeps_waves),
-        cmocka_unit_test(auto_keeps_what_turns_over_in_ever_new_sizes),
+        cmocka_unit_test(auto_judges_by_class),
+        cmocka_unit_test(auto_keeps_what_turns_over_in_ever_new_classes),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
