@@ -2,11 +2,12 @@
  * puts it into a free list for reuse. A free block serves any request of its size class, and the policy decides the
  * rest. So it judges sizes by their classes.
  *
- * A size class is short-lived when the active list says so, or when one of its blocks was freed and at most eight times as
- * many are live. The second rule is for programs that allocate in waves, such as training steps, or nest their
+ * A size class is short-lived when the active list says so, or when one of its blocks was freed and at most eight times
+ * as many are live. The second rule is for programs that allocate in waves, such as training steps, or nest their
  * temporaries: their live counts differ by more than X within L allocations, though no memory accumulates. A wrong
  * verdict costs little: a lasting block of kind cache is a native block until it is freed. A class that is too new for
- * a verdict is judged together with those of the same power of two, because some programs never request a size twice. */
+ * a verdict is judged together with those of the same power of two, because some programs never request a size twice.
+ */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 #include "policy/size_class.h"

@@ -250,7 +250,7 @@ struct gm_request {
     uint64_t object; /* number of this request among the process's movable requests made in a context, from 1; failed
                         requests count */
     const struct gm_site_keys *where; /* the call site in a form that holds in other runs; NULL = unknown */
-    bool looked; /* set by the pipeline: no free block serves this request, only new memory */
+    const void *looked; /* set by the pipeline: the resource that it has asked for a free block, and that had none */
 };
 
 /* What was decided about a request: a policy's answer, which the router follows. All fields are 0 before decide(). No

@@ -80,14 +80,11 @@ static gm_status find_context(const struct call *call, struct gm_request *reques
 static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) { return false; }
 #endif
 
-/* A function of an author stored a text of its own in this call (gpumem_resource_fail). */
-static __thread bool explained __attribute__((tls_model("initial-exec")));
-
 enum { REASON = 160 };
 
 static const char *reason(char out[REASON]) {
     *out = '\0';
-    if (explained)
+    if (*gm_error_by_author())
         gm_format(out, REASON, ": %s", gpumem_last_error());
     return out;
 }
@@ -98,7 +95,7 @@ static gm_status serve(struct gm_scope *scope, const struct call *call) {
     struct gm_request *request = &scope->request;
     gm_status status = GM_NOT_SUPPORTED;
     uint64_t open = gm_devices_open();
-    explained = false;
+    *gm_error_by_author() = false;
     if (!request->capturing || top->properties & GM_PROP_CAPTURABLE)
         status = top->ops->alloc(top, request, &none, &scope->block);
     scope->block.requested = request->alignment;
@@ -121,8 +118,8 @@ static gm_status served(const struct call *call, gm_status status) {
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_fail(enum gpumem_status status, const char *text) {
-    explained = text != NULL;
-    return explained ? (enum gpumem_status)gm_fail((gm_status)status, "%s", text) : status;
+    *gm_error_by_author() = text != NULL;
+    return text ? (enum gpumem_status)gm_fail((gm_status)status, "%s", text) : status;
 }
 
 static enum gpumem_status allocate(const struct call *call, void **memory) {
@@ -215,7 +212,7 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     scope.request.stream = how.stream;
     gm_pipeline_free_begin(&scope, key);
     gm_status match = check_match(call, memory, &scope.block);
-    explained = false;
+    *gm_error_by_author() = false;
     status = top->ops->free(top, &scope.block, &how);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, status);
     if (!status)

@@ -7,22 +7,29 @@
 #include "shim/base/room.h"
 #include "shim/gpumem.h"
 
-enum { TEXT = 320, STRUCT_MOST = 4096 };
+enum { TEXT = 312, STRUCT_MOST = 4096 };
 
-_Static_assert(TEXT <= GM_ROOM_NAMED - GM_ROOM_ERROR, "fits");
+struct error {
+    char text[TEXT];
+    bool by_author;
+};
 
-static char *text(void) {
-    static char shared[TEXT];
-    char *own = gm_room_part(GM_ROOM_ERROR);
-    return own ? own : shared;
+_Static_assert(sizeof(struct error) <= GM_ROOM_NAMED - GM_ROOM_ERROR, "fits");
+
+static struct error *latest(void) {
+    static struct error shared;
+    struct error *own = gm_room_part(GM_ROOM_ERROR);
+    return own ? own : &shared;
 }
 
-__attribute__((visibility("default"))) const char *gpumem_last_error(void) { return text(); }
+__attribute__((visibility("default"))) const char *gpumem_last_error(void) { return latest()->text; }
+
+bool *gm_error_by_author(void) { return &latest()->by_author; }
 
 gm_status gm_fail(gm_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    gm_vformat(text(), TEXT, format, args);
+    gm_vformat(latest()->text, TEXT, format, args);
     va_end(args);
     return status;
 }

@@ -9,6 +9,9 @@
 /* Stores the text for the calling thread and returns `status`. */
 GM_INTERNAL gm_status gm_fail(gm_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Whether a function of an author stored the text (gpumem_resource_fail); set and read by the calls around it. */
+GM_INTERNAL bool *gm_error_by_author(void);
+
 /* First lines of a public call: end it with GM_INVALID_VALUE where a pointer is NULL that must not be; an array only
  * where it has elements. */
 #define GM_NEED_AS(pointer, name)                                               \

@@ -176,7 +176,8 @@ static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oo
 
 /* ---- live bytes of cached blocks that come and go: the thread sets their bytes off against each other, and no locked
  * instruction is needed. live_bytes holds the bytes of freed blocks somewhat longer, at most GM_STATS_DEFERRED for each
- * thread. It never lacks bytes of live blocks. So a peak may be too high by GM_STATS_DEFERRED for each further thread. */
+ * thread. It never lacks bytes of live blocks. So a peak may be too high by GM_STATS_DEFERRED for each further thread.
+ */
 #define GM_STATS_DEFERRED ((uint64_t)16 << 20)
 
 /* Subtracts the late bytes of this thread's shard. */

@@ -146,8 +146,8 @@ static struct gm_block_record *look_again(struct gm_shard *shard, const struct w
     struct gm_block_record *record;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    bool look = lists && !lists->disabled && gm_free_lists_pend(lists, wanted->from, wanted->until) &&
-                gm_cache_may_look(lists);
+    bool look =
+        lists && !lists->disabled && gm_free_lists_pend(lists, wanted->from, wanted->until) && gm_cache_may_look(lists);
     gm_spin_unlock(&shard->lock);
     if (!look || gm_capture_any())
         return NULL;
@@ -239,6 +239,7 @@ static inline void hand_out(struct gm_resource *self, const struct gm_request *r
     gm_block_fill(block, self, request, &piece);
     block->hit = hit;
     block->bin = (uint8_t)gm_cache_bin(self->state, reserved);
+    block->direct = 1;
 }
 
 static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request,
@@ -283,7 +284,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
                              const struct gm_decision *decision, struct gm_block *block) {
     if (GM_UNLIKELY(!is_cacheable(request)))
         return alloc_uncached(self, request, decision, block);
-    struct gm_block_record *record = request->looked ? NULL : cache_take(self, request);
+    struct gm_block_record *record = request->looked == self ? NULL : cache_take(self, request);
     if (!record)
         return alloc_new(self, request, decision, block);
     size_t reserved = record->block.reserved;
@@ -315,19 +316,26 @@ void gm_cache_count_own(struct gm_resource *self, int device, int64_t change) {
 
 static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }
 
+/* Only such blocks are kept. */
+static bool is_cached(const struct gm_block *block) {
+    return block->call == GM_CALL_ALLOC && block->device >= 0 && block->device < GM_CACHE_DEVICES && block->context_id;
+}
+
 /* Frees the block of a record upstream. */
-static gm_status free_record(struct gm_resource *self, struct gm_block_record *record, const struct gm_free_request *how) {
+static gm_status free_record(struct gm_resource *self, struct gm_block_record *record,
+                             const struct gm_free_request *how) {
     struct gm_block block;
     gm_record_read(record, &block);
     block.address = gm_record_address(record);
     gm_registry_remove(gm_registry_shared(), record);
-    return gm_cache_free_upstream(self, &block, how);
+    return GM_LIKELY(is_cached(&block)) ? gm_cache_free_upstream(self, &block, how)
+                                        : gm_adaptor_free(self, &block, how);
 }
 
 /* Frees a block upstream instead of adding it to the free lists. The caller holds the shard's lock; the function
  * releases it. */
-static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, struct gm_block_record *record,
-                                        const struct gm_free_request *how) {
+static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard,
+                                        struct gm_block_record *record, const struct gm_free_request *how) {
     uint64_t context_id = record->block.context_id;
     const struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     bool releasing = lists && lists->releasing_count;
@@ -391,10 +399,12 @@ static size_t bytes_without_fence(void) {
                                                                                      : GM_CACHE_SHARD_BYTES;
 }
 
-static gm_status cache_put(struct gm_resource *self, struct gm_block_record *record, const struct gm_free_request *how) {
+static gm_status cache_put(struct gm_resource *self, struct gm_block_record *record,
+                           const struct gm_free_request *how) {
     struct gm_cache *state = self->state;
     struct gm_block *block = &record->block;
-    if (GM_UNLIKELY(how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !can_fence()))
+    if (GM_UNLIKELY(!is_cached(block) || how->call != GM_CALL_FREE || block->pinned_native ||
+                    gm_cache_has_rdma(state) || !can_fence()))
         return free_record(self, record, how);
     struct gm_shard *shard = gm_cache_my_shard(self);
     gm_spin_lock(&shard->lock);
@@ -421,8 +431,7 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     struct gm_free_request noted = *how;
     struct gm_block held = *block;
     bool kept = false;
-    if (GM_UNLIKELY(block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES ||
-                    !block->context_id))
+    if (GM_UNLIKELY(!is_cached(block)))
         return gm_adaptor_free(self, block, how);
     held.owner = self;
     held.bin = (uint8_t)gm_cache_bin(self->state, block->reserved);

@@ -68,7 +68,7 @@ static struct gm_block_record *fitting(struct gm_bin *bin, size_t least, size_t 
 }
 
 struct gm_block_record *gm_free_lists_take(struct gm_free_lists *lists, unsigned from, unsigned until, size_t least,
-                                     size_t most) {
+                                           size_t most) {
     struct gm_block_record *found = NULL;
     for (unsigned i = next_filled(lists, from); i <= until && i < GM_BINS && !found; i = next_filled(lists, i + 1)) {
         if (gm_link_is_empty(&lists->bins[i].ready))
@@ -96,7 +96,7 @@ static void make_ready(struct gm_free_lists *lists, struct gm_block_record *reco
 }
 
 void gm_free_lists_put_ready(struct gm_free_lists *lists, struct gm_block_record *record) {
-    record->block.freed = gm_ticks();
+    gm_record_set_freed(record, gm_ticks());
     make_ready(lists, record);
     gm_add_alone(&lists->share->bytes, record->block.reserved);
 }
@@ -219,7 +219,7 @@ static void queue_release(struct gm_free_lists *lists, struct gm_block_record *r
 static void release_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
     struct gm_block_record *record;
     while ((record = take_oldest(lists, batch))) {
-        record->block.freed = 0;
+        gm_record_set_freed(record, 0);
         queue_release(lists, record);
     }
     spend(lists, batch);

@@ -1,5 +1,5 @@
-/* Free lists of a cache: the free blocks of each context, by size class. Blocks that were freed one after the other form
- * a batch and share one fence. The entry of a block is its record (shim/resource/record.h):
+/* Free lists of a cache: the free blocks of each context, by size class. Blocks that were freed one after the other
+ * form a batch and share one fence. The entry of a block is its record (shim/resource/record.h):
  *
  *   pending    in its batch: the open one, which gets its fence when the cache closes it, or a recorded one
  *   ready      in the bin of its size class, newest first (MemHC 5.1 calls the ready blocks its free_pool)
@@ -87,12 +87,12 @@ struct gm_free_lists {
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* recorded, oldest first */
     unsigned recorded_count;
-    uint64_t found_pending;    /* ticks when a query found the oldest pending; 0: none did */
-    unsigned settled;          /* blocks that were ready at once */
-    unsigned busy_looks;       /* latest looks, one after the other, that found the context busy ... */
-    unsigned looks_left_out;   /* ... and those to leave out before the next one */
-    unsigned queries_left_out; /* of fences that are recorded now */
-    uint64_t swept;            /* last search for idle blocks; ticks */
+    uint64_t found_pending;        /* ticks when a query found the oldest pending; 0: none did */
+    unsigned settled;              /* blocks that were ready at once */
+    unsigned busy_looks;           /* latest looks, one after the other, that found the context busy ... */
+    unsigned looks_left_out;       /* ... and those to leave out before the next one */
+    unsigned queries_left_out;     /* of fences that are recorded now */
+    uint64_t swept;                /* last search for idle blocks; ticks */
     uint64_t filled[GM_BINS / 64]; /* a bit for each bin that has a ready block, and for some that had */
     struct gm_bin bins[GM_BINS];
 };
@@ -129,6 +129,11 @@ static inline void gm_free_lists_count_unfenced(struct gm_shard *shard, size_t b
     gm_add_alone(&shard->unfenced, bytes);
 }
 
+/* Other threads may copy the block meanwhile (gm_record_read). */
+static inline void gm_record_set_freed(struct gm_block_record *record, uint64_t ticks) {
+    __atomic_store_n(&record->block.freed, ticks, __ATOMIC_RELAXED);
+}
+
 /* claimed -> pending: adds a block to the open batch. */
 static inline void gm_free_lists_put(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch,
                                      struct gm_block_record *record) {
@@ -140,7 +145,7 @@ static inline void gm_free_lists_put(struct gm_shard *shard, struct gm_free_list
     } else if (GM_UNLIKELY(batch->bin != bin)) {
         batch->bin = NULL;
     }
-    record->block.freed = batch->began;
+    gm_record_set_freed(record, batch->began);
     gm_link_first(&record->link, &batch->blocks);
     batch->count++;
     batch->bytes += size;
@@ -173,7 +178,7 @@ static inline struct gm_block_record *gm_free_lists_newest(struct gm_free_lists 
 /* ready -> claimed: takes a block of `least` to `most` bytes from bin number `from` or the first one behind it that has
  * such a block, up to number `until`. NULL: there is none. */
 GM_INTERNAL struct gm_block_record *gm_free_lists_take(struct gm_free_lists *lists, unsigned from, unsigned until,
-                                                 size_t least, size_t most);
+                                                       size_t least, size_t most);
 /* True when blocks of these bins are in batches. */
 GM_INTERNAL bool gm_free_lists_pend(const struct gm_free_lists *lists, unsigned from, unsigned until);
 
@@ -211,7 +216,8 @@ GM_INTERNAL unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm
 GM_INTERNAL void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists,
                                              struct gm_block_record *record);
 /* releasing -> claimed: this block. False: it is not in the list. */
-GM_INTERNAL bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_block_record *record);
+GM_INTERNAL bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists,
+                                        struct gm_block_record *record);
 
 /* ---- use without the lock, and destroyed contexts */
 

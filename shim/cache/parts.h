@@ -1,6 +1,6 @@
 /* What the source files of the cache share: its state and the functions that one file calls in another. cache.c: take
- * and put. fast.h: their fast cases. free_lists.c: the free blocks. limits.c: how many bytes of free blocks are allowed.
- * fences.c: fences of batches. reclaim.c: releasing free blocks to the upstream resource. */
+ * and put. fast.h: their fast cases. free_lists.c: the free blocks. limits.c: how many bytes of free blocks are
+ * allowed. fences.c: fences of batches. reclaim.c: releasing free blocks to the upstream resource. */
 #ifndef GM_CACHE_PARTS_H
 #define GM_CACHE_PARTS_H
 

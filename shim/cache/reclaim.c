@@ -51,7 +51,8 @@ static gm_status free_taken(struct gm_resource *self, struct gm_block_record **r
 }
 
 /* Frees blocks of a context that is held and current. Returns how many; the first of the others failed. */
-static unsigned free_victims(struct gm_resource *self, struct gm_block_record **victims, unsigned count, size_t *released) {
+static unsigned free_victims(struct gm_resource *self, struct gm_block_record **victims, unsigned count,
+                             size_t *released) {
     unsigned freed = 0;
     for (bool failed = false; freed < count && !failed; freed += !failed) {
         size_t size = victims[freed]->block.reserved;
@@ -299,8 +300,8 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
         if (sweep)
             lists->swept = now;
         bool must = lists->disabled || gm_cache_overfull(state, lists->device);
-        bool idle = !must && (excess || sweep || lists->releasing_count) &&
-                    context_is_idle(shard, lists, latest, &destroyed);
+        bool idle =
+            !must && (excess || sweep || lists->releasing_count) && context_is_idle(shard, lists, latest, &destroyed);
         release = (must || idle) && !destroyed;
         if (!idle)
             idle_ns *= BUSY_IDLES;

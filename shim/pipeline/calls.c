@@ -244,8 +244,10 @@ void gm_numbers_after_fork(void) {
 
 /* A free block that can serve the request; NULL: there is none. */
 static struct gm_block_record *take_free(struct gm_request *request) {
-    request->looked = gm_direct && request->call == GM_CALL_ALLOC;
-    return request->looked ? gm_direct->ops->take(gm_direct, request) : NULL;
+    if (!gm_direct || request->call != GM_CALL_ALLOC)
+        return NULL;
+    request->looked = gm_direct;
+    return gm_direct->ops->take(gm_direct, request);
 }
 
 /* Decides about a request, or finds a free block for it. *counted: the policy has decided, and wants to know of the
@@ -290,7 +292,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         return status;
     }
     scope->block.counted = counted;
-    scope->block.direct = gm_direct && scope->block.owner == gm_direct && !counted;
+    scope->block.direct &= gm_direct && scope->block.owner == gm_direct && !counted;
     if (GM_UNLIKELY(decision.advice) && gm_pipeline.advise && gm_kind_traits(scope->block.kind) & GM_TRAIT_MANAGED)
         gm_pipeline.advise(request, decision.advice, &scope->block);
     enum gm_reason reason = scope->block.reason ? scope->block.reason : decision.reason;

@@ -199,8 +199,8 @@ static void write_kept_bytes(void) {
     }
 }
 
-/* Handles first, because the memory of a mapping is that of its handle. Threads in the fast case, which takes no lock of
- * the registry, either saw that calls are observed, or are done when gm_pipeline_observe returns. */
+/* Handles first, because the memory of a mapping is that of its handle. Threads in the fast case, which takes no lock
+ * of the registry, either saw that calls are observed, or are done when gm_pipeline_observe returns. */
 void gm_pipeline_record_live(void) {
     struct gm_registry *registry = gm_registry_shared();
     gm_pipeline_observe(true);

@@ -22,7 +22,8 @@ struct gm_scope {
     size_t charged;            /* bytes counted against GPUMEM_LIMIT before the allocation */
     bool known; /* free: the block was in the registry and has been removed; mapped memory, handle: it is kept memory */
     bool kept;  /* free: gpumem keeps the block for reuse */
-    struct gm_block_record *record; /* free: that of a block of gm_direct, claimed, which stays in the registry; else NULL */
+    struct gm_block_record
+        *record; /* free: that of a block of gm_direct, claimed, which stays in the registry; else NULL */
 };
 
 struct gm_pipeline_setup {
@@ -55,8 +56,8 @@ GM_INTERNAL extern const struct gm_request gm_request_blank; /* copied into each
 /* The trace begins, or goes on after a pause (shim/trace/recorded.h): writes the live blocks that it does not hold, and
  * how much is kept. gm_trace_allocates() holds already. */
 GM_INTERNAL void gm_pipeline_record_live(void);
-/* Calls are observed from now on, for a trace or call sites, or not any more: before gm_trace_on is set. When it returns
- * with true, no thread is in the fast case of a call (fast.h). */
+/* Calls are observed from now on, for a trace or call sites, or not any more: before gm_trace_on is set. When it
+ * returns with true, no thread is in the fast case of a call (fast.h). */
 GM_INTERNAL void gm_pipeline_observe(bool observes);
 /* The event of each free that has begun is written. Threads without a shard of their own are not seen. */
 GM_INTERNAL bool gm_pipeline_wrote_frees(void);

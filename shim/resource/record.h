@@ -30,8 +30,8 @@ struct gm_block_record {
     struct gm_block block;
     struct gm_block_record *next_address; /* in the registry; also links unused records */
     struct gm_block_record *next_range;   /* in the registry's index by range */
-    struct gm_link link;            /* of a free block: in a list of its cache */
-} __attribute__((aligned(64)));     /* threads that work on two blocks share no cache line */
+    struct gm_link link;                  /* of a free block: in a list of its cache */
+} __attribute__((aligned(64)));           /* threads that work on two blocks share no cache line */
 
 _Static_assert(sizeof(struct gm_block_record) == 128, "two cache lines; a pair writes to both");
 

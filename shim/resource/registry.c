@@ -38,10 +38,10 @@ struct first_table {
 struct index_shard {
     gm_spin lock;
     uint32_t count;
-    struct table *table;         /* NULL before first use */
+    struct table *table;           /* NULL before first use */
     struct gm_block_record *free;  /* in the address index: nodes that were used and recycled */
     struct gm_block_record *slabs; /* in the address index: first nodes of its slabs, which hold no block */
-    uint32_t untouched;          /* last nodes of the latest slab that were never used */
+    uint32_t untouched;            /* last nodes of the latest slab that were never used */
 } __attribute__((aligned(64)));
 
 struct gm_registry {
@@ -224,8 +224,8 @@ static void unlink_node(struct gm_registry *registry, struct index_shard *shard,
 }
 
 /* Takes a live node out. False: a thread without the lock claimed it first. */
-static GM_IN_PLACE bool remove_live(struct gm_registry *registry, struct index_shard *shard, struct gm_block_record **at,
-                                    struct gm_block *block) {
+static GM_IN_PLACE bool remove_live(struct gm_registry *registry, struct index_shard *shard,
+                                    struct gm_block_record **at, struct gm_block *block) {
     struct gm_block_record *node = *at;
     uint64_t address = gm_record_tagged(node);
     if (gm_word_is_held(address) ||
@@ -320,7 +320,7 @@ static GM_RARE void make_way(struct gm_registry *registry, struct index_shard *s
 
 /* Links a record for the block, which is live from now on, or (`held`) claimed. NULL: there is no memory. */
 static struct gm_block_record *add(struct gm_registry *registry, const struct gm_block *block, bool held,
-                             struct gm_block *previous) {
+                                   struct gm_block *previous) {
     uint64_t hash = address_hash(block->address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
     struct gm_block stale, linked = *block;
@@ -536,8 +536,7 @@ static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, uint64_t c
     for (; *bucket < bucket_count(shard); ++*bucket) {
         size_t before = copied;
         for (struct gm_block_record *node = shard->table->buckets[*bucket]; node; node = node->next_address) {
-            if (gm_word_is_held(gm_record_tagged(node)) ||
-                (!any_context && node->block.context_id != context_id))
+            if (gm_word_is_held(gm_record_tagged(node)) || (!any_context && node->block.context_id != context_id))
                 continue;
             if (copied == room) { /* the whole bucket is copied again next time */
                 copied = before ? before : copied;
@@ -589,7 +588,7 @@ static bool record_node(struct gm_block_record *node, struct gm_block *out) {
         return false;
     uint64_t sequence = gm_trace_sequence();
     if (!copy_live(node, out) || !__atomic_compare_exchange_n(&node->block.recorded, &word, gm_recorded_after(word),
-                                                               false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+                                                              false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false;
     out->sequence = sequence;
     return true;

@@ -61,7 +61,7 @@ struct gm_block {
     uint8_t pinned_native; /* exported, tagged or registered while live: it must be freed natively, and its address is
                               never reused */
     uint8_t reason;        /* enum gm_reason when the block was not served as wanted, else 0 */
-    uint8_t direct;        /* its free may take the fast case (shim/cache/fast.h) */
+    uint8_t direct;        /* set by a cache: its free may take the fast case (shim/cache/fast.h) */
     uint8_t bin;           /* set and read by the cache: its size class */
     uint8_t in_range;      /* set and read by the registry */
     uint8_t served;        /* set and read by the router: which of its servers has the block */

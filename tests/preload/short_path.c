@@ -1,4 +1,4 @@
-/* Pairs of cuMemAlloc and cuMemFree that take the short path: the driver is opened, not linked, and one stream carries
+/* Pairs of cuMemAlloc and cuMemFree that take the fast case: the driver is opened, not linked, and one stream carries
  * all work.
  *
  * usage: short_path pairs COUNT BYTES | replaced | double_free | two_frees | threads | trim | reset | forked |
