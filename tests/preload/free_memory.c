@@ -59,8 +59,8 @@ int main(int count, char **arguments) {
         MUST(cuCtxSynchronize());
         size_t beside = free_memory();
         if (beside + large > idle + kept())
-            fprintf(stderr, "round %d: %zu MiB free beside a block of %zu MiB, %zu MiB before it\n", round, beside / MIB,
-                    large / MIB, idle / MIB);
+            fprintf(stderr, "round %d: %zu MiB free beside a block of %zu MiB, %zu MiB before it\n", round,
+                    beside / MIB, large / MIB, idle / MIB);
         EXPECT(beside + large <= idle + kept());
         give(block);
         for (int i = 0; i < SMALL; i++)

@@ -146,7 +146,7 @@ static void auto_judges_by_class(void **unused) {
         assert_int_equal(decision.kind, i ? GM_KIND_CACHE : GM_KIND_NATIVE);
         policy->freed(&request);
     }
-    const struct gm_request next = {.call = GM_CALL_ALLOC, .size = (1 << 20) + 1},
+    const struct gm_request next = {.call = GM_CALL_ALLOC, .size = (1 << 21) + 1},
                             huge = {.call = GM_CALL_ALLOC, .size = SIZE_MAX};
     policy->decide(&next, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
