@@ -38,7 +38,7 @@ MUTATIONS = [
     of("python_3_14_offsets", "shim/core/python_layout.c", "rows", swaps("344, 384", "344, 392"), "python stated",
        "the offsets of CPython 3.14 are read where it states them"),
     of("rule_of_any_size", "policy/rules.c", "matches", always("rule->size"), "rules", "a rule's condition on the size holds"),
-    of("every_free_is_temporary", "shim/core/calls.c", "gm_pipeline_free_end", enters("gm_mine.newest"), "core_pipeline",
+    of("every_free_is_temporary", "shim/core/calls.c", "count_freed", enters("gm_mine.newest"), "core_pipeline",
        "paper: blocks freed with nothing allocated in between"),
     of("every_free_is_temporary_in_reports", "tools/cli/analysis.c", "on_free", always("last_key == key"), "tools_profile",
        "a report counts as temporary only what was freed before its thread allocated again"),
@@ -97,7 +97,7 @@ MUTATIONS = [
        "a forked child does the work that its parent had begun"),
     of("beyond_is_measured_after_the_recording", "shim/hook/beyond.c", "sample", never("UINT64_MAX"), "recorded beyond",
        "nothing is measured when nobody records any more"),
-    of("free_before_the_walk", "shim/core/short_path.c", "record_older", drops("gm_write_live_now"), "recorded racing",
+    of("free_before_the_walk", "shim/core/direct.c", "record_claimed", drops("gm_write_live_now"), "recorded racing",
        "a block that is freed before the walk reaches it is written first"),
     of("allocation_of_another_trace", "shim/core/calls.c", "remember", answers("gm_is_recorded", "records"), "core_sessions",
        "an allocation that began under the former trace is in the next one once"),
@@ -132,7 +132,7 @@ MUTATIONS = [
        "paper: range = maximum - minimum"),
     of("lists_of_all_devices", "policy/active_list.c", "key_of", swaps("device", "0"), "active_list",
        "paper: the list knows sizes only"),
-    of("half_of_each_block", "shim/hook/memory.c", "alloc_plain", passes("BEGIN_AT", 2, "size / 2 + 1"), "preload runtime_basic",
+    of("half_of_each_block", "shim/hook/memory.c", "alloc", passes("BEGIN_AT", 2, "size / 2 + 1"), "preload runtime_basic",
        "paper: only the allocator changes"),
 
     # ---- cuda-memory-resource-proposal
@@ -335,7 +335,7 @@ MUTATIONS = [
        "short rows that had no memory are written in a second pass"),
 
     # ---- memhc
-    of("freed_memory_is_not_reused", "shim/cache/cache.c", "cache_alloc", sets("address", "0"), "cache_free_lists",
+    of("freed_memory_is_not_reused", "shim/cache/cache.c", "cache_alloc", sets("record", "NULL"), "cache_free_lists",
        "paper: lazily released memory is overwritten"),
     of("only_the_same_address_repeats", "tools/cli/report_duplicates.c", "on_known_copy", swaps("++", "++ && same", "copies"),
        "tools_profile", "paper: CPU/GPU memory communication is redundant"),
