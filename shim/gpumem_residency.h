@@ -20,14 +20,14 @@
  * memory that work still uses. Their transfers to the device then run beside each other, and may wait for staging
  * memory, or for another acquire that transfers the same object. Transfers to pageable memory run one at a time with
  * the placements, also those of a release. So does a release that frees (GPUMEM_RESIDENCY_NO_LAZY_RELEASE). An acquire
- * does not wait for another thread to release.
+ * waits for another thread to release only under GPUMEM_RESIDENCY_WAIT.
  *
  * Streams. The residency belongs to the context that was current when it was created; streams are of that context. The
  * caller orders nothing: an acquire makes the stream wait for the transfers and the earlier uses that it depends on, in
  * whichever stream they run. The transfers run in two own streams, one each way, beside the work of the program. No
- * call that names a stream or transfers may be made while that stream captures (GPUMEM_STREAM_CAPTURE). After the
- * driver failed to record an event, the next use of that memory waits for the whole context. It returns
- * GPUMEM_STREAM_CAPTURE while any stream captures.
+ * call that names a stream or transfers may be made while that stream captures (GPUMEM_STREAM_CAPTURE). Captures of
+ * other streams are not disturbed. After the driver failed to record an event, the next use of that memory waits for
+ * the whole context.
  *
  * Host memory. Contiguous pinned memory is copied directly. Pageable memory, and parts that are not contiguous, pass a
  * ring of pinned staging memory in chunks. One thread copies slower than the bus transfers, so up to
@@ -43,7 +43,7 @@
 #ifndef GPUMEM_RESIDENCY_H
 #define GPUMEM_RESIDENCY_H
 
-#include "gpumem.h"
+#include "gpumem_resource.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,14 +61,18 @@ enum gpumem_residency_flags {
     /* No on-demand synchronisation: every release of an object that was acquired for writing writes it to the host,
      * also a GPU-only object. The copy stays. */
     GPUMEM_RESIDENCY_NO_ON_DEMAND = 4,
+    /* Not an optimisation: an acquire that finds no room, because other uses hold all copies, waits for releases by
+     * other threads. It returns GPUMEM_OUT_OF_MEMORY only where nothing is in use. A thread that waits should hold no
+     * use itself: two threads that do, and wait for each other, wait for ever. */
+    GPUMEM_RESIDENCY_WAIT = 8,
 };
 
 /* Zero in all fields but the first means the defaults. */
 struct gpumem_residency_options {
     size_t struct_size;   /* sizeof(struct gpumem_residency_options), set by the caller */
     size_t budget;        /* bytes of device memory: copies and free pool; 0: nine tenths of what is free at creation */
-    const char *eviction; /* "random", "mru", "lru", "car", "clock_pro", "preprotected_lru" or "window"; NULL:
-                             "preprotected_lru" */
+    const char *eviction; /* "random", "mru", "lru", "car", "clock_pro", "preprotected_lru" or "window"; NULL: "window",
+                             which is LRU where nothing is announced */
     size_t staging;       /* bytes of pinned host memory, half of it for each direction; 0: 32 MiB */
     size_t objects;       /* most objects registered at one time; 0: 65536 */
     size_t window;        /* most objects of an announced vector; 0: 4096 */
@@ -76,18 +80,42 @@ struct gpumem_residency_options {
     uint64_t flags;       /* enum gpumem_residency_flags */
     size_t copy_threads;  /* threads that copy a large transfer of pageable memory, the calling one included; 0: one for
                              each processor that the creating thread may use, at most 8; at most 64 */
+    /* Device memory from elsewhere, both or none; gpumem_residency_use_resource() sets them. `allocate` returns memory
+     * that every stream can use at once, or NULL; copies are evicted then. No work uses the memory any more when it is
+     * released. Any thread may call, and the context of the residency is current. */
+    void *(*allocate)(size_t bytes, void *user);
+    void (*release)(void *address, size_t bytes, void *user);
+    void *user;
 };
 
+/* Alignment of copies in a resource: that of cudaMalloc. */
+enum { GPUMEM_COPY_ALIGNMENT = 256 };
+
+static inline void *gpumem_residency_allocate_(size_t bytes, void *resource) {
+    void *memory = NULL;
+    (void)gpumem_resource_allocate((struct gpumem_resource *)resource, bytes, GPUMEM_COPY_ALIGNMENT, &memory);
+    return memory;
+}
+static inline void gpumem_residency_release_(void *address, size_t bytes, void *resource) {
+    (void)gpumem_resource_deallocate((struct gpumem_resource *)resource, address, bytes, GPUMEM_COPY_ALIGNMENT);
+}
+/* Copies lie in memory of the resource, which the caller keeps until the residency is destroyed. */
+static inline void gpumem_residency_use_resource(struct gpumem_residency_options *options,
+                                                 struct gpumem_resource *resource) {
+    options->allocate = gpumem_residency_allocate_;
+    options->release = gpumem_residency_release_;
+    options->user = resource;
+}
+
 /* options NULL: the defaults. Allocates no device memory yet. Errors: GPUMEM_NOT_INITIALIZED, GPUMEM_INVALID_CONTEXT,
- * GPUMEM_INVALID_VALUE (no such policy; too many objects or threads), GPUMEM_NOT_SUPPORTED (an option that this version
- * does not know), GPUMEM_OUT_OF_MEMORY, and those of struct_size. */
+ * GPUMEM_INVALID_VALUE (no such policy; too many objects or threads; one of two functions), GPUMEM_OUT_OF_MEMORY, and
+ * those of struct_size. GPUMEM_NOT_SUPPORTED: an option that this version does not know. */
 enum gpumem_status gpumem_residency_create(const struct gpumem_residency_options *options,
                                            struct gpumem_residency **residency);
 
 /* Waits for the work that may use a copy, frees all memory and ends all objects. Changes that were not synchronised are
- * discarded. No other thread may use the residency any more. NULL is no error. GPUMEM_STREAM_CAPTURE: a stream of the
- * process captures; the residency is as it was and still the caller's. After any other error it is gone, and the error
- * is that of the work waited for. */
+ * discarded. No other thread may use the residency any more. NULL is no error. A stream may capture
+ * meanwhile. After an error the residency is gone, too: the error is that of the work waited for. */
 enum gpumem_status gpumem_residency_destroy(struct gpumem_residency *residency);
 
 /* ---- objects. An object is a number, never 0 and never used again after the object ended. */
@@ -172,6 +200,10 @@ enum gpumem_release_flags {
      * A changed object of the host is written to the host first; call gpumem_residency_sync() before the host reads it.
      * A GPU-only object loses its bytes without a transfer and can be written again. */
     GPUMEM_RELEASE_DROP = 1,
+    /* With GPUMEM_RELEASE_DROP: a GPU-only object is written to its home first, and keeps its bytes there. So MemHC has
+     * it: "synchronizations occur when releasing device memory" (5.3). Without this flag an intermediate result that
+     * nobody needs costs no transfer. */
+    GPUMEM_RELEASE_KEEP = 2,
 };
 
 /* Ends one use of each object, behind the work submitted to `stream` so far, which is the stream of the acquire or one
@@ -191,9 +223,18 @@ enum gpumem_status gpumem_residency_release(struct gpumem_residency *residency, 
 enum gpumem_status gpumem_residency_sync(struct gpumem_residency *residency, uint64_t object, void **host);
 
 /* Announces the objects of the next operations to the policy, in their order; it replaces what was announced before.
- * Transfers nothing and places nothing. "preprotected_lru" and "window" use it, the others ignore it. Errors:
- * GPUMEM_INVALID_VALUE (more than options.window). */
+ * Transfers nothing and places nothing: gpumem_residency_prefetch() does. "preprotected_lru" and "window" use it, the
+ * others ignore it. Errors: GPUMEM_INVALID_VALUE (more than options.window). */
 enum gpumem_status gpumem_residency_announce(struct gpumem_residency *residency, const uint64_t *objects, size_t count);
+
+/* Starts to transfer objects of the host that are to be read soon, beside the work of the program: into own memory, in
+ * the stream of the residency's transfers. Nothing is in use afterwards. Objects that are on the device, and GPU-only
+ * objects without bytes, are passed over. It evicts as an acquire does, so prefetch what comes next and leave room for
+ * what is in use. Pinned memory is transferred after the call, other memory passes staging memory meanwhile. *started
+ * (may be NULL): number of objects, from the first, that are on the device or on their way. Ends without an error at
+ * the first object that finds no room. Errors: GPUMEM_NOT_FOUND, those of the driver. */
+enum gpumem_status gpumem_residency_prefetch(struct gpumem_residency *residency, const uint64_t *objects, size_t count,
+                                             size_t *started);
 
 /* ---- statistics: sums since creation, unless said otherwise */
 

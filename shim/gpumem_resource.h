@@ -102,6 +102,8 @@ struct gpumem_resource_context {
  *     fail-nth(N,R)           the N-th allocation fails
  *     prefetch(R)             starts to move new managed memory to the device
  *     fill(zero|poison,R)     fills memory
+ *     prime(BYTES,R)          begins with so many free bytes: limit(8GiB,prime(2GiB,async)) is a pool of 2 to 8 GiB
+ *     retry(R)                see gpumem_resource_on_failure()
  *     fallback(A,B)           B serves what A cannot: out of memory, not supported
  *     stream-bound(STREAM,R)  everything on one stream: legacy, per-thread, or the handle as a number
  *
@@ -123,6 +125,20 @@ enum gpumem_status gpumem_resource_compose(const char *text, struct gpumem_resou
  * GPUMEM_INVALID_VALUE (upstream is not stream-ordered), GPUMEM_OUT_OF_MEMORY. */
 enum gpumem_status gpumem_resource_bind(struct gpumem_resource *upstream, struct gpumem_stream_view stream,
                                         struct gpumem_resource **resource);
+
+/* A resource that calls the program where `upstream` is out of memory: it frees something and returns 1, and the
+ * allocation is tried again, or it returns 0. Any thread may call it, without a lock of gpumem, and it may use
+ * upstream. Errors: those of gpumem_resource_compose(). After RMM's failure_callback_resource_adaptor. */
+enum gpumem_status gpumem_resource_on_failure(struct gpumem_resource *upstream,
+                                              int (*callback)(size_t bytes, void *user), void *user,
+                                              struct gpumem_resource **resource);
+
+/* The current resource of the current context's device: "native" until another one is set. *resource is not the
+ * caller's to destroy, and lives until another one is set: share it to keep it longer. gpumem_resource_set_current()
+ * becomes one more owner of `resource`; NULL sets "native". Errors: GPUMEM_INVALID_CONTEXT, GPUMEM_NOT_INITIALIZED,
+ * GPUMEM_NOT_SUPPORTED (a device number above 63). */
+enum gpumem_status gpumem_resource_current(struct gpumem_resource **resource);
+enum gpumem_status gpumem_resource_set_current(struct gpumem_resource *resource);
 
 /* A resource that the program writes itself. Each call gets `self`, may come from any thread, and returns GPUMEM_OK or
  * an error, which reaches the caller. `alignment` is a power of two, `bytes` is not 0. */
@@ -150,11 +166,20 @@ struct gpumem_resource_author {
 enum gpumem_status gpumem_resource_create_own(const struct gpumem_resource_author *author,
                                               struct gpumem_resource **resource);
 
-/* Destroys the caller's hold on a resource. The resource goes when no composed resource uses it any more. It gives free
- * memory that it caches back to the driver, which may wait for work of the program. NULL is no error. Errors:
- * GPUMEM_INVALID_VALUE (blocks are live; the text says how many; the resource stays the caller's),
- * GPUMEM_STREAM_CAPTURE (a stream captures; the same). */
+/* For the functions of an author: stores the reason of a failure and returns `status`. The error text of the failed
+ * call ends with it. text NULL: no reason. */
+enum gpumem_status gpumem_resource_fail(enum gpumem_status status, const char *text);
+
+/* One more owner of the resource, who destroys it as well. */
+enum gpumem_status gpumem_resource_share(struct gpumem_resource *resource);
+
+/* Destroys the caller's hold on a resource. The resource goes when it has no other owner and no composed resource
+ * uses it any more. It gives free memory that it caches back to the driver, which may wait for work of the program.
+ * NULL is no error. Errors: GPUMEM_INVALID_VALUE (blocks are live; the text says how many; the resource stays the
+ * caller's), GPUMEM_STREAM_CAPTURE (a stream captures; the same). Only the last owner gets them. */
 enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *resource);
+/* The same for an owner who cannot take an error. It is logged, and the resource stays until the process ends. */
+void gpumem_resource_abandon(struct gpumem_resource *resource);
 
 /* ---- what a resource is */
 
@@ -203,10 +228,10 @@ enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, si
 /* Frees memory of this resource after all work that was submitted before and may use it, as cuMemFree does. `bytes` and
  * `alignment` are those of the allocation. A stream-bound resource frees in the order of its stream. NULL is no error.
  *
- * Errors: GPUMEM_NOT_FOUND: no live block of this resource begins at `memory`; nothing is freed. GPUMEM_INVALID_VALUE:
- * bytes or alignment are not those of the allocation. This is a tracked error: it is counted
- * (gpumem_resource_get_info), and a log line and the error text name both values. The memory is freed all the same, as
- * it was allocated. Any other error: the driver's; the block stays live. */
+ * Errors, each of which is logged: GPUMEM_NOT_FOUND: no live block of this resource begins at `memory`; nothing is
+ * freed. GPUMEM_INVALID_VALUE: bytes or alignment are not those of the allocation; the text names both values. The
+ * memory is freed all the same, as it was allocated. Both are tracked errors: they are counted
+ * (gpumem_resource_get_info). Any other error: the driver's or the author's; the block stays live. */
 enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
                                               size_t alignment);
 
@@ -243,7 +268,7 @@ struct gpumem_resource_info {
     size_t struct_size;  /* sizeof(struct gpumem_resource_info), set by the caller */
     uint64_t live_count; /* blocks */
     uint64_t live_bytes; /* as requested */
-    uint64_t mismatches; /* tracked errors: a wrong size or alignment at a free */
+    uint64_t mismatches; /* tracked errors of frees: a wrong size or alignment, or no such block */
 };
 enum gpumem_status gpumem_resource_get_info(const struct gpumem_resource *resource, struct gpumem_resource_info *info);
 

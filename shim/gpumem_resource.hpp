@@ -16,16 +16,18 @@
 // device_accessible define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE before the first header of CCCL. Neither CCCL
 // nor the CUDA headers are needed otherwise.
 //
-// Errors: every failure throws gpumem::error. Deallocation throws nothing; its failures are logged and counted by the
-// resource. Threads: as in gpumem_resource.h.
+// Errors: every failure throws gpumem::error. Deallocation throws nothing: the resource logs its failures, and counts
+// those that are the program's mistakes. Threads: as in gpumem_resource.h.
 #ifndef GPUMEM_RESOURCE_HPP
 #define GPUMEM_RESOURCE_HPP
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory_resource>
 #include <new>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -110,6 +112,8 @@ namespace detail {
 template <typename Derived, property Properties> class calls {
   public:
     static constexpr property properties = Properties;
+    static constexpr std::size_t default_alignment = gpumem::default_alignment;
+    using context = gpumem_resource_context; // of get_context()
 
     void *allocate(std::size_t bytes, std::size_t alignment = default_alignment) const {
         void *memory = nullptr;
@@ -177,7 +181,7 @@ template <typename Derived, property Properties> class calls {
 // ---- resources
 
 // A resource that this object holds, of whose memory at least these properties are known. Blocks are freed before it
-// ends.
+// ends: a resource with live blocks is logged, and stays until the process ends.
 template <property Properties> class resource : public detail::calls<resource<Properties>, Properties> {
   public:
     // Builds it from text, as gpumem_resource_create(). Also throws where the memory lacks one of the properties.
@@ -196,11 +200,36 @@ template <property Properties> class resource : public detail::calls<resource<Pr
         std::swap(handle_, other.handle_);
         return *this;
     }
-    ~resource() { gpumem_resource_destroy(handle_); }
+    // Gives the handle to the caller, who destroys it.
+    gpumem_resource *release() noexcept { return std::exchange(handle_, nullptr); }
+    ~resource() { gpumem_resource_abandon(handle_); }
     gpumem_resource *handle() const noexcept { return handle_; }
 
   private:
     gpumem_resource *handle_ = nullptr;
+};
+
+// Shared ownership: each copy owns the resource, and the last one destroys it. It models cuda::mr's copyable resources,
+// so that cuda::mr::any_resource can hold it.
+template <property Properties> class shared_resource : public detail::calls<shared_resource<Properties>, Properties> {
+  public:
+    explicit shared_resource(const char *text) : shared_resource(resource<Properties>(text)) {}
+    // Takes the resource over.
+    shared_resource(resource<Properties> &&taken) noexcept : handle_(taken.release()) {}
+    shared_resource(const shared_resource &other) noexcept : handle_(other.handle_) {
+        if (handle_)
+            gpumem_resource_share(handle_);
+    }
+    shared_resource(shared_resource &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    shared_resource &operator=(shared_resource other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~shared_resource() { gpumem_resource_abandon(handle_); }
+    gpumem_resource *handle() const noexcept { return handle_; }
+
+  private:
+    gpumem_resource *handle_;
 };
 
 // The concrete ones. Text adds adaptors that keep the properties: device_resource("log(limit(2GiB,native))").
@@ -234,6 +263,11 @@ using unified_resource = managed_resource;
 using pinned_resource = named_resource<pinned_properties | property::any_context, detail::pinned>;
 using async_device_resource =
     named_resource<device_properties | property::stream_ordered | property::any_context, detail::async>;
+// A private pool of the driver that begins with `initial` bytes and holds at most `maximal`.
+struct pool_resource : resource<device_properties | property::stream_ordered | property::any_context> {
+    pool_resource(std::size_t initial, std::size_t maximal)
+        : resource(("limit(" + std::to_string(maximal) + ",prime(" + std::to_string(initial) + ",async))").c_str()) {}
+};
 using vmm_resource = named_resource<device_properties | property::growable | property::any_context, detail::vmm>;
 
 namespace detail {
@@ -253,9 +287,11 @@ template <typename Call> gpumem_status guarded(Call call) noexcept {
         call();
         return GPUMEM_OK;
     } catch (const error &failure) {
-        return failure.status();
+        return gpumem_resource_fail(failure.status(), failure.text());
     } catch (const std::bad_alloc &) {
         return GPUMEM_OUT_OF_MEMORY;
+    } catch (const std::exception &failure) {
+        return gpumem_resource_fail(GPUMEM_UNKNOWN, failure.what());
     } catch (...) {
         return GPUMEM_UNKNOWN;
     }
@@ -291,8 +327,8 @@ using author_for = std::conditional_t<includes(Further, property::stream_ordered
 
 // Base of a resource that the program writes: it states the kind of its memory, and what the memory can do beyond that.
 // It defines do_allocate and do_deallocate, and with property::stream_ordered also do_allocate_async and
-// do_deallocate_async. Any thread may call them. What they throw reaches the caller as a gpumem::error, with its status
-// where it is one. The object outlives its blocks and the resources composed of it.
+// do_deallocate_async. Any thread may call them. What they throw reaches the caller as a gpumem::error, with its text,
+// and with its status where it is one. The object outlives its blocks and the resources composed of it.
 template <memory_kind Kind, property Further = property::any_context>
 class memory_resource : public detail::calls<memory_resource<Kind, Further>, properties_of(Kind) | Further>,
                         private detail::author_for<Further> {
@@ -313,7 +349,7 @@ class memory_resource : public detail::calls<memory_resource<Kind, Further>, pro
         detail::connect(author, static_cast<detail::author_for<Further> *>(this));
         check(gpumem_resource_create_own(&author, &handle_));
     }
-    ~memory_resource() { gpumem_resource_destroy(handle_); }
+    ~memory_resource() { gpumem_resource_abandon(handle_); }
 
   private:
     gpumem_resource *handle_ = nullptr;
@@ -396,6 +432,14 @@ class pmr_adaptor final : public std::pmr::memory_resource {
 
     resource_view<property::host_accessible> upstream_;
 };
+
+// The current resource of the current context's device, as a view: "native" until another one is set. Throws where no
+// context is current, or where the resource set lacks a property.
+template <property Properties = property::device_accessible> resource_view<Properties> current_resource() {
+    gpumem_resource *found = nullptr;
+    check(gpumem_resource_current(&found));
+    return resource_view<Properties>::of(found);
+}
 
 // An allocator on a view, with plain pointers: polymorphic_allocator<T> for containers of the host;
 // polymorphic_allocator<char, property::device_accessible> for the temporary memory of thrust::cuda::par(allocator).

@@ -37,7 +37,7 @@
 #ifndef GPUMEM_WORKSPACE_H
 #define GPUMEM_WORKSPACE_H
 
-#include "gpumem.h"
+#include "gpumem_resource.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -76,6 +76,37 @@ struct gpumem_workspace_options {
     void *user;
 };
 
+/* Alignment of a workspace in a resource: that of cudaMalloc. */
+enum { GPUMEM_WORKSPACE_ALIGNMENT = 256 };
+
+static inline int gpumem_workspace_is_ordered_(const void *resource) {
+    return (gpumem_resource_properties((const struct gpumem_resource *)resource) & GPUMEM_STREAM_ORDERED) != 0;
+}
+static inline void *gpumem_workspace_allocate_(size_t size, struct CUstream_st *stream, void *resource) {
+    struct gpumem_resource *from = (struct gpumem_resource *)resource;
+    void *memory = NULL;
+    (void)(gpumem_workspace_is_ordered_(from)
+               ? gpumem_resource_allocate_async_aligned(from, size, GPUMEM_WORKSPACE_ALIGNMENT, gpumem_stream(stream),
+                                                        &memory)
+               : gpumem_resource_allocate(from, size, GPUMEM_WORKSPACE_ALIGNMENT, &memory));
+    return memory;
+}
+static inline void gpumem_workspace_release_(void *address, size_t size, struct CUstream_st *stream, void *resource) {
+    struct gpumem_resource *to = (struct gpumem_resource *)resource;
+    (void)(gpumem_workspace_is_ordered_(to)
+               ? gpumem_resource_deallocate_async_aligned(to, address, size, GPUMEM_WORKSPACE_ALIGNMENT,
+                                                          gpumem_stream(stream))
+               : gpumem_resource_deallocate(to, address, size, GPUMEM_WORKSPACE_ALIGNMENT));
+}
+/* The memory of the workspace is that of the resource, in the order of the stream where the resource has it. The caller
+ * keeps the resource until the workspace is destroyed. */
+static inline void gpumem_workspace_use_resource(struct gpumem_workspace_options *options,
+                                                 struct gpumem_resource *resource) {
+    options->allocate = gpumem_workspace_allocate_;
+    options->release = gpumem_workspace_release_;
+    options->user = resource;
+}
+
 /* Makes a workspace of the current context and allocates its memory: the fixed size, or 1 MiB. The memory comes from
  * the device's memory pool in the order of the stream, and from cuMemAlloc where the device has no pools. options NULL:
  * all fields zero. Errors: MEMORY_ERROR; INTERNAL_ERROR (no driver, no current context, wrong options, an error of the
@@ -93,6 +124,12 @@ enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_workspace *w
  * unless size is 0. INTERNAL_ERROR: a loan is alive, the stream is being captured (the workspace is as it was in both
  * cases), or an error of the driver. */
 enum gpumem_workspace_status gpumem_workspace_set_size(struct gpumem_workspace *workspace, size_t size);
+/* Frees the memory, and lends `size` bytes at `address` from now on, as cublasSetWorkspace and rocblas_set_workspace
+ * do. The memory is the caller's, is aligned to 64 bytes, and is usable in the stream. The size is fixed, rounded down
+ * to 64. The caller keeps the memory until the work in the stream is done and the workspace has other memory or is
+ * destroyed. gpumem_workspace_set_size() returns to memory of the workspace. address NULL: size is 0, and the workspace
+ * has no memory. INTERNAL_ERROR: the alignment, or as gpumem_workspace_set_size(); the workspace is as it was. */
+enum gpumem_workspace_status gpumem_workspace_set(struct gpumem_workspace *workspace, void *address, size_t size);
 enum gpumem_workspace_status gpumem_workspace_get_size(const struct gpumem_workspace *workspace, size_t *size);
 /* 1: gpumem chooses the size. 0: it is fixed, or workspace is NULL. */
 int gpumem_workspace_is_managed(const struct gpumem_workspace *workspace);

@@ -17,7 +17,8 @@ struct contract_options {
     /* The paper's optimisations, each by itself. `reorganise`: the spins of a node in one allocation and one transfer.
      */
     bool reorganise, on_demand_sync, duplicates, lazy_release;
-    bool prefetch; /* unified: read-mostly advice for operands, prefetches both ways */
+    bool prefetch; /* unified: prefetches operands to the device, outputs to the host */
+    bool advise;   /* unified: read-mostly advice for operands */
     bool kept;     /* unified: nodes live in managed memory; otherwise a contraction makes managed memory of its own */
     bool accumulate; /* false: the products alone */
     const char *eviction;
@@ -27,6 +28,7 @@ struct contract_options {
     struct rate rate;
     enum distribution distribution;
     uint32_t threads, copy_threads, loops; /* copy_threads 0: as many as gpumem takes */
+    uint32_t link_slowdown;                /* transfers to the device take so many times as long; 1: as they are */
     uint64_t seed;
     bool baryon, pinned, random_mappings, own_products, all_results, check, breakdown;
 };

@@ -18,7 +18,7 @@ static const char usage[] =
     "Contracts hadron nodes on a device and prints one CSV row (memhc, 6). --model needs no device: hadron --model "
     "--help.\n"
     "Memory:\n"
-    "  --variant           unified_naive, unified_reorg, unified_kept, explicit_naive, explicit_reorg,\n"
+    "  --variant           unified_naive, unified_reorg, unified_once, unified_kept, explicit_naive, explicit_reorg,\n"
     "                      explicit_reorg_sync, full (default), resident (no memory management), zgemm (resident, the\n"
     "                      products alone)\n"
     "  --reorganise, --on-demand-sync, --duplicates, --lazy-release, --prefetch on|off: switch one part of the "
@@ -29,6 +29,8 @@ static const char usage[] =
     "  --host              pageable (default) or pinned: host memory of the nodes\n"
     "  --copy-threads      that copy a transfer of pageable memory, with --duplicates or --lazy-release (default one\n"
     "                      for each processor, at most 8)\n"
+    "  --link-slowdown     FACTOR: transfers to the device take so many times as long, with --duplicates or\n"
+    "                      --lazy-release (default 1)\n"
     "Synthesised vectors:\n"
     "  --vector-size       contractions of a vector, and streams (default 16)\n"
     "  --vectors           (default 100)\n"
@@ -57,12 +59,24 @@ static const char usage[] =
 struct variant {
     const char *name;
     enum memory_kind memory;
-    bool reorganise, on_demand_sync, duplicates, lazy_release, prefetch, kept, accumulate;
+    bool reorganise, on_demand_sync, duplicates, lazy_release, prefetch, advise, kept, accumulate;
 };
 
 static const struct variant variants[] = {
     {.name = "unified_naive", .memory = UNIFIED, .accumulate = true},
-    {.name = "unified_reorg", .memory = UNIFIED, .reorganise = true, .prefetch = true, .accumulate = true},
+    {.name = "unified_reorg",
+     .memory = UNIFIED,
+     .reorganise = true,
+     .prefetch = true,
+     .advise = true,
+     .accumulate = true},
+    {.name = "unified_once",
+     .memory = UNIFIED,
+     .reorganise = true,
+     .prefetch = true,
+     .advise = true,
+     .kept = true,
+     .accumulate = true},
     {.name = "unified_kept", .memory = UNIFIED, .reorganise = true, .prefetch = true, .kept = true, .accumulate = true},
     {.name = "explicit_naive", .memory = EXPLICIT, .accumulate = true},
     {.name = "explicit_reorg", .memory = EXPLICIT, .reorganise = true, .accumulate = true},
@@ -99,6 +113,7 @@ enum option_key {
     BUDGET,
     HOST,
     COPY_THREADS,
+    LINK_SLOWDOWN,
     VECTOR_SIZE,
     VECTORS,
     RATE,
@@ -130,6 +145,7 @@ static const struct option rows[] = {{"variant", required_argument, NULL, VARIAN
                                      {"budget", required_argument, NULL, BUDGET},
                                      {"host", required_argument, NULL, HOST},
                                      {"copy-threads", required_argument, NULL, COPY_THREADS},
+                                     {"link-slowdown", required_argument, NULL, LINK_SLOWDOWN},
                                      {"vector-size", required_argument, NULL, VECTOR_SIZE},
                                      {"vectors", required_argument, NULL, VECTORS},
                                      {"repeated-rate", required_argument, NULL, RATE},
@@ -180,6 +196,7 @@ static void use_variant(struct contract_options *made, const struct variant *var
     made->duplicates = variant->duplicates;
     made->lazy_release = variant->lazy_release;
     made->prefetch = variant->prefetch;
+    made->advise = variant->advise;
     made->kept = variant->kept;
     made->accumulate = variant->accumulate;
 }
@@ -206,6 +223,7 @@ static void parse_one(struct contract_options *made, struct given *given, int ke
     case BUDGET: made->budget = parse_number(name, optarg, 1, most); break;
     case HOST: made->pinned = parse_choice(name, optarg, host_names); break;
     case COPY_THREADS: made->copy_threads = (uint32_t)parse_number(name, optarg, 1, MAX_COPY_THREADS); break;
+    case LINK_SLOWDOWN: made->link_slowdown = (uint32_t)parse_number(name, optarg, 1, 1000); break;
     case VECTOR_SIZE: made->vector_size = (uint32_t)parse_number(name, optarg, 1, MAX_VECTOR); break;
     case VECTORS: made->vectors = (uint32_t)parse_number(name, optarg, 1, 1000000); break;
     case RATE: made->rate = parse_rate(name, optarg); break;
@@ -248,6 +266,7 @@ static void check_memory(const struct contract_options *made, const struct given
         refuse_beside(given, EVICTION, "without --duplicates on or --lazy-release on");
         refuse_beside(given, BUDGET, "without --duplicates on or --lazy-release on");
         refuse_beside(given, COPY_THREADS, "without --duplicates on or --lazy-release on");
+        refuse_beside(given, LINK_SLOWDOWN, "without --duplicates on or --lazy-release on");
         refuse_beside(given, OVERSUBSCRIPTION, "without --duplicates on or --lazy-release on");
     }
     if (!made->accumulate)
@@ -296,6 +315,7 @@ struct contract_options contract_parse(int argc, char **argv, bool *header) {
                                     .vectors = 100,
                                     .rate = {1, 2},
                                     .loops = 1,
+                                    .link_slowdown = 1,
                                     .seed = 1,
                                     .random_mappings = true};
     use_variant(&made, find_variant("full"));

@@ -21,6 +21,9 @@ struct state {
     struct gpumem_residency *residency;
     struct objects *nodes;
     uint64_t *vector; /* announced */
+    /* A slower link: memory for repeated copies, and the bytes that were transferred before. */
+    void *from, *to;
+    uint64_t transferred;
 };
 
 static void register_node(struct job *job, struct state *state, uint32_t node) {
@@ -56,7 +59,31 @@ static void open_residency(struct job *job) {
         if (w->nodes[i].initial)
             register_node(job, state, i);
     }
+    if (chosen->link_slowdown > 1) {
+        const size_t bytes = node_bytes(&job->tensors, HADRON);
+        CHECK(cudaMallocHost(&state->from, bytes));
+        CHECK(cudaMalloc(&state->to, bytes));
+        CHECK(cudaMemset(state->to, 0, bytes));
+        state->transferred = 0;
+    }
     job->state = state;
+}
+
+/* A link as slow as that of the paper's machines: what the acquire transferred is copied again and again, before the
+ * work in the stream. Acquires go one after the other, so the difference of the counts is that of this one. */
+static void slow_down(struct job *job, struct stream *stream) {
+    struct state *state = job->state;
+    struct gpumem_residency_stats stats = {.struct_size = sizeof stats};
+    const size_t room = node_bytes(&job->tensors, HADRON);
+    if (job->options->link_slowdown == 1)
+        return;
+    OK(gpumem_residency_stats(state->residency, &stats));
+    uint64_t left = (stats.bytes_to_device - state->transferred) * (job->options->link_slowdown - 1);
+    state->transferred = stats.bytes_to_device;
+    for (size_t part; left; left -= part) {
+        part = left < room ? (size_t)left : room;
+        CHECK(cudaMemcpyAsync(state->to, state->from, part, cudaMemcpyHostToDevice, stream->cuda));
+    }
 }
 
 /* The node that all synthesised contractions share is in use for the whole vector, so it needs no announcement. */
@@ -105,6 +132,7 @@ static void acquire_residency(struct job *job, struct stream *stream, const stru
     const size_t right = add_uses(job, c->right, GPUMEM_READ, uses);
     const size_t both = right + add_uses(job, c->left, GPUMEM_READ, uses + right);
     OK(gpumem_residency_acquire(state->residency, uses, both, stream->cuda));
+    slow_down(job, stream);
     addresses_of(job, c->right, uses, stream->operands.right);
     addresses_of(job, c->left, uses + right, stream->operands.left);
 }
@@ -152,6 +180,8 @@ static void count_residency(struct job *job) {
 static void close_residency(struct job *job) {
     struct state *state = job->state;
     OK(gpumem_residency_destroy(state->residency));
+    CHECK(cudaFreeHost(state->from));
+    CHECK(cudaFree(state->to));
     free(state->nodes);
     free(state->vector);
     free(state);

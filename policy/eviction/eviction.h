@@ -29,6 +29,8 @@ struct gm_eviction_policy {
     size_t (*state_bytes)(uint32_t objects, uint32_t window);
     void (*open)(struct gm_eviction *eviction); /* may be NULL */
     void (*insert)(struct gm_eviction *eviction, uint32_t object);
+    /* As insert, ahead of the use; NULL: as insert. */
+    void (*insert_ahead)(struct gm_eviction *eviction, uint32_t object);
     void (*hit)(struct gm_eviction *eviction, uint32_t object);
     void (*remove)(struct gm_eviction *eviction, uint32_t object, bool evicted);
     void (*announce)(struct gm_eviction *eviction, const uint32_t *vector, uint32_t count); /* may be NULL */
@@ -62,6 +64,9 @@ void gm_eviction_close(struct gm_eviction *eviction);
 
 /* The object is on the device now, by a use that missed it. GM_INVALID_VALUE: it is there already, or bytes is 0. */
 gm_status gm_eviction_insert(struct gm_eviction *eviction, uint32_t object, uint64_t bytes);
+
+/* The object is on the device now, ahead of a use, which will be a hit. Otherwise as gm_eviction_insert(). */
+gm_status gm_eviction_insert_ahead(struct gm_eviction *eviction, uint32_t object, uint64_t bytes);
 
 /* A use found the object. GM_INVALID_VALUE: it is not on the device. */
 gm_status gm_eviction_hit(struct gm_eviction *eviction, uint32_t object);

@@ -61,6 +61,7 @@ const struct gm_eviction_policy gm_eviction_window = {
     .state_bytes = state_bytes,
     .open = open,
     .insert = use,
+    .insert_ahead = gm_recency_insert, /* the announced use is still to come */
     .hit = use,
     .remove = gm_recency_remove,
     .announce = announce,

@@ -97,7 +97,7 @@ struct gm_mine {
     uint8_t holds, held;           /* gm_cancel_hold */
     uint8_t number;                /* of its shard of the counters; 0 = none of its own */
     struct gm_stats_shard *counts; /* that shard; NULL while it has none */
-    struct gm_shard *shard;        /* its free lists, for the fast case of a call (shim/core/fast.h); NULL: none yet */
+    struct gm_shard *shard;        /* its free lists, for the fast case of a call (shim/pipeline/fast.h); NULL: none yet */
     const struct gm_context *context; /* of its latest allocation; valid where `shard` is not NULL */
     uint64_t newest;               /* its latest allocation, until it is freed; 0 = none */
 };

@@ -98,7 +98,7 @@ struct gm_stats {
         uint64_t since_ns; /* the first one (CLOCK_MONOTONIC), 0 = none */
         uint64_t live, peak;
     } elsewhere[GM_KIND_COUNT];
-    /* What the process holds on a device beyond the reserved bytes, when it was measured last (shim/hook/beyond.h). */
+    /* What the process holds on a device beyond the reserved bytes, when it was measured last (shim/start/beyond.h). */
     struct gm_stats_beyond {
         uint64_t bytes, peak;
         uint64_t shared; /* memory of other processes of the card is included */

@@ -60,8 +60,6 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
 
-#define GRANULE ((size_t)512) /* native allocations of 1 to 512 bytes lie 512 bytes apart */
-
 /* ---- threads and shards */
 
 unsigned gm_cache_shards = 1;
@@ -215,7 +213,16 @@ static bool is_cacheable(const struct gm_request *request) {
 }
 
 static struct gm_block_record *cache_take(struct gm_resource *self, const struct gm_request *request) {
-    return is_cacheable(request) && !gm_cache_has_rdma(self->state) ? find_free(self, request) : NULL;
+    struct gm_shard *own = gm_cache_my_shard(self);
+    struct gm_block_record *record = NULL;
+    if (GM_UNLIKELY(!is_cacheable(request)) || GM_UNLIKELY(gm_cache_has_rdma(self->state)))
+        return NULL;
+    gm_spin_lock(&own->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(own, request->context_id);
+    if (GM_LIKELY(lists != NULL))
+        record = gm_free_lists_newest(lists, gm_cache_bin(self->state, request->size), request->size);
+    gm_spin_unlock(&own->lock);
+    return GM_LIKELY(record != NULL) ? record : find_free(self, request);
 }
 
 static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request,
@@ -483,9 +490,11 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     if (argument && gm_option_parse(&argument_row, argument, &frees, error, error_size))
         return GM_INVALID_VALUE;
     state->frees = (unsigned)frees;
-    state->granule = self->granule > GRANULE ? self->granule : GRANULE;
+    state->granule = self->granule > GM_CACHE_GRANULE ? self->granule : GM_CACHE_GRANULE;
     state->rounds = !gm_limit_on();
     state->page = self->upstream->ops->page && state->rounds ? self->upstream->ops->page : state->granule;
+    for (size_t i = 0; i < sizeof state->bins; i++)
+        state->bins[i] = (uint8_t)gm_bin_of_size(gm_cache_class(state, (i + 1) * GM_CACHE_GRANULE));
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
     if (self->alignment == GM_ALIGNMENT_ANY) /* a free block has the alignment of its first request */

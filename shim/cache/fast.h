@@ -13,15 +13,11 @@ static inline struct gm_block_record *gm_cache_take_fast(struct gm_shard *shard,
     if (GM_UNLIKELY(size - 1 >= GM_CACHE_MOST_SIZE) || GM_UNLIKELY(!gm_spin_try(&shard->lock)))
         return NULL;
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    if (GM_LIKELY(lists != NULL) && GM_LIKELY(!gm_observers_now())) {
-        record = gm_bin_newest(&lists->bins[gm_cache_bin(shard->cache, size)]);
-        if (GM_LIKELY(record != NULL) && GM_LIKELY(record->block.reserved >= size)) {
-            gm_free_lists_remove(lists, record);
-            __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
-            gm_record_revive(record, gm_record_address(record));
-        } else {
-            record = NULL;
-        }
+    if (GM_LIKELY(lists != NULL) && GM_LIKELY(!gm_observers_now()))
+        record = gm_free_lists_newest(lists, gm_cache_bin(shard->cache, size), size);
+    if (GM_LIKELY(record != NULL)) {
+        __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
+        gm_record_revive(record, gm_record_tagged(record) & ~GM_RECORD_HELD);
     }
     gm_spin_unlock(&shard->lock);
     return record;

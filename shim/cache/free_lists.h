@@ -160,9 +160,14 @@ static inline void gm_free_lists_remove(struct gm_free_lists *lists, struct gm_b
     gm_take_alone(&lists->share->bytes, size);
 }
 
-/* The newest ready block of a bin. NULL: there is none. */
-static inline struct gm_block_record *gm_bin_newest(const struct gm_bin *bin) {
-    return GM_LIKELY(!gm_link_is_empty(&bin->ready)) ? gm_record_of(bin->ready.next) : NULL;
+/* ready -> claimed: the newest block of a bin. NULL: there is none, or it has less than `least` bytes. */
+static inline struct gm_block_record *gm_free_lists_newest(struct gm_free_lists *lists, unsigned number, size_t least) {
+    const struct gm_bin *bin = &lists->bins[number];
+    struct gm_block_record *record = gm_record_of(bin->ready.next);
+    if (GM_UNLIKELY(gm_link_is_empty(&bin->ready)) || GM_UNLIKELY(record->block.reserved < least))
+        return NULL;
+    gm_free_lists_remove(lists, record);
+    return record;
 }
 
 /* ready -> claimed: takes a block of `least` to `most` bytes from bin number `from` or the first one behind it that has

@@ -11,6 +11,11 @@
 
 enum { GM_CACHE_SHARDS = 16, GM_CACHE_FENCES = 256 };
 
+/* Native blocks of 1 to 512 bytes lie 512 bytes apart. Those of so many bytes and more have pages of their own; smaller
+ * ones share pages. */
+#define GM_CACHE_GRANULE   ((size_t)512)
+#define GM_CACHE_PAGE_FROM ((size_t)1 << 20)
+
 /* Most bytes of one size that wait for their fences. They fit a large L2 cache, so that a kernel finds its block there.
  */
 #define GM_CACHE_ROTATION ((size_t)24 << 20)
@@ -33,14 +38,13 @@ struct gm_cache {
     size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
     size_t page;    /* the same for sizes of GM_CACHE_PAGE_FROM and more */
     bool rounds;    /* blocks have the sizes of classes */
+    uint8_t bins[GM_CACHE_PAGE_FROM / GM_CACHE_GRANULE]; /* of requests up to GM_CACHE_PAGE_FROM bytes */
     uint64_t limit, idle_ns;
     unsigned devices_used; /* devices that served at least one block */
     struct gm_cache_device devices[GM_CACHE_DEVICES];
     struct gm_shard shards[GM_CACHE_SHARDS];
 };
 
-/* Native blocks of so many bytes and more have pages of their own; smaller ones share pages. */
-#define GM_CACHE_PAGE_FROM ((size_t)1 << 20)
 /* The largest request that a free block may serve. */
 #define GM_CACHE_MOST_SIZE (SIZE_MAX / 4)
 
@@ -58,7 +62,7 @@ static inline size_t gm_cache_class(const struct gm_cache *state, size_t size) {
     return GM_LIKELY(state->rounds) ? gm_size_class(least, state->granule) : least;
 }
 
-/* Number of the bin of the blocks of `size` bytes: eight for each power of two, from 512 bytes on. Classes have bins of
+/* Number of the bin of the class of `size` bytes: eight for each power of two, from 512 bytes on. Classes have bins of
  * their own up to 128 MiB. */
 static inline unsigned gm_bin_of_size(size_t size) {
     uint64_t granules = (size >> 9) | 1;
@@ -67,7 +71,8 @@ static inline unsigned gm_bin_of_size(size_t size) {
     return bin < GM_BINS ? bin : GM_BINS - 1;
 }
 static inline unsigned gm_cache_bin(const struct gm_cache *state, size_t size) {
-    return gm_bin_of_size(gm_cache_class(state, size));
+    return GM_LIKELY(size - 1 < GM_CACHE_PAGE_FROM) ? state->bins[(size - 1) / GM_CACHE_GRANULE]
+                                                    : gm_bin_of_size(gm_cache_class(state, size));
 }
 
 /* Number of shards in use, at least one: each new thread adds one, up to GM_CACHE_SHARDS. */

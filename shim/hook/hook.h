@@ -7,8 +7,8 @@
 #define GM_HOOK_H
 
 #include "shim/base/base.h"
-#include "shim/core/pipeline.h"
-#include "shim/core/site.h"
+#include "shim/pipeline/pipeline.h"
+#include "shim/sites/site.h"
 #include "shim/base/stats.h"
 #include "shim/driver/driver.h"
 #include "shim/driver/free_sync.h"

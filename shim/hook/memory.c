@@ -1,5 +1,5 @@
 /* Hooks of device memory that a policy may move, of every way to free it, and of queries about memory. */
-#include "shim/core/fast.h"
+#include "shim/pipeline/fast.h"
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
 #include "shim/hook/coverage.h"

@@ -15,10 +15,10 @@
 #include "shim/base/real_dl.h"
 #include "shim/base/room.h"
 #include "shim/base/wrappers.h"
-#include "shim/core/phase.h"
+#include "shim/pipeline/phase.h"
 #include "shim/hook/nvtx.h"
 #include "shim/hook/hook.h"
-#include "shim/hook/recording.h"
+#include "shim/start/recording.h"
 #include "shim/trace/writer.h"
 
 extern char **environ;

@@ -39,6 +39,7 @@ static void begin_use(struct gpumem_residency *r, const struct gpumem_use *use) 
         object->writing = true;
     else
         object->readers++;
+    r->uses++;
 }
 
 /* A release by another thread meanwhile may have dropped an object whose last use ends here. */
@@ -49,9 +50,11 @@ static void undo_uses(struct gpumem_residency *r, const struct gpumem_use *uses,
             object->writing = false;
         else
             object->readers--;
+        r->uses--;
         if (!gm_in_use(object) && object->resident)
             (void)gm_residency_last_use(r, object, object->drop);
     }
+    gm_condition_wake(&r->released);
 }
 
 /* Bytes of the objects together, each counted once. */
@@ -157,13 +160,16 @@ static gm_status find_memory(struct gpumem_residency *r, const struct gm_residen
     return status;
 }
 
-static gm_status place(struct gpumem_residency *r, struct gm_residency_object *object) {
+static gm_status place(struct gpumem_residency *r, struct gm_residency_object *object, bool ahead) {
     const uint32_t index = gm_residency_index(r, object);
     gm_status status = find_memory(r, object, &object->copy);
     if (status)
         return status;
     r->stats.misses++;
-    (void)gm_eviction_insert(r->eviction, index, object->bytes);
+    if (ahead)
+        (void)gm_eviction_insert_ahead(r->eviction, index, object->bytes);
+    else
+        (void)gm_eviction_insert(r->eviction, index, object->bytes);
     (void)gm_eviction_pin(r->eviction, index);
     object->resident = true;
     return GM_OK;
@@ -174,7 +180,7 @@ static gm_status place_all(struct gpumem_residency *r, const struct gpumem_use *
     for (size_t i = 0; i < count && !status; i++) {
         struct gm_residency_object *object = object_of(r, &uses[i]);
         if (!object->resident) {
-            status = place(r, object);
+            status = place(r, object, false);
         } else {
             r->stats.hits++;
             (void)gm_eviction_hit(r->eviction, gm_residency_index(r, object));
@@ -263,6 +269,30 @@ static gm_status use_all(struct gpumem_residency *r, struct gm_residency_call *c
     return status;
 }
 
+static gm_status acquire(struct gpumem_residency *r, struct gm_residency_call *call, struct gpumem_use *uses,
+                         size_t count, CUstream stream) {
+    make_ready(r, call, uses, count);
+    gm_status status = begin_uses(r, uses, count);
+    if (status)
+        return status;
+    status = use_all(r, call, uses, count, stream);
+    if (status)
+        undo_uses(r, uses, count);
+    else
+        hand_out(r, uses, count);
+    return status;
+}
+
+/* Some use may end meanwhile, without `placement`. False: nothing is in use, so waiting would not help. */
+static bool await_release(struct gpumem_residency *r, struct gm_residency_call *call) {
+    if (!(r->flags & GPUMEM_RESIDENCY_WAIT) || !r->uses)
+        return false;
+    if (call->places)
+        gm_residency_place_no_more(r, call);
+    gm_condition_wait(&r->released, &r->state);
+    return true;
+}
+
 GM_PUBLIC enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *r, struct gpumem_use *uses, size_t count,
                                                       struct CUstream_st *stream) {
     GM_NEED_AS(r, "residency");
@@ -272,17 +302,57 @@ GM_PUBLIC enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *r
     if (status)
         return status;
     status = gm_residency_check_stream(stream);
-    if (!status)
-        make_ready(r, &call, uses, count);
-    if (!status && !(status = begin_uses(r, uses, count))) {
-        status = use_all(r, &call, uses, count, stream);
-        if (status)
-            undo_uses(r, uses, count);
-        else
-            hand_out(r, uses, count);
+    if (!status) {
+        do
+            status = acquire(r, &call, uses, count, stream);
+        while (status == GM_OUT_OF_MEMORY && await_release(r, &call));
     }
     gm_residency_leave(r, &call);
     return status;
+}
+
+/* ---- prefetch: a use for reading that no stream waits for */
+
+static bool is_to_be_moved(const struct gm_residency_object *object) {
+    return object->on_host && !object->on_device && !object->busy && !gm_in_use(object);
+}
+
+static gm_status prefetch(struct gpumem_residency *r, struct gm_residency_call *call, uint64_t number) {
+    const struct gpumem_use use = {.object = number, .access = GPUMEM_READ};
+    const struct gm_residency_object *object = gm_residency_find(r, number);
+    if (!object)
+        return GPUMEM_NOT_FOUND;
+    if (!is_to_be_moved(object))
+        return GM_OK;
+    if (!call->places) {
+        gm_residency_place_too(r, call);
+        return prefetch(r, call, number);
+    }
+    gm_status status = begin_uses(r, &use, 1);
+    if (status)
+        return status;
+    status = object->resident ? GM_OK : place(r, &r->objects[(uint32_t)number - 1], true);
+    if (!status)
+        status = fill_all(r, &use, 1);
+    undo_uses(r, &use, 1);
+    return status;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_residency_prefetch(struct gpumem_residency *r, const uint64_t *objects,
+                                                       size_t count, size_t *started) {
+    GM_NEED_AS(r, "residency");
+    GM_NEED_ARRAY(objects, count);
+    struct gm_residency_call call;
+    size_t done = 0;
+    gm_status status = gm_residency_enter(r, &call, false);
+    if (status)
+        return status;
+    while (done < count && !(status = prefetch(r, &call, objects[done])))
+        done++;
+    gm_residency_leave(r, &call);
+    if (started)
+        *started = done;
+    return status == GM_OUT_OF_MEMORY ? GPUMEM_OK : status;
 }
 
 GM_PUBLIC enum gpumem_status gpumem_residency_parts(struct gpumem_residency *r, uint64_t number, void **addresses,

@@ -61,13 +61,28 @@ static bool make_room(struct gpumem_residency *r) {
     return true;
 }
 
+/* Both without `state`. */
+static gm_status obtain(struct gpumem_residency *r, size_t bytes, CUdeviceptr *address) {
+    if (!r->allocate)
+        return (gm_status)r->driver->mem_alloc(address, bytes);
+    *address = (CUdeviceptr)(uintptr_t)r->allocate(bytes, r->user);
+    return *address ? GM_OK : GM_OUT_OF_MEMORY;
+}
+
+static CUresult give(struct gpumem_residency *r, const struct gm_residency_copy *copy) {
+    if (!r->release)
+        return GM_TWICE(r->driver->mem_free(copy->address));
+    r->release((void *)(uintptr_t)copy->address, copy->bytes, r->user);
+    return CUDA_SUCCESS;
+}
+
 gm_status gm_residency_allocate(struct gpumem_residency *r, size_t bytes, struct gm_residency_copy **made) {
     struct gm_residency_copy *copy = make_room(r) ? calloc(1, sizeof *copy) : NULL;
     if (!copy)
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a copy");
     const uint64_t begin = gm_now_ns();
     gm_residency_pause(r);
-    gm_status status = (gm_status)r->driver->mem_alloc(&copy->address, bytes);
+    gm_status status = obtain(r, bytes, &copy->address);
     gm_residency_resume(r);
     r->stats.allocate_ns += gm_now_ns() - begin;
     if (status) {
@@ -89,7 +104,7 @@ gm_status gm_residency_allocate(struct gpumem_residency *r, size_t bytes, struct
 
 void gm_residency_free_copy(struct gpumem_residency *r, struct gm_residency_copy *copy) {
     gm_residency_pause(r); /* a free may wait for the device */
-    CUresult failed = GM_TWICE(r->driver->mem_free(copy->address));
+    CUresult failed = give(r, copy);
     gm_residency_resume(r);
     if (failed)
         gm_log(GM_LOG_ERROR, "a copy of %zu bytes cannot be freed", copy->bytes);

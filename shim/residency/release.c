@@ -7,7 +7,7 @@ gm_status gm_residency_end_copy(struct gpumem_residency *r, struct gm_residency_
     struct gm_residency_copy *copy = object->copy;
     if (object->resident)
         (void)gm_eviction_remove(r->eviction, gm_residency_index(r, object), evicted);
-    object->resident = object->on_device = object->drop = false;
+    object->resident = object->on_device = object->drop = object->keep = false;
     object->copy = NULL;
     copy->evicted = evicted;
     return gm_residency_retire(r, copy);
@@ -16,14 +16,14 @@ gm_status gm_residency_end_copy(struct gpumem_residency *r, struct gm_residency_
 /* The host's object is written to the host first. A GPU-only one loses its bytes, unless only the copy ends. */
 static gm_status drop(struct gpumem_residency *r, struct gm_residency_object *object) {
     gm_status status = GM_OK;
-    if (object->drop && object->gpu_only) {
+    if (object->drop && object->gpu_only && !object->keep) {
         object->on_host = object->on_device = false;
         gm_residency_leave_home(r, object);
     } else if (object->on_device && !object->on_host) {
         status = gm_residency_to_host(r, object, &r->stats.transfer_ns);
     }
     if (status) {
-        object->drop = false;
+        object->drop = object->keep = false;
         return status;
     }
     return gm_residency_end_copy(r, object, false);
@@ -64,7 +64,8 @@ static bool is_placement_needed(struct gpumem_residency *r, const struct gpumem_
         const uint32_t index = (uint32_t)uses[i].object - 1;
         const struct gm_residency_object *object = index < r->object_count ? &r->objects[index] : NULL;
         const bool drops = object && (object->drop || flags & GPUMEM_RELEASE_DROP);
-        needed = drops && (object->busy || (!object->gpu_only && !object->on_host));
+        const bool moves = drops && (!object->gpu_only || object->keep || flags & GPUMEM_RELEASE_KEEP);
+        needed = drops && (object->busy || (moves && !object->on_host));
     }
     return needed;
 }
@@ -78,13 +79,16 @@ static gm_status end_use(struct gpumem_residency *r, struct gm_residency_object 
         object->writing = false;
     else
         object->readers--;
+    r->uses--;
     object->drop = object->drop || flags & GPUMEM_RELEASE_DROP;
-    const bool loses = object->drop && object->gpu_only;
+    object->keep = object->keep || flags & GPUMEM_RELEASE_KEEP;
+    const bool loses = object->drop && object->gpu_only && !object->keep;
     if (wrote && !loses && r->flags & GPUMEM_RESIDENCY_NO_ON_DEMAND)
         moved = gm_residency_to_host(r, object, &r->stats.transfer_ns);
     if (!gm_in_use(object)) {
         const bool ends = !moved && (object->drop || r->flags & GPUMEM_RESIDENCY_NO_REUSE);
         object->drop = object->drop && ends;
+        object->keep = object->keep && object->drop;
         gm_status ended = gm_residency_last_use(r, object, ends);
         moved = moved ? moved : ended;
     }
@@ -96,9 +100,11 @@ GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r
     GM_NEED_AS(r, "residency");
     GM_NEED_ARRAY(uses, count);
     struct gm_residency_call call;
-    if (flags & ~(uint64_t)GPUMEM_RELEASE_DROP)
-        return gm_fail(GM_NOT_SUPPORTED, "release flags 0x%llx: gpumem %s knows 0x1", (unsigned long long)flags,
+    if (flags & ~(uint64_t)(GPUMEM_RELEASE_DROP | GPUMEM_RELEASE_KEEP))
+        return gm_fail(GM_NOT_SUPPORTED, "release flags 0x%llx: gpumem %s knows 0x3", (unsigned long long)flags,
                        GM_VERSION);
+    if (flags == GPUMEM_RELEASE_KEEP)
+        return gm_fail(GM_INVALID_VALUE, "GPUMEM_RELEASE_KEEP is given without GPUMEM_RELEASE_DROP");
     gm_status status = gm_residency_enter(r, &call, false);
     if (status)
         return status;
@@ -112,6 +118,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r
             gm_status ended = end_use(r, &r->objects[(uint32_t)uses[i].object - 1], stream, flags);
             status = status ? status : ended;
         }
+        gm_condition_wake(&r->released);
     }
     gm_residency_leave(r, &call);
     return status;

@@ -70,7 +70,8 @@ gm_status gm_residency_check_stream(CUstream stream) {
 /* ---- creation */
 
 static gm_status read_options(const struct gpumem_residency_options *options, struct gpumem_residency_options *known) {
-    const uint64_t flags = GPUMEM_RESIDENCY_NO_REUSE | GPUMEM_RESIDENCY_NO_LAZY_RELEASE | GPUMEM_RESIDENCY_NO_ON_DEMAND;
+    const uint64_t flags = GPUMEM_RESIDENCY_NO_REUSE | GPUMEM_RESIDENCY_NO_LAZY_RELEASE |
+                           GPUMEM_RESIDENCY_NO_ON_DEMAND | GPUMEM_RESIDENCY_WAIT;
     *known = (struct gpumem_residency_options){0};
     gm_status status = options ? gm_struct_read("gpumem_residency_options", known, sizeof *known, options) : GM_OK;
     if (status)
@@ -78,7 +79,7 @@ static gm_status read_options(const struct gpumem_residency_options *options, st
     if (known->flags & ~flags)
         return gm_fail(GM_NOT_SUPPORTED, "residency flags 0x%llx: gpumem %s knows 0x%llx",
                        (unsigned long long)known->flags, GM_VERSION, (unsigned long long)flags);
-    known->eviction = known->eviction ? known->eviction : "preprotected_lru";
+    known->eviction = known->eviction ? known->eviction : "window";
     known->staging = known->staging ? known->staging : default_staging;
     known->objects = known->objects ? known->objects : DEFAULT_OBJECTS;
     known->window = known->window ? known->window : DEFAULT_WINDOW;
@@ -91,6 +92,8 @@ static gm_status read_options(const struct gpumem_residency_options *options, st
     if (known->copy_threads > GM_RESIDENCY_COPIERS + 1)
         return gm_fail(GM_INVALID_VALUE, "%zu copying threads: at most %d", known->copy_threads,
                        GM_RESIDENCY_COPIERS + 1);
+    if (!known->allocate != !known->release)
+        return gm_fail(GM_INVALID_VALUE, "options have one of allocate and release, but not both");
     return GM_OK;
 }
 
@@ -187,6 +190,9 @@ GM_PUBLIC enum gpumem_status gpumem_residency_create(const struct gpumem_residen
     made->driver = gm_program_driver();
     made->context = context;
     made->budget = known.budget;
+    made->allocate = known.allocate;
+    made->release = known.release;
+    made->user = known.user;
     made->flags = known.flags;
     made->to_device.chunk = known.staging / 2 / GM_RESIDENCY_SLOTS / CHUNK_UNIT * CHUNK_UNIT;
     made->to_device.chunk = made->to_device.chunk ? made->to_device.chunk : CHUNK_UNIT;
@@ -239,13 +245,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_destroy(struct gpumem_residency *r
     gm_status status = gm_residency_enter(r, &call, true);
     if (!status) {
         gm_residency_pause(r);
-        status = gm_quiesce(&r->context, 0);
+        status = gm_wait_natively(r->context.handle);
         gm_residency_resume(r);
-        if (status == GM_STREAM_CAPTURE) {
-            gm_residency_leave(r, &call);
-            return gm_fail(status, "a residency of %zu bytes cannot be destroyed while a stream is captured",
-                           r->allocated);
-        }
         free_memory(r);
         gm_residency_leave(r, &call);
         if (status)

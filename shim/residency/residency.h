@@ -71,6 +71,7 @@ struct gm_residency_object {
     bool resident;    /* known to the policy as on the device */
     bool busy;        /* its bytes are being moved, without `state` */
     bool drop;        /* the copy ends with the last use */
+    bool keep;        /* the bytes of a dropped GPU-only object go to its home */
     bool stuck;       /* during a search for memory: its host memory is gone, so it cannot be evicted */
     /* who holds the latest bytes; neither: they were never written */
     bool on_host, on_device;
@@ -117,6 +118,11 @@ struct gpumem_residency {
     struct gm_condition moved; /* an object is no longer busy */
     struct gm_residency_copying copying;
     size_t budget;
+    void *(*allocate)(size_t bytes, void *user); /* NULL: of the driver */
+    void (*release)(void *address, size_t bytes, void *user);
+    void *user;
+    struct gm_condition released; /* a use has ended */
+    size_t uses;                  /* that have begun and not ended */
     uint64_t flags;
     struct gm_eviction *eviction;
 

@@ -41,12 +41,13 @@ void gm_residency_forget(struct gpumem_residency *r, struct gm_residency_copy *c
     copy->unfenced = false;
 }
 
-/* Waits for the events of the copy. Where some work has no event, only the context can be waited for, unless a stream
- * captures. */
+/* Waits for the events of the copy. Where some work has no event, only the context can be waited for: as a native free
+ * does it, because an event of a context would invalidate a capture, and without the preloaded library no capture is
+ * known. */
 static gm_status wait_for_work(const struct gpumem_residency *r, const struct gm_residency_copy *copy) {
     gm_status status = GM_OK;
     if (copy->unfenced)
-        return gm_quiesce(&r->context, 0);
+        return gm_wait_natively(r->context.handle);
     if (copy->written)
         status = (gm_status)r->driver->event_synchronize(copy->written);
     for (unsigned i = 0; i < copy->read_count && !status; i++)

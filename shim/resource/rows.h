@@ -7,7 +7,9 @@
 
 #define GM_RESOURCES_PURE(X) \
     X(router)                \
-    X(sim) X(new_delete) X(limit) X(fail_nth) X(log) X(statistics) X(track) X(aligned) X(fallback) X(stream_bound)
+    X(sim)                   \
+    X(new_delete)            \
+    X(limit) X(fail_nth) X(log) X(statistics) X(track) X(aligned) X(fallback) X(stream_bound) X(retry) X(prime)
 #define GM_RESOURCES_CUDA(X) \
     X(native) X(async) X(cache) X(managed) X(managed_pool) X(host_numa) X(vmm) X(pinned) X(fill) X(prefetch)
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "shim/resource/rows.h"
+
 struct word {
     const char *text;
     size_t size;
@@ -47,15 +49,22 @@ static const struct gm_resource_ops *find_row(struct word word) {
     return NULL;
 }
 
-/* Writes the accepted names, e.g. "native, async, limit(BYTES,...)". */
+/* Rows that no text of a program needs: those of unmodified programs, of tests, and of calls. */
+static bool is_inner(const struct gm_resource_ops *row) {
+    return row == &gm_resource_router || row == &gm_resource_sim || row == &gm_resource_retry;
+}
+
+/* Writes the accepted names, e.g. "native, async, limit(BYTES,R)". */
 static void list_rows(char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
     for (const struct gm_resource_ops *const *row = gm_resource_rows; *row && used + 1 < size; row++) {
+        if (is_inner(*row))
+            continue;
         const char *comma = used ? ", " : "", *arguments = (*row)->arguments;
         if ((*row)->adaptor)
-            used += (size_t)gm_format(out + used, size - used, "%s%s(%s%s%s...)", comma, (*row)->name,
-                                      arguments ? arguments : "", arguments ? "," : "", (*row)->two ? "...," : "");
+            used += (size_t)gm_format(out + used, size - used, "%s%s(%s%s%sR)", comma, (*row)->name,
+                                      arguments ? arguments : "", arguments ? "," : "", (*row)->two ? "R," : "");
         else
             used += (size_t)gm_format(out + used, size - used, "%s%s", comma, (*row)->name);
     }
@@ -173,8 +182,8 @@ static gm_status parse_resource(struct parser *parser) {
         return GM_OK;
     }
     if (*parser->at != '(') {
-        gm_format(parser->error, parser->error_size, "\"%s\" wraps a resource: write %s(%s%s%s...)", row->name,
-                  row->name, row->arguments ? row->arguments : "", row->arguments ? "," : "", row->two ? "...," : "");
+        gm_format(parser->error, parser->error_size, "\"%s\" wraps a resource: write %s(%s%s%sR)", row->name, row->name,
+                  row->arguments ? row->arguments : "", row->arguments ? "," : "", row->two ? "R," : "");
         return GM_INVALID_VALUE;
     }
     parser->at++;

@@ -20,7 +20,9 @@ static void release(struct gpumem_workspace *workspace) {
     CUresult result = CUDA_SUCCESS;
     if (!workspace->address)
         return;
-    if (workspace->options.release)
+    if (workspace->foreign)
+        workspace->foreign = false;
+    else if (workspace->options.release)
         workspace->options.release(workspace->address, workspace->size, workspace->stream, workspace->options.user);
     else if (workspace->has_pools)
         result = GM_TWICE(driver->mem_free_async(address, workspace->stream));

@@ -138,6 +138,30 @@ GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_size(struct gpumem_w
     return status;
 }
 
+static void lend_foreign(struct gpumem_workspace *workspace, char *address, size_t size) {
+    (void)gm_workspace_renew(workspace, 0);
+    workspace->managed = false;
+    workspace->foreign = address != NULL;
+    workspace->address = address;
+    workspace->size = size / GPUMEM_WORKSPACE_CHUNK * GPUMEM_WORKSPACE_CHUNK;
+}
+
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set(struct gpumem_workspace *workspace, void *address,
+                                                            size_t size) {
+    bool pushed;
+    if (!workspace || (!address && size))
+        return gm_workspace_invalid_pointer(workspace ? "address" : "workspace");
+    if ((uintptr_t)address % GPUMEM_WORKSPACE_CHUNK)
+        return gm_workspace_internal_error("the memory of a workspace is not aligned to 64 bytes");
+    if (gm_context_enter(workspace->context.handle, &pushed))
+        return no_context();
+    enum gpumem_workspace_status status = check_idle(workspace, "the memory of a workspace cannot change");
+    if (!status)
+        lend_foreign(workspace, address, address ? size : 0);
+    gm_context_leave(pushed);
+    return status;
+}
+
 GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_get_size(const struct gpumem_workspace *workspace,
                                                                  size_t *size) {
     if (!workspace || !size)

@@ -12,6 +12,7 @@ struct gpumem_workspace {
     CUstream stream;
     bool managed, has_pools;
     struct gpumem_workspace_options options; /* for `allocate`, `release` and `user` */
+    bool foreign;                            /* the memory is the caller's, and is not freed */
     char *address;                           /* NULL: no memory */
     size_t size;
     CUevent order; /* orders a new stream behind the former; NULL until needed */

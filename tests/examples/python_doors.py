@@ -92,6 +92,39 @@ def numba(plug, core):
     expect_error(NotImplementedError, "other processes", manager.get_ipc_handle, None)
 
 
+def residency(plug, core):
+    from array import array
+
+    from gpumem.residency import Residency, read_write, write
+
+    size = 1 << 16
+    host = [array("B", [7 + i]) * size for i in range(4)]
+    with Residency(budget=3 * size, staging=1 << 17) as copies:
+        layers = [copies.register(one) for one in host]
+        copies.announce(layers)
+        assert copies.prefetch(layers[:2]) == 2
+        for layer in layers:
+            with copies.use(layer) as (copy,):
+                assert copy.__cuda_array_interface__["shape"] == (size,) and copy.address
+        counts = copies.stats()
+        assert (counts["hits"], counts["misses"], counts["evictions"]) == (2, 4, 1), counts
+        with copies.use(read_write(layers[0])) as (copy,):
+            ctypes.CDLL("libcuda.so.1").cuMemsetD8Async(ctypes.c_uint64(copy.address), ctypes.c_ubyte(9), ctypes.c_size_t(16), None)
+        assert bytes(copies.sync(layers[0])[:17]) == bytes([9] * 16 + [7])
+        made = copies.result(256)
+        with copies.use(write(made)) as (copy,):
+            ctypes.CDLL("libcuda.so.1").cuMemsetD8Async(ctypes.c_uint64(copy.address), ctypes.c_ubyte(3), ctypes.c_size_t(256), None)
+        assert bytes(copies.sync(made)) == bytes([3] * 256)
+        host[1][0] = 99
+        copies.update(layers[1], 1)
+        copies.unregister(layers[3])
+        expect_error(ValueError, "was unregistered", copies.announce, layers)
+        with copies.use(layers[0], layers[1], layers[2]):
+            extra = copies.register(array("B", [1]) * size)
+            expect_error(MemoryError, "nothing can be evicted", copies.use(extra).__enter__)
+    expect_error(ValueError, "fifo", Residency, 0, "fifo")
+
+
 def main(source):
     programs_compile(pathlib.Path(source))
     sys.path[:0] = [str(pathlib.Path(__file__).parent / "stubs"), f"{source}/tools/python"]
@@ -102,7 +135,7 @@ def main(source):
     from gpumem import plug
 
     core = ctypes.CDLL(gpumem.core_library())
-    for part in (functions, pytorch, cupy, numba):
+    for part in (functions, pytorch, cupy, numba, residency):
         part(plug, core)
 
 

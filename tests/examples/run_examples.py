@@ -9,6 +9,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -192,6 +193,17 @@ def resources(place):
     check("nonsense" in place.run("resources", "log(nonsense)", status=1), "a wrong text")
 
 
+def layers(place):
+    """What is announced saves transfers under the default policy, and prefetches leave none to the passes' own acquires."""
+    found = {}
+    for how in ("", "announce", "prefetch"):
+        said = place.run("layers", *([how] if how else []))
+        found[how] = {name: int(count) for count, name in re.findall(r"(\d+) (transfers|waits)", said)}
+        check("right" in said and len(found[how]) == 2, said)
+    check(found[""]["transfers"] == 320 and found["announce"]["transfers"] <= 120, f"{found}")
+    check(found["prefetch"]["transfers"] <= 140 and found["prefetch"]["waits"] < found["announce"]["waits"] / 4, f"{found}")
+
+
 def workspace_trsm(place):
     """Right for every size of memory; nothing is allocated, freed or waited for in the steady state."""
     expected = place.run("workspace_trsm")
@@ -276,7 +288,7 @@ def explain_bench(place):
     check(len(starts["added"]) == 4, f"{starts['added']}")
 
 
-CASES = {case.__name__: case for case in (he_ops_right, he_ops_sequences, he_ops_allocators, he_ops_limit, chunks_right,
+CASES = {case.__name__: case for case in (layers, he_ops_right, he_ops_sequences, he_ops_allocators, he_ops_limit, chunks_right,
                                           chunks_policies, refusals, simulated_settings, resources, workspace_trsm, workspace_trsm_trace,
                                           hybrid_bench, frontiers_bench, explain_bench)}
 

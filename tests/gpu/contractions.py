@@ -8,7 +8,7 @@ import pathlib
 import shutil
 import subprocess
 
-VARIANTS = ("unified_naive", "unified_reorg", "unified_kept", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full", "resident")
+VARIANTS = ("unified_naive", "unified_reorg", "unified_once", "unified_kept", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full", "resident")
 POLICIES = ("random", "mru", "lru", "car", "clock_pro", "preprotected_lru", "window")
 MESONS = ("--vector-size", "6", "--vectors", "5", "--tensor", "24")
 BARYONS = ("--system", "baryon", "--vector-size", "4", "--vectors", "4", "--tensor", "12")

@@ -471,11 +471,15 @@ def memhc(run):
     points, rows = memhc_report.Points(run["points"]), []
     for tensor in points.swept():
         for size, rate in dict.fromkeys([*memhc_report.by_size(tensor), *memhc_report.by_rate(tensor)]):
-            unified, kept, full = [points.gflops("vectors", tensor, size, rate, variant) for variant in (memhc_report.UNIFIED, "unified_kept", memhc_report.FULL)]
-            if unified and full:
-                rows.append([tensor, size, rate, f"{unified:.0f}", "-" if kept is None else f"{kept:.0f}", f"{full:.0f}", f"{full / unified:.2f}"])
+            at = ("vectors", tensor, size, rate)
+            made = [points.gflops(*at, variant) for variant in (memhc_report.BASELINE, memhc_report.UNIFIED, "unified_kept", memhc_report.FULL)]
+            if made[3] and (made[0] or made[1]):
+                ratios = [points.ratio((*at, memhc_report.FULL), (*at, under)) for under in (memhc_report.BASELINE, memhc_report.UNIFIED)]
+                rows.append([tensor, size, rate, memhc_report.number(made[0], "{:.0f}"), memhc_report.number(made[3], "{:.0f}"),
+                             memhc_report.number(ratios[0], "{:.2f}"), *(memhc_report.number(one, "{:.0f}") for one in made[1:3]),
+                             memhc_report.number(ratios[1], "{:.2f}")])
     return titled(f"{run.made}, means of {run['loops']} loops, GFLOP/s ({run.file}):",
-                  ["tensor", "vector size", "repeated", "unified", "unified, kept", "full", "full / unified"], rows)
+                  ["tensor", "vector size", "repeated", "unified", "full", "ratio", "made anew", "no advice", "full / made anew"], rows)
 
 
 @block(MEMHC)

@@ -1,6 +1,6 @@
 """Draws a run of memhc.py as figures 7, 8, 10 and 11 of the paper. Only this file needs matplotlib."""
 
-from memhc_points import FULL, PERCENTS, PINNED, POLICIES, RATES, SIZES, STEPS, UNIFIED
+from memhc_points import BASELINE, FULL, PERCENTS, PINNED, POLICIES, RATES, SIZES, STEPS, UNIFIED
 from memhc_report import Points
 from picture import COLOURS, MARKERS, pyplot, save
 
@@ -26,7 +26,7 @@ def finish(axes, title, xlabel, ylabel="GFLOP/s"):
 
 def overall(axes, points, tensor, over_rates):
     places = [(16, rate) for rate in RATES] if over_rates else [(size, "1/1") for size in SIZES]
-    for place, variant in enumerate((UNIFIED, FULL, "unified_kept", PINNED)):
+    for place, variant in enumerate((BASELINE, FULL, UNIFIED, "unified_kept", PINNED)):
         line(axes, place, variant, [(at[over_rates], points.gflops("vectors", tensor, *at, variant)) for at in places])
     finish(axes, f"figure 7: tensor {tensor}, {'vector size 16' if over_rates else 'all repeated'}", "repeated" if over_rates else "vector size")
 
@@ -40,7 +40,7 @@ def breakdown(axes, points, tensor, size):
 
 
 def products(axes, points, unified):
-    for place, variant in enumerate((FULL, UNIFIED, "extra copies") if unified else ("zgemm", FULL)):
+    for place, variant in enumerate((FULL, BASELINE, "extra copies") if unified else ("zgemm", FULL)):
         line(axes, place, variant, [(tensor, points.gflops("vectors", tensor, 16, "1/1", variant)) for tensor in points.tensors()])
     finish(axes, f"figure 10{'a' if unified else 'b'}", "tensor")
 

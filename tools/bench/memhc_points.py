@@ -4,7 +4,9 @@ import collections
 
 SIZES = (1, 2, 4, 8, 16, 32)
 RATES = ("0/1", "1/8", "1/4", "1/2", "3/4", "1/1")
-UNIFIED, FULL, PINNED = "unified_reorg", "full", "full, pinned"
+# BASELINE: the paper's. UNIFIED: each contraction makes managed memory of its own.
+BASELINE, UNIFIED, FULL, PINNED = "unified_once", "unified_reorg", "full", "full, pinned"
+SLOW = 16  # a link whose transfers cost beside the contractions what they cost on the paper's machines, or more
 # Figure 8: each step switches on one more part.
 STEPS = ("unified_naive", "unified_reorg", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full")
 # Ours: one part of the full version off, and the others on.
@@ -56,10 +58,10 @@ def vector_point(scale, figures, variant, tensor, size, rate, label=None, **more
                                  "loops": loops, **more})
 
 
-def eviction_point(scale, figures, policy, distribution, size, percent, rate):
-    return Point(f"evict|{size}|{percent}|{rate}|{policy}|{distribution}", figures,
+def eviction_point(scale, figures, policy, distribution, size, percent, rate, label="", **more):
+    return Point(f"evict|{size}|{percent}|{rate}|{policy}|{distribution}{label}", figures,
                  {"variant": FULL, "tensor": scale.tensor_tables, "vector-size": size, "oversubscription": percent, "repeated-rate": rate,
-                  "eviction": policy, "distribution": distribution, "loops": 3 if scale.own else max(scale.loops, 5)})
+                  "eviction": policy, "distribution": distribution, "loops": 3 if scale.own else max(scale.loops, 5), **more})
 
 
 def function_point(scale, name, variant):
@@ -74,7 +76,7 @@ def all_points(scale):
     small, large = scale.tensors
 
     def pair(figure, tensor, size, rate):
-        return [vector_point(scale, [figure], variant, tensor, size, rate) for variant in (UNIFIED, FULL)]
+        return [vector_point(scale, [figure], variant, tensor, size, rate) for variant in (BASELINE, FULL)]
 
     for size in (16, 1, 32, 8, 2, 4):
         yield from pair("7", small, size, "1/1")
@@ -83,6 +85,9 @@ def all_points(scale):
     for size, percent, rate in TABLES:
         for policy in ("preprotected_lru", "lru"):
             yield eviction_point(scale, ["tables 1-3", "11"], policy, "uniform", size, percent, rate)
+    for size, percent, rate in TABLES:
+        for policy in ("preprotected_lru", "lru"):
+            yield eviction_point(scale, ["slow link"], policy, "uniform", size, percent, rate, "|slow", **{"link-slowdown": SLOW})
     for rate in ("1/1", "1/2", "0/1"):
         for variant in STEPS:
             yield vector_point(scale, ["8"], variant, scale.steps, 16, rate)
@@ -97,10 +102,10 @@ def all_points(scale):
         for policy in POLICIES:
             yield eviction_point(scale, ["11"], policy, "uniform", 64, percent, "1/2")
     for name in FUNCTIONS:
-        for variant in (FULL, UNIFIED):
+        for variant in (FULL, BASELINE, UNIFIED):
             yield function_point(scale, name, variant)
     for tensor in (small, large) if scale.own else (128, 192, 256, 384):
-        for variant in (FULL, UNIFIED, "zgemm"):
+        for variant in (FULL, BASELINE, "zgemm", UNIFIED):
             yield vector_point(scale, ["10"], variant, tensor, 16, "1/1")
         yield vector_point(scale, ["10"], FULL, tensor, 16, "1/1", "extra copies", **{"on-demand-sync": "off"})
     for size in (1, 32, 8, 2, 4):
@@ -116,6 +121,9 @@ def all_points(scale):
     for percent in PERCENTS:
         for policy in POLICIES:
             yield eviction_point(scale, ["11"], policy, "gaussian", 64, percent, "1/2")
+    for tensor in (small, large):
+        for size, rate in [(size, "1/1") for size in SIZES] + [(16, rate) for rate in RATES[:-1]]:
+            yield vector_point(scale, ["7"], UNIFIED, tensor, size, rate)
 
 
 def points(scale):

@@ -13,7 +13,7 @@
 #include "shim/base/options.h"
 #include "shim/base/stats.h"
 #include "shim/cache/cache.h"
-#include "shim/core/pipeline.h"
+#include "shim/pipeline/pipeline.h"
 #include "shim/resource/registry.h"
 #include "shim/driver/driver.h"
 #include "shim/placement/oom.h"

@@ -52,6 +52,13 @@ static_assert(device<gpumem::managed_resource> && host<gpumem::managed_resource>
 static_assert(device<gpumem::pinned_resource> && host<gpumem::pinned_resource>);
 static_assert(!device<gpumem::new_delete_resource> && host<gpumem::new_delete_resource>);
 static_assert(device<gpumem::async_device_resource> && device<ordered_view>);
+// What cuda::mr::any_resource holds can be copied, compared, and is a resource. CCCL 3.0 has no any_resource.
+using shared = gpumem::shared_resource<gpumem::device_properties | property::stream_ordered | property::any_context>;
+static_assert(ordered<shared> && device<shared> && std::is_nothrow_copy_constructible_v<shared> &&
+              std::is_copy_assignable_v<shared> && std::is_nothrow_move_constructible_v<shared>);
+#if __has_include(<cuda/__memory_resource/any_resource.h>)
+static_assert(std::is_constructible_v<mr::any_resource<mr::device_accessible>, shared>);
+#endif
 
 static int failed = 0;
 static void expect(bool good, const char *what) {

@@ -3,8 +3,11 @@
 #include <cstdio>
 #include <cstring>
 #include <memory_resource>
+#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include "device.hpp"
 #include "gpumem.hpp"
@@ -47,6 +50,9 @@ static void kinds() {
     for (auto kind : {gpumem::memory_kind::host, gpumem::memory_kind::pinned, gpumem::memory_kind::device,
                       gpumem::memory_kind::managed})
         EXPECT(gpumem_kind_properties(gpumem_kind(kind)) == std::uint64_t(gpumem::properties_of(kind)));
+    static_assert(gpumem::device_resource::default_alignment == alignof(std::max_align_t));
+    static_assert(std::is_same_v<gpumem::device_resource::context,
+                                 decltype(std::declval<gpumem::device_resource>().get_context())>);
     EXPECT(gpumem::memory_kind::unified == gpumem::memory_kind::managed);
 }
 
@@ -184,6 +190,91 @@ static void buffers(CUstream_st *stream) {
     EXPECT(live(async) == 0 && live(device) == 0 && mismatches(async) == 0 && mismatches(device) == 0);
 }
 
+// A device resource of the program, on host memory: it notes how each block is freed.
+struct noting : gpumem::stream_ordered_memory_resource<gpumem::memory_kind::device> {
+    CUstream_st *freed_on = nullptr;
+    int plain = 0, ordered = 0;
+    std::size_t alignment = 0;
+
+  private:
+    void *do_allocate(std::size_t bytes, std::size_t wanted) override {
+        alignment = wanted;
+        return ::operator new(bytes, std::align_val_t(wanted));
+    }
+    void do_deallocate(void *memory, std::size_t, std::size_t wanted) override {
+        plain++;
+        ::operator delete(memory, std::align_val_t(wanted));
+    }
+    void *do_allocate_async(std::size_t bytes, std::size_t wanted, gpumem::stream_view) override {
+        return do_allocate(bytes, wanted);
+    }
+    void do_deallocate_async(void *memory, std::size_t, std::size_t wanted, gpumem::stream_view stream) override {
+        ordered++;
+        freed_on = stream.get();
+        ::operator delete(memory, std::align_val_t(wanted));
+    }
+};
+
+struct alignas(1024) wide {
+    char bytes[1024];
+};
+
+static void buffers_end_in_their_stream(CUstream_st *stream) {
+    noting device;
+    auto other = reinterpret_cast<CUstream_st *>(2); // the per-thread default stream
+    { gpumem::device_buffer<int> buffer(device, 10, stream); }
+    EXPECT(device.ordered == 1 && device.freed_on == stream);
+    {
+        gpumem::device_buffer<int> buffer(device, 10, stream);
+        buffer.set_stream(other);
+    }
+    EXPECT(device.ordered == 2 && device.freed_on == other);
+    { gpumem::device_buffer<int> buffer(device, 10); }
+    EXPECT(device.ordered == 2 && device.plain == 1);
+    {
+        gpumem::device_buffer<int> one(device, 10, stream), two(device, 20);
+        two = std::move(one);
+    }
+    EXPECT(device.ordered == 3 && device.plain == 2 && live(device) == 0);
+    { gpumem::device_buffer<wide> buffer(device, 2); }
+    EXPECT(device.alignment == alignof(wide));
+    EXPECT(mismatches(device) == 0);
+}
+
+template <typename Call> bool overflows(Call call) {
+    try {
+        call();
+    } catch (const std::bad_array_new_length &) {
+        return true;
+    }
+    return false;
+}
+
+static void types_and_counts() {
+    gpumem::device_resource device;
+    gpumem::new_delete_resource host;
+    EXPECT(overflows([&] { gpumem::device_buffer<double>(device, SIZE_MAX / 8 + 2); }));
+    EXPECT(overflows([&] { gpumem::polymorphic_allocator<double>(host).allocate(SIZE_MAX / 8 + 2); }));
+    gpumem::polymorphic_allocator<wide> wides(host);
+    wide *one = wides.allocate(3);
+    EXPECT(aligned(one, alignof(wide)));
+    wides.deallocate(one, 3);
+    gpumem::pmr_adaptor adaptor(host);
+    void *nothing = adaptor.allocate(0), *more = adaptor.allocate(0);
+    EXPECT(nothing && more && nothing != more);
+    adaptor.deallocate(nothing, 0);
+    adaptor.deallocate(more, 0);
+    EXPECT(live(host) == 0 && mismatches(host) == 0);
+}
+
+// An assignment ends what was held before: there can be 1024 resources.
+static void assignments_leak_nothing() {
+    gpumem::resource<gpumem::host_properties> host("new-delete");
+    for (int i = 0; i < 1100; i++)
+        host = gpumem::resource<gpumem::host_properties>("new-delete");
+    host.deallocate(host.allocate(10), 10);
+}
+
 // ---- own resources
 
 struct counting : gpumem::memory_resource<gpumem::memory_kind::host> {
@@ -198,6 +289,8 @@ struct counting : gpumem::memory_resource<gpumem::memory_kind::host> {
             throw std::bad_alloc();
         if (bytes == 13)
             throw 13;
+        if (bytes == 14)
+            throw std::invalid_argument("fourteen is refused");
         blocks++;
         return ::operator new(bytes, std::align_val_t(alignment));
     }
@@ -237,6 +330,13 @@ static void own_resources() {
     EXPECT(own.blocks == 0);
     EXPECT(status_of([&] { own.allocate(2 << 20); }) == GPUMEM_OUT_OF_MEMORY);
     EXPECT(status_of([&] { own.allocate(13); }) == GPUMEM_UNKNOWN);
+    try {
+        own.allocate(14);
+        EXPECT(!"the author threw");
+    } catch (const gpumem::error &error) {
+        EXPECT(error.status() == GPUMEM_UNKNOWN && std::strstr(error.text(), ": fourteen is refused"));
+    }
+    EXPECT(status_of([&] { own.allocate(13); }) == GPUMEM_UNKNOWN && !std::strstr(gpumem_last_error(), "fourteen"));
     own.failure = GPUMEM_NOT_SUPPORTED;
     EXPECT(status_of([&] { own.allocate(64); }) == GPUMEM_NOT_SUPPORTED);
 
@@ -249,6 +349,77 @@ static void own_resources() {
     view.deallocate_async(memory, 64, stream);
     EXPECT(ordered.seen == stream);
     view.deallocate(view.allocate(64), 64);
+}
+
+// ---- ownership
+
+// Standard error of a call.
+template <typename Call> std::string logged(Call call) {
+    std::FILE *file = std::tmpfile();
+    int saved = dup(2);
+    dup2(fileno(file), 2);
+    call();
+    dup2(saved, 2);
+    close(saved);
+    std::rewind(file);
+    char text[2000] = "";
+    std::fread(text, 1, sizeof text - 1, file);
+    std::fclose(file);
+    return text;
+}
+
+static bool contains(const std::string &text, const char *words) { return text.find(words) != std::string::npos; }
+
+// What a deallocation finds wrong cannot be thrown: it is logged and counted.
+static void wrong_frees() {
+    gpumem::new_delete_resource host, other;
+    void *memory = host.allocate(100), *foreign = other.allocate(100);
+    std::string text = logged([&] {
+        host.deallocate(memory, 100);
+        host.deallocate(memory, 100);
+        host.deallocate(foreign, 100);
+        host.deallocate(&text, 100);
+    });
+    EXPECT(mismatches(host) == 3 && contains(text, "no live block of the resource new-delete begins at"));
+    other.deallocate(foreign, 100);
+}
+
+static void a_leak_is_logged() {
+    void *memory = nullptr;
+    std::string text = logged([&] {
+        gpumem::new_delete_resource host;
+        memory = host.allocate(100);
+    });
+    EXPECT(contains(text, "new-delete has 1 live blocks of 100 bytes"));
+}
+
+static void current_and_pool() {
+    gpumem::pool_resource pool(1 << 20, 4 << 20);
+    EXPECT(std::string(pool.text()) == "limit(4194304,prime(1048576,async))");
+    EXPECT(gpumem::current_resource() != pool);
+    gpumem::check(gpumem_resource_set_current(pool.handle()));
+    EXPECT(gpumem::current_resource() == pool);
+    { gpumem::device_buffer<int> buffer(gpumem::current_resource(), 100); }
+    EXPECT(status_of([] { gpumem::current_resource<property::host_accessible>(); }) == GPUMEM_INVALID_VALUE);
+    EXPECT(status_of([&] { pool.allocate(8 << 20); }) == GPUMEM_OUT_OF_MEMORY && live(pool) == 0);
+    gpumem::check(gpumem_resource_set_current(nullptr));
+}
+
+static void shared_ownership() {
+    using shared = gpumem::shared_resource<gpumem::host_properties>;
+    uint64_t before = 0;
+    std::string text = logged([&] {
+        shared first("new-delete"), second(first), third(std::move(first));
+        EXPECT(second == third && !first.handle());
+        void *memory = second.allocate(100);
+        third = shared("new-delete");
+        EXPECT(third != second && live(second) == 1);
+        second.deallocate(memory, 100);
+        first = second;
+        second = third;
+        before = live(first);
+    });
+    EXPECT(before == 0 && text.empty());
 }
 
 int main() {
@@ -265,7 +436,14 @@ int main() {
         equality();
         standard_containers();
         buffers(stream);
+        buffers_end_in_their_stream(stream);
+        types_and_counts();
+        assignments_leak_nothing();
         own_resources();
+        wrong_frees();
+        a_leak_is_logged();
+        shared_ownership();
+        current_and_pool();
     } catch (const gpumem::error &error) {
         std::printf("FAILED %s\n", error.text());
         failed++;

@@ -49,7 +49,7 @@ def run_program(options, compiler, name, *more, libraries=()):
 
 
 def runs(options, compiler):
-    for name, expected in (("views.cpp", VIEWS), ("resources.cpp", "ok resources\n")):
+    for name, expected in (("views.cpp", VIEWS), ("resources.cpp", "ok resources\n"), ("residency.cpp", "ok residency\n")):
         done = run_program(options, compiler, name)
         assert (done.returncode, done.stdout) == (0, expected), f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
 

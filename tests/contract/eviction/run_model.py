@@ -22,6 +22,30 @@ WITHIN = 0.05
 # LRU misses 3 of 4 repeated nodes in this row, and 4 of 8, 5 of 16, 14 of 32 in the next ones: no distribution that was tried
 # meets all of them.
 WIDER = {("8", "50", "1/2", "lru_uniform"): 0.11}
+# Evictions of LRU are met within one in the rows that are not here. Those here are not reproduced: the mean of the model stands
+# beside the paper's number. Tried without success, for all rows together: the repeated nodes drawn uniformly or normally with
+# five deviations; at random places, first, last, evenly spread, normally placed, or where they were; in their order, reversed, or
+# shuffled; LRU, and FIFO, which the paper calls its base. In the paper a later vector loses fewer repeated nodes than the one
+# before (14, 6 and 4 of 32), and hardly any at a rate of 3/4; here each vector loses as many.
+NOT_REPRODUCED = {
+    ("8", "50", "1/2", "lru_uniform"): (5.3, 8),
+    ("16", "50", "1/2", "lru_uniform"): (10.6, 12),
+    ("16", "50", "1/2", "lru_gaussian"): (10.2, 12),
+    ("64", "50", "1/2", "lru_uniform"): (42.6, 46),
+    ("64", "100", "1/2", "lru_uniform"): (85.2, 84),
+    ("64", "150", "1/2", "lru_uniform"): (127.7, 120),
+    ("64", "150", "1/2", "lru_gaussian"): (122.0, 112),
+    ("64", "50", "1/8", "lru_uniform"): (59.6, 64),
+    ("64", "50", "1/8", "lru_gaussian"): (59.6, 62),
+    ("64", "50", "1/4", "lru_uniform"): (54.8, 60),
+    ("64", "50", "1/4", "lru_gaussian"): (54.2, 58),
+    ("64", "50", "3/4", "lru_uniform"): (25.6, 20),
+    ("64", "50", "3/4", "lru_gaussian"): (22.3, 18),
+}
+# Figure 11 (6.4, text): evictions of Pre-Protected LRU in percent of the geometric mean of the other policies.
+FIGURE_11 = {("uniform", 150): 77.2, ("uniform", 200): 71.6, ("uniform", 250): 82.1, ("gaussian", 150): 79.7, ("gaussian", 200): 78.1,
+             ("gaussian", 250): 81.6}
+POINTS = 9  # of percent that the model may differ
 
 
 def check(holds, what):
@@ -86,6 +110,12 @@ def check_golden_itself(row, golden):
     check(golden["hit"] + golden["miss"] == 3 * (1 + k) * size, f"look-ups of {row}")
 
 
+def check_evictions(key, made, golden):
+    met, stated = abs(made - golden) <= 1, NOT_REPRODUCED.get(key)
+    check(met == (stated is None), f"{key}: {made:.1f} evictions, paper {golden}: is the row one of NOT_REPRODUCED?")
+    check(met or abs(made - stated[0]) <= 0.5 and stated[1] == golden, f"{key}: {made:.1f} evictions, paper {golden}, stated {stated}")
+
+
 def check_table(golden_rows):
     for row in golden_rows:
         key = (row["vector_size"], row["oversubscription_pct"], row["repeated_rate"], row["policy"])
@@ -105,6 +135,7 @@ def check_table(golden_rows):
         for count in ("allocate", "hit", "miss"):
             within = WIDER.get(key, WITHIN) * golden[count]
             check(abs(made[count] - golden[count]) <= within, f"{key}: {count} {made[count]}, not {golden[count]}")
+        check_evictions(key, made["evictions"], 84 if "misprint: 84" in row["errata"] else golden["evictions"])
 
 
 def check_fewest(golden_rows):
@@ -117,7 +148,9 @@ def check_fewest(golden_rows):
             least = of.pop("preprotected_lru")
             check(all(least < other for other in of.values()), f"{size}, {percent} %, {rate}, {distribution}: {least} of {of}")
             mean = math.prod(of.values()) ** (1 / len(of))
-            print(f"vector size {size}, {percent} %, {rate}, {distribution}: {100 * least / mean:.1f} % of the others' evictions")
+            share, paper = 100 * least / mean, FIGURE_11.get((distribution, percent)) if (size, rate) == (64, "1/2") else None
+            print(f"vector size {size}, {percent} %, {rate}, {distribution}: {share:.1f} % of the others' evictions (paper {paper or '-'})")
+            check(not paper or abs(share - paper) <= POINTS, f"figure 11, {distribution}, {percent} %: {share:.1f} %, paper {paper} %")
 
 
 def check_options():

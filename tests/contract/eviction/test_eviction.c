@@ -290,12 +290,69 @@ static void protected_objects_go_in_lru_order_when_all_are(void **state) {
     by_hand("preprotected_lru", "ABCD AB EF", 4, 2, "CD"); /* a new vector ends the protection */
 }
 
+/* Vector N, M, N on a device of three objects, whose operations place outputs O and P in between. N is protected where
+ * P lacks memory, although it was not there when the vector was announced. */
+static void what_the_vector_placed_is_protected(void **state) {
+    enum { N, M, O, P };
+    static const struct {
+        const char *policy;
+        unsigned evictions, hits;
+    } rows[] = {{"preprotected_lru", 1, 1}, {"window", 1, 1}, {"lru", 2, 0}};
+    const uint32_t vector[] = {N, M, N}, uses[] = {N, O, M, P, N};
+    for (int i = 0; i < 3; i++) {
+        struct gm_eviction *e = open_with(row(rows[i].policy), 3, 1);
+        struct counted counted = {0};
+        assert_int_equal(gm_eviction_announce(e, vector, 3), GM_OK);
+        for (int step = 0; step < 5; step++)
+            use(e, uses[step], 3, &counted);
+        assert_int_equal(counted.evictions, rows[i].evictions);
+        assert_int_equal(counted.hits, rows[i].hits);
+        close_all(e);
+    }
+}
+
 static void mru_and_window_by_hand(void **state) {
     by_hand("mru", "ABCD EFAB", 4, 2, "DE");
     by_hand("window", "ABCD EFAB", 4, 2, "CD");
     /* A vector that does not fit: what is used last goes, where preprotected_lru starts again with the first. */
     by_hand("window", "ABCD EABCD", 4, 3, "DE");
     by_hand("window", "ABCD ABABCDEA", 4, 7, "B");
+}
+
+/* The newest object that is not in use goes, in the order of use and not of numbers. */
+static void mru_passes_pinned_objects(void **state) {
+    struct gm_eviction *e = open_with(row("mru"), 4, 1);
+    const uint32_t order[] = {2, 0, 3, 1};
+    uint32_t victim;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(gm_eviction_insert(e, order[i], 1), GM_OK);
+    for (int newest = 3; newest > 0; newest--) {
+        assert_int_equal(gm_eviction_pin(e, order[newest]), GM_OK);
+        assert_int_equal(gm_eviction_choose(e, &victim), GM_OK);
+        assert_int_equal(victim, order[newest - 1]);
+    }
+    close_all(e);
+}
+
+/* A prefetch is no use: what was brought ahead is still used next, and so it stays. */
+static void objects_brought_ahead_await_their_use(void **state) {
+    struct gm_eviction *e = open_with(row("window"), 3, 1);
+    const uint32_t vector[] = {0, 1, 2, 0, 1};
+    uint32_t victim;
+    assert_int_equal(gm_eviction_announce(e, vector, 5), GM_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(gm_eviction_insert(e, i, 1), GM_OK);
+    assert_int_equal(gm_eviction_insert_ahead(e, 2, 1), GM_OK);
+    assert_int_equal(gm_eviction_choose(e, &victim), GM_OK);
+    assert_int_equal(victim, 1);
+    for (const struct gm_eviction_policy *const *policy = gm_eviction_policies; *policy; policy++) {
+        struct gm_eviction *other = open_with(*policy, 3, 1);
+        assert_int_equal(gm_eviction_insert_ahead(other, 1, 1), GM_OK);
+        assert_int_equal(gm_eviction_insert_ahead(other, 1, 1), GM_INVALID_VALUE);
+        assert_int_equal(gm_eviction_hit(other, 1), GM_OK);
+        gm_eviction_close(other);
+    }
+    gm_eviction_close(e);
 }
 
 /* ---- the same rule, found again by searching all objects */
@@ -324,6 +381,8 @@ static int expect_mru(struct history *h) {
 }
 
 static int expect_preprotected(struct history *h) {
+    for (uint32_t i = 0; i < h->count; i++) /* a shortage */
+        h->is_protected[h->vector[i]] = h->there[h->vector[i]];
     for (;;) {
         const int victim = expect_lru(h);
         if (!h->is_protected[victim])
@@ -438,8 +497,6 @@ static void announce_next(struct gm_eviction *e, struct history *h, uint64_t *ra
     for (uint32_t i = 0; i < h->count; i++)
         h->vector[i] = gm_random_below(random, OBJECTS);
     memset(h->is_protected, 0, sizeof h->is_protected);
-    for (uint32_t i = 0; i < h->count; i++)
-        h->is_protected[h->vector[i]] = h->there[h->vector[i]];
     assert_int_equal(gm_eviction_announce(e, h->vector, h->count), GM_OK);
 }
 
@@ -531,7 +588,10 @@ int main(void) {
         cmocka_unit_test(every_row_reports_errors),
         cmocka_unit_test(figure_6),
         cmocka_unit_test(protected_objects_go_in_lru_order_when_all_are),
+        cmocka_unit_test(what_the_vector_placed_is_protected),
         cmocka_unit_test(mru_and_window_by_hand),
+        cmocka_unit_test(mru_passes_pinned_objects),
+        cmocka_unit_test(objects_brought_ahead_await_their_use),
         cmocka_unit_test(rules_found_by_search),
         cmocka_unit_test(car_follows_its_figure),
         cmocka_unit_test(clock_pro_by_hand),

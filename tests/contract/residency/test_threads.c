@@ -618,9 +618,58 @@ static void a_child_can_destroy(void **state) {
     free(memory);
 }
 
+/* ---- waiting for room */
+
+enum { WAITERS = 4, WAITS = 200 };
+
+static struct gpumem_residency *crowded;
+static uint64_t crowd[WAITERS][2];
+
+/* Both objects at once, or none: with room for three, two such threads cannot run beside each other. */
+static void *use_two(void *number) {
+    for (int i = 0; i < WAITS; i++) {
+        const uint64_t *own = crowd[(uintptr_t)number];
+        struct gpumem_use uses[] = {{own[0], GPUMEM_WRITE, NULL}, {own[1], GPUMEM_WRITE, NULL}};
+        if (gpumem_residency_acquire(crowded, uses, 2, streams[(uintptr_t)number % STREAMS]))
+            return "acquire";
+        if (i % 16 == 0)
+            sched_yield();
+        if (gpumem_residency_release(crowded, uses, 2, streams[(uintptr_t)number % STREAMS], 0))
+            return "release";
+    }
+    return NULL;
+}
+
+static void threads_wait_for_room(void **state) {
+    pthread_t threads[WAITERS];
+    (void)state;
+    crowded = residency_of("lru", 3 * 4 * KIB, GPUMEM_RESIDENCY_WAIT);
+    for (uintptr_t i = 0; i < WAITERS; i++)
+        for (int o = 0; o < 2; o++)
+            crowd[i][o] = gpu_object(crowded, 4 * KIB);
+    for (uintptr_t i = 0; i < WAITERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_two, (void *)i), 0);
+    for (uintptr_t i = 0; i < WAITERS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    assert_true(stats_of(crowded).evictions > 0);
+    OK(gpumem_residency_destroy(crowded));
+    /* Without the flag the second user is told at once. */
+    crowded = residency_of("lru", 3 * 4 * KIB, 0);
+    struct gpumem_use one[] = {{gpu_object(crowded, 8 * KIB), GPUMEM_WRITE, NULL}},
+                      other[] = {{gpu_object(crowded, 8 * KIB), GPUMEM_WRITE, NULL}};
+    OK(gpumem_residency_acquire(crowded, one, 1, streams[0]));
+    FAILS(gpumem_residency_acquire(crowded, other, 1, streams[0]), GPUMEM_OUT_OF_MEMORY, "nothing can be evicted");
+    OK(gpumem_residency_release(crowded, one, 1, streams[0], 0));
+    OK(gpumem_residency_destroy(crowded));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
     const struct CMUnitTest tests[] = {
+        TEST(threads_wait_for_room),
         TEST(many_threads_with_pageable_memory),
         TEST(many_threads_with_pinned_memory),
         TEST(calls_wait_for_an_object_that_moves),

@@ -2,7 +2,7 @@
 #ifndef PUBLIC_H
 #define PUBLIC_H
 
-#include "shim/core/pipeline.h"
+#include "shim/pipeline/pipeline.h"
 #include "shim/gpumem_resource.h"
 #include "world.h"
 

@@ -248,6 +248,8 @@ static void test_memory_of_another_resource(void **state) {
     assert_int_equal(info_of(one).live_count, 1);
     must_put(one, memory, 1000);
     assert_int_equal(gpumem_resource_deallocate(one, memory, 1000, 16), GPUMEM_NOT_FOUND);
+    assert_int_equal(info_of(one).mismatches, 3); /* each of them is tracked */
+    assert_int_equal(info_of(other).mismatches, 1);
     OK(gpumem_resource_destroy(one));
     OK(gpumem_resource_destroy(other));
 }
@@ -422,6 +424,8 @@ static void test_wrong_texts(void **state) {
         {"log($2)", "$2"},
         {"router", "unmodified programs"},
         {"log(router)", "unmodified programs"},
+        {"sim", "no memory"},
+        {"statistics(sim)", "no memory"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct gpumem_resource *none = NULL;
@@ -429,6 +433,7 @@ static void test_wrong_texts(void **state) {
             !strstr(gpumem_last_error(), wrong[i].word))
             fail_msg("%s: %s", wrong[i].text, gpumem_last_error());
         assert_null(none);
+        assert_null(strstr(gpumem_last_error(), ", sim")); /* not among what is accepted */
     }
 }
 
@@ -617,6 +622,31 @@ static void test_fallback_and_fail_nth(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* Exactly the limit is allowed, one byte more is not. */
+static void test_limit_to_the_byte(void **state) {
+    struct gpumem_resource *resource = create("limit(1000,new-delete)");
+    void *whole = must_get(resource, 1000), *more;
+    assert_int_equal(gpumem_resource_allocate(resource, 1, 1, &more), GPUMEM_OUT_OF_MEMORY);
+    must_put(resource, whole, 1000);
+    assert_int_equal(gpumem_resource_allocate(resource, 1001, 1, &more), GPUMEM_OUT_OF_MEMORY);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void test_aligned(void **state) {
+    static const char *const texts[] = {"aligned(4KiB,new-delete)", "aligned(4KiB,native)", "aligned(4KiB,async)"};
+    for (int i = 0; i < 3; i++) {
+        struct gpumem_resource *resource = create(texts[i]);
+        void *memory[4];
+        for (int n = 0; n < 4; n++) {
+            memory[n] = must_get(resource, 100);
+            assert_int_equal((uintptr_t)memory[n] % 4096, 0);
+        }
+        for (int n = 0; n < 4; n++)
+            must_put(resource, memory[n], 100);
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
 static void test_prefetch(void **state) {
     struct gpumem_resource *with = create("prefetch(managed)"), *without = create("managed");
     uint64_t calls = simcuda_calls("cuMemPrefetchAsync_v2");
@@ -702,6 +732,133 @@ static void test_own_resource(void **state) {
     assert_int_equal(gpumem_resource_create_own(&wrong, &none), GPUMEM_INVALID_VALUE);
     assert_null(none);
     assert_int_equal(own.destroyed, 1);
+}
+
+static enum gpumem_status own_refuses(void *self, size_t bytes, size_t alignment, void **memory) {
+    return (enum gpumem_status)((struct own *)self)->last_alignment;
+}
+
+/* The second serves what the first does not support, and nothing else. */
+static void test_fallback_of_what_is_not_supported(void **state) {
+    struct own own = {.last_alignment = GPUMEM_NOT_SUPPORTED};
+    const struct gpumem_resource_author author = {.struct_size = sizeof author,
+                                                  .name = "unable",
+                                                  .kind = GPUMEM_KIND_HOST,
+                                                  .properties = GPUMEM_ANY_CONTEXT,
+                                                  .self = &own,
+                                                  .allocate = own_refuses,
+                                                  .deallocate = own_deallocate};
+    struct gpumem_resource *mine, *both;
+    void *memory;
+    OK(gpumem_resource_create_own(&author, &mine));
+    OK(gpumem_resource_compose("fallback($1,new-delete)", &mine, 1, &both));
+    must_put(both, must_get(both, 100), 100);
+    own.last_alignment = GPUMEM_OUT_OF_MEMORY;
+    must_put(both, must_get(both, 100), 100);
+    own.last_alignment = GPUMEM_INVALID_CONTEXT;
+    assert_int_equal(gpumem_resource_allocate(both, 100, 16, &memory), GPUMEM_INVALID_CONTEXT);
+    OK(gpumem_resource_destroy(both));
+    OK(gpumem_resource_destroy(mine));
+}
+
+/* There can be 1024 resources. What fails does not end what its author still owns. */
+static void test_no_end_after_a_failure(void **state) {
+    struct own own = {0};
+    const struct gpumem_resource_author author = {.struct_size = sizeof author,
+                                                  .name = "many",
+                                                  .kind = GPUMEM_KIND_HOST,
+                                                  .properties = GPUMEM_ANY_CONTEXT,
+                                                  .self = &own,
+                                                  .allocate = own_allocate,
+                                                  .deallocate = own_deallocate,
+                                                  .destroy = own_destroy};
+    struct gpumem_resource *made[1025];
+    int count = 0;
+    while (count < 1025 && !gpumem_resource_create_own(&author, &made[count]))
+        count++;
+    assert_in_range(count, 1000, 1024);
+    assert_non_null(strstr(gpumem_last_error(), "1024 resources exist"));
+    assert_int_equal(own.destroyed, 0);
+    for (int i = 0; i < count; i++)
+        OK(gpumem_resource_destroy(made[i]));
+    assert_int_equal(own.destroyed, count);
+}
+
+struct spare {
+    struct gpumem_resource *upstream;
+    void *memory;
+    int calls;
+};
+
+/* Frees what it has, once. */
+static int free_spare(size_t bytes, void *user) {
+    struct spare *spare = user;
+    spare->calls++;
+    if (!spare->memory)
+        return 0;
+    must_put(spare->upstream, spare->memory, 600 << 10);
+    spare->memory = NULL;
+    return bytes == 600 << 10;
+}
+
+static void test_failure_callback(void **state) {
+    struct gpumem_resource *limited = create("limit(1MiB,native)"), *tries;
+    struct spare spare = {.upstream = limited, .memory = must_get(limited, 600 << 10)};
+    void *none;
+    assert_int_equal(gpumem_resource_on_failure(limited, NULL, NULL, &tries), GPUMEM_INVALID_VALUE);
+    OK(gpumem_resource_on_failure(limited, free_spare, &spare, &tries));
+    void *memory = must_get(tries, 600 << 10);
+    assert_int_equal(spare.calls, 1);
+    assert_int_equal(gpumem_resource_allocate(tries, 600 << 10, 16, &none), GPUMEM_OUT_OF_MEMORY);
+    assert_int_equal(spare.calls, 2);
+    must_put(tries, memory, 600 << 10);
+    OK(gpumem_resource_destroy(tries));
+    OK(gpumem_resource_destroy(limited));
+}
+
+/* A pool that begins with 4 MiB: its blocks are served without more of the device. */
+static void test_pool_of_initial_and_largest_size(void **state) {
+    struct gpumem_resource *pool = create("limit(8MiB,prime(4MiB,async))");
+    size_t before, after, total;
+    void *memory = must_get(pool, 65536), *more;
+    CU(cuMemGetInfo_v2(&before, &total));
+    void *second = must_get(pool, 3 << 20);
+    CU(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before, after);
+    assert_int_equal(gpumem_resource_allocate(pool, 6 << 20, 16, &more), GPUMEM_OUT_OF_MEMORY);
+    must_put(pool, second, 3 << 20);
+    must_put(pool, memory, 65536);
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void test_current_resource(void **state) {
+    struct gpumem_resource *found, *mine = create("statistics(native)");
+    OK(gpumem_resource_current(&found));
+    assert_string_equal(gpumem_resource_text(found), "native");
+    OK(gpumem_resource_set_current(mine));
+    OK(gpumem_resource_current(&found));
+    assert_ptr_equal(found, mine);
+    OK(gpumem_resource_destroy(mine)); /* the table owns it, too */
+    must_put(found, must_get(found, 100), 100);
+    OK(gpumem_resource_set_current(NULL));
+    OK(gpumem_resource_current(&found));
+    assert_string_equal(gpumem_resource_text(found), "native");
+    OK(gpumem_resource_set_current(NULL));
+    CU(cuCtxSetCurrent(NULL));
+    assert_int_equal(gpumem_resource_current(&found), GPUMEM_INVALID_CONTEXT);
+    assert_int_equal(gpumem_resource_set_current(NULL), GPUMEM_INVALID_CONTEXT);
+    CU(cuCtxSetCurrent(world.context));
+}
+
+static void test_nine_resources_given(void **state) {
+    struct gpumem_resource *given[10], *made = NULL;
+    for (int i = 0; i < 10; i++)
+        given[i] = create("new-delete");
+    OK(gpumem_resource_compose("fallback($1,$9)", given, 9, &made));
+    OK(gpumem_resource_destroy(made));
+    assert_int_equal(gpumem_resource_compose("fallback($1,$9)", given, 10, &made), GPUMEM_INVALID_VALUE);
+    for (int i = 0; i < 10; i++)
+        OK(gpumem_resource_destroy(given[i]));
 }
 
 static void *answer;
@@ -888,7 +1045,15 @@ int main(void) {
         TEST(test_cache_and_trim),
         TEST(test_a_cache_frees_what_it_allocated),
         TEST(test_fallback_and_fail_nth),
+        TEST(test_limit_to_the_byte),
+        TEST(test_aligned),
         TEST(test_prefetch),
+        TEST(test_fallback_of_what_is_not_supported),
+        TEST(test_no_end_after_a_failure),
+        TEST(test_nine_resources_given),
+        TEST(test_failure_callback),
+        TEST(test_pool_of_initial_and_largest_size),
+        TEST(test_current_resource),
         TEST(test_own_resource),
         TEST(test_own_stream_bound_resource),
         TEST(test_own_resource_with_wrong_answers),

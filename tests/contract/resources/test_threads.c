@@ -104,7 +104,7 @@ static void *wrap_and_unwrap(void *given) {
 static void test_wrapped_by_threads(void **state) {
     enum { MOST = 1024 };
     static struct gpumem_resource *all[MOST];
-    struct gpumem_resource *given = create("sim"), *further;
+    struct gpumem_resource *given = create("new-delete"), *further;
     in_threads(wrap_and_unwrap, given);
     OK(gpumem_resource_destroy(given));
     for (int i = 0; i < MOST; i++) /* so many can be watched, if none was left */

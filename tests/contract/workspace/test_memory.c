@@ -290,9 +290,62 @@ static void every_call_fails_once(void **state) {
     CU(cuStreamDestroy_v2(other));
 }
 
+/* The caller's own memory is lent, never freed and never grown, until the workspace takes memory of its own again. */
+static void memory_of_the_caller(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    CUdeviceptr own;
+    (void)state;
+    CU(cuMemAlloc_v2(&own, MIB));
+    char *address = (char *)(uintptr_t)own;
+    OK(gpumem_workspace_set(workspace, address, MIB + 63));
+    assert_int_equal(size_of(workspace), MIB);
+    assert_int_equal(gpumem_workspace_is_managed(workspace), 0);
+    const uint64_t freed = frees();
+    struct gpumem_loan *loan = gpumem_workspace_borrow_bytes(workspace, MIB, NULL);
+    assert_ptr_equal(loan->address, address);
+    assert_int_equal(gpumem_workspace_set(workspace, NULL, 0), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    gpumem_loan_return(loan);
+    assert_null(gpumem_workspace_borrow_bytes(workspace, MIB + 1, NULL));
+    assert_int_equal(gpumem_workspace_set(workspace, address + 8, 64), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_set(workspace, NULL, 64), GPUMEM_WORKSPACE_INVALID_POINTER);
+    assert_int_equal(gpumem_workspace_set(NULL, address, 64), GPUMEM_WORKSPACE_INVALID_POINTER);
+    assert_int_equal(size_of(workspace), MIB);
+    OK(gpumem_workspace_set_size(workspace, 4 * KIB));
+    assert_int_equal(frees(), freed);
+    loan = gpumem_workspace_borrow_bytes(workspace, 4 * KIB, NULL);
+    assert_ptr_not_equal(loan->address, address);
+    gpumem_loan_return(loan);
+    OK(gpumem_workspace_set(workspace, address, MIB));
+    OK(gpumem_workspace_destroy(workspace));
+    CU(cuMemFree_v2(own)); /* it was not freed before */
+}
+
+static void memory_of_a_resource(void **state) {
+    static const char *const texts[] = {"async", "native", "vmm"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = bench.stream, .size = MIB};
+        struct gpumem_resource_info info = {.struct_size = sizeof info};
+        struct gpumem_resource *resource;
+        struct gpumem_workspace *workspace;
+        assert_int_equal(gpumem_resource_create(texts[i], &resource), GPUMEM_OK);
+        gpumem_workspace_use_resource(&options, resource);
+        OK(gpumem_workspace_create(&options, &workspace));
+        assert_int_equal(gpumem_resource_get_info(resource, &info), GPUMEM_OK);
+        assert_int_equal(info.live_bytes, MIB);
+        OK(gpumem_workspace_destroy(workspace));
+        assert_int_equal(gpumem_resource_get_info(resource, &info), GPUMEM_OK);
+        assert_int_equal(info.live_count + info.mismatches, 0);
+        CU(cuCtxSynchronize());
+        assert_int_equal(gpumem_resource_destroy(resource), GPUMEM_OK);
+    }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
     const struct CMUnitTest tests[] = {
+        TEST(memory_of_the_caller),
+        TEST(memory_of_a_resource),
         TEST(growth_waits_only_without_pools),
         TEST(a_fixed_size_never_waits),
         TEST(a_new_stream_waits_for_the_former),

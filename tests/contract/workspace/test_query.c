@@ -88,6 +88,19 @@ static void queries_match(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
+/* 255 sizes cannot overflow in the macros; the calls take any number. */
+static void the_sum_of_many_sizes_does_not_overflow(void **state) {
+    static size_t sizes[1025];
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    for (int i = 0; i < 1025; i++)
+        sizes[i] = SIZE_MAX / 1024; /* modulo 2^64, the rounded sizes sum up to 2^54 */
+    OK(gpumem_workspace_start_query(workspace));
+    assert_int_equal(gpumem_workspace_set_optimal(workspace, 1025, sizes), GPUMEM_WORKSPACE_SIZE_INCREASED);
+    assert_true(stop(workspace) >= SIZE_MAX / 256);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
 static void the_running_maximum_is_kept(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     (void)state;
@@ -287,6 +300,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
     const struct CMUnitTest tests[] = {
         TEST(queries_match),
+        TEST(the_sum_of_many_sizes_does_not_overflow),
         TEST(the_running_maximum_is_kept),
         TEST(a_queried_call_does_nothing),
         TEST(the_answer_suffices),

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "shim/base/stats.h"
-#include "shim/core/pipeline.h"
+#include "shim/pipeline/pipeline.h"
 #include "shim/placement/router.h"
 #include "shim/resource/rows.h"
 

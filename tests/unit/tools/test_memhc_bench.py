@@ -16,7 +16,7 @@ import drawing  # noqa: E402
 import memhc_points  # noqa: E402
 import memhc_report  # noqa: E402
 
-GFLOPS = {"unified_naive": 50, "unified_reorg": 100, "unified_kept": 300, "explicit_naive": 80, "explicit_reorg": 160, "explicit_reorg_sync": 240,
+GFLOPS = {"unified_naive": 50, "unified_reorg": 50, "unified_once": 100, "unified_kept": 300, "explicit_naive": 80, "explicit_reorg": 160, "explicit_reorg_sync": 240,
           "full": 700, "resident": 900, "zgemm": 1000}
 # Prints the row of a point as examples/hadron does; refuses a tensor of 384 with pinned memory, fails under MRU, and knows no f0d4.
 PROGRAM = f"""#!{sys.executable} -SE
@@ -58,11 +58,11 @@ class Bench(unittest.TestCase):
             drawn = out.with_suffix(".png").exists()
             self.assertEqual(done.returncode, 1, done.stderr)  # the policy that fails
         self.assertEqual(made["failed"], {"check of mru": "hadron_static: hadron: broken"})
-        self.assertEqual(len(made["checked"]), 14)
+        self.assertEqual(len(made["checked"]), 15)
         self.assertEqual((made["commit"], made["quick"], made["simulated"]), ("abc1234", True, False))
         self.assertIn("met: Pre-Protected LRU over LRU in GFLOP/s, mean (paper 1.21 x, 1.12 to 1.36): 1.25 x (> 1 x)", text)
         self.assertIn("met: rows in which Pre-Protected LRU evicts less than LRU, share: 1.00 x (= 1 x)", text)
-        self.assertIn("| 384 | 1000.0 | 700.0 | 70.0 | 14.3 | 50.0 |", text)
+        self.assertIn("| 384 | 1000.0 | 700.0 | 70.0 | 14.3 | 50.0 | 7.1 |", text)
         self.assertIn("| 1 | 8 | 50 | 1/2 | lru_uniform | 12 | 8 | 10 | 560.0 +- 5 % | 700.0 +- 5 % | 1.25 | 1.36 |", text)
         self.assertIn("Figure 8: what each part gains: not measured", text)
         self.assertTrue(drawn or "no matplotlib here" in done.stderr)
@@ -96,7 +96,7 @@ class Bench(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done, made, _ = run(folder, "--figures", "12")
         self.assertEqual((done.returncode, made), (2, None))
-        self.assertIn("--figures 12: there are 10, 11, 7, 8, table 5, tables 1-3", done.stderr)
+        self.assertIn("--figures 12: there are 10, 11, 7, 8, slow link, table 5, tables 1-3", done.stderr)
 
 
 class Report(unittest.TestCase):
@@ -118,7 +118,8 @@ class Report(unittest.TestCase):
     def test_sentences(self):
         said = "\n".join(memhc_report.story(self.points()))
         for words in ("tensor 192, by vector size: 7.00 to 7.00 x, geometric mean 7.00 x (paper 2.17 to 10.73 x)",
-                      "explicit_reorg 2.00 x, explicit_reorg_sync 1.50 x, full 2.92 x", "Unified memory reaches 14 to 14 % of the full version",
+                      "explicit_reorg 2.00 x, explicit_reorg_sync 1.50 x, full 2.92 x", "managed memory that each contraction makes anew, tensor 192, by vector size: 14.00 to 14.00 x",
+                      "Unified memory reaches 14 to 14 % of the full version",
                       "The contraction reaches 70 to 70 % of zgemm alone"):
             self.assertIn(words, said)
         self.assertNotIn("Missed", said)
@@ -126,14 +127,14 @@ class Report(unittest.TestCase):
 
     def test_nothing_measured(self):
         points = memhc_report.Points({})
-        self.assertEqual((list(memhc_report.story(points)), [make(points) for _, make in memhc_report.PARTS]), ([], [""] * 6))
+        self.assertEqual((list(memhc_report.story(points)), [make(points) for _, make in memhc_report.PARTS]), ([], [""] * 7))
 
     def test_points(self):
         """Every point once; fewer vectors where nodes would not fit the host."""
         for scale in (memhc_points.FULL_RUN, memhc_points.QUICK, memhc_points.TINY):
             points = memhc_points.points(scale)
             self.assertEqual(len({point.name for point in points}), len(points))
-            self.assertEqual({figure for point in points for figure in point.figures}, {"7", "8", "10", "11", "tables 1-3", "table 5"})
+            self.assertEqual({figure for point in points for figure in point.figures}, {"7", "8", "10", "11", "tables 1-3", "slow link", "table 5"})
         named = {point.name: point for point in memhc_points.points(memhc_points.QUICK)}
         self.assertEqual(named["vectors|192|16|1/1|full"].arguments["vectors"], 100)
         most = named["vectors|384|16|0/1|full"].arguments["vectors"] * 16 * 16 * 16 * 384 * 384

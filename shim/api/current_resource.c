@@ -1,0 +1,58 @@
+/* The current resource of each device: what code uses that is given none (gpumem_resource.h). */
+#include <pthread.h>
+
+#include "shim/base/base.h"
+#include "shim/base/error.h"
+#include "shim/gpumem_resource.h"
+#ifdef GM_HAVE_CUDA
+#include "shim/driver/driver.h"
+#endif
+
+enum { DEVICES = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpumem_resource *current[DEVICES]; /* each is one more owner's */
+
+static gm_status find_device(int *device) {
+#ifdef GM_HAVE_CUDA
+    struct gm_context context;
+    if (!gm_driver_ready(true))
+        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
+    if (!gm_context_current(&context))
+        return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    *device = context.device;
+    return *device < DEVICES ? GM_OK : gm_fail(GM_NOT_SUPPORTED, "device %d: at most %d devices", *device, DEVICES);
+#else
+    return gm_fail(GM_NOT_INITIALIZED, "this build has no CUDA");
+#endif
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_current(struct gpumem_resource **resource) {
+    GM_NEED(resource);
+    int device = 0;
+    gm_status status = find_device(&device);
+    if (status)
+        return (enum gpumem_status)status;
+    pthread_mutex_lock(&lock);
+    if (!current[device])
+        status = (gm_status)gpumem_resource_create("native", &current[device]);
+    if (!status)
+        *resource = current[device];
+    pthread_mutex_unlock(&lock);
+    return (enum gpumem_status)status;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_set_current(struct gpumem_resource *resource) {
+    int device = 0;
+    gm_status status = find_device(&device);
+    if (!status && resource)
+        status = (gm_status)gpumem_resource_share(resource);
+    if (status)
+        return (enum gpumem_status)status;
+    pthread_mutex_lock(&lock);
+    struct gpumem_resource *former = current[device];
+    current[device] = resource;
+    pthread_mutex_unlock(&lock);
+    gpumem_resource_abandon(former);
+    return GPUMEM_OK;
+}

@@ -1,0 +1,300 @@
+/* The calls of gpumem_resource.h that allocate, free, grow and trim (resources.h). */
+#include "shim/gpumem_resource.h"
+
+#include "shim/base/base.h"
+#include "shim/base/error.h"
+#include "shim/pipeline/parts.h"
+#include "shim/api/resources.h"
+#include "shim/sites/site.h"
+#include "shim/resource/registry.h"
+#ifdef GM_HAVE_CUDA
+#include "shim/driver/driver.h"
+#endif
+
+/* ---- allocate */
+
+/* One call of the program. */
+struct call {
+    struct gpumem_resource *resource;
+    size_t bytes, alignment;
+    bool ordered; /* in the order of `stream` */
+    struct gpumem_stream_view stream;
+    uint32_t site;
+};
+
+/* The caller's caller. A thread that sees a trace may not see the tables of call sites yet, which are made before it.
+ */
+#define SITE_OF(resource) \
+    (GM_UNLIKELY((resource)->tracked || (gm_trace_is_on() && gm_sites_are_on())) ? GM_SITE_HERE() : 0)
+
+static gm_status check_call(const struct call *call) {
+    const struct gpumem_resource *resource = call->resource;
+    if (!call->alignment || call->alignment & (call->alignment - 1))
+        return gm_fail(GM_INVALID_VALUE, "the alignment %zu is not a power of two", call->alignment);
+    return call->ordered
+               ? gm_resource_require("the resource", resource->text, resource->stack->properties, GPUMEM_STREAM_ORDERED)
+               : GM_OK;
+}
+
+static bool needs_context(const struct gpumem_resource *resource) {
+    return resource->stack->properties & GM_PROP_DEVICE_ACCESSIBLE && resource->stack->kind != GM_KIND_SIM;
+}
+
+#ifdef GM_HAVE_CUDA
+/* Without the preloaded library captures are not reported, so the driver is queried. */
+static bool captures(struct gpumem_stream_view stream) {
+#ifdef GM_SHIM
+    if (GM_LIKELY(!gm_capture_any()))
+        return false;
+#endif
+    return gm_capture_on(stream.stream, false);
+}
+
+static gm_status find_context(const struct call *call, struct gm_request *request) {
+    struct gm_context context;
+    if (!needs_context(call->resource))
+        return GM_OK;
+    if (!gm_driver_ready(true))
+        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
+    if (!gm_context_current(&context))
+        return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    request->context = (uint64_t)(uintptr_t)context.handle;
+    request->context_id = context.id;
+    request->context_number = context.number;
+    request->device = context.device;
+    request->capturing = call->ordered ? captures(call->stream) : gm_capture_any();
+    return GM_OK;
+}
+
+/* False: not known, or of no meaning, as for host memory. */
+static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) {
+    size_t total;
+    return resource->stack->properties & GM_PROP_DEVICE_STORAGE && needs_context(resource) &&
+           !gm_drv.mem_get_info(free_bytes, &total);
+}
+#else
+static gm_status find_context(const struct call *call, struct gm_request *request) {
+    return needs_context(call->resource) ? gm_fail(GM_NOT_INITIALIZED, "this build has no CUDA") : GM_OK;
+}
+
+static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) { return false; }
+#endif
+
+/* A function of an author stored a text of its own in this call (gpumem_resource_fail). */
+static __thread bool explained __attribute__((tls_model("initial-exec")));
+
+enum { REASON = 160 };
+
+static const char *reason(char out[REASON]) {
+    *out = '\0';
+    if (explained)
+        gm_format(out, REASON, ": %s", gpumem_last_error());
+    return out;
+}
+
+static gm_status serve(struct gm_scope *scope, const struct call *call) {
+    static const struct gm_decision none;
+    struct gm_resource *top = call->resource->top;
+    struct gm_request *request = &scope->request;
+    gm_status status = GM_NOT_SUPPORTED;
+    uint64_t open = gm_devices_open();
+    explained = false;
+    if (!request->capturing || top->properties & GM_PROP_CAPTURABLE)
+        status = top->ops->alloc(top, request, &none, &scope->block);
+    scope->block.requested = request->alignment;
+    scope->block.kind = status ? (uint8_t)top->kind : scope->block.kind;
+    gm_pipeline_made(scope, status);
+    if (!status)
+        gm_open_late(&scope->block, open);
+    return status;
+}
+
+static gm_status served(const struct call *call, gm_status status) {
+    size_t free_bytes;
+    char of_device[48] = "", why[REASON];
+    if (!status)
+        return GM_OK;
+    if (status == GM_OUT_OF_MEMORY && find_free(call->resource, &free_bytes))
+        gm_format(of_device, sizeof of_device, ", %zu bytes of the device free", free_bytes);
+    return gm_fail(status, "the resource %s: %zu bytes requested%s: %s%s", call->resource->text, call->bytes, of_device,
+                   gpumem_status_name((enum gpumem_status)status), reason(why));
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_fail(enum gpumem_status status, const char *text) {
+    explained = text != NULL;
+    return explained ? (enum gpumem_status)gm_fail((gm_status)status, "%s", text) : status;
+}
+
+static enum gpumem_status allocate(const struct call *call, void **memory) {
+    struct gm_scope scope = {.request = gm_request_blank};
+    gm_status status = check_call(call);
+    if (status)
+        return (enum gpumem_status)status;
+    if (!call->bytes) {
+        *memory = NULL;
+        return GPUMEM_OK;
+    }
+    gm_scope_begin(&scope, call->ordered ? GM_CALL_ALLOC_ASYNC : GM_CALL_ALLOC, call->bytes, call->site);
+    scope.request.promises = GM_PROMISE_DEVICE_ACCESS;
+    scope.request.promises |= call->ordered ? GM_PROMISE_STREAM_ORDER : GM_PROMISE_READY_ANYWHERE;
+    scope.request.alignment = (uint8_t)__builtin_ctzll(call->alignment);
+    scope.request.stream = (uint64_t)(uintptr_t)call->stream.stream;
+    status = find_context(call, &scope.request);
+    if (status)
+        return (enum gpumem_status)status;
+    status = served(call, serve(&scope, call));
+    if (!status)
+        *memory = (void *)(uintptr_t)scope.block.address;
+    return (enum gpumem_status)status;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, size_t bytes, size_t alignment,
+                                                      void **memory) {
+    GM_NEED(resource);
+    GM_NEED(memory);
+    struct call call = {.resource = resource, .bytes = bytes, .alignment = alignment, .site = SITE_OF(resource)};
+    return allocate(&call, memory);
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_allocate_async(struct gpumem_resource *resource, size_t bytes,
+                                                            struct gpumem_stream_view stream, void **memory) {
+    GM_NEED(resource);
+    GM_NEED(memory);
+    struct call call = {resource, bytes, GPUMEM_DEFAULT_ALIGNMENT, true, stream, SITE_OF(resource)};
+    return allocate(&call, memory);
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_allocate_async_aligned(struct gpumem_resource *resource, size_t bytes,
+                                                                    size_t alignment, struct gpumem_stream_view stream,
+                                                                    void **memory) {
+    GM_NEED(resource);
+    GM_NEED(memory);
+    struct call call = {resource, bytes, alignment, true, stream, SITE_OF(resource)};
+    return allocate(&call, memory);
+}
+
+/* ---- free */
+
+static gm_status find_block(const struct gpumem_resource *resource, const void *memory, struct gm_block *block) {
+    struct gm_registry *registry = gm_registry_shared();
+    if (registry && gm_registry_find(registry, (uint64_t)(uintptr_t)memory, block) && block->owner == resource->top)
+        return GM_OK;
+    return gm_fail(GPUMEM_NOT_FOUND, "no live block of the resource %s begins at %p", resource->text, memory);
+}
+
+/* Counts an error of the program, whose text is stored, and logs it: deallocations of C++ have no other way to tell. */
+static gm_status tracked(const struct call *call, gm_status status) {
+    __atomic_add_fetch(&call->resource->mismatches, 1, __ATOMIC_RELAXED);
+    gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
+    return status;
+}
+
+/* A tracked error: the block is freed all the same. */
+static gm_status check_match(const struct call *call, const void *memory, const struct gm_block *block) {
+    size_t alignment = (size_t)1 << block->requested;
+    if (call->bytes == block->size && call->alignment == alignment)
+        return GM_OK;
+    gm_fail(GM_INVALID_VALUE,
+            "%p was allocated with %zu bytes and alignment %zu, and is freed with %zu bytes and alignment %zu", memory,
+            block->size, alignment, call->bytes, call->alignment);
+    return tracked(call, GM_INVALID_VALUE);
+}
+
+static enum gpumem_status deallocate(const struct call *call, void *memory) {
+    struct gm_scope scope = {.request = gm_request_blank};
+    struct gm_resource *top = call->resource->top;
+    uint64_t key = (uint64_t)(uintptr_t)memory;
+    gm_status status = memory ? check_call(call) : GM_OK;
+    if (status || !memory)
+        return (enum gpumem_status)status;
+    gm_scope_begin(&scope, call->ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, 0, call->site);
+    status = find_block(call->resource, memory, &scope.block);
+    if (status)
+        return (enum gpumem_status)tracked(call, status);
+    struct gm_free_request how = {.call = scope.request.call, .stream = (uint64_t)(uintptr_t)call->stream.stream};
+    scope.request.stream = how.stream;
+    gm_pipeline_free_begin(&scope, key);
+    gm_status match = check_match(call, memory, &scope.block);
+    explained = false;
+    status = top->ops->free(top, &scope.block, &how);
+    gm_pipeline_free_end(&scope, GM_ACT_FREE, key, status);
+    if (!status)
+        return (enum gpumem_status)match;
+    char why[REASON];
+    gm_fail(status, "the resource %s cannot free %p: %s%s", call->resource->text, memory,
+            gpumem_status_name((enum gpumem_status)status), reason(why));
+    gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
+    return (enum gpumem_status)status;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
+                                                        size_t alignment) {
+    GM_NEED(resource);
+    struct call call = {.resource = resource, .bytes = bytes, .alignment = alignment, .site = SITE_OF(resource)};
+    return deallocate(&call, memory);
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async(struct gpumem_resource *resource, void *memory,
+                                                              size_t bytes, struct gpumem_stream_view stream) {
+    GM_NEED(resource);
+    struct call call = {resource, bytes, GPUMEM_DEFAULT_ALIGNMENT, true, stream, SITE_OF(resource)};
+    return deallocate(&call, memory);
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async_aligned(struct gpumem_resource *resource, void *memory,
+                                                                      size_t bytes, size_t alignment,
+                                                                      struct gpumem_stream_view stream) {
+    GM_NEED(resource);
+    struct call call = {resource, bytes, alignment, true, stream, SITE_OF(resource)};
+    return deallocate(&call, memory);
+}
+
+/* ---- grow and trim */
+
+/* The trace shows a growth as a free and an allocation at the same address. */
+static gm_status grow_block(struct gpumem_resource *resource, struct gm_scope *scope, size_t wanted) {
+    struct gm_resource *top = resource->top;
+    uint64_t key = scope->block.address;
+    gm_pipeline_free_begin(scope, key);
+    struct gm_block grown = scope->block;
+    gm_status status = top->ops->grow(top, &grown, wanted);
+    if (status) {
+        gm_registry_add(gm_registry_shared(), &scope->block, NULL);
+        return status;
+    }
+    gm_pipeline_free_end(scope, GM_ACT_FREE, key, GM_OK);
+    scope->block = grown;
+    scope->request.call = grown.call;
+    scope->request.size = wanted;
+    scope->request.context_number = grown.context_number;
+    scope->sequence = 0;
+    gm_pipeline_made(scope, GM_OK);
+    return GM_OK;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resource, void *memory, size_t bytes,
+                                                  size_t wanted) {
+    GM_NEED(resource);
+    struct call call = {.resource = resource, .bytes = wanted, .site = SITE_OF(resource)};
+    struct gm_scope scope = {.request = gm_request_blank};
+    gm_status status =
+        gm_resource_require("the resource", resource->text, resource->stack->properties, GPUMEM_GROWABLE);
+    gm_scope_begin(&scope, GM_CALL_FREE, 0, call.site);
+    if (!status)
+        status = find_block(resource, memory, &scope.block);
+    if (status)
+        return (enum gpumem_status)status;
+    if (bytes != scope.block.size || wanted < bytes)
+        return (enum gpumem_status)gm_fail(GM_INVALID_VALUE, "%p has %zu bytes: it cannot grow from %zu to %zu", memory,
+                                           scope.block.size, bytes, wanted);
+    return (enum gpumem_status)served(&call, grow_block(resource, &scope, wanted));
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_trim(struct gpumem_resource *resource, size_t bytes, size_t *released) {
+    GM_NEED(resource);
+    struct gm_resource *top = resource->top;
+    size_t given = top->ops->trim ? top->ops->trim(top, bytes) : 0;
+    if (released)
+        *released = given;
+    return GPUMEM_OK;
+}

@@ -1,0 +1,324 @@
+/* The texts of explain.h. The work for one text lies in pages from the kernel: the thread's stack may be small, and the
+ * heap may belong to the program's own allocator, which called us. */
+#include "shim/explain/explain.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/base/limit.h"
+#include "shim/base/stats.h"
+#include "shim/explain/freed.h"
+#include "shim/explain/holders.h"
+#include "shim/resource/registry.h"
+#include "shim/sites/site.h"
+#include "shim/sites/site_text.h"
+#include "shim/placement/router.h"
+
+bool (*gm_explain_card)(size_t *free_bytes, size_t *total);
+
+/* Causes that are explained once, and the words for them in the last line. */
+enum cause { LIMIT, CARD, CAPTURE, HOST, FAILURES, DOUBLE_FREE = FAILURES, INTERIOR_FREE, FOREIGN_FREE, CAUSES };
+static const char *const words[CAUSES] = {
+    [LIMIT] = "beyond GPUMEM_LIMIT",   [CARD] = "card full",
+    [CAPTURE] = "in a capture",        [HOST] = "host memory",
+    [DOUBLE_FREE] = "freed twice",     [INTERIOR_FREE] = "inside a block",
+    [FOREIGN_FREE] = "no block there",
+};
+static uint64_t counts[CAUSES];
+static uint64_t explained[CAUSES]; /* a bit for each device */
+static uint64_t moves_explained[GM_KIND_COUNT];
+
+/* True the first time for the device. */
+static bool is_first(uint64_t *seen, int device) {
+    uint64_t bit = 1ull << (device & 63);
+    return !(__atomic_load_n(seen, __ATOMIC_RELAXED) & bit) && !(__atomic_fetch_or(seen, bit, __ATOMIC_RELAXED) & bit);
+}
+
+static bool is_first_of(enum cause cause, int device) {
+    __atomic_add_fetch(&counts[cause], 1, __ATOMIC_RELAXED);
+    return is_first(&explained[cause], device);
+}
+
+/* ---- out of memory */
+
+struct card {
+    bool known;
+    size_t free, total;
+};
+
+struct work {
+    struct gm_log_lines lines;
+    const struct gm_request *request;
+    enum cause cause;
+    struct card card;
+    uint64_t kept; /* free blocks of the cache */
+    struct gm_holders holders;
+    struct gm_site_text site;
+    struct gm_size_text size[3];
+    struct gm_oom_text steps;
+    char text[4096];
+};
+
+#define SIZE(i, bytes) gm_size_text(&w->size[i], bytes)
+
+static enum cause cause_of(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
+    if (kind == GM_KIND_HOST)
+        return HOST;
+    if (request->capturing)
+        return CAPTURE;
+    return beyond_limit ? LIMIT : CARD;
+}
+
+static void add_head(struct work *w) {
+    const struct gm_request *request = w->request;
+    const char *call = gm_call_name(request->call), *bytes = SIZE(0, request->size);
+    switch (w->cause) {
+    case LIMIT:
+        gm_log_add(&w->lines, "out of memory: %s of %s on device %d exceeds GPUMEM_LIMIT=%s", call, bytes,
+                   request->device, SIZE(1, gm_limit_now()));
+        return;
+    case CAPTURE:
+        gm_log_add(&w->lines,
+                   "out of memory: %s of %s on device %d, in a capture, where no step of GPUMEM_OOM is possible", call,
+                   bytes, request->device);
+        return;
+    case HOST: gm_log_add(&w->lines, "out of memory: %s of %s of host memory", call, bytes); return;
+    default: gm_log_add(&w->lines, "out of memory: %s of %s on device %d", call, bytes, request->device);
+    }
+}
+
+/* Without a trace the stack is walked now. */
+static void add_site(struct work *w) {
+    uint32_t site = w->request->site;
+    gm_log_add(&w->lines, "  requested by  %s", site ? gm_site_text(&w->site, site) : gm_site_text_here(&w->site));
+}
+
+static void add_live(struct work *w) {
+    const struct gm_holders *holders = &w->holders;
+    gm_log_add(&w->lines, "  live          %s in %lu %s; kept for reuse %s", SIZE(0, holders->bytes),
+               (unsigned long)holders->count, holders->count == 1 ? "block" : "blocks", SIZE(1, w->kept));
+    if (w->cause == LIMIT)
+        gm_log_add(&w->lines, "  limit         %s, of which %s are in use", SIZE(0, gm_limit_now()),
+                   SIZE(1, gm_limit_live(w->request->device)));
+}
+
+/* Part of what the card has in use is not gpumem's: other processes, contexts, modules. */
+static void add_card(struct work *w) {
+    uint64_t used = w->card.total - w->card.free, own = w->holders.reserved + w->kept;
+    if (!w->card.known) {
+        gm_log_add(&w->lines, "  card          not known: a stream captures, or the driver did not answer");
+        return;
+    }
+    gm_log_add(&w->lines, "  card          %s, %s free; %s held by other processes, contexts and modules",
+               SIZE(0, w->card.total), SIZE(1, w->card.free), SIZE(2, used > own ? used - own : 0));
+    if (w->cause == CARD && w->card.free > w->request->size)
+        gm_log_add(&w->lines,
+                   "                more is free than was requested: a limit of the stack, rounding, fragmentation");
+}
+
+static void add_holders(struct work *w) {
+    for (unsigned i = 0; i < GM_HOLDERS && w->holders.most[i].count; i++) {
+        const struct gm_holder *row = &w->holders.most[i];
+        const char *label = i ? "" : "held by", *blocks = row->count == 1 ? "block" : "blocks";
+        if (row->site)
+            gm_log_add(&w->lines, "  %s%.*s%s in %lu %s: %s", label, 14 - (int)strlen(label), "              ",
+                       SIZE(0, row->bytes), (unsigned long)row->count, blocks, gm_site_text(&w->site, row->site));
+        else
+            gm_log_add(&w->lines, "  %s%.*s%s in %lu %s of %s, %s", label, 14 - (int)strlen(label), "              ",
+                       SIZE(0, row->bytes), (unsigned long)row->count, blocks, SIZE(1, row->size),
+                       gm_kind_name((enum gm_kind)row->kind));
+    }
+}
+
+/* Memory of any free granules can be mapped as one block, so the free bytes bound its size. */
+static void add_largest(struct work *w) {
+    const uint64_t granule = 2 << 20;
+    uint64_t room = w->card.known ? w->card.free + w->kept : UINT64_MAX;
+    uint64_t used = gm_limit_live(w->request->device), below = gm_limit_now() > used ? gm_limit_now() - used : 0;
+    if (gm_limit_on() && below < room)
+        room = below;
+    if (room != UINT64_MAX)
+        gm_log_add(&w->lines, "  largest       %s at most can still be mapped in one piece",
+                   SIZE(0, room / granule * granule));
+}
+
+static void add_advice(struct work *w) {
+    const struct gm_oom_chain *steps = gm_router_steps();
+    const char *higher = w->cause == LIMIT ? "a higher GPUMEM_LIMIT, or " : "";
+    const char *now = gm_oom_text(&w->steps, steps);
+    if (w->cause == CAPTURE)
+        gm_log_add(&w->lines, "  try           to allocate before the capture begins");
+    else if (w->card.known && w->request->size > w->card.total)
+        gm_log_add(&w->lines, "  try           a smaller request: the whole card has %s", SIZE(0, w->card.total));
+    else if (!gm_call_is_movable(w->request))
+        gm_log_add(&w->lines, "  try           %sto free some of the above; GPUMEM_OOM=%s does not move a %s", higher,
+                   now, gm_call_name(w->request->call));
+    else if (!gm_oom_has(steps, GM_OOM_HOST))
+        gm_log_add(&w->lines,
+                   "  try           %sGPUMEM_OOM=trim,host,fail in place of %s: host memory, many times slower", higher,
+                   now);
+    else if (!gm_oom_has(steps, GM_OOM_MANAGED))
+        gm_log_add(&w->lines,
+                   "  try           %sGPUMEM_OOM=trim,host,managed,fail in place of %s, which could not serve "
+                   "(GPUMEM_LOG=info says why)",
+                   higher, now);
+    else
+        gm_log_add(&w->lines, "  try           %sto free some of the above: no step of GPUMEM_OOM=%s could serve",
+                   higher, now);
+}
+
+static void add_all(struct work *w) {
+    add_head(w);
+    add_site(w);
+    add_live(w);
+    if (w->cause != HOST)
+        add_card(w);
+    add_holders(w);
+    if (w->cause != HOST) {
+        add_largest(w);
+        add_advice(w);
+    }
+}
+
+static GM_RARE void explain_failure(const struct gm_request *request, enum cause cause) {
+    struct work *w = gm_pages(sizeof *w);
+    if (!w) {
+        gm_log(GM_LOG_WARN, "out of memory: %s of %zu bytes, and no memory to say more", gm_call_name(request->call),
+               request->size);
+        return;
+    }
+    w->lines = (struct gm_log_lines){w->text, sizeof w->text, 0};
+    w->request = request;
+    w->cause = cause;
+    w->kept = gm_stats_kept(gm_stats);
+    w->card.known =
+        cause != HOST && request->context && gm_explain_card && gm_explain_card(&w->card.free, &w->card.total);
+    gm_holders_find(&w->holders, request->device, cause == HOST);
+    add_all(w);
+    gm_log_lines(GM_LOG_WARN, &w->lines);
+    munmap(w, sizeof *w);
+}
+
+void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
+    enum cause cause = cause_of(request, kind, beyond_limit);
+    if (is_first_of(cause, request->device))
+        explain_failure(request, cause);
+}
+
+/* ---- memory from elsewhere */
+
+static GM_RARE void explain_move(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
+    struct gm_size_text size, limit;
+    struct gm_oom_text steps;
+    const char *where = kind == GM_KIND_HOST_NUMA ? "host memory, many times slower than the card's"
+                                                  : "managed memory, slow where it does not fit the card";
+    gm_log(GM_LOG_WARN, "device %d has no room%s%s: %s of %s, and what follows it, is served from %s (GPUMEM_OOM=%s)",
+           request->device, beyond_limit ? " below GPUMEM_LIMIT=" : "",
+           beyond_limit ? gm_size_text(&limit, gm_limit_now()) : "", gm_call_name(request->call),
+           gm_size_text(&size, request->size), where, gm_oom_text(&steps, gm_router_steps()));
+}
+
+void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
+    if (is_first(&moves_explained[kind], request->device))
+        explain_move(request, kind, beyond_limit);
+}
+
+/* ---- wrong frees */
+
+struct wrong_free {
+    struct gm_log_lines lines;
+    uint64_t address;
+    struct gm_block inside; /* the live block that contains the address; size 0: none */
+    struct gm_freed before;
+    struct gm_site_text site;
+    struct gm_size_text size;
+    char text[2048];
+};
+
+static void note_block_around(const struct gm_block *block, void *arg) {
+    struct wrong_free *w = arg;
+    if (gm_block_is_memory(block) && w->address - block->address < block->size)
+        w->inside = *block;
+}
+
+static GM_RARE void explain_wrong_free(const struct gm_request *request, struct wrong_free *w, enum cause cause) {
+    const char *call = gm_call_name(request->call);
+    void *address = (void *)(uintptr_t)w->address;
+    w->lines = (struct gm_log_lines){w->text, sizeof w->text, 0};
+    if (cause == DOUBLE_FREE)
+        gm_log_add(&w->lines, "%s of %p, which was freed before: a block of %s", call, address,
+                   gm_size_text(&w->size, w->before.size));
+    else if (cause == INTERIOR_FREE)
+        gm_log_add(&w->lines, "%s of %p, which lies %lu bytes inside a live block of %s", call, address,
+                   (unsigned long)(w->address - w->inside.address), gm_size_text(&w->size, w->inside.size));
+    else
+        gm_log_add(&w->lines, "%s of %p, where no block is or was", call, address);
+    if (cause != FOREIGN_FREE)
+        gm_log_add(&w->lines, "  allocated by  %s",
+                   gm_site_text(&w->site, cause == DOUBLE_FREE ? w->before.allocated_at : w->inside.site));
+    if (cause == DOUBLE_FREE)
+        gm_log_add(&w->lines, "  first freed   by %s", gm_site_text(&w->site, w->before.freed_at));
+    gm_log_add(&w->lines, "  this free     by %s", gm_site_text(&w->site, request->site));
+    gm_log_lines(GM_LOG_WARN, &w->lines);
+}
+
+/* Only the first frees of unknown addresses are searched in the registry, which may be large. */
+static struct gm_block *find_around(struct wrong_free *w) {
+    enum { SEARCHES = 16 };
+    static unsigned searches;
+    struct gm_registry *registry = gm_registry_shared();
+    if (registry && __atomic_load_n(&searches, __ATOMIC_RELAXED) < SEARCHES) {
+        __atomic_add_fetch(&searches, 1, __ATOMIC_RELAXED);
+        gm_registry_each(registry, note_block_around, w);
+    }
+    return w->inside.size ? &w->inside : NULL;
+}
+
+void gm_explain_wrong_free(const struct gm_request *request, uint64_t address) {
+    struct gm_freed before;
+    bool twice = gm_freed_find(address, &before);
+    if (twice && !is_first_of(DOUBLE_FREE, 0))
+        return;
+    struct wrong_free *w = gm_pages(sizeof *w);
+    if (!w)
+        return;
+    w->address = address;
+    w->before = before;
+    enum cause cause = twice ? DOUBLE_FREE : find_around(w) ? INTERIOR_FREE : FOREIGN_FREE;
+    if (twice || is_first_of(cause, 0))
+        explain_wrong_free(request, w, cause);
+    munmap(w, sizeof *w);
+}
+
+/* ---- end */
+
+/* One line for the causes [from, to), if some were not explained. */
+static void report_counts(enum cause from, enum cause to, const char *what) {
+    char line[200];
+    size_t length = 0;
+    uint64_t all = 0, said = 0;
+    line[0] = '\0';
+    for (enum cause cause = from; cause < to; cause++) {
+        uint64_t count = __atomic_load_n(&counts[cause], __ATOMIC_RELAXED);
+        if (!count)
+            continue;
+        length += (size_t)gm_format(line + length, sizeof line - length, "%s%s %lu", all ? ", " : "", words[cause],
+                                    (unsigned long)count);
+        all += count;
+        said += (unsigned)__builtin_popcountll(__atomic_load_n(&explained[cause], __ATOMIC_RELAXED));
+    }
+    if (all > said)
+        gm_log(GM_LOG_WARN, "%s: %lu in all (%s); the first of each cause is explained above", what, (unsigned long)all,
+               line);
+}
+
+void gm_explain_finish(void) {
+    report_counts(LIMIT, FAILURES, "out of memory");
+    report_counts(DOUBLE_FREE, CAUSES, "wrong frees");
+}
+
+void gm_explain_after_fork(void) {
+    memset(counts, 0, sizeof counts);
+    memset(explained, 0, sizeof explained);
+    memset(moves_explained, 0, sizeof moves_explained);
+}

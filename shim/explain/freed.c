@@ -1,0 +1,57 @@
+/* A table with one place for each hash, each under its own spinlock (freed.h). */
+#include "shim/explain/freed.h"
+
+#include <sys/mman.h>
+
+enum { PLACES = 8192 };
+
+struct place {
+    gm_spin lock;
+    struct gm_freed freed;
+};
+
+static struct place *places;
+
+/* Threads that come here at the same time use the table of the first one. NULL: no memory. */
+static struct place *table(void) {
+    struct place *known = __atomic_load_n(&places, __ATOMIC_ACQUIRE);
+    if (GM_LIKELY(known != NULL))
+        return known;
+    struct place *fresh = gm_pages(PLACES * sizeof *fresh);
+    if (fresh && !__atomic_compare_exchange_n(&places, &known, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        munmap(fresh, PLACES * sizeof *fresh);
+        return known;
+    }
+    return fresh;
+}
+
+static struct place *place_of(struct place *all, uint64_t address) {
+    return &all[(address >> 8) * 0x9e3779b97f4a7c15ull >> 51];
+}
+
+void gm_freed_note(const struct gm_block *block, uint32_t site) {
+    struct place *all = table();
+    if (!all)
+        return;
+    struct place *place = place_of(all, block->address);
+    gm_spin_lock(&place->lock);
+    place->freed = (struct gm_freed){block->address, block->size, block->site, site};
+    gm_spin_unlock(&place->lock);
+}
+
+bool gm_freed_find(uint64_t address, struct gm_freed *freed) {
+    struct place *all = table();
+    if (!all)
+        return false;
+    struct place *place = place_of(all, address);
+    gm_spin_lock(&place->lock);
+    *freed = place->freed;
+    gm_spin_unlock(&place->lock);
+    return freed->address == address;
+}
+
+void gm_freed_after_fork(void) {
+    if (places)
+        munmap(places, PLACES * sizeof *places);
+    places = NULL;
+}

@@ -1,0 +1,299 @@
+/* What all resources learn: contexts, captures, devices, trims and forks. They are those of the pipeline and the stacks
+ * of the program. */
+#include <sched.h>
+
+#include "shim/base/limit.h"
+#include "shim/pipeline/counts.h"
+#include "shim/explain/explain.h"
+#include "shim/explain/freed.h"
+#include "shim/pipeline/parts.h"
+#include "shim/placement/router.h"
+#include "shim/resource/giving.h"
+#ifdef GM_HAVE_CUDA
+#include "shim/resource/reach.h"
+#endif
+
+/* ---- stacks of the program (gpumem_resource.h), beside gm_pipeline.root. A thread that calls one counts itself in
+ * `busy`, so that the stack is not discarded meanwhile. */
+
+enum { GUESTS = 1024 };
+static struct guest {
+    struct gm_resource *top;
+    uint32_t busy;
+} guests[GUESTS];
+static uint32_t guests_used;
+
+static struct gm_resource *enter_guest(struct guest *guest) {
+    __atomic_add_fetch(&guest->busy, 1, __ATOMIC_SEQ_CST);
+    struct gm_resource *top = __atomic_load_n(&guest->top, __ATOMIC_SEQ_CST);
+    if (!top)
+        __atomic_sub_fetch(&guest->busy, 1, __ATOMIC_SEQ_CST);
+    return top;
+}
+
+static void leave_guest(struct guest *guest) { __atomic_sub_fetch(&guest->busy, 1, __ATOMIC_SEQ_CST); }
+
+/* The stack behind `*at`, which is left; NULL at first. NULL: there is none. */
+static struct gm_resource *next_guest(struct guest **at) {
+    struct guest *end = guests + __atomic_load_n(&guests_used, __ATOMIC_ACQUIRE);
+    struct gm_resource *top = NULL;
+    struct guest *guest = *at ? *at + 1 : guests;
+    if (*at)
+        leave_guest(*at);
+    while (guest < end && !(top = enter_guest(guest)))
+        guest++;
+    *at = guest;
+    return top;
+}
+
+static struct gm_resource *first_top(struct guest **at) { return gm_pipeline.root ? gm_pipeline.root : next_guest(at); }
+
+#define EACH(first, top)                                                 \
+    for (struct guest *at_ = NULL, *once_ = guests; once_; once_ = NULL) \
+        for (struct gm_resource *top = first(&at_); top; top = next_guest(&at_))
+/* The body sees `top`: of each stack of the program, or also that of the pipeline, which is the first. */
+#define EACH_GUEST(top) EACH(next_guest, top)
+#define EACH_TOP(top)   EACH(first_top, top)
+
+bool gm_pipeline_watch(struct gm_resource *top) {
+    for (uint32_t i = 0; i < GUESTS; i++) {
+        struct gm_resource *none = NULL;
+        if (!__atomic_compare_exchange_n(&guests[i].top, &none, top, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            continue;
+        uint32_t used = __atomic_load_n(&guests_used, __ATOMIC_RELAXED);
+        while (used <= i &&
+               !__atomic_compare_exchange_n(&guests_used, &used, i + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            ;
+        return true;
+    }
+    return false;
+}
+
+/* NULL: the stack is not watched. */
+static struct guest *take_out(struct gm_resource *top) {
+    for (uint32_t i = 0; i < GUESTS; i++) {
+        struct gm_resource *same = top;
+        if (__atomic_compare_exchange_n(&guests[i].top, &same, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            return &guests[i];
+    }
+    return NULL;
+}
+
+static void wait_until_left(const struct guest *guest) {
+    while (guest && __atomic_load_n(&guest->busy, __ATOMIC_SEQ_CST))
+        sched_yield();
+}
+
+void gm_pipeline_unwatch(struct gm_resource *top) { wait_until_left(take_out(top)); }
+
+/* The count and the table change together. Otherwise a thread could look for a stack that another one is about to
+ * watch. */
+static gm_spin wrapping;
+
+void gm_pipeline_wrap(struct gm_resource *top, unsigned *users) {
+    gm_spin_lock(&wrapping);
+    struct guest *guest = (*users)++ ? NULL : take_out(top);
+    gm_spin_unlock(&wrapping);
+    wait_until_left(guest);
+}
+
+void gm_pipeline_unwrap(struct gm_resource *top, unsigned *users) {
+    gm_spin_lock(&wrapping);
+    if (--*users == 0)
+        gm_pipeline_watch(top);
+    gm_spin_unlock(&wrapping);
+}
+
+void gm_pipeline_report(void) {
+    EACH_GUEST(top)
+    if (top->ops->report)
+        top->ops->report(top);
+}
+
+/* ---- life of contexts */
+
+/* The block ended with its context. `kept`: gpumem keeps its memory. */
+static void note_release(const struct gm_block *block, bool kept) {
+    struct gm_scope scope = {.begin = gm_trace_is_on() ? gm_ticks() : 0, .sequence = block->sequence};
+    struct gm_stats *stats = gm_stats;
+    gm_count_destroyed(block, kept);
+    if (gm_block_is_memory(block)) {
+        gm_count_one(&gm_stats_mine()->released[block->kind]);
+        __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
+    }
+    gm_notify_freed(block);
+    if (!gm_trace_is_on() || !scope.sequence || !gm_is_recorded(block->recorded))
+        return;
+    scope.request.call = block->call;
+    scope.request.device = block->device;
+    scope.request.site = block->site;
+    gm_write_event(&scope, GM_ACT_RELEASE, block, GM_OK, GM_REASON_CONTEXT_GONE, block->kind, 0);
+}
+
+static void release(const struct gm_block *block, void *arg) {
+    struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
+    if (server && server->ops->abandon)
+        server->ops->abandon(server, block);
+    note_release(block, false);
+}
+
+/* Of each block anew, because a trace may begin meanwhile. */
+static uint64_t number_of_release(void) { return gm_trace_is_on() ? gm_trace_sequence() : 0; }
+
+struct ending {
+    uint64_t context_id;
+    const struct gm_resource *server;
+};
+
+static void free_block(const struct gm_block *seen, void *arg) {
+    const struct ending *ending = arg;
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    bool kept = false;
+    const struct gm_free_request how = {.call = GM_CALL_FREE, .kept = &kept};
+    if (seen->context_id != ending->context_id || !seen->owner || seen->kind != ending->server->kind ||
+        !gm_registry_take(registry, seen->address, &block))
+        return;
+    block.sequence = number_of_release();
+    if (block.owner->ops->free(block.owner, &block, &how))
+        gm_registry_add(registry, &block, NULL);
+    else
+        note_release(&block, kept);
+}
+
+void gm_pipeline_context_ending(uint64_t context_id, int device) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_giving giving;
+    gm_sample(context_id, device, true);
+    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
+    for (int kind = 0; kind < GM_KIND_COUNT && registry; kind++) {
+        struct gm_resource *server = gm_router_server(kind);
+        if (!server || !(server->properties & GM_PROP_OUTLIVES_CONTEXT))
+            continue;
+        struct ending ending = {context_id, server};
+        gm_registry_each(registry, free_block, &ending);
+        if (server->ops->trim)
+            server->ops->trim(server, SIZE_MAX);
+    }
+    EACH_GUEST(top)
+    if (top->properties & GM_PROP_OUTLIVES_CONTEXT && top->ops->trim)
+        top->ops->trim(top, SIZE_MAX);
+    gm_giving_end(&giving, false);
+}
+
+void gm_pipeline_empty_context(uint64_t context_id) {
+    struct gm_giving giving;
+    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
+    EACH_TOP(top)
+    if (top->ops->context_ending)
+        top->ops->context_ending(top, context_id);
+    gm_giving_end(&giving, false);
+}
+
+void gm_pipeline_context_destroyed(uint64_t context_id) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_giving giving;
+    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
+    if (registry)
+        gm_registry_drop_context(registry, context_id, number_of_release, release, NULL);
+    EACH_TOP(top)
+    if (top->ops->context_destroyed)
+        top->ops->context_destroyed(top, context_id);
+    gm_giving_end(&giving, false);
+}
+
+void gm_pipeline_pin(uint64_t base) {
+    struct gm_registry *registry = gm_registry_shared();
+    if (registry)
+        gm_registry_mark(registry, base);
+}
+
+size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
+    struct gm_giving giving;
+    gm_giving_begin(&giving, reason);
+    size_t given =
+        gm_pipeline.root && gm_pipeline.root->ops->trim ? gm_pipeline.root->ops->trim(gm_pipeline.root, bytes) : 0;
+    EACH_GUEST(top)
+    if (given < bytes && top->ops->trim)
+        given += top->ops->trim(top, bytes - given);
+    gm_giving_end(&giving, false);
+    return given;
+}
+
+bool gm_pipeline_is_free(uint64_t address) {
+    struct gm_registry *registry = gm_registry_shared();
+    bool kept = registry && gm_registry_holds(registry, address, NULL);
+    EACH_TOP(top)
+    kept = kept || (top->ops->keeps && top->ops->keeps(top, address));
+    return kept;
+}
+
+size_t gm_pipeline_releasable(int device) {
+    size_t bytes = 0;
+    EACH_TOP(top)
+    bytes += top->ops->releasable ? top->ops->releasable(top, device) : 0;
+    return bytes;
+}
+
+void gm_pipeline_held(int device, uint64_t bytes[GM_REASON_COUNT]) {
+    EACH_TOP(top)
+    if (top->ops->held)
+        top->ops->held(top, device, bytes);
+}
+
+void gm_pipeline_capture(int change) {
+    EACH_TOP(top)
+    if (top->ops->capture)
+        top->ops->capture(top, change);
+}
+
+static void open_block(const struct gm_block *block, void *device) {
+    struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
+    if (server && server->ops->open_block_to && block->device != *(const int *)device)
+        server->ops->open_block_to(server, block, *(const int *)device);
+}
+
+void gm_pipeline_open_to(int device) {
+    struct gm_registry *registry = gm_registry_shared();
+    EACH_TOP(top)
+    if (top->ops->open_to)
+        top->ops->open_to(top, device);
+    if (registry)
+        gm_registry_each(registry, open_block, &device);
+}
+
+#ifdef GM_HAVE_CUDA
+uint64_t gm_devices_open(void) { return gm_reach_devices(); }
+
+void gm_open_late(const struct gm_block *block, uint64_t before) {
+    uint64_t late = gm_reach_devices() & ~before;
+    if (GM_LIKELY(!late))
+        return;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    for (int device = 0; late; device++, late >>= 1)
+        if (late & 1)
+            open_block(block, &device);
+    gm_capture_unrelax(mode);
+}
+#else
+uint64_t gm_devices_open(void) { return 0; }
+void gm_open_late(const struct gm_block *block, uint64_t before) {}
+#endif
+
+void gm_pipeline_after_fork(void) {
+    struct gm_registry *registry = gm_registry_shared();
+    gm_numbers_after_fork();
+    if (registry)
+        gm_registry_after_fork(registry);
+    gm_freed_after_fork();
+    gm_explain_after_fork();
+    if (gm_pipeline.policy && gm_pipeline.policy->after_fork)
+        gm_pipeline.policy->after_fork();
+    wrapping.held = 0;
+    for (uint32_t i = 0; i < guests_used; i++)
+        guests[i].busy = 0;
+    EACH_TOP(top)
+    if (top->ops->after_fork)
+        top->ops->after_fork(top);
+    gm_limit_after_fork();
+}

@@ -1,0 +1,39 @@
+/* What is rarely counted; counts.h has what every call needs. */
+#include "shim/pipeline/counts.h"
+
+void gm_count_elsewhere(const struct gm_block *block) {
+    struct gm_stats_elsewhere *elsewhere = &gm_stats->elsewhere[block->kind];
+    uint64_t none = 0;
+    if (!__atomic_load_n(&elsewhere->since_ns, __ATOMIC_RELAXED))
+        __atomic_compare_exchange_n(&elsewhere->since_ns, &none, gm_now_ns(), false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    gm_stats_raise(&elsewhere->peak, __atomic_add_fetch(&elsewhere->live, block->size, __ATOMIC_RELAXED));
+}
+
+void gm_count_handle_created(const struct gm_block *block) {
+    if (block->hit)
+        gm_stats_give(GM_KIND_MAPPED, block->device, block->size);
+    gm_stats_take((enum gm_kind)block->kind, block->device, block->size);
+}
+
+void gm_count_handle_destroyed(const struct gm_block *block, bool kept) {
+    size_t unmapped = block->size - block->pitch;
+    gm_stats_give((enum gm_kind)block->kind, block->device, unmapped);
+    if (kept)
+        gm_stats_take(GM_KIND_MAPPED, block->device, unmapped);
+    if (block->charged)
+        gm_limit_give(block->device, unmapped);
+}
+
+bool gm_count_returned_to_handle(const struct gm_block *mapping) {
+    struct gm_block handle;
+    return gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_VMM_HANDLE, mapping->stream), -(int64_t)mapping->size,
+                           &handle);
+}
+
+void gm_count_reused_now(size_t size, size_t reserved) {
+    const struct gm_block block = {
+        .size = size, .reserved = reserved, .call = GM_CALL_ALLOC, .kind = (uint8_t)GM_KIND_CACHE, .hit = 1};
+    gm_stats_uncached(GM_KIND_CACHE, reserved);
+    gm_count_created(&block);
+}

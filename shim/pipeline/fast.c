@@ -1,0 +1,33 @@
+#include "shim/pipeline/parts.h"
+#include "shim/sites/site.h"
+#ifdef GM_HAVE_CUDA
+#include "shim/cache/cache.h"
+#include "shim/pipeline/fast.h"
+#endif
+
+void gm_pipeline_observe(bool observes) {
+    gm_observers_set(GM_OBSERVED_TRACE, observes);
+#ifdef GM_HAVE_CUDA
+    if (observes && gm_direct)
+        gm_cache_pass(gm_direct);
+#endif
+}
+
+#ifdef GM_HAVE_CUDA
+void gm_fast_begin(void) {
+    if (!gm_direct || !gm_mine.counts)
+        return;
+    gm_mine.shard = gm_cache_my_shard(gm_direct);
+    gm_context_current_id(&gm_mine.context);
+}
+
+/* Without an event for a whole context a free has more to do. */
+void gm_fast_open(bool coverage) {
+    gm_observers_set(GM_OBSERVED_TRACE, gm_trace_is_on() || gm_sites_are_on());
+    gm_observers_set(GM_OBSERVED_TIMES, gm_pipeline_timed);
+    gm_observers_set(GM_OBSERVED_POLICY, !gm_pipeline.policy->reuse);
+    gm_observers_set(GM_OBSERVED_COVERAGE, coverage);
+    if (gm_direct && gm_drv.ctx_record_event)
+        gm_observers_set(GM_OBSERVED_START, false);
+}
+#endif

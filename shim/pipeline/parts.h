@@ -1,0 +1,85 @@
+/* What the source files of the pipeline share. calls.c: allocation and free. direct.c: blocks that a cache keeps between
+ * two lives. fast.h: the fast case of both. events.c: the events of the trace. counts.h: counters. contexts.c: what all resources learn, of contexts for
+ * example, and the stacks of the program. */
+#ifndef GM_PIPELINE_PARTS_H
+#define GM_PIPELINE_PARTS_H
+
+#include "shim/pipeline/pipeline.h"
+#include "shim/trace/recorded.h"
+
+GM_INTERNAL extern struct gm_pipeline_setup gm_pipeline;
+
+/* The policy learns that a block ended that it decided about. */
+GM_APART void gm_notify_policy(const struct gm_block *block);
+static inline void gm_notify_freed(const struct gm_block *block) {
+    if (block->counted && gm_pipeline.policy->freed)
+        gm_notify_policy(block);
+}
+
+/* Synchronises for a free by cuMemFree, and notes in `how` what that has settled. */
+gm_status gm_synchronise_free(const struct gm_scope *scope, struct gm_free_request *how);
+
+/* Lets gm_pipeline_sample measure. Nothing is measured without a context. */
+GM_RARE void gm_sample(uint64_t context, int device, bool soon);
+
+/* The child counts requests from zero, as its trace does. */
+void gm_numbers_after_fork(void);
+
+/* ---- direct.c */
+
+/* Serves kind cache, with the records of its blocks (gm_resource_ops.take and put). NULL: the blocks of that kind go
+ * through the ops alloc and free, for example because adaptors wrap the router. */
+GM_INTERNAL extern struct gm_resource *gm_direct;
+void gm_direct_setup(void);
+/* A free block serves the request: its claimed record lives again, and the call is recorded. `counted`: the policy has
+ * decided, and wants to know of the free. */
+void gm_direct_reuse(struct gm_scope *scope, struct gm_block_record *record, const struct gm_decision *decision,
+                     bool counted);
+/* Claims the live block of gm_direct that starts at `address`, as gm_pipeline_free_begin does for others. False: there
+ * is none. */
+bool gm_direct_claim(struct gm_scope *scope, uint64_t address);
+/* Frees that block, with the synchronisation that the call promises. */
+gm_status gm_direct_free(struct gm_scope *scope);
+
+/* ---- contexts.c */
+
+/* The devices that have a context: read before a block is allocated. */
+GM_INTERNAL uint64_t gm_devices_open(void);
+/* The block is in the registry. Opens it to the devices that are not in `before`: gm_pipeline_open_to may not have seen
+ * it. */
+GM_INTERNAL void gm_open_late(const struct gm_block *block, uint64_t before);
+
+/* ---- events.c */
+
+GM_APART uint64_t gm_spend_timed(uint64_t begin);
+/* Ends the time measurement of the scope. Returns nanoseconds. */
+static inline uint64_t gm_spend(const struct gm_scope *scope) {
+    return GM_UNLIKELY(scope->begin) ? gm_spend_timed(scope->begin) : 0;
+}
+
+static inline uint32_t gm_saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
+
+GM_APART void gm_write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block,
+                             gm_status status, enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns);
+/* In a summary a block counts for the site of its allocation. True: the event is counted, or no part of a summary. */
+GM_RARE bool gm_sum_up_event(uint64_t begin, enum gm_action action, const struct gm_block *block, uint64_t spent_ns);
+/* Writes an event for the soft promises that the block's memory does not keep. It explains a later error of the
+ * driver. */
+void gm_write_drops(struct gm_scope *scope);
+
+/* The event of a block that is older than the trace, or than the end of its pause; with a number of its own. */
+void gm_write_live(const struct gm_block *block);
+GM_RARE void gm_write_live_now(struct gm_block *block);
+/* Numbers the event of a free. `recorded`: the word that said that the trace holds the block. */
+void gm_number_free(struct gm_scope *scope, uint32_t recorded);
+/* A block was added to the registry while the trace, or the next one, began. Returns the number of its event; 0:
+ * another thread wrote it. */
+GM_RARE uint64_t gm_number_late_event(const struct gm_block *block);
+/* The event of a free follows the free, which may take long, but its number is taken before. Whoever reads this count
+ * and ends the trace finds the event in the thread's chunk. */
+static inline void gm_count_written_free(struct gm_stats_shard *shard) {
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    gm_stats_count(&shard->frees_written, 1);
+}
+
+#endif

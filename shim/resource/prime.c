@@ -1,0 +1,62 @@
+/* Adaptor "prime": before the first block it allocates BYTES and frees them again, so that a resource that keeps freed
+ * memory, such as "async", starts with so much. Where this fails, the first block is allocated all the same. */
+#include "shim/base/options.h"
+#include "shim/resource/adaptor.h"
+#include "shim/resource/rows.h"
+
+struct state {
+    uint64_t bytes;
+    uint32_t primed;
+};
+
+static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
+                                              .name = "prime",
+                                              .initial = "1",
+                                              .low = 1,
+                                              .high = UINT64_MAX,
+                                              .help = "bytes to begin with"};
+
+static gm_status prime_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    struct state *state = self->state;
+    if (argument)
+        return gm_option_parse(&argument_row, argument, &state->bytes, error, error_size) ? GM_INVALID_VALUE : GM_OK;
+    gm_format(error, error_size, "\"prime\" needs a number of bytes: write prime(1GiB,...)");
+    return GM_INVALID_VALUE;
+}
+
+static void prime(struct gm_resource *self, const struct gm_request *request, const struct gm_decision *decision) {
+    struct state *state = self->state;
+    struct gm_request first = *request;
+    struct gm_block block = {0};
+    if (__atomic_exchange_n(&state->primed, 1, __ATOMIC_RELAXED))
+        return;
+    first.size = state->bytes;
+    if (!gm_adaptor_alloc(self, &first, decision, &block))
+        gm_adaptor_undo(self, &first, &block);
+}
+
+static gm_status prime_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
+    struct state *state = self->state;
+    if (GM_UNLIKELY(!__atomic_load_n(&state->primed, __ATOMIC_RELAXED)) && request->call != GM_CALL_ALLOC_PITCH)
+        prime(self, request, decision);
+    return gm_adaptor_alloc(self, request, decision, block);
+}
+
+const struct gm_resource_ops gm_resource_prime = {
+    .name = "prime",
+    .summary = "allocates and frees so many bytes before the first block: what the wrapped resource begins with",
+    .properties = ~0u,
+    .breaks = "",
+    .arguments = "BYTES",
+    .state_size = sizeof(struct state),
+    .open = prime_open,
+    .alloc = prime_alloc,
+    .free = gm_adaptor_free,
+    .trim = gm_adaptor_trim,
+    .after_fork = gm_adaptor_after_fork,
+    .context_destroyed = gm_adaptor_context_destroyed,
+    .grow = gm_adaptor_grow,
+    .report = gm_adaptor_report,
+    GM_ADAPTOR_HANDS_ON,
+};

@@ -1,0 +1,692 @@
+/* Call sites: modules, chains of return addresses, and stack layouts that make repeated look-ups cheap. site.h
+ * describes the method. */
+#include "shim/sites/site.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "shim/base/base.h"
+#include "shim/base/libraries.h"
+#include "shim/base/room.h"
+#include "shim/base/real_dl.h"
+#include "shim/sites/python.h"
+#include "shim/trace/writer.h"
+
+enum {
+    LAYOUTS = 2048,  /* known stack layouts */
+    SITES = 1 << 17, /* call chains; further chains have no site */
+    MODULES = 1024,
+    RUNTIME_FRAMES = 8, /* most frames of the CUDA runtime with the first one outside: how far a stack is unwound */
+    STATIC_FRAMES = 6,  /* frames stored when the runtime may be linked into the caller's module */
+    CALLERS = 256,      /* hash of hook return addresses -> layouts */
+    WORDS = 1 << 21,    /* frames of all chains */
+    SITE_WORDS = GM_SITE_FRAMES + GM_PYTHON_FRAMES,
+    MAIN_STACK = 64 << 20, /* assumed size of the first thread's stack; deeper frames are unwound each time */
+};
+
+struct layout {
+    uintptr_t caller;
+    struct layout *next;              /* next layout of the same hash */
+    uint32_t reach;                   /* bytes from the frame to the end of the last slot */
+    uint16_t count;                   /* number of frames beyond `caller` */
+    uint32_t offsets[GM_SITE_FRAMES]; /* slot = frame + offset */
+};
+
+struct chain {
+    uint32_t first; /* index in words[] */
+    uint16_t count; /* number of words */
+    uint16_t outside;
+    uint16_t native; /* number of return addresses, with `caller`; Python frames follow */
+};
+
+struct module {
+    uintptr_t start, limit;
+    uintptr_t base;
+    uint64_t key;
+    bool runtime; /* a shared CUDA runtime */
+    bool c_library;
+};
+
+struct walk {
+    uintptr_t caller;
+    bool started;
+    unsigned count, room;
+    uintptr_t ip[GM_SITE_FRAMES], stack[GM_SITE_FRAMES]; /* return address and stack pointer after the return */
+};
+
+static struct layout *layouts;
+static unsigned layout_count;
+static struct layout *by_caller[CALLERS];
+static struct chain *chains;         /* [1 .. chain_count] */
+static uint32_t chain_count;         /* stored after the chain, for readers without the lock */
+static struct gm_site_keys *keys_of; /* [1 .. chain_count]; NULL: keys are not needed */
+bool gm_sites_on;
+static uint32_t *table; /* open addressing: chain ids */
+static uintptr_t *words;
+static uint32_t word_count;
+static struct module modules[MODULES];
+static unsigned module_count;
+static unsigned extra_frames;
+static gm_spin lock; /* for writers; readers need no lock. The loader is never called under it: a thread that holds the
+                        loader's locks may wait for it */
+
+typedef _Unwind_Reason_Code (*unwind_function)(_Unwind_Trace_Fn, void *);
+static unwind_function unwind;
+static uintptr_t (*unwind_ip)(struct _Unwind_Context *);
+static uintptr_t (*unwind_cfa)(struct _Unwind_Context *);
+static int (*getattr)(pthread_t, pthread_attr_t *);
+static int (*getstack)(const pthread_attr_t *, void **, size_t *);
+static int (*destroy)(pthread_attr_t *);
+static bool disabled; /* no unwinder, or no memory: every site is 0 */
+
+/* Cache of each thread. */
+enum { RECENT = 8 };
+struct recent {
+    const struct layout *layout;
+    uint32_t id, era;
+};
+struct known {
+    uintptr_t stack_low, stack_high; /* bounds of the thread's stack; 0: not known yet */
+    struct recent recent[RECENT][2]; /* latest chains of the thread: most calls come from a few sites */
+};
+
+_Static_assert(sizeof(struct known) <= GM_ROOM_RANGES - GM_ROOM_SITES, "fits");
+
+static void disable(void) {
+    if (!__atomic_exchange_n(&disabled, true, __ATOMIC_RELAXED))
+        gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
+}
+
+/* The functions, as one thread found them: a second one may be at work at the same time. */
+struct found {
+    void *backtrace, *ip, *cfa, *getattr, *getstack, *destroy;
+};
+
+static void publish(const struct found *found) {
+    gm_spin_lock(&lock);
+    if (!unwind) {
+        unwind_ip = (__typeof__(unwind_ip))found->ip;
+        unwind_cfa = (__typeof__(unwind_cfa))found->cfa;
+        getattr = (__typeof__(getattr))found->getattr;
+        getstack = (__typeof__(getstack))found->getstack;
+        destroy = (__typeof__(destroy))found->destroy;
+        __atomic_store_n(&unwind, (unwind_function)found->backtrace, __ATOMIC_RELEASE);
+    }
+    gm_spin_unlock(&lock);
+}
+
+bool gm_site_find_unwinder(void) {
+    if (__atomic_load_n(&disabled, __ATOMIC_RELAXED))
+        return false;
+    if (__atomic_load_n(&unwind, __ATOMIC_ACQUIRE))
+        return true;
+    struct found found = {0};
+    void *unwinder = gm_real_dlopen("libgcc_s.so.1", RTLD_NOW);
+    if (unwinder) {
+        found.backtrace = gm_real_dlsym(unwinder, "_Unwind_Backtrace");
+        found.ip = gm_real_dlsym(unwinder, "_Unwind_GetIP");
+        found.cfa = gm_real_dlsym(unwinder, "_Unwind_GetCFA");
+    }
+    if (!found.backtrace || !found.ip || !found.cfa) {
+        disable();
+        return false;
+    }
+    found.getattr = gm_real_dlsym(RTLD_DEFAULT, "pthread_getattr_np");
+    found.getstack = gm_real_dlsym(RTLD_DEFAULT, "pthread_attr_getstack");
+    found.destroy = gm_real_dlsym(RTLD_DEFAULT, "pthread_attr_destroy");
+    publish(&found);
+    return true;
+}
+
+static void make_tables(unsigned extra, bool keys) {
+    __atomic_store_n(&extra_frames, extra > 64 ? 64 : extra, __ATOMIC_RELAXED);
+    layouts = gm_pages(LAYOUTS * sizeof(*layouts));
+    chains = gm_pages((SITES + 1) * sizeof(*chains));
+    table = gm_pages(2 * SITES * sizeof(*table));
+    words = gm_pages(WORDS * sizeof(*words));
+    if (keys)
+        keys_of = gm_pages((SITES + 1) * sizeof(*keys_of));
+    if (!layouts || !chains || !table || !words || (keys && !keys_of))
+        disable();
+}
+
+void gm_site_setup(unsigned extra, bool keys) {
+    gm_spin_lock(&lock);
+    if (!table)
+        make_tables(extra, keys);
+    gm_spin_unlock(&lock);
+    __atomic_store_n(&gm_sites_on, true, __ATOMIC_RELEASE);
+}
+
+/* ---- modules */
+
+struct module_search {
+    uintptr_t ip;
+    bool found;
+    struct module module;
+    char path[512];
+    union {
+        struct gm_record_module record;
+        char bytes[sizeof(struct gm_record_module) + 64 + 2048];
+        uint64_t align;
+    } out;
+};
+
+static size_t padded(size_t bytes) { return (bytes + 7) & ~(size_t)7; }
+
+static const unsigned char *build_id(const struct dl_phdr_info *info, uint32_t *bytes) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_NOTE)
+            continue;
+        const unsigned char *at = (const unsigned char *)(info->dlpi_addr + segment->p_vaddr),
+                            *end = at + segment->p_memsz;
+        while (at + sizeof(ElfW(Nhdr)) <= end) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            const unsigned char *name = at + sizeof(*note), *data = name + ((note->n_namesz + 3) & ~3u);
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
+                note->n_descsz <= 64) {
+                *bytes = note->n_descsz;
+                return data;
+            }
+            at = data + ((note->n_descsz + 3) & ~3u);
+        }
+    }
+    *bytes = 0;
+    return NULL;
+}
+
+/* dl_iterate_phdr gives the program itself an empty name. */
+static const char *module_path(const struct dl_phdr_info *info, char *buffer, size_t size) {
+    if (info->dlpi_name[0])
+        return info->dlpi_name;
+    ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
+    buffer[length > 0 ? length : 0] = '\0';
+    return buffer;
+}
+
+static void describe_module(struct module_search *search, const struct dl_phdr_info *info, const char *path) {
+    struct gm_record_module *record = &search->out.record;
+    char *text = search->out.bytes + sizeof(*record);
+    uint32_t id_bytes, path_bytes = (uint32_t)strlen(path);
+    const unsigned char *id = build_id(info, &id_bytes);
+
+    if (path_bytes > 2040)
+        path_bytes = 2040;
+    record->base = info->dlpi_addr;
+    record->start = search->module.start;
+    record->limit = search->module.limit;
+    record->build_id_bytes = id_bytes;
+    record->path_bytes = path_bytes;
+    if (id)
+        memcpy(text, id, id_bytes);
+    memcpy(text + padded(id_bytes), path, path_bytes);
+    record->head.type = GM_RECORD_MODULE;
+    record->head.bytes = (uint32_t)(sizeof(*record) + padded(id_bytes) + padded(path_bytes));
+}
+
+static void visit_module(const struct dl_phdr_info *info, void *arg) {
+    struct module_search *search = arg;
+    const ElfW(Phdr) *segment = gm_library_segment(info, search->ip);
+    if (!(segment->p_flags & PF_X))
+        return;
+    uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+    const char *path = module_path(info, search->path, sizeof(search->path));
+    search->module = (struct module){
+        .start = start,
+        .limit = start + segment->p_memsz,
+        .base = info->dlpi_addr,
+        .key = gm_site_module_key(path, strlen(path)),
+        .runtime = gm_library_traits(path) & GM_LIBRARY_RUNTIME,
+        .c_library = gm_site_is_c_library(path, strlen(path)),
+    };
+    describe_module(search, info, path);
+    search->found = true;
+}
+
+/* Index of the module that contains ip, -1 = unknown. When a module is unloaded and another one is loaded at its
+ * addresses, the first name stays. The record carries the build id, so a reader can notice. */
+static int find_known_module(uintptr_t ip) {
+    unsigned count = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < count; i++)
+        if (ip >= modules[i].start && ip < modules[i].limit)
+            return (int)i;
+    return -1;
+}
+
+static int add_module(const struct module_search *search) {
+    gm_spin_lock(&lock);
+    int known = find_known_module(search->ip); /* another thread may have added it */
+    if (known < 0 && module_count < MODULES) {
+        known = (int)module_count;
+        modules[known] = search->module;
+        gm_trace_record(&search->out.record.head);
+        __atomic_store_n(&module_count, module_count + 1, __ATOMIC_RELEASE);
+    }
+    gm_spin_unlock(&lock);
+    return known;
+}
+
+/* The lock is not held. The search lies in its own pages because it is too large for a small stack. */
+static int find_module(uintptr_t ip) {
+    int known = find_known_module(ip);
+    bool room = __atomic_load_n(&module_count, __ATOMIC_RELAXED) < MODULES;
+    struct module_search *search = known < 0 && room ? gm_pages(sizeof(*search)) : NULL;
+    if (!search)
+        return known;
+    search->ip = ip;
+    gm_library_at(search->ip, visit_module, search);
+    if (search->found)
+        known = add_module(search);
+    munmap(search, sizeof(*search));
+    return known;
+}
+
+/* ---- chains */
+
+static uint64_t hash_words(const uintptr_t *at, unsigned count) {
+    uint64_t hash = count * 0x9e3779b97f4a7c15ull;
+    for (unsigned i = 0; i < count; i++)
+        hash = (hash ^ at[i]) * 0xff51afd7ed558ccdull, hash ^= hash >> 32;
+    return hash;
+}
+
+static uint32_t find_chain(const uintptr_t *ip, unsigned count) {
+    uint64_t mask = 2 * SITES - 1;
+    for (uint64_t at = hash_words(ip, count) & mask;; at = (at + 1) & mask) {
+        uint32_t id = __atomic_load_n(&table[at], __ATOMIC_ACQUIRE);
+        if (!id)
+            return 0;
+        if (chains[id].count == count && memcmp(words + chains[id].first, ip, count * sizeof(*ip)) == 0)
+            return id;
+    }
+}
+
+static void write_site(uint32_t id) {
+    union {
+        struct gm_record_site record;
+        char bytes[sizeof(struct gm_record_site) + SITE_WORDS * 8];
+        uint64_t align;
+    } out = {0};
+    const struct chain *chain = &chains[id];
+    uint64_t *frames = (uint64_t *)(out.bytes + sizeof(out.record));
+
+    out.record.id = id;
+    out.record.frames = chain->count;
+    out.record.outside = chain->outside;
+    for (unsigned i = 0; i < chain->count; i++)
+        frames[i] = words[chain->first + i];
+    out.record.head.type = GM_RECORD_SITE;
+    out.record.head.bytes = (uint32_t)(sizeof(out.record) + chain->count * 8u);
+    gm_trace_record(&out.record.head);
+}
+
+/* Computes the key of a chain. The lock is held, and the modules of the chain are known. */
+static void name_chain(uint32_t id) {
+    const struct chain *chain = &chains[id];
+    struct gm_site_keys *keys = &keys_of[id];
+    gm_site_keys_begin(keys);
+    for (unsigned i = chain->outside; i < chain->native && (i == chain->outside || i < GM_SITE_KEY_FRAMES); i++) {
+        uintptr_t ip = words[chain->first + i];
+        int module = find_known_module(ip);
+        if (module >= 0 && modules[module].c_library)
+            break;
+        gm_site_keys_add(keys, module < 0 ? GM_SITE_NO_MODULE : modules[module].key,
+                         module < 0 ? 0 : ip - modules[module].base);
+    }
+}
+
+const struct gm_site_keys *gm_site_keys(uint32_t id) { return keys_of && id ? &keys_of[id] : NULL; }
+
+/* The lock is held. */
+static uint32_t add_chain(const uintptr_t *ip, unsigned native, unsigned python, unsigned outside) {
+    unsigned count = native + python;
+    uint32_t id = find_chain(ip, count);
+    if (id)
+        return id;
+    if (chain_count == SITES || word_count + count > WORDS)
+        return 0;
+    id = chain_count + 1;
+    chains[id] = (struct chain){word_count, (uint16_t)count, (uint16_t)outside, (uint16_t)native};
+    memcpy(words + word_count, ip, count * sizeof(*ip));
+    word_count += count;
+    __atomic_store_n(&chain_count, id, __ATOMIC_RELEASE);
+    write_site(id);
+    if (keys_of)
+        name_chain(id);
+    uint64_t mask = 2 * SITES - 1, at = hash_words(ip, count) & mask;
+    while (table[at])
+        at = (at + 1) & mask;
+    __atomic_store_n(&table[at], id, __ATOMIC_RELEASE);
+    return id;
+}
+
+static bool is_known(uint32_t id) { return id && id <= __atomic_load_n(&chain_count, __ATOMIC_ACQUIRE); }
+
+bool gm_site_location(uint32_t id, struct gm_site_location *location) {
+    struct module_search *search = is_known(id) ? gm_pages(sizeof(*search)) : NULL;
+    if (!search)
+        return false;
+    const struct chain *chain = &chains[id];
+    const uintptr_t *ip = words + chain->first + chain->outside;
+    unsigned most = chain->outside ? 1 : chain->native;
+    search->ip = ip[0];
+    gm_library_at(search->ip, visit_module, search);
+    bool found = search->found;
+    *location = (struct gm_site_location){.base = search->module.base};
+    for (unsigned i = 0; found && i < most && i < GM_SITE_LOCATION_FRAMES; i++)
+        if (ip[i] >= search->module.start && ip[i] < search->module.limit)
+            location->frames[location->count++] = ip[i];
+    if (found) {
+        const struct gm_record_module *record = &search->out.record;
+        gm_format(location->module, sizeof(location->module), "%.*s", (int)record->path_bytes,
+                  search->out.bytes + sizeof(*record) + padded(record->build_id_bytes));
+    }
+    munmap(search, sizeof(*search));
+    return found;
+}
+
+unsigned gm_site_frames(uint32_t id, const uintptr_t **frames) {
+    unsigned count = 0;
+    gm_spin_lock(&lock);
+    if (id && id <= chain_count) {
+        *frames = words + chains[id].first;
+        count = chains[id].native;
+    }
+    gm_spin_unlock(&lock);
+    return count;
+}
+
+uintptr_t gm_site_python(uint32_t id) {
+    const struct chain *chain = is_known(id) ? &chains[id] : NULL;
+    uintptr_t frame = 0;
+    for (unsigned i = chain ? chain->native : 0; chain && i < chain->count; i++) {
+        frame = words[chain->first + i];
+        if (!gm_python_is_wrapper(frame))
+            break;
+    }
+    return frame;
+}
+
+/* ---- unwinding and layouts */
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
+    struct walk *walk = arg;
+    uintptr_t ip = unwind_ip(context);
+
+    if (!walk->started && ip != walk->caller)
+        return _URC_NO_REASON;
+    walk->started = true;
+    if (!ip || walk->count == walk->room)
+        return _URC_END_OF_STACK;
+    walk->ip[walk->count] = ip;
+    walk->stack[walk->count++] = unwind_cfa(context);
+    return _URC_NO_REASON;
+}
+
+struct whole_walk {
+    uintptr_t *frames;
+    unsigned count, room;
+};
+
+static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *arg) {
+    struct whole_walk *walk = arg;
+    uintptr_t ip = unwind_ip(context);
+    if (!ip || walk->count == walk->room)
+        return _URC_END_OF_STACK;
+    walk->frames[walk->count++] = ip;
+    return _URC_NO_REASON;
+}
+
+unsigned gm_site_walk(uintptr_t *frames, unsigned room) {
+    struct whole_walk walk = {frames, 0, room};
+    if (gm_site_find_unwinder())
+        unwind(note_frame, &walk);
+    return walk.count;
+}
+
+/* The stack slot that held a frame's return address. On x86-64 it lies right below the stack pointer after the
+ * return. On other machines it lies somewhere in the callee's frame. 0: not found. */
+static uintptr_t slot_of(const struct walk *walk, unsigned i) {
+#if defined(__x86_64__)
+    uintptr_t slot = walk->stack[i] - sizeof(uintptr_t);
+    return *(uintptr_t *)slot == walk->ip[i] ? slot : 0;
+#else
+    for (uintptr_t slot = walk->stack[i - 1]; slot + sizeof(uintptr_t) <= walk->stack[i]; slot += sizeof(uintptr_t))
+        if (*(uintptr_t *)slot == walk->ip[i])
+            return slot;
+    return 0;
+#endif
+}
+
+static void learn_layout(const struct walk *walk, unsigned count, uintptr_t frame) {
+    struct layout fresh = {.caller = walk->caller, .count = (uint16_t)(count - 1)};
+    struct layout **head = &by_caller[(walk->caller >> 2) % CALLERS];
+
+    for (unsigned i = 1; i < count; i++) {
+        uintptr_t slot = slot_of(walk, i);
+        if (!slot || slot < frame || slot - frame > UINT32_MAX - sizeof(slot))
+            return;
+        fresh.offsets[i - 1] = (uint32_t)(slot - frame);
+        fresh.reach = fresh.offsets[i - 1] + (uint32_t)sizeof(slot);
+    }
+    for (struct layout *known = *head; known; known = known->next)
+        if (known->caller == fresh.caller && known->count == fresh.count &&
+            memcmp(known->offsets, fresh.offsets, fresh.count * sizeof(fresh.offsets[0])) == 0)
+            return;
+    if (layout_count == LAYOUTS)
+        return;
+    struct layout *layout = &layouts[layout_count++];
+    *layout = fresh;
+    layout->next = *head;
+    __atomic_store_n(head, layout, __ATOMIC_RELEASE);
+}
+
+/* Number of frames to store: up to the first frame outside a shared CUDA runtime, and the extra frames. A statically
+ * linked runtime has no module of its own, so a fixed number is stored and the reader decides by symbols. */
+static unsigned cut(const struct walk *walk, unsigned *outside) {
+    unsigned first = 0;
+    for (; first + 1 < walk->count; first++) {
+        int module = find_module(walk->ip[first]);
+        if (module < 0 || !modules[module].runtime)
+            break;
+    }
+    *outside = first;
+    unsigned wanted = first + 1 + __atomic_load_n(&extra_frames, __ATOMIC_RELAXED);
+    if (wanted < STATIC_FRAMES)
+        wanted = STATIC_FRAMES;
+    for (unsigned i = first; i < wanted && i < walk->count; i++)
+        find_module(walk->ip[i]);
+    return wanted < walk->count ? wanted : walk->count;
+}
+
+static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
+    struct walk walk = {.caller = caller, .room = __atomic_load_n(&extra_frames, __ATOMIC_RELAXED) + RUNTIME_FRAMES};
+    unsigned outside;
+
+    if (__atomic_load_n(&disabled, __ATOMIC_RELAXED))
+        return 0;
+    gm_python_search();
+    unwind(step, &walk);
+    if (!walk.count)
+        return 0;
+    unsigned count = cut(&walk, &outside);
+    gm_spin_lock(&lock);
+    uint32_t id = add_chain(walk.ip, count, 0, outside);
+    if (id)
+        learn_layout(&walk, count, frame);
+    gm_spin_unlock(&lock);
+    return id;
+}
+
+/* Finds the bounds of the thread's own stack. Slots are read only within them. A program that switches stacks
+ * (coroutines) lies outside and is unwound each time. */
+static void find_stack(struct known *known) {
+    void **end = gm_thread_id() == getpid() ? gm_elf_symbol("ld-linux", "__libc_stack_end") : NULL;
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0;
+
+    known->stack_low = known->stack_high = 1;
+    /* For the first thread the C library would read /proc/self/maps, which takes milliseconds once the driver has
+     * mapped its memory. */
+    if (end && *end) {
+        known->stack_high = (uintptr_t)*end;
+        known->stack_low = known->stack_high - MAIN_STACK;
+        return;
+    }
+    if (!getattr || !getstack || !destroy || getattr(pthread_self(), &attributes) != 0)
+        return;
+    if (getstack(&attributes, &low, &size) == 0) {
+        known->stack_low = (uintptr_t)low;
+        known->stack_high = (uintptr_t)low + size;
+    }
+    destroy(&attributes);
+}
+
+static inline bool readable(const struct known *known, const struct layout *layout, uintptr_t frame) {
+    return frame + layout->reach <= known->stack_high;
+}
+
+/* The slot may hold any variable of a function. That is no error, so AddressSanitizer must not report it. */
+__attribute__((no_sanitize("address"))) static uintptr_t slot_value(const struct layout *layout, size_t i,
+                                                                    uintptr_t frame) {
+    return *(const uintptr_t *)(frame + layout->offsets[i]);
+}
+
+static uint32_t era = 1; /* increases when ids restart */
+
+static inline bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame) {
+    const uintptr_t *ip = words + chains[id].first + 1;
+    for (size_t i = 0; i < layout->count; i++)
+        if (slot_value(layout, i, frame) != ip[i])
+            return false;
+    return true;
+}
+
+static inline bool is_recent(const struct known *known, const struct recent *r, uintptr_t caller, uintptr_t frame) {
+    return r->era == era && r->layout->caller == caller && readable(known, r->layout, frame) &&
+           same_chain(r->layout, r->id, frame);
+}
+
+static inline bool is_on_stack(const struct known *known, uintptr_t frame) {
+    return GM_LIKELY(frame >= known->stack_low && frame < known->stack_high);
+}
+
+static inline const struct layout *layouts_of(uintptr_t caller) {
+    return __atomic_load_n(&by_caller[(caller >> 2) % CALLERS], __ATOMIC_ACQUIRE);
+}
+
+/* The two recent chains that are looked at. The third frame distinguishes the calls of a statically linked runtime. */
+static inline struct recent *recent_of(struct known *known, const struct layout *layout, uintptr_t caller,
+                                       uintptr_t frame) {
+    uintptr_t third = layout->count > 1 && readable(known, layout, frame) ? slot_value(layout, 1, frame) : 0;
+    return known->recent[(caller ^ third) * 0x9e3779b97f4a7c15ull >> 61];
+}
+
+/* Calls nothing. 0: the chain is none of this thread's recent ones. */
+static inline uint32_t find_recent(uintptr_t caller, uintptr_t frame) {
+    struct known *known = gm_room_part_known(GM_ROOM_SITES);
+    if (GM_UNLIKELY(!known) || !is_on_stack(known, frame))
+        return 0;
+    const struct layout *layout = layouts_of(caller);
+    if (GM_UNLIKELY(!layout))
+        return 0;
+    const struct recent *recent = recent_of(known, layout, caller, frame);
+    if (GM_LIKELY(is_recent(known, recent, caller, frame)))
+        return recent->id;
+    return is_recent(known, recent + 1, caller, frame) ? recent[1].id : 0;
+}
+
+static GM_APART uint32_t find_native(uintptr_t caller, uintptr_t frame) {
+    uintptr_t ip[GM_SITE_FRAMES];
+
+    if (GM_UNLIKELY(!__atomic_load_n(&unwind, __ATOMIC_ACQUIRE)) && !gm_site_find_unwinder())
+        return 0;
+    struct known *known = gm_room_part(GM_ROOM_SITES);
+    if (known && GM_UNLIKELY(!known->stack_high))
+        find_stack(known);
+    if (GM_UNLIKELY(!known) || !is_on_stack(known, frame))
+        return unwind_site(caller, frame);
+    const struct layout *layout = layouts_of(caller);
+    struct recent *recent = layout ? recent_of(known, layout, caller, frame) : NULL;
+    for (; layout; layout = layout->next) {
+        if (layout->caller != caller || !readable(known, layout, frame))
+            continue;
+        ip[0] = caller;
+        for (unsigned i = 0; i < layout->count; i++)
+            ip[i + 1] = slot_value(layout, i, frame);
+        uint32_t id = find_chain(ip, layout->count + 1u);
+        if (id) {
+            recent[1] = recent[0];
+            recent[0] = (struct recent){layout, id, era};
+            return id;
+        }
+    }
+    return unwind_site(caller, frame);
+}
+
+/* The site of the chain and this thread's Python frames. */
+static GM_APART uint32_t add_python(uint32_t native, const struct gm_python_key *key) {
+    static const struct chain none;
+    uintptr_t ip[SITE_WORDS];
+    const struct chain *chain = native ? &chains[native] : &none;
+    memcpy(ip, words + chain->first, chain->native * sizeof(*ip));
+    unsigned python = gm_python_frames(ip + chain->native);
+    if (!python)
+        return native;
+    gm_spin_lock(&lock);
+    uint32_t id = add_chain(ip, chain->native, python, chain->outside);
+    gm_spin_unlock(&lock);
+    if (id)
+        gm_python_store(key, id);
+    return id ? id : native;
+}
+
+static GM_APART uint32_t with_python(uint32_t native) {
+    struct gm_python_key key;
+    if (__atomic_load_n(&disabled, __ATOMIC_RELAXED) || !gm_python_key(native, &key))
+        return native;
+    uint32_t id = gm_python_recall(&key);
+    return id ? id : add_python(native, &key);
+}
+
+uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
+    uint32_t recent = find_recent(caller, frame), native = GM_LIKELY(recent) ? recent : find_native(caller, frame);
+    return GM_UNLIKELY(gm_python_found()) ? with_python(native) : native;
+}
+
+void gm_site_define_again(void) {
+    unsigned known = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
+    struct module_search *search = known ? gm_pages(sizeof(*search)) : NULL;
+    for (unsigned i = 0; search && i < known; i++) {
+        memset(search, 0, sizeof(*search));
+        search->ip = modules[i].start;
+        gm_library_at(search->ip, visit_module, search);
+        if (search->found && search->module.start == modules[i].start && search->module.limit == modules[i].limit)
+            gm_trace_record(&search->out.record.head);
+    }
+    if (search)
+        munmap(search, sizeof(*search));
+    gm_python_define_again();
+    gm_spin_lock(&lock);
+    uint32_t count = chain_count; /* chains do not change, and later ones are written when they are added */
+    gm_spin_unlock(&lock);
+    for (uint32_t id = 1; id <= count; id++)
+        write_site(id);
+}
+
+/* The child writes a trace of its own, so modules and chains are defined again. Layouts remain valid. */
+void gm_site_after_fork(void) {
+    lock.held = 0;
+    module_count = 0;
+    chain_count = word_count = 0;
+    era++;
+    if (table)
+        madvise(table, 2 * SITES * sizeof(*table), MADV_DONTNEED);
+    gm_python_after_fork();
+}

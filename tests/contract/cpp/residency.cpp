@@ -1,0 +1,63 @@
+// The C++ residency and its uses at work. Runs on the simulated CUDA; on a card, too.
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "device.hpp"
+#include "gpumem_residency.hpp"
+
+static int failed = 0;
+#define EXPECT(good) ((good) ? void() : (failed++, void(std::printf("FAILED %s:%d %s\n", __FILE__, __LINE__, #good))))
+
+enum : std::size_t { BYTES = 64 << 10 };
+
+static void uses_end_with_their_scope(CUstream_st *stream) {
+    gpumem::residency residency(gpumem::residency::with_budget(2 * BYTES));
+    std::vector<char> one(BYTES, 1), two(BYTES, 2);
+    auto a = residency.add(one.data(), BYTES), b = residency.add(two.data(), BYTES), c = residency.add_result(BYTES);
+    residency.announce({a, b});
+    EXPECT(residency.prefetch({a, b}) == 2);
+    {
+        auto uses = residency.use(stream, gpumem::read(a), gpumem::read(b));
+        EXPECT(uses.at(0) && uses.at<char>(1) != uses.at<char>(0));
+        auto moved = std::move(uses);
+        try {
+            (void)residency.use(stream, gpumem::write(c));
+            EXPECT(!"no room");
+        } catch (const std::bad_alloc &) {
+        }
+    }
+    EXPECT(residency.stats().hits == 2 && residency.stats().transfers_to_device == 2);
+    auto result = residency.use(stream, gpumem::write(c)); // evicts one
+    result.release(GPUMEM_RELEASE_DROP);
+    EXPECT(residency.stats().evictions == 1);
+    { auto changed = residency.use(stream, gpumem::read_write(a)); }
+    EXPECT(residency.sync(a) == one.data() && one[0] == 1);
+    residency.update(a, 1);
+    residency.remove(a);
+    try {
+        residency.remove(a);
+        EXPECT(!"removed twice");
+    } catch (const gpumem::error &error) {
+        EXPECT(error.status() == GPUMEM_NOT_FOUND && std::strstr(error.text(), "was unregistered"));
+    }
+    gpumem::residency other = std::move(residency);
+    EXPECT(other.handle() && !residency.handle());
+}
+
+int main() {
+    CUstream_st *stream = begin_cuda();
+    if (!stream) {
+        std::printf("no device\n");
+        return 77;
+    }
+    try {
+        uses_end_with_their_scope(stream);
+    } catch (const gpumem::error &error) {
+        std::printf("FAILED %s\n", error.text());
+        failed++;
+    }
+    if (!failed)
+        std::printf("ok residency\n");
+    return failed != 0;
+}
