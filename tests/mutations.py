@@ -722,8 +722,8 @@ MUTATIONS = [
        "blocks that end with their context are counted as released"),
     of("free_blocks_outlive_their_context", "shim/cache/cache.c", "cache_context_destroyed", drops("gm_shard_forget"),
        "cache_free_lists", "the free blocks of a context end with it"),
-    of("pinned_memory_takes_the_fast_way", "shim/resource/registry.c", "gm_registry_mark", drops("block.direct"), "preload ipc",
-       "a block that others may hold is freed natively"),
+    of("pinned_memory_takes_the_fast_way", "shim/resource/registry.c", "gm_registry_mark", drops("block.direct"), "short path marked, cache, 16",
+       "a block with an attribute of the program is freed natively"),
     of("every_kept_free_is_temporary", "shim/pipeline/counts.h", "gm_count_kept", enters("newest"), "top reuse",
        "a free that keeps the memory is temporary only if nothing was allocated in between"),
 ]

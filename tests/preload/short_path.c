@@ -1,8 +1,8 @@
 /* Pairs of cuMemAlloc and cuMemFree that take the short path: the driver is opened, not linked, and one stream carries
  * all work.
  *
- * usage: short_path pairs COUNT BYTES | replaced | double_free | two_frees | threads | trim | fences | contexts | reset
- * | forked | in_flight | inside
+ * usage: short_path pairs COUNT BYTES | replaced | double_free | two_frees | threads | trim | fences | marked |
+ * contexts | reset | forked | in_flight | inside
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -208,6 +208,18 @@ static void fences(void) {
     EXPECT(held() <= 8);
 }
 
+/* A block with an attribute of the program goes back to the driver: the next owner must not find it. */
+static void marked(void) {
+    unsigned value = 1;
+    pairs(100, SIZE);
+    CUdeviceptr block = take(SIZE);
+    size_t before = held();
+    MUST(((CUresult(*)(const void *, CUpointer_attribute, CUdeviceptr))find("cuPointerSetAttribute"))(
+        &value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, block));
+    MUST(give(block));
+    EXPECT(held() == before - 1);
+}
+
 /* Free memory of a context serves this context only. */
 static void contexts(void) {
     CUcontext other;
@@ -292,8 +304,8 @@ int main(int count, char **words) {
         const char *name;
         void (*run)(void);
     } modes[] = {{"replaced", replaced}, {"double_free", double_free}, {"two_frees", two_frees}, {"threads", threads},
-                 {"trim", trimmed},      {"fences", fences},           {"contexts", contexts},   {"reset", reset},
-                 {"forked", forked},     {"in_flight", in_flight},     {"inside", inside}};
+                 {"trim", trimmed},      {"fences", fences},           {"marked", marked},       {"contexts", contexts},
+                 {"reset", reset},       {"forked", forked},           {"in_flight", in_flight}, {"inside", inside}};
     driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     EXPECT(driver != NULL && count > 1);
     get = find("cuMemAlloc_v2");
