@@ -380,11 +380,11 @@ def summed():
 
 
 def repeated():
-    """Fifty starts and stops while eight threads allocate and free: each trace is whole, and ends with what the process holds."""
+    """Twenty starts and stops under each policy while eight threads allocate and free: each trace is whole, and ends with what the process holds."""
     for policy in ("cache", "observe"):
         with Program(policy) as program:
             program.do("alloc", "go")
-            for turn in range(50):
+            for turn in range(20):
                 trace = start(program, "--trace=%p.gmt", "--stacks=2")
                 if turn % 2:
                     program.do("halt")

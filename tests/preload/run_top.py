@@ -100,6 +100,9 @@ def reuse():
         equal(kind["kept_bytes"] + counts["trimmed_bytes"], (600 - counts["hits"]) * (1 << 16), "what was got and not reused is kept or given back")
         fences = one["fences"]
         check(fences["records"] > 0 and fences["queries"] > 0, f"fences: {fences}")
+        equal(counts["temporary"], 600, "blocks freed before the next allocation")
+        program.do(*["alloc", "alloc", "free", "free"] * 10)
+        equal(sample(program.pid)["counts"]["temporary"], 610, "the same, where two live")
 
 
 def rates():

@@ -1,8 +1,8 @@
 /* Pairs of cuMemAlloc and cuMemFree that take the fast case: the driver is opened, not linked, and one stream carries
  * all work.
  *
- * usage: short_path pairs COUNT BYTES | replaced | double_free | two_frees | threads | trim | reset | forked |
- * in_flight | inside
+ * usage: short_path pairs COUNT BYTES | replaced | double_free | two_frees | threads | trim | fences | marked |
+ * contexts | reset | forked | in_flight | inside
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -78,6 +78,9 @@ static void replaced(void) {
 }
 
 static unsigned long long live(void) { return ((size_t(*)(void))dlsym(RTLD_DEFAULT, "gpumem_live_count"))(); }
+
+/* The driver's blocks. */
+static size_t held(void) { return ((size_t(*)(void))find("simcuda_live_blocks"))(); }
 
 static void trim(void) {
     size_t released;
@@ -192,8 +195,44 @@ static void trimmed(void) {
         pairs(100, SIZE);
         MUST(pthread_create(&other, NULL, trim_apart, NULL));
         pthread_join(other, NULL);
-        EXPECT(((size_t(*)(void))find("simcuda_live_blocks"))() == 0);
+        EXPECT(held() == 0);
     }
+}
+
+/* A fence covers a few frees, and a few MiB: pairs go around in few blocks. */
+static void fences(void) {
+    pairs(100, SIZE);
+    EXPECT(held() <= 40);
+    trim();
+    pairs(100, (size_t)4 << 20);
+    EXPECT(held() <= 8);
+}
+
+/* A block with an attribute of the program goes back to the driver: the next owner must not find it. */
+static void marked(void) {
+    unsigned value = 1;
+    pairs(100, SIZE);
+    CUdeviceptr block = take(SIZE);
+    size_t before = held();
+    MUST(((CUresult(*)(const void *, CUpointer_attribute, CUdeviceptr))find("cuPointerSetAttribute"))(
+        &value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, block));
+    MUST(give(block));
+    EXPECT(held() == before - 1);
+}
+
+/* Free memory of a context serves this context only. */
+static void contexts(void) {
+    CUcontext other;
+    CUdeviceptr blocks[40];
+    pairs(100, SIZE);
+    MUST(((CUresult(*)(CUcontext *, unsigned, CUdevice))find("cuCtxCreate_v2"))(&other, 0, 0));
+    for (int i = 0; i < 40; i++)
+        blocks[i] = take(SIZE);
+    MUST(((CUresult(*)(CUdevice))find("cuDevicePrimaryCtxReset_v2"))(0));
+    EXPECT(live() == 40);
+    for (int i = 0; i < 40; i++)
+        MUST(give(blocks[i]));
+    EXPECT(live() == 0);
 }
 
 static void reset(void) {
@@ -264,11 +303,9 @@ int main(int count, char **words) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"replaced", replaced},   {"double_free", double_free},
-                 {"two_frees", two_frees}, {"threads", threads},
-                 {"trim", trimmed},        {"reset", reset},
-                 {"forked", forked},       {"in_flight", in_flight},
-                 {"inside", inside}};
+    } modes[] = {{"replaced", replaced}, {"double_free", double_free}, {"two_frees", two_frees}, {"threads", threads},
+                 {"trim", trimmed},      {"fences", fences},           {"marked", marked},       {"contexts", contexts},
+                 {"reset", reset},       {"forked", forked},           {"in_flight", in_flight}, {"inside", inside}};
     driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     EXPECT(driver != NULL && count > 1);
     get = find("cuMemAlloc_v2");

@@ -52,6 +52,17 @@ static void a_block_serves_its_class(void **state) {
     assert_int_equal(get(300 * MIB + 1).reserved, 304 * MIB); /* 16 MiB from class to class */
 }
 
+/* The list of a size class of many bytes has blocks of two classes, and smaller ones where nothing was rounded up. */
+static void smaller_blocks_of_a_class_do_not_serve(void **state) {
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    struct gm_block block = get(256 * MIB), larger;
+    give(&block);
+    larger = get(272 * MIB);
+    assert_true(!larger.hit && larger.reserved == 272 * MIB);
+    assert_true(get(256 * MIB).address == block.address);
+}
+
 /* A program may fill a device with blocks that it keeps: what is rounded up stays small. */
 static void little_is_rounded_up(void **state) {
     enum { BLOCKS = 48 };
@@ -175,6 +186,7 @@ static void pinned_blocks_are_freed_natively(void **state) {
     give(&block);
     assert_int_equal(gm_sim_live_count(maker), 0);
     assert_int_equal(fake.records, 0);
+    assert_false(cache->ops->keeps(cache, block.address));
 }
 
 static void knows_its_free_blocks(void **state) {
@@ -216,6 +228,8 @@ static void a_context_is_forgotten_without_the_driver(void **state) {
         cache->ops->context_destroyed(cache, id);
         assert_true(fake.records == records && fake.queries == queries && !fake.waits);
         assert_int_equal(gm_sim_live_count(maker), 0);
+        for (int i = 0; i < 18; i++)
+            assert_false(cache->ops->keeps(cache, blocks[i].address));
         all_complete();
         struct gm_block block = get(4096);
         assert_false(block.hit);
@@ -238,6 +252,7 @@ int main(void) {
         cmocka_unit_test(reuses_only_what_is_complete),
         cmocka_unit_test(a_block_serves_its_size_and_context_only),
         cmocka_unit_test(a_block_serves_its_class),
+        cmocka_unit_test(smaller_blocks_of_a_class_do_not_serve),
         cmocka_unit_test(little_is_rounded_up),
         cmocka_unit_test(somewhat_larger_blocks_serve),
         cmocka_unit_test(larger_blocks_waste_little_together),

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""No include runs up, no files form a circle, and no two structs have one name.
+"""No include and no call runs up, no modules form a circle, and no two structs have one name.
 
 usage: check_includes.py SOURCE
 
-A source file and the header of its name are one module: the graph has an edge from the module that includes to the one that is
-included. Rooms stand in ROOMS from the bottom up; a file includes from its own room and from those below.
+A source file and the header of its name are one module. One graph has an edge from the module that includes to the one that is
+included, the other from the module that calls a function to the one that defines it. Calls through function pointers are not
+counted. Rooms stand in ROOMS from the bottom up; a file includes from its own room and from those below, and calls these.
+Two lists hold the calls that still run up or close a circle. A line without need fails the test, too, so the lists only shrink.
 """
 
 import pathlib
@@ -14,13 +16,46 @@ import sys
 # Folders from the bottom up, one list for each tree that stands by itself.
 ROOMS = {
     "shim": ["policy", "policy/eviction", "shim/base", "shim/trace", "shim/driver", "shim/resource", "shim/cache",
-             "shim/placement", "shim/region", "shim/residency", "shim/workspace", "shim/plug", "shim/sites", "shim/explain", "shim/pipeline",
-             "shim/api", "shim/grow", "shim/start", "shim/hook"],
+             "shim/placement", "shim/region", "shim/residency", "shim/workspace", "shim/sites", "shim/explain", "shim/pipeline",
+             "shim/api", "shim/plug", "shim/grow", "shim/start", "shim/hook"],
     "spgemm": ["spgemm"],
     "tools": ["tools/cli"],
 }  # fmt: skip
+# Calls from a module to another that are allowed although they run up, or close a circle.
+ALLOWED_UP = """
+shim/region/region -> shim/api/api
+shim/residency/pool -> shim/api/api
+shim/residency/residency -> shim/api/api
+shim/residency/transfer -> shim/api/api
+shim/residency/work -> shim/api/api
+shim/workspace/workspace -> shim/api/api
+"""
+ALLOWED_CIRCLES = """
+shim/trace/chunks -> shim/trace/writer
+shim/trace/lines -> shim/trace/writer
+shim/driver/capture -> shim/driver/in_flight
+shim/cache/parts -> shim/cache/limits
+shim/pipeline/contexts -> shim/pipeline/calls
+shim/pipeline/counts -> shim/pipeline/calls
+shim/pipeline/events -> shim/pipeline/calls
+shim/pipeline/parts -> shim/pipeline/calls
+shim/pipeline/parts -> shim/pipeline/events
+shim/pipeline/direct -> shim/pipeline/calls
+shim/api/own_resource -> shim/api/resources
+shim/residency/copying -> shim/residency/residency
+shim/residency/objects -> shim/residency/release
+shim/residency/objects -> shim/residency/residency
+shim/residency/objects -> shim/residency/transfer
+shim/residency/pool -> shim/residency/residency
+shim/residency/transfer -> shim/residency/residency
+shim/residency/work -> shim/residency/residency
+"""
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 DEFINITION = re.compile(r"^(?:static |const |typedef )*(struct|union|enum) ((?:gm|spg|gpumem)_\w+) \{", re.MULTILINE)
+NAME = r"\b(?:gm|spg|gpumem)_\w+(?=\()"
+TOKEN = re.compile(r"^[ \t]*#(?P<macro>(?:[^\n\\]|\\.)*)|(?P<brace>[{}])|" + NAME, re.MULTILINE | re.DOTALL)
+ARGUMENTS = re.compile(r"\([^;{}]*\)\s*\{")
+NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
 NAMED = ["policy", "shim", "spgemm", "tools/cli", "tools/gen", "tools/sim"]
 SUFFIXES = {".c", ".h", ".S", ".cu", ".cuh", ".hpp"}
 
@@ -71,6 +106,77 @@ def graph_of(root):
     return {module: edges - {module} for module, edges in graph.items()}
 
 
+def functions(text):
+    """Names of the functions that `text` defines, and of those that it calls. A name outside of braces is declared only."""
+    code = re.sub(r'extern\s+"C" \{', " ", NO_CODE.sub(lambda match: '"C"' if match[0] == '"C"' else " ", text))
+    defined, called, depth = set(), set(), 0
+    for match in TOKEN.finditer(code):
+        if match["macro"]:
+            names = re.findall(NAME, match[0])
+            defined.update(names[:1] if re.match(r"\s*#\s*define\s+" + NAME, match[0]) else [])
+            called.update(names)
+        elif match["brace"]:
+            depth += 1 if match[0] == "{" else -1
+        elif depth:
+            called.add(match[0])
+        elif ARGUMENTS.match(code, match.end()):
+            defined.add(match[0])
+    return defined, called
+
+
+def calls_of(root):
+    """{module that calls: {module that is called: a file and a function}}"""
+    homes, files = {}, []
+    for path in (path for rooms in ROOMS.values() for room in rooms for path in sources(root, room)):
+        path = path.relative_to(root)
+        defined, called = functions((root / path).read_text())
+        homes.update((name, module_of(path)) for name in defined)
+        files.append((path, called))
+    graph = {module_of(path): {} for path, _ in files}
+    for path, called in files:
+        for name in sorted(called & set(homes)):
+            if homes[name] != module_of(path):
+                graph[module_of(path)].setdefault(homes[name], f"{path} calls {name}")
+    return graph
+
+
+def is_upward(module, other):
+    """Whether `other` stands in a room above that of `module`."""
+    rooms = [str(pathlib.Path(name).parent) for name in (module, other)]
+    return any(set(rooms) <= set(tree) and tree.index(rooms[1]) > tree.index(rooms[0]) for tree in ROOMS.values())
+
+
+def wrong_calls(graph, allowed_up, allowed_circles):
+    """What is not allowed, and what is allowed without need."""
+    up, ways = pairs(allowed_up), pairs(allowed_circles)
+    for module, homes in graph.items():
+        for home in sorted(home for home in homes if is_upward(module, home) and (module, home) not in up):
+            yield f"{homes[home]} of {home}, which stands above it"
+    rest = {module: {home for home in homes if (module, home) not in ways} for module, homes in graph.items()}
+    for circle in circles(rest):
+        yield "a circle of calls: " + ", ".join(circle)
+        for module in circle:
+            yield from (f"    {graph[module][home]} of {home}" for home in sorted(rest[module] & set(circle)))
+    for module, home in sorted(up):
+        if home not in graph.get(module, {}) or not is_upward(module, home):
+            yield f"ALLOWED_UP needs no line {module} -> {home}"
+    for module, home in sorted(ways):
+        if home not in graph.get(module, {}) or not reaches(rest, home, module):
+            yield f"ALLOWED_CIRCLES needs no line {module} -> {home}"
+
+
+def pairs(lines):
+    return {tuple(line.split(" -> ")) for line in lines.split("\n") if line}
+
+
+def reaches(graph, module, other):
+    found, left = set(), [module]
+    while left:
+        found.add(here := left.pop())
+        left += graph.get(here, set()) - found
+    return other in found
+
+
 def circles(graph):
     """Strongly connected modules of more than one, by Tarjan's algorithm."""
     index, low, stack, found = {}, {}, [], []
@@ -101,11 +207,24 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     wrong = list(upward(root))
     wrong += ["a circle: " + ", ".join(circle) for circle in circles(graph_of(root))]
+    wrong += wrong_calls(calls_of(root), ALLOWED_UP, ALLOWED_CIRCLES)
     wrong += [f"{name} is defined in {', '.join(files)}" for name, files in twice_named(root).items()]
     for line in wrong:
         print(line)
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+    check_itself()
     return 1 if wrong else 0
+
+
+def check_itself():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+    text = """/* gm_no(1) */ void gm_declared(void);\nint gm_defined(int a,\n    int b) { return gm_called(a, "gm_no(2)") + gm_pointer; }
+#define gm_macro(a) \\\n    gm_by_macro(a)\nextern "C" {\nint gm_in_c(void);\n}\n"""
+    assert functions(text) == ({"gm_defined", "gm_macro"}, {"gm_called", "gm_macro", "gm_by_macro"}), functions(text)
+    graph = {"shim/base/a": {"shim/trace/b": "up"}, "shim/trace/b": {"shim/base/a": "down"}}
+    assert len(list(wrong_calls(graph, "", ""))) == 4
+    way = "shim/base/a -> shim/trace/b"
+    assert not list(wrong_calls(graph, way, way))
+    assert len(list(wrong_calls(graph, f"{way}\nshim/base/a -> shim/base/c", f"{way}\nshim/trace/b -> shim/base/c"))) == 2
 
 
 if __name__ == "__main__":

@@ -190,7 +190,7 @@ class Labels(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
-DRIVER = """#!/usr/bin/env python3
+DRIVER = f"#!{sys.executable} -SE" + """
 import sys
 given = sys.argv[1:]
 value = lambda name, other: given[given.index(name) + 1] if name in given else other

@@ -88,7 +88,7 @@ class Tables(unittest.TestCase):
                 self.assertEqual(path.with_name(f"run-{name}.png").read_bytes()[:4], b"\x89PNG", name)
 
 
-DRIVER = """#!/usr/bin/env python3
+DRIVER = f"#!{sys.executable} -SE" + """
 import sys, time
 given = sys.argv[1:]
 value = lambda name, other: given[given.index(name) + 1] if name in given else other
@@ -104,7 +104,7 @@ for path in (matrix, other):
 print(f"runs={value('--runs', 0)} warmup={value('--warmup', 0)} ms_min=1.000 ms_median=2.000 ms_max=3.000 trim_ms=0.500")
 print("nnz_c=90 entries=90 efficiency=100.00% peak_bytes=1048576")
 """
-MATRIX = """#!/usr/bin/env python3
+MATRIX = f"#!{sys.executable} -SE" + """
 import sys
 if sys.argv[1] == "write":
     open(sys.argv[3], "w").write(sys.argv[2])

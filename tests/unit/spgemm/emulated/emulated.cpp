@@ -5,7 +5,6 @@
 #include "driver.h"
 
 #include <algorithm>
-#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,30 +17,39 @@
 
 namespace {
 
-enum State { READY, AT_WARP, AT_BLOCK, AT_GRID, ASLEEP, GONE };
+enum State : unsigned char { READY, AT_WARP, AT_BLOCK, AT_GRID, ASLEEP, GONE };
+
+/* What the scheduler reads of a thread lies together; the rest of it in Fiber. */
+struct Thread {
+    State state;
+    unsigned index, block, mask;
+    uint64_t mine;
+    const uint64_t *all; /* values of the lanes of its mask, until its next exchange */
+};
 
 struct Fiber {
     ucontext_t context; /* of the first start */
-    jmp_buf place;      /* where it resumes; needs no system call, unlike swapcontext */
+    void *place[5];     /* where it resumes; of __builtin_setjmp, which saves no more than the compiler needs */
     bool begun;
-    State state;
-    unsigned thread, block, mask;
-    uint64_t mine, all[32];
+    uint64_t all[32]; /* of the exchange in which it is the lowest lane */
 };
 
 constexpr size_t STACK = 32 << 10;
+std::vector<Thread> threads;
 std::vector<std::unique_ptr<Fiber>> fibers;
 std::vector<std::unique_ptr<char[]>> stacks;
 std::vector<unsigned char> shared_memory;
-Fiber *current;
-jmp_buf scheduler;
+size_t current;
+void *scheduler[5];
 const std::function<void()> *running;
 unsigned threads_of_block;
 
-void wait(State state) {
-    current->state = state;
-    if (!_setjmp(current->place))
-        _longjmp(scheduler, 1);
+__attribute__((noinline, noreturn)) void jump(void **place) { __builtin_longjmp(place, 1); }
+
+__attribute__((noinline)) void wait(State state) {
+    threads[current].state = state;
+    if (!__builtin_setjmp(fibers[current]->place))
+        jump(scheduler);
 }
 
 /* A fiber runs one thread after the other. */
@@ -52,50 +60,53 @@ void enter() {
     }
 }
 
-void go_on(Fiber &f) {
-    current = &f;
-    if (_setjmp(scheduler))
+__attribute__((noinline)) void go_on(size_t i) {
+    current = i;
+    emulated_thread = {threads[i].index};
+    emulated_block = {threads[i].block};
+    if (__builtin_setjmp(scheduler))
         return;
+    Fiber &f = *fibers[current];
     if (f.begun)
-        _longjmp(f.place, 1);
+        jump(f.place);
     f.begun = true;
     setcontext(&f.context);
 }
 
-/* Releases the fibers first to last - 1 once all of them that still run wait in `state`. */
+/* Releases the threads first to last - 1 once all of them that still run wait in `state`. */
 bool release(size_t first, size_t last, State state) {
     bool any = false;
     for (size_t i = first; i < last; i++) {
-        if (fibers[i]->state != state && fibers[i]->state != GONE)
+        if (threads[i].state != state && threads[i].state != GONE)
             return false;
-        any = any || fibers[i]->state == state;
+        any = any || threads[i].state == state;
     }
     for (size_t i = first; any && i < last; i++)
-        if (fibers[i]->state == state)
-            fibers[i]->state = READY;
+        if (threads[i].state == state)
+            threads[i].state = READY;
     return any;
 }
 
+/* A lane reads the values before its warp is released again: all lanes that are ready run between two releases. */
 bool release_warp(size_t first, size_t last) {
     bool any = false;
     for (size_t i = first; i < last; i++) {
-        unsigned mask = fibers[i]->mask;
+        unsigned mask = threads[i].mask;
         size_t lowest = first + static_cast<size_t>(__builtin_ctz(mask | 1u << 31));
-        if (fibers[i]->state != AT_WARP || i != lowest)
+        if (threads[i].state != AT_WARP || i != lowest)
             continue;
         bool all = true;
-        uint64_t given[32] = {0};
+        uint64_t *given = fibers[i]->all;
         for (size_t j = first; all && j < first + 32; j++) {
-            if (!(mask >> (j - first) & 1))
-                continue;
-            all = j < last && fibers[j]->state == AT_WARP && fibers[j]->mask == mask;
-            given[j - first] = all ? fibers[j]->mine : 0;
+            bool takes_part = mask >> (j - first) & 1;
+            all = !takes_part || (j < last && threads[j].state == AT_WARP && threads[j].mask == mask);
+            given[j - first] = all && takes_part ? threads[j].mine : 0;
         }
         for (size_t j = first; all && j < last; j++) {
             if (!(mask >> (j - first) & 1))
                 continue;
-            memcpy(fibers[j]->all, given, sizeof given);
-            fibers[j]->state = READY;
+            threads[j].all = given;
+            threads[j].state = READY;
         }
         any = any || all;
     }
@@ -103,28 +114,39 @@ bool release_warp(size_t first, size_t last) {
 }
 
 /* Threads between barriers, and warps, run in changing order, so that a missing barrier becomes a wrong result. */
-size_t turned(size_t at, size_t count) {
-    static uint64_t seed = 1;
-    if (at == 0)
+class Turn {
+  public:
+    explicit Turn(size_t all) : count_(all) {
+        static uint64_t seed = 1;
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-    size_t forward = at + static_cast<uint32_t>(seed >> 40) % static_cast<uint32_t>(count);
-    forward -= forward < count ? 0 : count;
-    return seed >> 39 & 1 ? forward : count - 1 - forward;
-}
+        begin_ = static_cast<uint32_t>(seed >> 40) % static_cast<uint32_t>(all);
+        forward_ = seed >> 39 & 1;
+    }
+    size_t operator()(size_t at) const {
+        size_t forward = at + begin_;
+        forward -= forward < count_ ? 0 : count_;
+        return forward_ ? forward : count_ - 1 - forward;
+    }
+
+  private:
+    size_t count_, begin_;
+    bool forward_;
+};
 
 /* Runs a warp's threads until each one waits for other warps or has ended. */
 bool run_warp(size_t first, size_t last) {
     bool ran = false;
-    if (std::none_of(fibers.begin() + static_cast<ptrdiff_t>(first), fibers.begin() + static_cast<ptrdiff_t>(last),
-                     [](const auto &fiber) { return fiber->state == READY; }))
+    if (std::none_of(threads.data() + first, threads.data() + last,
+                     [](const Thread &thread) { return thread.state == READY; }))
         return false;
     do {
-        for (size_t at = 0, i; at < last - first; at++) {
-            i = first + turned(at, last - first);
-            if (fibers[i]->state != READY)
+        Turn turn(last - first);
+        for (size_t at = 0; at < last - first; at++) {
+            size_t i = first + turn(at);
+            if (threads[i].state != READY)
                 continue;
             ran = true;
-            go_on(*fibers[i]);
+            go_on(i);
         }
     } while (release_warp(first, last));
     return ran;
@@ -134,8 +156,8 @@ bool run_warp(size_t first, size_t last) {
 bool awake(size_t count) {
     bool any = false;
     for (size_t i = 0; i < count; i++) {
-        any = any || fibers[i]->state == ASLEEP;
-        fibers[i]->state = fibers[i]->state == ASLEEP ? READY : fibers[i]->state;
+        any = any || threads[i].state == ASLEEP;
+        threads[i].state = threads[i].state == ASLEEP ? READY : threads[i].state;
     }
     return any;
 }
@@ -146,16 +168,17 @@ void schedule(size_t count) {
         bool ran = false;
         for (size_t b = 0; b < count; b += threads_of_block) {
             size_t warps = (threads_of_block + 31) / 32, order[32];
+            Turn turn(warps);
             for (size_t at = 0; at < warps; at++)
-                order[at] = b + 32 * turned(at, warps);
+                order[at] = b + 32 * turn(at);
             for (size_t at = 0; at < warps; at++)
                 ran |= run_warp(order[at], std::min<size_t>(order[at] + 32, b + threads_of_block));
             ran |= release(b, b + threads_of_block, AT_BLOCK);
         }
         ran |= release(0, count, AT_GRID);
         ran |= awake(count);
-        left = std::any_of(fibers.begin(), fibers.begin() + static_cast<ptrdiff_t>(count),
-                           [](const auto &fiber) { return fiber->state != GONE; });
+        left = std::any_of(threads.data(), threads.data() + count,
+                           [](const Thread &thread) { return thread.state != GONE; });
         if (left && !ran) {
             fprintf(stderr, "emulated: a barrier that not all threads come to\n");
             abort();
@@ -165,6 +188,7 @@ void schedule(size_t count) {
 
 void start(size_t place, unsigned thread, unsigned block) {
     if (place == fibers.size()) {
+        threads.push_back({});
         fibers.push_back(std::make_unique<Fiber>());
         stacks.push_back(std::make_unique<char[]>(STACK));
         Fiber &made = *fibers[place];
@@ -174,18 +198,14 @@ void start(size_t place, unsigned thread, unsigned block) {
         made.context.uc_link = nullptr;
         makecontext(&made.context, enter, 0);
     }
-    fibers[place]->state = READY;
-    fibers[place]->thread = thread;
-    fibers[place]->block = block;
+    threads[place].state = READY;
+    threads[place].index = thread;
+    threads[place].block = block;
 }
 
 } // namespace
 
-EmulatedIndex emulated_grid;
-
-EmulatedIndex emulated_thread() { return {current->thread}; }
-
-EmulatedIndex emulated_block() { return {current->block}; }
+EmulatedIndex emulated_grid, emulated_thread, emulated_block;
 
 unsigned char *emulated_shared() { return shared_memory.data(); }
 
@@ -210,10 +230,10 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t mine) {
         fprintf(stderr, "emulated: a thread that is not in its own mask\n");
         abort();
     }
-    current->mine = mine;
-    current->mask = mask;
+    threads[current].mine = mine;
+    threads[current].mask = mask;
     wait(AT_WARP);
-    return current->all;
+    return threads[current].all;
 }
 
 void __syncthreads() { wait(AT_BLOCK); }
@@ -223,7 +243,7 @@ void __nanosleep(unsigned) { wait(ASLEEP); }
 void emulated_grid_sync() { wait(AT_GRID); }
 
 unsigned long long cooperative_groups::grid_group::thread_rank() const {
-    return static_cast<unsigned long long>(current->block) * threads_of_block + current->thread;
+    return static_cast<unsigned long long>(threads[current].block) * threads_of_block + threads[current].index;
 }
 
 unsigned long long cooperative_groups::grid_group::size() const {

@@ -27,10 +27,9 @@
 struct EmulatedIndex {
     unsigned x;
 };
-EmulatedIndex emulated_thread(), emulated_block();
-extern EmulatedIndex emulated_grid;
-#define threadIdx emulated_thread()
-#define blockIdx  emulated_block()
+extern EmulatedIndex emulated_grid, emulated_thread, emulated_block; /* of the thread that runs */
+#define threadIdx emulated_thread
+#define blockIdx  emulated_block
 #define gridDim   emulated_grid
 
 void emulated_run(unsigned grid, unsigned block, size_t shared, bool together, const std::function<void()> &kernel);
