@@ -1,5 +1,4 @@
-/* The public functions of gpumem.h that need neither a hook nor a region: version, names of errors, live blocks,
- * trim, marks. */
+/* The public functions of gpumem.h that need neither a hook nor a region: version, live blocks, trim, marks. */
 #include "shim/gpumem.h"
 
 #include <dlfcn.h>
@@ -17,35 +16,6 @@
 #endif
 
 GM_PUBLIC const char *gpumem_version(void) { return GM_VERSION; }
-
-static const char *driver_name_of(int status) {
-    const char *name = NULL;
-#ifdef GM_HAVE_CUDA
-    if (gm_driver_ready(false) && gm_drv.get_error_name &&
-        gm_drv.get_error_name((CUresult)status, &name) != CUDA_SUCCESS)
-        name = NULL;
-#endif
-    return name;
-}
-
-GM_PUBLIC const char *gpumem_status_name(enum gpumem_status status) {
-#define NAME(value) \
-    case value: return #value
-    switch (status) {
-        NAME(GPUMEM_OK);
-        NAME(GPUMEM_INVALID_VALUE);
-        NAME(GPUMEM_OUT_OF_MEMORY);
-        NAME(GPUMEM_NOT_INITIALIZED);
-        NAME(GPUMEM_INVALID_CONTEXT);
-        NAME(GPUMEM_NOT_FOUND);
-        NAME(GPUMEM_NOT_SUPPORTED);
-        NAME(GPUMEM_STREAM_CAPTURE);
-        NAME(GPUMEM_UNKNOWN);
-    }
-#undef NAME
-    const char *name = driver_name_of(status);
-    return name ? name : "unknown status";
-}
 
 /* ---- live blocks */
 

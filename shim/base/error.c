@@ -1,9 +1,11 @@
-/* The error text of each thread lies in its per-thread memory (room.h). Without that, all threads share a text. Structs
- * are copied up to the smaller of the two sizes (error.h). */
+/* Names of statuses. The error text of each thread lies in its per-thread memory (room.h). Without that, all threads
+ * share a text. Structs are copied up to the smaller of the two sizes (error.h). */
 #include "shim/base/error.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
+#include "shim/base/real_dl.h"
 #include "shim/base/room.h"
 #include "shim/gpumem.h"
 
@@ -22,9 +24,41 @@ static struct error *latest(void) {
     return own ? own : &shared;
 }
 
-__attribute__((visibility("default"))) const char *gpumem_last_error(void) { return latest()->text; }
+GM_PUBLIC const char *gpumem_last_error(void) { return latest()->text; }
 
 bool *gm_error_by_author(void) { return &latest()->by_author; }
+
+/* NULL: the process has not loaded the driver, or the driver has no name. */
+static const char *driver_name_of(int status) {
+    static int (*found)(int, const char **);
+    int (*name_of)(int, const char **) = __atomic_load_n(&found, __ATOMIC_RELAXED);
+    const char *name = NULL;
+    if (!name_of) {
+        void *driver = gm_real_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+        name_of = driver ? (int (*)(int, const char **))gm_real_dlsym(driver, "cuGetErrorName") : NULL;
+        __atomic_store_n(&found, name_of, __ATOMIC_RELAXED);
+    }
+    return name_of && !name_of(status, &name) ? name : NULL;
+}
+
+GM_PUBLIC const char *gpumem_status_name(enum gpumem_status status) {
+#define NAME(value) \
+    case value: return #value
+    switch (status) {
+        NAME(GPUMEM_OK);
+        NAME(GPUMEM_INVALID_VALUE);
+        NAME(GPUMEM_OUT_OF_MEMORY);
+        NAME(GPUMEM_NOT_INITIALIZED);
+        NAME(GPUMEM_INVALID_CONTEXT);
+        NAME(GPUMEM_NOT_FOUND);
+        NAME(GPUMEM_NOT_SUPPORTED);
+        NAME(GPUMEM_STREAM_CAPTURE);
+        NAME(GPUMEM_UNKNOWN);
+    }
+#undef NAME
+    const char *name = driver_name_of(status);
+    return name ? name : "unknown status";
+}
 
 gm_status gm_fail(gm_status status, const char *format, ...) {
     va_list args;

@@ -85,7 +85,6 @@
     X(event_query, cuEventQuery, 0)                                       \
     X(event_synchronize, cuEventSynchronize, 0)                           \
     X(pointer_get_attribute, cuPointerGetAttribute, 0)                    \
-    X(pointer_get_attributes, cuPointerGetAttributes, 0)                  \
-    X(get_error_name, cuGetErrorName, 0)
+    X(pointer_get_attributes, cuPointerGetAttributes, 0)
 
 #endif

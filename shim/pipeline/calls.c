@@ -77,20 +77,15 @@ void gm_notify_policy(const struct gm_block *block) {
 
 /* The registry had a record at the address of a new block. The free of the old block bypassed every entry point. */
 static GM_RARE void record_stale(const struct gm_block *stale) {
-    struct gm_scope scope = {.begin = gm_trace_is_on() ? gm_ticks() : 0};
     if (gm_block_is_memory(stale))
         gm_count_one(&gm_stats_mine()->released[stale->kind]);
     gm_count_destroyed(stale, false);
     gm_notify_freed(stale);
     if (!gm_trace_is_on())
         return;
-    scope.sequence = gm_trace_sequence();
-    if (!gm_is_recorded(stale->recorded))
-        return;
-    scope.request.call = stale->call;
-    scope.request.device = stale->device;
-    scope.request.site = stale->site;
-    gm_write_event(&scope, GM_ACT_RELEASE, stale, GM_OK, GM_REASON_NONE, stale->kind, 0);
+    uint64_t number = gm_trace_sequence();
+    if (gm_is_recorded(stale->recorded))
+        gm_write_release(stale, number, GM_REASON_NONE);
 }
 
 static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason,
@@ -124,9 +119,9 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
     gm_count_created(block);
     if (GM_LIKELY(gm_block_is_memory(block)))
         gm_mine.newest = block->address;
-    uint64_t spent_ns = gm_spend(scope);
+    gm_spend(scope);
     if (records)
-        gm_write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
+        gm_write_event(scope, action, block, GM_OK, reason, verdict);
 }
 
 static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict,
@@ -136,9 +131,9 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
     if (status == GM_INVALID_CONTEXT && !scope->request.context)
         return;
     gm_count_one(&gm_stats_mine()->failed_allocs);
-    uint64_t spent_ns = gm_spend(scope);
+    gm_spend(scope);
     if (gm_trace_allocates())
-        gm_write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict, spent_ns);
+        gm_write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict);
 }
 
 /* Not for the program's own stacks, which report to their caller. */
@@ -458,11 +453,11 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         if (GM_UNLIKELY(gm_sites_are_on()))
             gm_freed_note(block, scope->request.site);
     }
-    uint64_t spent_ns = gm_spend(scope);
+    gm_spend(scope);
     if (scope->sequence) {
         if (scope->known)
             scope->request.device = block->device;
-        gm_write_event(scope, action, block, status, GM_REASON_NONE, block->kind, spent_ns);
+        gm_write_event(scope, action, block, status, GM_REASON_NONE, block->kind);
         gm_count_written_free(shard);
     }
 }

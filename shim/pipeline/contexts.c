@@ -114,7 +114,6 @@ void gm_pipeline_report(void) {
 
 /* The block ended with its context. `kept`: gpumem keeps its memory. */
 static void note_release(const struct gm_block *block, bool kept) {
-    struct gm_scope scope = {.begin = gm_trace_is_on() ? gm_ticks() : 0, .sequence = block->sequence};
     struct gm_stats *stats = gm_stats;
     gm_count_destroyed(block, kept);
     if (gm_block_is_memory(block)) {
@@ -122,12 +121,8 @@ static void note_release(const struct gm_block *block, bool kept) {
         __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
     }
     gm_notify_freed(block);
-    if (!gm_trace_is_on() || !scope.sequence || !gm_is_recorded(block->recorded))
-        return;
-    scope.request.call = block->call;
-    scope.request.device = block->device;
-    scope.request.site = block->site;
-    gm_write_event(&scope, GM_ACT_RELEASE, block, GM_OK, GM_REASON_CONTEXT_GONE, block->kind, 0);
+    if (gm_trace_is_on() && block->sequence && gm_is_recorded(block->recorded))
+        gm_write_release(block, block->sequence, GM_REASON_CONTEXT_GONE);
 }
 
 static void release(const struct gm_block *block, void *arg) {

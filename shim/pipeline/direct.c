@@ -47,9 +47,9 @@ void gm_direct_reuse(struct gm_scope *scope, struct gm_block_record *record, con
     __atomic_store_n(&record->block.address, address, __ATOMIC_SEQ_CST);
     scope->sequence = record_reused(record);
     gm_count_reused(gm_stats_mine(), address, scope->request.size, record->block.reserved);
-    uint64_t spent_ns = gm_spend(scope);
+    gm_spend(scope);
     if (scope->sequence)
-        gm_write_event(scope, GM_ACT_ALLOC, &record->block, GM_OK, decision->reason, decision->verdict, spent_ns);
+        gm_write_event(scope, GM_ACT_ALLOC, &record->block, GM_OK, decision->reason, decision->verdict);
 }
 
 /* ---- free */

@@ -10,60 +10,63 @@ uint64_t gm_pipeline_timed_begin(void) {
     return gm_ticks();
 }
 
-uint64_t gm_spend_timed(uint64_t begin) {
-    uint64_t now = gm_ticks(), spent_ns = gm_ticks_span_ns(now - begin);
-    struct gm_stats_shard *shard = gm_stats_mine();
-    gm_stats_count(&shard->time_ns, spent_ns);
+void gm_spend_timed(struct gm_scope *scope) {
+    scope->begin_ns = gm_ticks_to_times(scope->begin, gm_ticks(), &scope->spent_ns);
+    gm_stats_count(&gm_stats_mine()->time_ns, scope->spent_ns);
     if (gm_stats_watched())
-        gm_stats_watch_ends(gm_ticks_to_ns(now));
-    return spent_ns;
+        gm_stats_watch_ends(scope->begin_ns + scope->spent_ns);
 }
 
-bool gm_sum_up_event(uint64_t begin, enum gm_action action, const struct gm_block *block, uint64_t spent_ns) {
-    bool ends = action == GM_ACT_FREE || action == GM_ACT_RELEASE;
-    size_t bytes = block->size;
-    if (action != GM_ACT_ALLOC && !ends)
+/* In a summary a block counts for the site of its allocation. True: the event is counted, or no part of a summary. */
+static GM_RARE bool sum_up(uint64_t now_ns, enum gm_action action, const struct gm_block *block) {
+    struct gm_event event;
+    if (action != GM_ACT_ALLOC && action != GM_ACT_FREE && action != GM_ACT_RELEASE)
         return false;
-    const struct gm_event event = {.time_ns = gm_ticks_to_ns(begin) + spent_ns,
-                                   .bytes = bytes,
-                                   .site = __atomic_load_n(&block->site, __ATOMIC_RELAXED),
-                                   .device = (int8_t)block->device,
-                                   .action = (uint8_t)action,
-                                   .kind = block->kind};
+    gm_event_fill(&event, 0, now_ns, action, (enum gm_kind)block->kind, block->device);
+    event.bytes = block->size;
+    event.site = __atomic_load_n(&block->site, __ATOMIC_RELAXED);
     if (gm_block_is_memory(block))
         gm_trace_sum_up(&event);
     return true;
 }
 
+static GM_IN_PLACE void fill(struct gm_event *event, uint64_t number, uint64_t time_ns, enum gm_action action,
+                             const struct gm_block *block, int device) {
+    gm_event_fill(event, number, time_ns, action, (enum gm_kind)block->kind, device);
+    event->address = gm_key_value(block->address);
+    event->bytes = block->size;
+    event->slack = block->reserved > block->size ? gm_saturate(block->reserved - block->size) : 0;
+    event->context = block->context_number;
+}
+
 void gm_write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
-                    enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
+                    enum gm_reason reason, enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
-    if (GM_UNLIKELY(gm_summary_on()) && gm_sum_up_event(scope->begin, action, block, spent_ns))
+    uint64_t time_ns = scope->begin ? scope->begin_ns : gm_now_ns(), spent_ns = scope->begin ? scope->spent_ns : 0;
+    if (GM_UNLIKELY(gm_summary_on()) && sum_up(time_ns + spent_ns, action, block))
         return;
     uint64_t number = scope->sequence ? scope->sequence : gm_trace_sequence();
     struct gm_event otherwise, *event = gm_trace_place(number, &otherwise);
-    *event = (struct gm_event){
-        .seq = number,
-        .time_ns = scope->begin ? gm_ticks_to_ns(scope->begin) : gm_now_ns(),
-        .address = gm_key_value(block->address),
-        .bytes = block->size,
-        .stream = request->stream,
-        .slack = block->reserved > block->size ? gm_saturate(block->reserved - block->size) : 0,
-        .duration_ns = gm_saturate(spent_ns),
-        .site = request->site,
-        .context = block->context_number ? block->context_number : request->context_number,
-        .device = (int8_t)request->device,
-        .call = (uint8_t)request->call,
-        .action = (uint8_t)action,
-        .kind = block->kind,
-        .reason = (uint8_t)reason,
-        .verdict = (uint8_t)verdict,
-        .result = (uint16_t)status,
-        .hit = action == GM_ACT_ALLOC && scope->block.hit,
-        .flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) |
-                           (request->per_thread ? GM_EVENT_PER_THREAD : 0) | (scope->kept ? GM_EVENT_KEPT : 0)),
-    };
+    fill(event, number, time_ns, action, block, request->device);
+    event->stream = request->stream;
+    event->duration_ns = gm_saturate(spent_ns);
+    event->site = request->site;
+    event->context = block->context_number ? block->context_number : request->context_number;
+    event->call = (uint8_t)request->call;
+    event->reason = (uint8_t)reason;
+    event->verdict = (uint8_t)verdict;
+    event->result = (uint16_t)status;
+    event->hit = action == GM_ACT_ALLOC && scope->block.hit;
+    event->flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) |
+                             (request->per_thread ? GM_EVENT_PER_THREAD : 0) | (scope->kept ? GM_EVENT_KEPT : 0));
     gm_trace_placed(event, &otherwise);
+}
+
+void gm_write_release(const struct gm_block *block, uint64_t number, enum gm_reason reason) {
+    const struct gm_scope scope = {
+        .request = {.call = (enum gm_call)block->call, .device = block->device, .site = block->site},
+        .sequence = number};
+    gm_write_event(&scope, GM_ACT_RELEASE, block, GM_OK, reason, (enum gm_kind)block->kind);
 }
 
 void gm_write_drops(struct gm_scope *scope) {
@@ -75,16 +78,15 @@ void gm_write_drops(struct gm_scope *scope) {
     struct gm_scope note = *scope;
     what.size = dropped;
     what.reserved = 0;
-    note.sequence = 0;
-    gm_write_event(&note, GM_ACT_DROP, &what, GM_OK, what.reason ? what.reason : GM_REASON_POLICY, what.kind, 0);
+    note.sequence = note.spent_ns = 0;
+    gm_write_event(&note, GM_ACT_DROP, &what, GM_OK, what.reason ? what.reason : GM_REASON_POLICY, what.kind);
 }
 
 void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
-    uint64_t spent_ns = gm_spend(scope);
-    if (!gm_trace_is_on())
-        return;
     struct gm_block what = {.address = key, .size = scope->request.size};
-    gm_write_event(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE, spent_ns);
+    gm_spend(scope);
+    if (gm_trace_is_on())
+        gm_write_event(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE);
 }
 
 void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy, gm_status status) {
@@ -95,8 +97,11 @@ void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy,
                               .kind = copy->to_array ? GM_KIND_ARRAY : GM_KIND_NATIVE};
     if (!gm_trace_allocates())
         return;
-    gm_write_event(scope, GM_ACT_COPY_SOURCE, &source, copy->hashed, GM_REASON_NONE, GM_KIND_NATIVE, copy->hashing_ns);
-    gm_write_event(scope, GM_ACT_COPY, &target, status, GM_REASON_NONE, GM_KIND_NATIVE, copy->spent_ns);
+    scope->begin_ns = scope->begin ? gm_ticks_to_ns(scope->begin) : 0;
+    scope->spent_ns = copy->hashing_ns;
+    gm_write_event(scope, GM_ACT_COPY_SOURCE, &source, copy->hashed, GM_REASON_NONE, GM_KIND_NATIVE);
+    scope->spent_ns = copy->spent_ns;
+    gm_write_event(scope, GM_ACT_COPY, &target, status, GM_REASON_NONE, GM_KIND_NATIVE);
 }
 
 /* ---- blocks that are older than the trace, or than the end of its pause */
@@ -112,23 +117,13 @@ static enum gm_action action_of(const struct gm_block *block) {
 }
 
 void gm_write_live(const struct gm_block *block) {
-    struct gm_event event = {
-        .seq = block->sequence,
-        .time_ns = gm_now_ns(),
-        .address = gm_key_value(block->address),
-        .bytes = (uint64_t)block->size,
-        .stream = block->stream,
-        .slack = block->reserved > block->size ? gm_saturate(block->reserved - block->size) : 0,
-        .site = block->site,
-        .context = block->context_number,
-        .device = (int8_t)block->device,
-        .call = block->call,
-        .action = (uint8_t)action_of(block),
-        .kind = block->kind,
-        .reason = block->reason,
-        .verdict = block->kind,
-        .flags = GM_EVENT_LIVE,
-    };
+    struct gm_event event;
+    fill(&event, block->sequence, gm_now_ns(), action_of(block), block, block->device);
+    event.stream = block->stream;
+    event.site = block->site;
+    event.call = block->call;
+    event.reason = block->reason;
+    event.flags = GM_EVENT_LIVE;
     gm_trace_event(&event);
 }
 
@@ -185,17 +180,8 @@ static void write_kept_bytes(void) {
     struct gm_stats_shard total = gm_stats_total(gm_stats);
     for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
         uint64_t in = total.cached_in[kind], out = total.cached_out[kind];
-        struct gm_event event = {
-            .seq = gm_trace_sequence(),
-            .time_ns = gm_now_ns(),
-            .bytes = in > out ? in - out : 0,
-            .device = -1,
-            .action = GM_ACT_KEPT,
-            .kind = (uint8_t)kind,
-            .verdict = (uint8_t)kind,
-        };
         if (in)
-            gm_trace_event(&event);
+            gm_trace_amount(GM_ACT_KEPT, (enum gm_kind)kind, -1, in > out ? in - out : 0, GM_REASON_NONE);
     }
 }
 

@@ -51,18 +51,19 @@ GM_INTERNAL void gm_open_late(const struct gm_block *block, uint64_t before);
 
 /* ---- events.c */
 
-GM_APART uint64_t gm_spend_timed(uint64_t begin);
-/* Ends the time measurement of the scope. Returns nanoseconds. */
-static inline uint64_t gm_spend(const struct gm_scope *scope) {
-    return GM_UNLIKELY(scope->begin) ? gm_spend_timed(scope->begin) : 0;
+GM_APART void gm_spend_timed(struct gm_scope *scope);
+/* Ends the time measurement of the scope. */
+static inline void gm_spend(struct gm_scope *scope) {
+    if (GM_UNLIKELY(scope->begin))
+        gm_spend_timed(scope);
 }
 
 static inline uint32_t gm_saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
 GM_APART void gm_write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block,
-                             gm_status status, enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns);
-/* In a summary a block counts for the site of its allocation. True: the event is counted, or no part of a summary. */
-GM_RARE bool gm_sum_up_event(uint64_t begin, enum gm_action action, const struct gm_block *block, uint64_t spent_ns);
+                             gm_status status, enum gm_reason reason, enum gm_kind verdict);
+/* The block ended without a call of the program. `number`: of the event. */
+GM_RARE void gm_write_release(const struct gm_block *block, uint64_t number, enum gm_reason reason);
 /* Writes an event for the soft promises that the block's memory does not keep. It explains a later error of the
  * driver. */
 void gm_write_drops(struct gm_scope *scope);

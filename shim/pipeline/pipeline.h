@@ -15,15 +15,15 @@
 
 /* One call of the program while it passes the pipeline. */
 struct gm_scope {
-    struct gm_request request; /* filled by the hook (gm_scope_begin and directly) */
-    struct gm_block block;     /* allocation: the new block; free: the block to free */
-    uint64_t begin;            /* start in clock ticks, 0 = not timed */
-    uint64_t sequence;         /* of the event; 0: the call is not recorded */
-    size_t charged;            /* bytes counted against GPUMEM_LIMIT before the allocation */
+    struct gm_request request;   /* filled by the hook (gm_scope_begin and directly) */
+    struct gm_block block;       /* allocation: the new block; free: the block to free */
+    uint64_t begin;              /* start in clock ticks, 0 = not timed */
+    uint64_t begin_ns, spent_ns; /* if timed, from gm_spend on: the start and what the call took */
+    uint64_t sequence;           /* of the event; 0: the call is not recorded */
+    size_t charged;              /* bytes counted against GPUMEM_LIMIT before the allocation */
     bool known; /* free: the block was in the registry and has been removed; mapped memory, handle: it is kept memory */
     bool kept;  /* free: gpumem keeps the block for reuse */
-    struct gm_block_record
-        *record; /* free: that of a block of gm_direct, claimed, which stays in the registry; else NULL */
+    struct gm_block_record *record; /* free: of gm_direct, claimed, still in the registry; else NULL */
 };
 
 struct gm_pipeline_setup {

@@ -10,27 +10,16 @@ static uint64_t unwritten[GM_KIND_COUNT];
 
 static __thread struct gm_giving *current __attribute__((tls_model("initial-exec")));
 
-void gm_note_amount(struct gm_event *event) {
-    event->seq = gm_trace_sequence();
-    event->time_ns = event->time_ns ? event->time_ns : gm_now_ns();
-    gm_trace_event(event);
-}
-
 static void write_trim(const struct gm_giving *giving, enum gm_kind kind) {
-    const struct gm_request *request = giving->request;
-    struct gm_event event = {
-        .time_ns = giving->begin_ns,
-        .bytes = giving->bytes[kind],
-        .site = request ? request->site : 0,
-        .context = request ? request->context_number : 0,
-        .device = (int8_t)(request ? request->device : giving->device),
-        .call = request ? (uint8_t)request->call : GM_CALL_NONE,
-        .action = GM_ACT_TRIM,
-        .kind = (uint8_t)kind,
-        .reason = (uint8_t)giving->reason,
-        .verdict = (uint8_t)kind,
-    };
-    gm_note_amount(&event);
+    const struct gm_request none = {.device = giving->device}, *request = giving->request ? giving->request : &none;
+    struct gm_event event;
+    gm_event_fill(&event, gm_trace_sequence(), giving->begin_ns, GM_ACT_TRIM, kind, request->device);
+    event.bytes = giving->bytes[kind];
+    event.site = request->site;
+    event.context = request->context_number;
+    event.call = (uint8_t)request->call;
+    event.reason = (uint8_t)giving->reason;
+    gm_trace_event(&event);
 }
 
 void gm_giving_begin(struct gm_giving *giving, enum gm_reason reason) {
@@ -90,12 +79,5 @@ void gm_pool_resized(enum gm_kind kind, int device, uint64_t bytes, uint64_t *co
         gm_stats_take(kind, device, bytes - before);
     else
         gm_stats_give(kind, device, before - bytes);
-    struct gm_event event = {.bytes = bytes,
-                             .device = (int8_t)device,
-                             .action = GM_ACT_POOL_SIZE,
-                             .kind = (uint8_t)kind,
-                             .reason = (uint8_t)(current ? current->reason : GM_REASON_NONE),
-                             .verdict = (uint8_t)kind};
-    if (gm_trace_is_on())
-        gm_note_amount(&event);
+    gm_trace_amount(GM_ACT_POOL_SIZE, kind, device, bytes, current ? current->reason : GM_REASON_NONE);
 }

@@ -28,9 +28,6 @@ GM_INTERNAL void gm_give(enum gm_kind kind, int device, uint64_t bytes);
 /* The release failed, and the block is kept again. */
 GM_INTERNAL void gm_give_not(enum gm_kind kind, int device, uint64_t bytes);
 
-/* Writes an event that is no call of the program: fills in its number and, where it is 0, its time. */
-GM_INTERNAL void gm_note_amount(struct gm_event *event);
-
 /* A pool of gpumem has `bytes` now; *counted is what it had at the last call. */
 GM_INTERNAL void gm_pool_resized(enum gm_kind kind, int device, uint64_t bytes, uint64_t *counted);
 

@@ -97,13 +97,14 @@ static void note_beyond(int device, uint64_t own, uint64_t all, uint64_t counted
     __atomic_store_n(&beyond->shared, (uint64_t)!own, __ATOMIC_RELAXED);
     __atomic_store_n(&beyond->bytes, bytes, __ATOMIC_RELAXED);
     gm_stats_raise(&beyond->peak, bytes);
-    struct gm_event event = {.bytes = bytes,
-                             .address = all,
-                             .device = (int8_t)device,
-                             .action = GM_ACT_BEYOND,
-                             .flags = own ? 0 : GM_EVENT_SHARED};
-    if (gm_trace_is_on())
-        gm_note_amount(&event);
+    struct gm_event event;
+    if (!gm_trace_is_on())
+        return;
+    gm_event_fill(&event, gm_trace_sequence(), gm_now_ns(), GM_ACT_BEYOND, GM_KIND_NATIVE, device);
+    event.address = all;
+    event.bytes = bytes;
+    event.flags = own ? 0 : GM_EVENT_SHARED;
+    gm_trace_event(&event);
 }
 
 static void measure(int device) {
@@ -120,12 +121,9 @@ static void measure(int device) {
         return;
     gm_pipeline_held(device, held);
     note_beyond(device, bytes_of_process(device, reserved), total - free_bytes, reserved + held[GM_REASON_THRESHOLD]);
-    for (int why = 0; why < GM_REASON_COUNT; why++) {
-        struct gm_event event = {
-            .bytes = held[why], .device = (int8_t)device, .action = GM_ACT_HELD, .reason = (uint8_t)why};
-        if (gm_trace_is_on() && held[why])
-            gm_note_amount(&event);
-    }
+    for (int why = 0; why < GM_REASON_COUNT; why++)
+        if (held[why])
+            gm_trace_amount(GM_ACT_HELD, GM_KIND_NATIVE, device, held[why], (enum gm_reason)why);
 }
 
 static int busy;

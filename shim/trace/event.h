@@ -55,13 +55,10 @@
                                   use on the card */                                                                  \
     X(GM_ACT_HELD, "held")     /* unused bytes that could not be released; reason = why */                            \
     /* of a summary, which has no events of single blocks: */                                                         \
-    X(GM_ACT_SUM, "sum")   /* a call site and kind since its row before: duration_ns = number of allocations, address \
-                              = their bytes, slack = number of frees (reason context-gone: of blocks released with    \
-                              their context), stream = most live bytes; bytes = live bytes at the time */             \
-    X(GM_ACT_PEAK, "peak") /* maximum of device memory in the interval: bytes = live bytes; address = most reserved   \
-                              bytes of the run so far. The rows before it say what sites held at this time. */        \
-    X(GM_ACT_TOTAL, "total") /* end of the interval: bytes = live bytes, address = kept, stream = reserved bytes on   \
-                                devices; slack = failed calls without an event */                                     \
+    X(GM_ACT_SUM, "sum")     /* a call site and kind since its row before; without allocations and frees: at the peak \
+                                that follows */                                                                       \
+    X(GM_ACT_PEAK, "peak")   /* maximum of device memory in the interval; the rows before it say what sites held */   \
+    X(GM_ACT_TOTAL, "total") /* end of the interval */                                                                \
     X(GM_ACT_KEPT, "kept")   /* recording begins or goes on: bytes of freed blocks of the kind that are kept now */
 
 enum gm_action {
@@ -71,26 +68,42 @@ enum gm_action {
         GM_ACT_COUNT
 };
 
-/* One event, one cache line. */
+/* One event, one cache line. The rows of a summary have members of their own. */
 struct gm_event {
     uint64_t seq;     /* global order, from 1; taken before the driver call of a free and after that of an allocation */
     uint64_t time_ns; /* start of the call */
-    uint64_t address; /* or handle; 0 for a failed allocation */
-    uint64_t bytes;   /* requested; for a free the size of the block, 0 = unknown */
-    uint64_t stream;  /* handle, 0 = default; of mapped memory: handle of the memory */
-    uint32_t slack;   /* provided bytes - requested bytes, saturating */
-    uint32_t duration_ns; /* saturating */
-    uint32_t site;        /* call site id, 0 = unknown */
-    uint16_t context;     /* small number of the context, 0 = none */
-    int8_t device;        /* ordinal, -1 unknown */
-    uint8_t call;         /* enum gm_call */
-    uint8_t action;       /* enum gm_action */
-    uint8_t kind;         /* enum gm_kind */
-    uint8_t reason;       /* enum gm_reason */
-    uint8_t verdict;      /* enum gm_kind that the heuristic chose */
-    uint16_t result;      /* CUresult */
-    uint8_t hit;          /* served from a free block of the cache */
-    uint8_t flags;        /* GM_EVENT_* */
+    union {
+        struct {
+            uint64_t address;     /* or handle; 0 for a failed allocation */
+            uint64_t bytes;       /* requested; for a free the size of the block, 0 = unknown */
+            uint64_t stream;      /* handle, 0 = default; of mapped memory: handle of the memory */
+            uint32_t slack;       /* provided bytes - requested bytes, saturating */
+            uint32_t duration_ns; /* saturating */
+        };
+        struct {
+            uint64_t alloc_bytes, live, most_live; /* bytes: allocated; live at the time; most live */
+            uint32_t frees, allocs;                /* reason context-gone: blocks released with their context */
+        } sum;
+        struct {
+            uint64_t most_reserved, live; /* bytes: most reserved of the run so far; live at the time */
+            uint64_t unused[2];
+        } peak;
+        struct {
+            uint64_t kept, live, reserved; /* bytes on devices */
+            uint32_t failures, unused;     /* failed calls without an event */
+        } total;
+    };
+    uint32_t site;    /* call site id, 0 = unknown */
+    uint16_t context; /* small number of the context, 0 = none */
+    int8_t device;    /* ordinal, -1 unknown */
+    uint8_t call;     /* enum gm_call */
+    uint8_t action;   /* enum gm_action */
+    uint8_t kind;     /* enum gm_kind */
+    uint8_t reason;   /* enum gm_reason */
+    uint8_t verdict;  /* enum gm_kind that the heuristic chose */
+    uint16_t result;  /* CUresult */
+    uint8_t hit;      /* served from a free block of the cache */
+    uint8_t flags;    /* GM_EVENT_* */
 };
 #define GM_PHASE_STARTED    (UINT64_C(1) << 32) /* ranges with this number or above may end in any thread */
 #define GM_EVENT_CAPTURING  1u                  /* during stream capture */
@@ -99,6 +112,17 @@ struct gm_event {
 #define GM_EVENT_KEPT       4u                  /* free: gpumem keeps the block for reuse */
 #define GM_EVENT_LIVE       16u /* alloc, reserve, map: made before recording began; time_ns is when it was noted */
 _Static_assert(sizeof(struct gm_event) == 64, "one cache line");
+
+/* Fills in what all events have. The rest becomes 0. */
+static inline void gm_event_fill(struct gm_event *event, uint64_t number, uint64_t time_ns, enum gm_action action,
+                                 enum gm_kind kind, int device) {
+    *event = (struct gm_event){.seq = number,
+                               .time_ns = time_ns,
+                               .device = (int8_t)device,
+                               .action = (uint8_t)action,
+                               .kind = (uint8_t)kind,
+                               .verdict = (uint8_t)kind};
+}
 
 struct gm_trace_header { /* padded to GM_TRACE_HEADER */
     char magic[8];

@@ -179,41 +179,38 @@ bool gm_summary_keeps(const struct gm_event *e) {
 
 /* ---- rows */
 
-static void add_row(const struct gm_event *row) { rows[row_count++] = *row; }
+static struct gm_event *add_row(uint64_t time_ns, enum gm_action action, enum gm_kind kind, int device) {
+    struct gm_event *row = &rows[row_count++];
+    gm_event_fill(row, 0, time_ns, action, kind, device);
+    row->verdict = GM_KIND_NATIVE;
+    return row;
+}
 
-static struct gm_event row_of(const struct sum *s, uint64_t time_ns) {
-    return (struct gm_event){.time_ns = time_ns,
-                             .site = site_of(s),
-                             .device = (int8_t)(s->key & 0xff),
-                             .action = GM_ACT_SUM,
-                             .kind = (uint8_t)kind_of(s)};
+static struct gm_event *add_sum(const struct sum *s, uint64_t time_ns, uint64_t held) {
+    struct gm_event *row = add_row(time_ns, GM_ACT_SUM, kind_of(s), (int8_t)(s->key & 0xff));
+    row->site = site_of(s);
+    row->sum.live = held;
+    return row;
 }
 
 /* What the site held at the peak of the interval, unless the trace says so already. */
 static void add_at_peak(struct sum *s) {
     uint64_t held = s->seen == peaks ? s->at_peak : s->live;
-    if (held == s->written || !s->on_device)
-        return;
-    struct gm_event row = row_of(s, peak_ns);
-    row.bytes = s->written = held;
-    add_row(&row);
+    if (held != s->written && s->on_device)
+        add_sum(s, peak_ns, s->written = held);
 }
 
-static void add_sum(struct sum *s, uint64_t now_ns) {
-    struct gm_event row = row_of(s, now_ns);
-    row.address = s->bytes;
-    row.bytes = s->live + s->released_bytes;
-    row.stream = s->most;
-    row.slack = s->frees;
-    row.duration_ns = s->allocs;
-    add_row(&row);
+static void add_change(struct sum *s, uint64_t now_ns) {
+    struct gm_event *row = add_sum(s, now_ns, s->live + s->released_bytes);
+    row->sum.alloc_bytes = s->bytes;
+    row->sum.most_live = s->most;
+    row->sum.frees = s->frees;
+    row->sum.allocs = s->allocs;
     if (s->released) {
-        row = row_of(s, now_ns);
-        row.bytes = s->live;
-        row.stream = s->live + s->released_bytes;
-        row.slack = s->released;
-        row.reason = GM_REASON_CONTEXT_GONE;
-        add_row(&row);
+        row = add_sum(s, now_ns, s->live);
+        row->sum.most_live = s->live + s->released_bytes;
+        row->sum.frees = s->released;
+        row->reason = GM_REASON_CONTEXT_GONE;
     }
     s->written = s->live;
     s->bytes = s->released_bytes = 0;
@@ -222,31 +219,23 @@ static void add_sum(struct sum *s, uint64_t now_ns) {
 
 static bool is_active(const struct sum *s) { return s->allocs || s->frees || s->released; }
 
-static uint64_t reserved_now(void) { return gm_stats_on_devices(gm_stats->reserved_bytes); }
-
 /* The caller holds both locks. */
 static void collect(uint64_t now_ns) {
     row_count = 0;
     for (uint32_t i = 0; i < count; i++)
         if (is_active(&sums[i]))
             add_at_peak(&sums[i]);
-    const struct gm_event most = {.time_ns = peak_ns,
-                                  .bytes = peak,
-                                  .address = __atomic_load_n(&gm_stats->peak_reserved, __ATOMIC_RELAXED),
-                                  .device = -1,
-                                  .action = GM_ACT_PEAK};
-    add_row(&most);
+    struct gm_event *row = add_row(peak_ns, GM_ACT_PEAK, GM_KIND_NATIVE, -1);
+    row->peak.most_reserved = __atomic_load_n(&gm_stats->peak_reserved, __ATOMIC_RELAXED);
+    row->peak.live = peak;
     for (uint32_t i = 0; i < count; i++)
         if (is_active(&sums[i]))
-            add_sum(&sums[i], now_ns);
-    const struct gm_event total = {.time_ns = now_ns,
-                                   .bytes = live,
-                                   .address = gm_stats_kept(gm_stats),
-                                   .stream = reserved_now(),
-                                   .slack = failures > FAILURES ? failures - FAILURES : 0,
-                                   .device = -1,
-                                   .action = GM_ACT_TOTAL};
-    add_row(&total);
+            add_change(&sums[i], now_ns);
+    row = add_row(now_ns, GM_ACT_TOTAL, GM_KIND_NATIVE, -1);
+    row->total.kept = gm_stats_kept(gm_stats);
+    row->total.live = live;
+    row->total.reserved = gm_stats_on_devices(gm_stats->reserved_bytes);
+    row->total.failures = failures > FAILURES ? failures - FAILURES : 0;
     begin_interval(now_ns);
 }
 

@@ -335,6 +335,16 @@ void gm_trace_event(const struct gm_event *event) {
     gm_trace_leave();
 }
 
+void gm_trace_amount(enum gm_action action, enum gm_kind kind, int device, uint64_t bytes, enum gm_reason reason) {
+    if (!gm_trace_is_on())
+        return;
+    struct gm_event event;
+    gm_event_fill(&event, gm_trace_sequence(), gm_now_ns(), action, kind, device);
+    event.bytes = bytes;
+    event.reason = (uint8_t)reason;
+    gm_trace_event(&event);
+}
+
 static GM_RARE void flush_now(void) {
     flush(enter());
     gm_trace_leave();

@@ -35,7 +35,10 @@ void gm_trace_event(const struct gm_event *event);
  * is no room for event `number`; and writes no other event until gm_trace_placed. */
 GM_INTERNAL struct gm_event *gm_trace_place(uint64_t number, struct gm_event *otherwise);
 GM_INTERNAL void gm_trace_placed(struct gm_event *place, const struct gm_event *otherwise);
-/* The same for the event of a block in a summary (summary.h). Only members that gm_summary_change needs are set. */
+/* The event of an amount that is no call of the program, with its number and the time. Nothing without a trace. */
+GM_INTERNAL void gm_trace_amount(enum gm_action action, enum gm_kind kind, int device, uint64_t bytes,
+                                 enum gm_reason reason);
+/* Counts the event of a block in a summary (summary.h). Only members that gm_summary_change needs are set. */
 void gm_trace_sum_up(const struct gm_event *event);
 
 /* Appends one definition record (head.bytes = the whole size, a multiple of 8, at most 4096). A CSV trace holds

@@ -336,14 +336,14 @@ static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
     if (!sum || !site)
         return;
     bool released = e->reason == GM_REASON_CONTEXT_GONE;
-    bool counts = e->duration_ns || e->slack; /* else it says what the site held at a peak */
-    uint64_t held = sum->counted + e->address, gone = counts && held > e->bytes ? held - e->bytes : 0;
+    bool counts = e->sum.allocs || e->sum.frees; /* else it says what the site held at a peak */
+    uint64_t held = sum->counted + e->sum.alloc_bytes, gone = counts && held > e->sum.live ? held - e->sum.live : 0;
     struct gm_sum_step step = {
-        .event = e, .sum = sum, .before = sum->live, .allocs = e->duration_ns, .bytes = e->address, .now = a};
-    *(released ? &step.released : &step.frees) = e->slack;
+        .event = e, .sum = sum, .before = sum->live, .allocs = e->sum.allocs, .bytes = e->sum.alloc_bytes, .now = a};
+    *(released ? &step.released : &step.frees) = e->sum.frees;
     *(released ? &step.released_bytes : &step.freed_bytes) = gone;
     struct gm_kind_totals *kind = &a->by_kind[e->kind];
-    uint64_t blocks = step.allocs - e->slack, bytes = e->bytes - sum->live;
+    uint64_t blocks = step.allocs - e->sum.frees, bytes = e->sum.live - sum->live;
     a->allocs += step.allocs;
     a->alloc_bytes += step.bytes;
     a->frees += step.frees;
@@ -360,8 +360,8 @@ static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
     site->live_count += blocks;
     site->live_bytes += bytes;
     sum->count += blocks;
-    sum->live = e->bytes;
-    sum->counted = counts ? e->bytes : sum->counted;
+    sum->live = e->sum.live;
+    sum->counted = counts ? e->sum.live : sum->counted;
     change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
     if (gm_kind_is_on_device((enum gm_kind)e->kind))
         change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
@@ -370,39 +370,39 @@ static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
 }
 
 /* All rows of a moment were read. */
-static void on_moment(struct gm_analysis_pass *p, const struct gm_event *e) {
+static void on_moment(struct gm_analysis_pass *p, uint64_t time_ns, uint64_t live) {
     struct gm_analysis *a = p->a;
-    a->live_bytes = e->bytes;
+    a->live_bytes = live;
     for (int k = 0; k < GM_KIND_COUNT; k++)
         if (a->by_kind[k].live_bytes > a->by_kind[k].peak_bytes)
             a->by_kind[k].peak_bytes = a->by_kind[k].live_bytes;
-    if (e->bytes <= a->peak_bytes)
+    if (live <= a->peak_bytes)
         return;
-    a->peak_bytes = e->bytes;
-    a->peak_ns = e->time_ns;
+    a->peak_bytes = live;
+    a->peak_ns = time_ns;
     p->peak++;
 }
 
 /* What was live and kept when reserved bytes peaked is known only if that was the end of an interval. */
 static void on_peak(struct gm_analysis_pass *p, const struct gm_event *e) {
     struct gm_analysis *a = p->a;
-    on_moment(p, e);
-    if (e->address <= a->peak_reserved)
+    on_moment(p, e->time_ns, e->peak.live);
+    if (e->peak.most_reserved <= a->peak_reserved)
         return;
-    a->peak_reserved = a->reserved.bytes = e->address;
+    a->peak_reserved = a->reserved.bytes = e->peak.most_reserved;
     a->peak_reserved_ns = e->time_ns;
     a->live_at_reserved = a->kept_at_reserved = UINT64_MAX;
 }
 
 static void on_total(struct gm_analysis_pass *p, const struct gm_event *e) {
     struct gm_analysis *a = p->a;
-    on_moment(p, e);
-    a->failed_allocs += e->slack;
-    a->reserved.kept = e->address;
-    a->reserved.bytes = e->stream;
-    if (a->live_at_reserved == UINT64_MAX && e->stream == a->peak_reserved) {
-        a->live_at_reserved = e->bytes;
-        a->kept_at_reserved = e->address;
+    on_moment(p, e->time_ns, e->total.live);
+    a->failed_allocs += e->total.failures;
+    a->reserved.kept = e->total.kept;
+    a->reserved.bytes = e->total.reserved;
+    if (a->live_at_reserved == UINT64_MAX && e->total.reserved == a->peak_reserved) {
+        a->live_at_reserved = e->total.live;
+        a->kept_at_reserved = e->total.kept;
         a->peak_reserved_ns = e->time_ns;
     }
 }

@@ -137,7 +137,7 @@ static bool summed(struct gm_observer *self, const struct gm_sum_step *step) {
         return false;
     s->allocs += step->allocs;
     s->bytes += step->bytes;
-    uint64_t most = s->live - step->before + step->event->stream;
+    uint64_t most = s->live - step->before + step->event->sum.most_live;
     s->live += step->sum->live - step->before;
     if (most > s->peak)
         s->peak = most;

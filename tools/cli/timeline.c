@@ -364,7 +364,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     if (e->action == GM_ACT_PEAK || e->action == GM_ACT_TOTAL) {
         if (!advance(p, e->time_ns))
             return false;
-        note_live(p, e->bytes, e->time_ns);
+        note_live(p, e->action == GM_ACT_PEAK ? e->peak.live : e->total.live, e->time_ns);
     }
     return gm_phases_event(p->phases, step->event, step->thread);
 }
