@@ -5,7 +5,7 @@
 static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "async"); }
 
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
-    gm_decide_plain(request, GM_KIND_ASYNC, decision);
+    gm_decide_unordered(request, GM_KIND_ASYNC, decision);
 }
 
 extern const struct gm_policy gm_policy_async;

@@ -5,7 +5,7 @@
 static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "cache"); }
 
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
-    gm_decide_plain(request, GM_KIND_CACHE, decision);
+    gm_decide_unordered(request, GM_KIND_CACHE, decision);
 }
 
 static const struct gm_decision reuse = {GM_KIND_CACHE, GM_REASON_POLICY, GM_KIND_CACHE};

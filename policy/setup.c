@@ -25,7 +25,7 @@ gm_status gm_refuse_argument(struct gm_policy_setup *setup, const char *policy) 
     return GM_INVALID_VALUE;
 }
 
-void gm_decide_plain(const struct gm_request *request, enum gm_kind kind, struct gm_decision *decision) {
+void gm_decide_unordered(const struct gm_request *request, enum gm_kind kind, struct gm_decision *decision) {
     *decision = (struct gm_decision){kind, GM_REASON_POLICY, kind};
     if (request->capturing)
         decision->reason = GM_REASON_CAPTURE;

@@ -14,7 +14,7 @@ void gm_decide_kind(const struct gm_request *request, enum gm_kind kind, enum gm
 
 /* Fills *decision with `kind` for each call that is not stream-ordered. Stream-ordered calls stay native, and so
  * does every request while its stream captures. */
-void gm_decide_plain(const struct gm_request *request, enum gm_kind kind, struct gm_decision *decision);
+void gm_decide_unordered(const struct gm_request *request, enum gm_kind kind, struct gm_decision *decision);
 
 /* Concatenates the words into out[size], cut to fit and terminated. The list ends with NULL. */
 void gm_setup_text(char *out, size_t size, const char *const *words);

@@ -102,7 +102,7 @@ static gm_status serve(struct gm_scope *scope, const struct call *call) {
     scope->block.kind = status ? (uint8_t)top->kind : scope->block.kind;
     gm_pipeline_made(scope, status);
     if (!status)
-        gm_open_late(&scope->block, open);
+        gm_open_to_new(&scope->block, open);
     return status;
 }
 

@@ -94,12 +94,13 @@ struct gm_stats {
     uint64_t released_bytes;                /* destroyed with their context */
     struct gm_stats_recording recording;
     /* Blocks that an out-of-memory step placed in this kind, because the device or GPUMEM_LIMIT had no room. */
-    struct gm_stats_elsewhere {
+    struct gm_stats_displaced {
         uint64_t since_ns; /* the first one (CLOCK_MONOTONIC), 0 = none */
         uint64_t live, peak;
     } elsewhere[GM_KIND_COUNT];
-    /* What the process holds on a device beyond the reserved bytes, when it was measured last (shim/start/beyond.h). */
-    struct gm_stats_beyond {
+    /* What the process holds on a device beyond the reserved bytes, when it was measured last (shim/start/untracked.h).
+     */
+    struct gm_stats_untracked {
         uint64_t bytes, peak;
         uint64_t shared; /* memory of other processes of the card is included */
     } beyond[GM_STATS_DEVICES];

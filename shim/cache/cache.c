@@ -52,7 +52,7 @@
 #include "shim/base/stats.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 #include "shim/resource/registry.h"
 #include "shim/base/limit.h"
 #include "shim/cache/cache.h"
@@ -254,12 +254,12 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     rounded.size = size;
     gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
     if (status == GM_OUT_OF_MEMORY) {
-        struct gm_giving giving;
+        struct gm_releases releases;
         gm_stats_oom_step();
-        gm_giving_begin(&giving, GM_REASON_OUT_OF_MEMORY);
-        giving.request = request;
+        gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
+        releases.request = request;
         size_t released = gm_cache_trim(self, SIZE_MAX);
-        gm_giving_end(&giving, false);
+        gm_releases_end(&releases, false);
         if (released || least < size) {
             rounded.size = size = least;
             status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
@@ -362,34 +362,34 @@ static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard
     gm_cache_record(shard, lists, this_thread(), &batch, &destroyed);
     if (!destroyed && lists->disabled)
         own = gm_free_lists_withdraw(shard, lists, record);
-    bool more = !destroyed && (lists->disabled || gm_cache_untidy(self->state, lists, batch));
+    bool more = !destroyed && (lists->disabled || gm_cache_needs_upkeep(self->state, lists, batch));
     gm_spin_unlock(&shard->lock);
     if (!more)
         return GM_OK;
     if (own)
         note_kept(how, false);
     gm_status status = own ? free_record(self, record, how) : GM_OK;
-    gm_cache_tidy(self, shard, context_id, batch);
+    gm_cache_upkeep(self, shard, context_id, batch);
     return status;
 }
 
-/* Adds a block that no earlier work can use any more, so it needs no fence. Free lists are tidied when a batch is
- * closed. So after every `frees` such blocks a batch is closed all the same, even an empty one. Without
+/* Adds a block that no earlier work can use any more, so it needs no fence. Upkeep of free lists happens when a batch
+ * is closed. So after every `frees` such blocks a batch is closed all the same, even an empty one. Without
  * cuCtxRecordEvent a fence would be an event in each of the program's streams, and cuStreamQuery would report these
- * streams as busy. Such drivers have no free in order either: the free has waited for the context, and tidying needs no
+ * streams as busy. Such drivers have no free in order either: the free has waited for the context, and upkeep needs no
  * fence. The caller holds the shard's lock; the function releases it. */
 static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
                                       struct gm_block_record *record, const struct gm_free_request *how) {
     const struct gm_cache *state = self->state;
     uint64_t context_id = lists->context_id;
     gm_free_lists_put_ready(lists, record);
-    bool tidy = ++lists->settled % state->frees == 0 && !gm_capture_any();
-    if (tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL))
+    bool upkeep = ++lists->settled % state->frees == 0 && !gm_capture_any();
+    if (upkeep && GM_LIKELY(gm_drv.ctx_record_event != NULL))
         return record_fence(self, shard, lists, record, how);
-    tidy = tidy && gm_cache_untidy(state, lists, NULL);
+    upkeep = upkeep && gm_cache_needs_upkeep(state, lists, NULL);
     gm_spin_unlock(&shard->lock);
-    if (tidy)
-        gm_cache_tidy(self, shard, context_id, NULL);
+    if (upkeep)
+        gm_cache_upkeep(self, shard, context_id, NULL);
     return GM_OK;
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 #include "shim/resource/registry.h"
 
 enum {
@@ -291,7 +291,7 @@ static void take_releasing(struct gm_shard *shard, struct gm_free_lists *lists, 
     size_t size = record->block.reserved;
     gm_link_out(&record->link);
     lists->releasing_count--;
-    gm_give(shard->kind, lists->device, size);
+    gm_release_note(shard->kind, lists->device, size);
     gm_stats_uncached(shard->kind, size);
     gm_take_alone(&lists->share->bytes, size);
 }
@@ -309,7 +309,7 @@ unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists 
 void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_block_record *record) {
     size_t size = record->block.reserved;
     queue_release(lists, record);
-    gm_give_not(shard->kind, lists->device, size);
+    gm_release_failed(shard->kind, lists->device, size);
     gm_stats_cached(shard->kind, size);
     gm_add_alone(&lists->share->bytes, size);
 }

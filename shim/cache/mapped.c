@@ -10,7 +10,7 @@
 #include "shim/driver/free_sync.h"
 #include "shim/driver/mapping.h"
 #include "shim/resource/adaptor.h"
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 #include "shim/resource/stack.h"
 
 #define GRANULE ((size_t)2 << 20) /* least alignment of an address range */
@@ -83,11 +83,11 @@ static gm_status undo(const struct gm_buffer *buffer) {
 
 /* Memory that was kept, and that the cache does not count, goes back to the driver. */
 static void give(int device, size_t size, enum gm_reason reason) {
-    struct gm_giving giving;
-    gm_giving_begin(&giving, reason);
-    gm_give(GM_KIND_MAPPED, device, size);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, reason);
+    gm_release_note(GM_KIND_MAPPED, device, size);
     gm_stats_trimmed(size);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
 }
 
 /* The buffer becomes ordinary memory of the program, and is forgotten. */

@@ -182,14 +182,14 @@ GM_INTERNAL size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *sha
  * the lock; the function releases it for a time and takes it again. */
 GM_INTERNAL struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard,
                                                      const struct gm_block *block);
-/* True when gm_cache_tidy has something to do. `latest`: the batch that was just closed; NULL: the free has already
+/* True when gm_cache_upkeep has something to do. `latest`: the batch that was just closed; NULL: the free has already
  * waited for the context. The caller holds the lock. */
-GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *lists,
-                                 const struct gm_batch *latest);
+GM_INTERNAL bool gm_cache_needs_upkeep(const struct gm_cache *state, const struct gm_free_lists *lists,
+                                       const struct gm_batch *latest);
 /* Regular work after a batch was closed, inside a free of its context: releases the bytes above the target, and
  * releases blocks that were idle too long. Without a batch (`latest` is NULL) it queries the oldest fence first. */
-GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
-                               struct gm_batch *latest);
+GM_INTERNAL void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
+                                 struct gm_batch *latest);
 /* The ops context_ending, trim, releasable and held of the cache (shim/resource/resource.h). */
 GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);

@@ -1,5 +1,5 @@
 /* Release of free blocks to the upstream resource. A native free waits for the whole context and stalls other threads.
- * So the cache releases blocks inside a free of the same context, when the context is idle (gm_cache_tidy), when a
+ * So the cache releases blocks inside a free of the same context, when the context is idle (gm_cache_upkeep), when a
  * limit is reached (gm_cache_make_room), or on request (gm_cache_trim). A block is first moved to the releasing list
  * of its context, under the shard's lock; gm_cache_drain then frees it without the lock. */
 #include "shim/base/stats.h"
@@ -7,7 +7,7 @@
 
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 #include "shim/resource/registry.h"
 #include "shim/driver/internal_stream.h"
 
@@ -100,10 +100,10 @@ static size_t drain(struct gm_resource *self, struct gm_shard *shard, uint64_t c
 }
 
 size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
-    struct gm_giving giving;
-    gm_giving_begin(&giving, GM_REASON_CACHE_LIMIT);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, GM_REASON_CACHE_LIMIT);
     size_t released = drain(self, shard, context_id);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
     return released;
 }
 
@@ -204,19 +204,19 @@ static void query_all_shards(struct gm_cache *state, uint64_t context_id, int de
 /* The limit is reached: releases blocks until there is room for this one. False: there is still no room. */
 static bool make_room(struct gm_resource *self, const struct gm_block *block) {
     struct gm_cache *state = self->state;
-    struct gm_giving giving;
+    struct gm_releases releases;
     size_t missing = gm_cache_gather(state, block->device, block->reserved);
     if (missing && block->reserved > gm_cache_limit(state, block->device))
         return false;
     if (missing)
         query_all_shards(state, block->context_id, block->device);
-    gm_giving_begin(&giving, GM_REASON_CACHE_LIMIT);
+    gm_releases_begin(&releases, GM_REASON_CACHE_LIMIT);
     /* Other threads may use up the room meanwhile. So the loop ends after it has released the size of the block. */
     for (size_t released = 0, freed = 1; missing && freed && released < block->reserved; released += freed) {
         freed = release_oldest(self, block->context_id, block->device, missing);
         missing = gm_cache_gather(state, block->device, block->reserved);
     }
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
     return !missing;
 }
 
@@ -231,12 +231,12 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
     }
     if (__atomic_load_n(&at->tight, __ATOMIC_RELAXED)) {
         gm_spin_unlock(&shard->lock);
-        struct gm_giving giving;
+        struct gm_releases releases;
         query_all_shards(state, block->context_id, block->device);
-        gm_giving_begin(&giving, GM_REASON_CACHE_LIMIT);
+        gm_releases_begin(&releases, GM_REASON_CACHE_LIMIT);
         while (release_oldest(self, block->context_id, block->device, SIZE_MAX))
             ;
-        gm_giving_end(&giving, false);
+        gm_releases_end(&releases, false);
         gm_spin_lock(&shard->lock);
         return NULL;
     }
@@ -258,7 +258,8 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_list
     return state->idle_ns && now > lists->swept && gm_ticks_span_ns(now - lists->swept) > state->idle_ns / 4;
 }
 
-bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *lists, const struct gm_batch *latest) {
+bool gm_cache_needs_upkeep(const struct gm_cache *state, const struct gm_free_lists *lists,
+                           const struct gm_batch *latest) {
     return (!latest && lists->first) || lists->releasing_count || gm_cache_excess(state, lists->device) ||
            sweep_is_due(state, lists, gm_ticks());
 }
@@ -281,7 +282,7 @@ static bool context_is_idle(struct gm_shard *shard, struct gm_free_lists *lists,
     return !status && !*destroyed;
 }
 
-void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
+void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
     struct gm_cache *state = self->state;
     uint64_t now = gm_ticks(), idle_ns = state->idle_ns, closed = now;
     size_t excess = 0;
@@ -307,8 +308,8 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
             idle_ns *= BUSY_IDLES;
     }
     gm_spin_unlock(&shard->lock);
-    struct gm_giving giving;
-    gm_giving_begin(&giving, GM_REASON_CACHE_LIMIT);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, GM_REASON_CACHE_LIMIT);
     if (release)
         gm_cache_drain(self, shard, context_id);
     if (release && excess)
@@ -320,8 +321,8 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
             freed = release_oldest(self, context_id, device, excess);
         excess = gm_cache_excess(state, device);
     }
-    gm_giving_end(&giving, false);
-    gm_giving_begin(&giving, GM_REASON_IDLE);
+    gm_releases_end(&releases, false);
+    gm_releases_begin(&releases, GM_REASON_IDLE);
     for (unsigned i = 0; sweep && !destroyed && i < gm_cache_shards_used(); i++) {
         gm_spin_lock(&state->shards[i].lock);
         lists = gm_free_lists_of(&state->shards[i], context_id);
@@ -337,7 +338,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
         if (found)
             gm_cache_drain(self, &state->shards[i], context_id);
     }
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
 }
 
 /* ---- release on request */
@@ -465,10 +466,10 @@ static size_t count_ready(struct gm_resource *self, int device) {
  * released bytes are known only after the release, so the cache releases them now. */
 size_t gm_cache_releasable(struct gm_resource *self, int device) {
     bool must_give = gm_kind_traits(self->kind) & (GM_TRAIT_POOLED | GM_TRAIT_MANAGED);
-    struct gm_giving giving;
-    gm_giving_begin(&giving, GM_REASON_TRIM_CALL);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, GM_REASON_TRIM_CALL);
     size_t bytes = must_give ? release_all_ready(self, device) : count_ready(self, device);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
     return bytes;
 }
 

@@ -161,7 +161,7 @@ unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigne
     return accessors_of(device, false, accessors, room);
 }
 
-bool gm_context_elsewhere(CUdevice device) { return accessors_of(device, true, NULL, 0) != 0; }
+bool gm_context_other(CUdevice device) { return accessors_of(device, true, NULL, 0) != 0; }
 
 /* ---- contexts seen as current */
 

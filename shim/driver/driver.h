@@ -118,7 +118,7 @@ void gm_context_note_reach(CUdevice device, const struct gm_context *accessor);
  * are more. */
 unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigned room);
 /* True when a living context of another device was seen as current: its streams may copy from and to the device. */
-bool gm_context_elsewhere(CUdevice device);
+bool gm_context_other(CUdevice device);
 /* The contexts whose work may use a block of the context users[0], which the caller fills in: that context, the primary
  * context of its device, whose memory green contexts share, and each context of another device with the primary context
  * of that device. Where the driver has no cuCtxRecordEvent, only those with peer access. The first *owners are on the

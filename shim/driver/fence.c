@@ -72,7 +72,7 @@ static gm_status record_streams(struct gm_fence *fence, const struct gm_context 
     CUstream streams[GM_FENCE_POINTS];
     gm_status status = GM_NOT_SUPPORTED;
     bool pushed;
-    if (gm_context_elsewhere(target->device) || !make_current(target->handle, &pushed))
+    if (gm_context_other(target->device) || !make_current(target->handle, &pushed))
         return GM_NOT_SUPPORTED;
     unsigned count = gm_streams_hold(target->handle, streams, GM_FENCE_POINTS);
     for (unsigned i = 0; i < count; i++) {

@@ -25,7 +25,7 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
 #include "shim/grow/grow.h"
-#include "shim/start/beyond.h"
+#include "shim/start/untracked.h"
 #include "shim/hook/check.h"
 #include "shim/hook/copies.h"
 #include "shim/hook/entry_points.h"
@@ -285,7 +285,7 @@ static bool read_uuid(int device, unsigned char uuid[16]) {
 static gm_status synchronise(const struct gm_block *block, bool *settled) {
     gm_status status =
         gm_free_sync_before((CUcontext)(uintptr_t)block->context, block->context_id, block->device, settled);
-    if (*settled && gm_kind_traits(block->kind) & GM_TRAIT_PLACED && gm_context_elsewhere(block->device))
+    if (*settled && gm_kind_traits(block->kind) & GM_TRAIT_PLACED && gm_context_other(block->device))
         *settled = false;
     return status;
 }
@@ -506,7 +506,7 @@ void gm_process_start(void) {
     if (tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
     gm_explain_card = read_card;
-    gm_beyond_setup();
+    gm_untracked_setup();
     gm_fast_open(gm_coverage_on);
     gm_streams_observe();
     gm_context_on_new = on_new_context;

@@ -108,7 +108,7 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
     if (records) /* after all events of the address's former block, also after the end of its context */
         scope->sequence = gm_trace_sequence();
     if (gm_trace_allocates() && GM_UNLIKELY(!gm_is_recorded(block->recorded))) {
-        scope->sequence = gm_number_late_event(block);
+        scope->sequence = gm_number_missed_event(block);
         records = scope->sequence != 0;
     }
     if (GM_LIKELY(gm_block_is_memory(block))) {
@@ -294,8 +294,8 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
     if (gm_kind_traits(scope->block.kind) & GM_TRAIT_PLACED) {
         gm_count_one(&gm_stats_mine()->moved);
-        gm_open_late(&scope->block, open);
-        if (gm_block_is_elsewhere(&scope->block))
+        gm_open_to_new(&scope->block, open);
+        if (gm_block_is_displaced(&scope->block))
             gm_explain_move(request, (enum gm_kind)scope->block.kind, decision.reason == GM_REASON_OUT_OF_MEMORY);
         if (scope->sequence &&
             (gm_pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
@@ -412,7 +412,7 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
         return;
     gm_registry_add(gm_registry_shared(), &scope->block, &previous);
     if (GM_UNLIKELY(gm_trace_allocates()) && !gm_is_recorded(scope->block.recorded)) {
-        scope->block.sequence = gm_number_late_event(&scope->block);
+        scope->block.sequence = gm_number_missed_event(&scope->block);
         if (scope->block.sequence)
             gm_write_live(&scope->block);
     }

@@ -8,7 +8,7 @@
 #include "shim/explain/freed.h"
 #include "shim/pipeline/parts.h"
 #include "shim/placement/router.h"
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 #ifdef GM_HAVE_CUDA
 #include "shim/resource/reach.h"
 #endif
@@ -158,9 +158,9 @@ static void free_block(const struct gm_block *seen, void *arg) {
 
 void gm_pipeline_context_ending(uint64_t context_id, int device) {
     struct gm_registry *registry = gm_registry_shared();
-    struct gm_giving giving;
+    struct gm_releases releases;
     gm_sample(context_id, device, true);
-    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
+    gm_releases_begin(&releases, GM_REASON_CONTEXT_GONE);
     for (int kind = 0; kind < GM_KIND_COUNT && registry; kind++) {
         struct gm_resource *server = gm_router_server(kind);
         if (!server || !(server->properties & GM_PROP_OUTLIVES_CONTEXT))
@@ -173,28 +173,28 @@ void gm_pipeline_context_ending(uint64_t context_id, int device) {
     EACH_GUEST(top)
     if (top->properties & GM_PROP_OUTLIVES_CONTEXT && top->ops->trim)
         top->ops->trim(top, SIZE_MAX);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
 }
 
 void gm_pipeline_empty_context(uint64_t context_id) {
-    struct gm_giving giving;
-    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, GM_REASON_CONTEXT_GONE);
     EACH_TOP(top)
     if (top->ops->context_ending)
         top->ops->context_ending(top, context_id);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
 }
 
 void gm_pipeline_context_destroyed(uint64_t context_id) {
     struct gm_registry *registry = gm_registry_shared();
-    struct gm_giving giving;
-    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, GM_REASON_CONTEXT_GONE);
     if (registry)
         gm_registry_drop_context(registry, context_id, number_of_release, release, NULL);
     EACH_TOP(top)
     if (top->ops->context_destroyed)
         top->ops->context_destroyed(top, context_id);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
 }
 
 void gm_pipeline_pin(uint64_t base) {
@@ -204,14 +204,14 @@ void gm_pipeline_pin(uint64_t base) {
 }
 
 size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
-    struct gm_giving giving;
-    gm_giving_begin(&giving, reason);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, reason);
     size_t given =
         gm_pipeline.root && gm_pipeline.root->ops->trim ? gm_pipeline.root->ops->trim(gm_pipeline.root, bytes) : 0;
     EACH_GUEST(top)
     if (given < bytes && top->ops->trim)
         given += top->ops->trim(top, bytes - given);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
     return given;
 }
 
@@ -260,7 +260,7 @@ void gm_pipeline_open_to(int device) {
 #ifdef GM_HAVE_CUDA
 uint64_t gm_devices_open(void) { return gm_reach_devices(); }
 
-void gm_open_late(const struct gm_block *block, uint64_t before) {
+void gm_open_to_new(const struct gm_block *block, uint64_t before) {
     uint64_t late = gm_reach_devices() & ~before;
     if (GM_LIKELY(!late))
         return;
@@ -272,7 +272,7 @@ void gm_open_late(const struct gm_block *block, uint64_t before) {
 }
 #else
 uint64_t gm_devices_open(void) { return 0; }
-void gm_open_late(const struct gm_block *block, uint64_t before) {}
+void gm_open_to_new(const struct gm_block *block, uint64_t before) {}
 #endif
 
 void gm_pipeline_after_fork(void) {

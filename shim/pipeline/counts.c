@@ -1,8 +1,8 @@
 /* What is rarely counted; counts.h has what every call needs. */
 #include "shim/pipeline/counts.h"
 
-void gm_count_elsewhere(const struct gm_block *block) {
-    struct gm_stats_elsewhere *elsewhere = &gm_stats->elsewhere[block->kind];
+void gm_count_displaced(const struct gm_block *block) {
+    struct gm_stats_displaced *elsewhere = &gm_stats->elsewhere[block->kind];
     uint64_t none = 0;
     if (!__atomic_load_n(&elsewhere->since_ns, __ATOMIC_RELAXED))
         __atomic_compare_exchange_n(&elsewhere->since_ns, &none, gm_now_ns(), false, __ATOMIC_RELAXED,

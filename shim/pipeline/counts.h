@@ -9,11 +9,11 @@
 static inline void gm_count_one(uint64_t *counter) { gm_stats_count(counter, 1); }
 
 /* A block for which the device, or GPUMEM_LIMIT, had no room. */
-static inline bool gm_block_is_elsewhere(const struct gm_block *block) {
+static inline bool gm_block_is_displaced(const struct gm_block *block) {
     return GM_UNLIKELY(block->reason == GM_REASON_OUT_OF_MEMORY);
 }
 
-GM_RARE void gm_count_elsewhere(const struct gm_block *block);
+GM_RARE void gm_count_displaced(const struct gm_block *block);
 GM_RARE void gm_count_reused_now(size_t size, size_t reserved);
 
 /* ---- device memory of the program's virtual memory management: its bytes are reserved from the creation of the handle
@@ -51,8 +51,8 @@ static GM_IN_PLACE void gm_count_created(const struct gm_block *block) {
             gm_count_handle_created(block);
         return;
     }
-    if (gm_block_is_elsewhere(block))
-        gm_count_elsewhere(block);
+    if (gm_block_is_displaced(block))
+        gm_count_displaced(block);
     if (GM_UNLIKELY(gm_block_is_program_managed(block)))
         gm_pipeline.program_managed((int64_t)block->size);
     gm_stats_raise(&stats->peak_bytes[block->kind],
@@ -98,7 +98,7 @@ static inline void gm_count_destroyed(const struct gm_block *block, bool kept) {
             gm_count_handle_destroyed(block, kept);
         return;
     }
-    if (gm_block_is_elsewhere(block))
+    if (gm_block_is_displaced(block))
         __atomic_sub_fetch(&stats->elsewhere[block->kind].live, block->size, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(gm_block_is_program_managed(block)))
         gm_pipeline.program_managed(-(int64_t)block->size);

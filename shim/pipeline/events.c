@@ -165,7 +165,7 @@ bool gm_pipeline_wrote_frees(void) {
     return begun == written;
 }
 
-uint64_t gm_number_late_event(const struct gm_block *block) {
+uint64_t gm_number_missed_event(const struct gm_block *block) {
     struct gm_registry *registry = gm_registry_shared();
     uint32_t word;
     while (registry && gm_trace_allocates() && (word = gm_registry_record(registry, block->address))) {

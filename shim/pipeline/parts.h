@@ -47,7 +47,7 @@ gm_status gm_direct_free(struct gm_scope *scope);
 GM_INTERNAL uint64_t gm_devices_open(void);
 /* The block is in the registry. Opens it to the devices that are not in `before`: gm_pipeline_open_to may not have seen
  * it. */
-GM_INTERNAL void gm_open_late(const struct gm_block *block, uint64_t before);
+GM_INTERNAL void gm_open_to_new(const struct gm_block *block, uint64_t before);
 
 /* ---- events.c */
 
@@ -75,7 +75,7 @@ GM_RARE void gm_write_live_now(struct gm_block *block);
 void gm_number_free(struct gm_scope *scope, uint32_t recorded);
 /* A block was added to the registry while the trace, or the next one, began. Returns the number of its event; 0:
  * another thread wrote it. */
-GM_RARE uint64_t gm_number_late_event(const struct gm_block *block);
+GM_RARE uint64_t gm_number_missed_event(const struct gm_block *block);
 /* The event of a free follows the free, which may take long, but its number is taken before. Whoever reads this count
  * and ends the trace finds the event in the thread's chunk. */
 static inline void gm_count_written_free(struct gm_stats_shard *shard) {

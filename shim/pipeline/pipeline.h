@@ -189,7 +189,7 @@ void gm_pipeline_open_to(int device);
 
 /* Adds the bytes that gpumem holds on a device and cannot give back now, by reason (enum gm_reason). */
 void gm_pipeline_held(int device, uint64_t bytes[GM_REASON_COUNT]);
-/* Measures what the process holds beyond gpumem's view (shim/start/beyond.h). Called with a context of the device
+/* Measures what the process holds beyond gpumem's view (shim/start/untracked.h). Called with a context of the device
  * current: when the peak of reserved bytes reaches gm_pipeline_sample_from, and `soon` when memory ran out or the
  * context ends. NULL: nobody wants to know. */
 GM_INTERNAL extern void (*gm_pipeline_sample)(int device, bool soon);

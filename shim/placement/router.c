@@ -7,7 +7,7 @@
 #include "shim/placement/router.h"
 
 #include "shim/base/stats.h"
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 
 enum { OWN_CALL = GM_KIND_COUNT }; /* gm_block.served: the program's own call, beside a stack of the user's */
 
@@ -82,11 +82,11 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
     struct gm_resource *native = servers[GM_KIND_NATIVE];
     if (is_beyond_limit(decision) || !native)
         return GM_OUT_OF_MEMORY;
-    struct gm_giving giving;
-    gm_giving_begin(&giving, GM_REASON_OUT_OF_MEMORY);
-    giving.request = request;
+    struct gm_releases releases;
+    gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
+    releases.request = request;
     size_t released = trim_servers(SIZE_MAX);
-    gm_giving_end(&giving, true);
+    gm_releases_end(&releases, true);
     gm_status status = released ? native->ops->alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
     if (!status)
         set_served(block, GM_KIND_NATIVE, reason);

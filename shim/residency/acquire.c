@@ -229,7 +229,7 @@ static void make_ready(struct gpumem_residency *r, struct gm_residency_call *cal
                        size_t count) {
     for (;;) {
         if (!call->places && is_placement_needed(r, uses, count))
-            gm_residency_place_too(r, call);
+            gm_residency_begin_placing(r, call);
         if (!is_moving(r, uses, count))
             return;
         gm_residency_await_move(r, call);
@@ -259,13 +259,13 @@ static gm_status use_all(struct gpumem_residency *r, struct gm_residency_call *c
                          size_t count, CUstream stream) {
     gm_status status = place_all(r, uses, count);
     if (!status && call->places)
-        gm_residency_place_no_more(r, call);
+        gm_residency_end_placing(r, call);
     if (!status)
         status = fill_all(r, uses, count);
     if (!status)
         status = order_all(r, uses, count, stream);
     if (status && !call->places)
-        gm_residency_place_too(r, call);
+        gm_residency_begin_placing(r, call);
     return status;
 }
 
@@ -288,7 +288,7 @@ static bool await_release(struct gpumem_residency *r, struct gm_residency_call *
     if (!(r->flags & GPUMEM_RESIDENCY_WAIT) || !r->uses)
         return false;
     if (call->places)
-        gm_residency_place_no_more(r, call);
+        gm_residency_end_placing(r, call);
     gm_condition_wait(&r->released, &r->state);
     return true;
 }
@@ -325,7 +325,7 @@ static gm_status prefetch(struct gpumem_residency *r, struct gm_residency_call *
     if (!is_to_be_moved(object))
         return GM_OK;
     if (!call->places) {
-        gm_residency_place_too(r, call);
+        gm_residency_begin_placing(r, call);
         return prefetch(r, call, number);
     }
     gm_status status = begin_uses(r, &use, 1);

@@ -109,7 +109,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r
     if (status)
         return status;
     if (is_placement_needed(r, uses, count, flags))
-        gm_residency_place_too(r, &call);
+        gm_residency_begin_placing(r, &call);
     status = gm_residency_check_stream(stream);
     if (!status)
         status = check_uses(r, uses, count);
@@ -140,7 +140,7 @@ static gm_status synchronise(struct gpumem_residency *r, struct gm_residency_cal
     if (status)
         return status;
     void *address = object->parts[0].address ? object->parts[0].address : object->home->address;
-    gm_residency_place_no_more(r, call);
+    gm_residency_end_placing(r, call);
     status = gm_residency_wait_host(r, object);
     if (!status && host)
         *host = address;

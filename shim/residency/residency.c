@@ -26,7 +26,7 @@ gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_residency_cal
     return GM_OK;
 }
 
-void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call *call) {
+void gm_residency_begin_placing(struct gpumem_residency *r, struct gm_residency_call *call) {
     pthread_mutex_unlock(&r->state);
     pthread_mutex_lock(&r->placement);
     pthread_mutex_lock(&r->state);
@@ -36,10 +36,10 @@ void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call
 void gm_residency_await_move(struct gpumem_residency *r, struct gm_residency_call *call) {
     const bool places = call->places;
     if (places)
-        gm_residency_place_no_more(r, call);
+        gm_residency_end_placing(r, call);
     gm_condition_wait(&r->moved, &r->state);
     if (places)
-        gm_residency_place_too(r, call);
+        gm_residency_begin_placing(r, call);
 }
 
 void gm_residency_moved(struct gpumem_residency *r, struct gm_residency_object *object) {
@@ -47,7 +47,7 @@ void gm_residency_moved(struct gpumem_residency *r, struct gm_residency_object *
     gm_condition_wake(&r->moved);
 }
 
-void gm_residency_place_no_more(struct gpumem_residency *r, struct gm_residency_call *call) {
+void gm_residency_end_placing(struct gpumem_residency *r, struct gm_residency_call *call) {
     pthread_mutex_unlock(&r->placement);
     call->places = false;
 }

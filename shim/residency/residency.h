@@ -154,13 +154,13 @@ struct gm_residency_call {
 GM_INTERNAL gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_residency_call *call, bool places);
 GM_INTERNAL void gm_residency_leave(struct gpumem_residency *r, struct gm_residency_call *call);
 /* Takes `placement` as well. What was read under `state` before has to be read again. */
-GM_INTERNAL void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call *call);
+GM_INTERNAL void gm_residency_begin_placing(struct gpumem_residency *r, struct gm_residency_call *call);
 /* Waits, without `placement`, until some object may be no longer busy. What was read before has to be read again. */
 GM_INTERNAL void gm_residency_await_move(struct gpumem_residency *r, struct gm_residency_call *call);
 /* The object is no longer busy. */
 GM_INTERNAL void gm_residency_moved(struct gpumem_residency *r, struct gm_residency_object *object);
 /* Gives `placement` up again. */
-GM_INTERNAL void gm_residency_place_no_more(struct gpumem_residency *r, struct gm_residency_call *call);
+GM_INTERNAL void gm_residency_end_placing(struct gpumem_residency *r, struct gm_residency_call *call);
 static inline void gm_residency_pause(struct gpumem_residency *r) { pthread_mutex_unlock(&r->state); }
 static inline void gm_residency_resume(struct gpumem_residency *r) { pthread_mutex_lock(&r->state); }
 /* GM_STREAM_CAPTURE, with its text, where the stream captures. */

@@ -3,7 +3,7 @@
 
 #include "shim/base/stats.h"
 #include "shim/driver/fence.h"
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 #include "shim/resource/reach.h"
 
 #define SELDOM    16u     /* in stream order, the size of the pool is queried once in so many allocations */

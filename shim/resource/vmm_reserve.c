@@ -4,7 +4,7 @@
 #include "shim/base/options.h"
 #include "shim/base/stats.h"
 #include "shim/base/limit.h"
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 
 static struct extent_set {
     struct gm_extent extents[GM_VMM_RESERVE_SLOTS];
@@ -27,7 +27,7 @@ static struct extent_set take_set(int device) {
 /* The pages are no longer kept: they are released, or counted again with the block that takes them. */
 static void count_out(int device, const struct extent_set *taken) {
     gm_stats_uncached(GM_KIND_VMM, taken->bytes);
-    gm_give(GM_KIND_VMM, device, taken->bytes);
+    gm_release_note(GM_KIND_VMM, device, taken->bytes);
 }
 
 static uint64_t release_set(int device, const struct extent_set *taken) {
@@ -73,10 +73,10 @@ unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm_extent *ext
     gm_spin_unlock(&lock);
     for (unsigned i = 0; i < taken.count; i++)
         extents[i] = taken.extents[i];
-    struct gm_giving giving;
-    gm_giving_begin(&giving, GM_REASON_GROWTH);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, GM_REASON_GROWTH);
     count_out(device, &taken);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
     return taken.count;
 }
 
@@ -84,8 +84,8 @@ uint64_t gm_vmm_reserve_release(bool only_idle) {
     uint64_t bytes = 0;
     if (GM_LIKELY(!__atomic_load_n(&sets, __ATOMIC_RELAXED)) || (only_idle && gm_capture_any()))
         return 0;
-    struct gm_giving giving;
-    gm_giving_begin(&giving, GM_REASON_IDLE);
+    struct gm_releases releases;
+    gm_releases_begin(&releases, GM_REASON_IDLE);
     CUstreamCaptureMode mode = gm_capture_relax();
     uint64_t idle_ns = gm_option_number(GM_OPT_CACHE_IDLE), now = gm_now_ns();
     for (int device = 0; device < GM_VMM_DEVICES && __atomic_load_n(&sets, __ATOMIC_RELAXED); device++) {
@@ -97,7 +97,7 @@ uint64_t gm_vmm_reserve_release(bool only_idle) {
         bytes += release_set(device, &taken);
     }
     gm_capture_unrelax(mode);
-    gm_giving_end(&giving, false);
+    gm_releases_end(&releases, false);
     return bytes;
 }
 

@@ -10,7 +10,7 @@
 #include "shim/pipeline/pipeline.h"
 #include "shim/sites/python.h"
 #include "shim/sites/site.h"
-#include "shim/start/beyond.h"
+#include "shim/start/untracked.h"
 #include "shim/trace/summary.h"
 
 enum { LATE_NS = 1000000, LATE_TURNS = 1000 }; /* how long a stop waits for calls that are being recorded */
@@ -44,7 +44,7 @@ static bool start(unsigned frames, bool fresh, const char **why) {
     gm_pipeline_observe(true); /* the free of a block whose allocation is recorded must be recorded */
     __atomic_store_n(&gm_trace_on, true, __ATOMIC_SEQ_CST);
     gm_stats->recording.state = GM_STATS_RECORDS;
-    gm_beyond_setup();
+    gm_untracked_setup();
     gm_pipeline_record_live();
     recording.ranges();
     return true;

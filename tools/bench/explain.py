@@ -34,7 +34,7 @@ FRAMEWORKS = {
     "JAX": ("jax", ["jax_step.py"], ["out_of_memory.py", "jax"], {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}),
 }
 NS = {"call": 150, "call, 8 frames": 500, "Python frames changed": 3000}  # targets: added to a call
-LARGE = 64 << 20  # an allocation that starts the card's management library (shim/start/beyond.c)
+LARGE = 64 << 20  # an allocation that starts the card's management library (shim/start/untracked.c)
 
 
 class Place:

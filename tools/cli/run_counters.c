@@ -120,7 +120,7 @@ struct sum {
 };
 
 static void add_elsewhere(struct sum *sum, const struct gm_stats *s, int kind) {
-    const struct gm_stats_elsewhere *elsewhere = &s->elsewhere[kind];
+    const struct gm_stats_displaced *elsewhere = &s->elsewhere[kind];
     uint64_t since = elsewhere->since_ns > s->start_ns ? elsewhere->since_ns - s->start_ns : 0;
     if (!elsewhere->since_ns)
         return;

@@ -23,12 +23,6 @@ ROOMS = {
 }  # fmt: skip
 # Calls from a module to another that are allowed although they run up, or close a circle.
 ALLOWED_UP = """
-shim/region/region -> shim/api/api
-shim/residency/pool -> shim/api/api
-shim/residency/residency -> shim/api/api
-shim/residency/transfer -> shim/api/api
-shim/residency/work -> shim/api/api
-shim/workspace/workspace -> shim/api/api
 """
 ALLOWED_CIRCLES = """
 shim/trace/chunks -> shim/trace/writer

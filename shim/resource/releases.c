@@ -1,4 +1,4 @@
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 
 #include <string.h>
 
@@ -8,50 +8,51 @@
 /* Given under a lock of the cache, where no event can be written. The next trim writes it. */
 static uint64_t unwritten[GM_KIND_COUNT];
 
-static __thread struct gm_giving *current __attribute__((tls_model("initial-exec")));
+static __thread struct gm_releases *current __attribute__((tls_model("initial-exec")));
 
-static void write_trim(const struct gm_giving *giving, enum gm_kind kind) {
-    const struct gm_request none = {.device = giving->device}, *request = giving->request ? giving->request : &none;
+static void write_trim(const struct gm_releases *releases, enum gm_kind kind) {
+    const struct gm_request none = {.device = releases->device},
+                            *request = releases->request ? releases->request : &none;
     struct gm_event event;
-    gm_event_fill(&event, gm_trace_sequence(), giving->begin_ns, GM_ACT_TRIM, kind, request->device);
-    event.bytes = giving->bytes[kind];
+    gm_event_fill(&event, gm_trace_sequence(), releases->begin_ns, GM_ACT_TRIM, kind, request->device);
+    event.bytes = releases->bytes[kind];
     event.site = request->site;
     event.context = request->context_number;
     event.call = (uint8_t)request->call;
-    event.reason = (uint8_t)giving->reason;
+    event.reason = (uint8_t)releases->reason;
     gm_trace_event(&event);
 }
 
-void gm_giving_begin(struct gm_giving *giving, enum gm_reason reason) {
-    giving->active = gm_trace_is_on() && !current;
-    if (!giving->active)
+void gm_releases_begin(struct gm_releases *releases, enum gm_reason reason) {
+    releases->active = gm_trace_is_on() && !current;
+    if (!releases->active)
         return;
-    giving->reason = reason;
-    giving->device = -1;
-    giving->request = NULL;
-    giving->begin_ns = gm_now_ns();
-    memset(giving->bytes, 0, sizeof giving->bytes);
-    current = giving;
+    releases->reason = reason;
+    releases->device = -1;
+    releases->request = NULL;
+    releases->begin_ns = gm_now_ns();
+    memset(releases->bytes, 0, sizeof releases->bytes);
+    current = releases;
 }
 
-void gm_giving_end(struct gm_giving *giving, bool always) {
-    if (!giving->active)
+void gm_releases_end(struct gm_releases *releases, bool always) {
+    if (!releases->active)
         return;
     current = NULL;
     for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
         if (GM_UNLIKELY(__atomic_load_n(&unwritten[kind], __ATOMIC_RELAXED)))
-            giving->bytes[kind] += __atomic_exchange_n(&unwritten[kind], 0, __ATOMIC_RELAXED);
-        if (giving->bytes[kind])
-            write_trim(giving, (enum gm_kind)kind);
-        always = always && !giving->bytes[kind];
+            releases->bytes[kind] += __atomic_exchange_n(&unwritten[kind], 0, __ATOMIC_RELAXED);
+        if (releases->bytes[kind])
+            write_trim(releases, (enum gm_kind)kind);
+        always = always && !releases->bytes[kind];
     }
     if (always)
-        write_trim(giving, GM_KIND_NATIVE);
+        write_trim(releases, GM_KIND_NATIVE);
 }
 
 static bool is_pooled(enum gm_kind kind) { return gm_kind_traits(kind) & GM_TRAIT_POOLED; }
 
-void gm_give(enum gm_kind kind, int device, uint64_t bytes) {
+void gm_release_note(enum gm_kind kind, int device, uint64_t bytes) {
     if (!is_pooled(kind))
         gm_stats_give(kind, device, bytes);
     if (current) {
@@ -62,7 +63,7 @@ void gm_give(enum gm_kind kind, int device, uint64_t bytes) {
     }
 }
 
-void gm_give_not(enum gm_kind kind, int device, uint64_t bytes) {
+void gm_release_failed(enum gm_kind kind, int device, uint64_t bytes) {
     if (!is_pooled(kind))
         gm_stats_take(kind, device, bytes);
     if (current && current->bytes[kind] >= bytes)

@@ -1,4 +1,4 @@
-#include "shim/start/beyond.h"
+#include "shim/start/untracked.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "shim/base/stats.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/driver/driver.h"
-#include "shim/resource/giving.h"
+#include "shim/resource/releases.h"
 
 #define LEAST_STEP  ((uint64_t)32 << 20) /* growth of the peak between two measurements */
 #define LEAST_NS    100000000u           /* time between two measurements */
@@ -92,7 +92,7 @@ static uint64_t unused_in_default_pool(int device) {
 
 /* `own`: bytes of this process, 0 = unknown; `all`: bytes in use on the card. */
 static void note_beyond(int device, uint64_t own, uint64_t all, uint64_t counted) {
-    struct gm_stats_beyond *beyond = &gm_stats->beyond[device];
+    struct gm_stats_untracked *beyond = &gm_stats->beyond[device];
     uint64_t used = own ? own : all, bytes = used > counted ? used - counted : 0;
     __atomic_store_n(&beyond->shared, (uint64_t)!own, __ATOMIC_RELAXED);
     __atomic_store_n(&beyond->bytes, bytes, __ATOMIC_RELAXED);
@@ -158,7 +158,7 @@ static void sample(int device, bool soon) {
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }
 
-void gm_beyond_setup(void) {
+void gm_untracked_setup(void) {
     if (!gm_trace_is_on() && !gm_pipeline_timed)
         return;
     __atomic_store_n(&gm_pipeline_sample, sample, __ATOMIC_RELEASE);

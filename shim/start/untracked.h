@@ -5,10 +5,10 @@
  * 32 MiB of reserved bytes, each growth of their peak by an eighth and 32 MiB, a request that found no memory, and the
  * end of a context or of the program; at most ten times a second, never while a stream captures. At the end of the
  * program only the card's management library is queried. */
-#ifndef GM_HOOK_BEYOND_H
-#define GM_HOOK_BEYOND_H
+#ifndef GM_UNTRACKED_H
+#define GM_UNTRACKED_H
 
 /* After the trace and the counters are set up. */
-void gm_beyond_setup(void);
+void gm_untracked_setup(void);
 
 #endif
