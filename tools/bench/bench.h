@@ -71,11 +71,12 @@ struct row {
     int least = 4;
     std::function<size_t()> probe; // where set: card_used() at its highest, found in a slow pass of its own
     std::function<void()> before;  // where set: runs before each sample, untimed
+    size_t used = 0; // card_used() before the row took its first blocks; 0: it takes none before measure()
 };
 
 // Samples the rows in turn, so that figures that are compared saw the same machine. Prints a line for each:
 // name, repetitions, nanoseconds a repetition as min, median, max; with --memory `live=` and `reserved=` in bytes: the
-// most in use beyond what was in use before the first row.
+// most in use beyond what was in use before the first row took a block.
 void measure(const std::vector<row> &rows);
 bool wanted(const std::string &name);
 void print_times(const std::string &name, int repetitions, std::vector<double> times, const std::string &more = "");

@@ -139,7 +139,7 @@ void measure(const std::vector<row> &rows) {
         for (const row &one : rows)
             one.body(1);
     bench.contender.trim();
-    size_t before = memory ? card_used() : 0;
+    size_t before = !memory ? 0 : rows[0].used ? rows[0].used : card_used();
     std::vector<std::vector<double>> times(rows.size());
     for (int sample = -2; sample < bench.samples; sample++)
         for (size_t i = 0; i < rows.size(); i++) {

@@ -114,11 +114,14 @@ static void replacement_row(const std::string &name, int slots, double low, doub
         held[slot[i]] = taken(bytes[i]);
         most = std::max(most, live);
     }
+    bench.contender.trim();
+    size_t used = bench.memory && card_known() ? card_used() : 0;
     std::vector<void *> blocks(slots, nullptr);
     int next = slots;
     for (int i = 0; i < slots; i++)
         blocks[i] = bench.contender.allocate(bytes[i]);
-    measure({{name, 512,
+    measure({{name,
+              512,
               [&](int n) {
                   for (int i = 0; i < n; i++, next = next + 1 < steps ? next + 1 : slots) {
                       void *&block = blocks[slot[next]];
@@ -126,7 +129,11 @@ static void replacement_row(const std::string &name, int slots, double low, doub
                       block = bench.contender.allocate(bytes[next]);
                   }
               },
-              most}});
+              most,
+              4,
+              {},
+              {},
+              used}});
     for (void *block : blocks)
         bench.contender.release(block);
 }
