@@ -163,12 +163,12 @@ static struct gm_block_record *look_again(struct gm_shard *shard, const struct w
 }
 
 /* More than GM_CACHE_ROTATION bytes of the class wait: waits for the oldest fence if this thread recorded it. */
-static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *wanted, size_t class, size_t size) {
+static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *wanted, size_t class) {
     bool waited = false, destroyed;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    size_t pending = lists && !lists->disabled ? lists->bins[wanted->from].pending / class * size : 0;
-    struct gm_batch *batch = pending && pending + size > GM_CACHE_ROTATION ? lists->first : NULL;
+    size_t pending = lists && !lists->disabled ? lists->bins[wanted->from].pending : 0;
+    struct gm_batch *batch = pending && pending + class > GM_CACHE_ROTATION ? lists->first : NULL;
     if (batch && batch->thread == this_thread() && !gm_capture_any())
         waited = gm_cache_settle(shard, lists, batch, true, &destroyed) == GM_OK;
     gm_spin_unlock(&shard->lock);
@@ -202,7 +202,7 @@ static struct gm_block_record *find_free(struct gm_resource *self, const struct 
         record = take_from_others(state, &wanted, QUERY);
     if (!record && class >= GM_CACHE_PAGE_FROM && !gm_cache_is_room_for(state, request->device, class))
         record = look_again(own, &wanted);
-    if (!record && wait_for_own_fence(own, &wanted, class, request->size))
+    if (!record && wait_for_own_fence(own, &wanted, class))
         record = take_from(own, &wanted, READY);
     return record;
 }
@@ -408,7 +408,7 @@ static gm_status cache_put(struct gm_resource *self, struct gm_block_record *rec
         return free_record(self, record, how);
     struct gm_shard *shard = gm_cache_my_shard(self);
     gm_spin_lock(&shard->lock);
-    shard->most_used = bytes_without_fence();
+    shard->most_bytes = bytes_without_fence();
     struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
     if (GM_UNLIKELY(!gm_cache_accepts(lists, block->reserved)))
         lists = gm_cache_make_room(self, shard, block);

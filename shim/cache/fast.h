@@ -32,7 +32,7 @@ static inline bool gm_cache_put_fast(struct gm_shard *shard, struct gm_block_rec
     struct gm_free_lists *lists = gm_free_lists_of(shard, record->block.context_id);
     struct gm_batch *batch = GM_LIKELY(lists != NULL) ? lists->open : NULL; /* none: the lists are disabled */
     bool kept = GM_LIKELY(batch != NULL) && GM_LIKELY(!gm_observers_now()) && GM_LIKELY(batch->count < shard->most) &&
-                GM_LIKELY(batch->used + record->block.size < shard->most_used) &&
+                GM_LIKELY(batch->bytes + record->block.reserved < shard->most_bytes) &&
                 gm_cache_has_room(lists, record->block.reserved) && GM_LIKELY(gm_record_claim(record, address));
     if (GM_LIKELY(kept)) {
         *size = record->block.size;

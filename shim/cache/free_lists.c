@@ -123,7 +123,7 @@ struct gm_batch *gm_batch_open(struct gm_free_lists *lists) {
         batch->lists = lists;
         batch->state = GM_BATCH_OPEN;
         batch->count = 0;
-        batch->bytes = batch->used = 0;
+        batch->bytes = 0;
         batch->began = gm_ticks();
         gm_link_clear(&batch->blocks);
     }
@@ -133,7 +133,7 @@ struct gm_batch *gm_batch_open(struct gm_free_lists *lists) {
 static struct gm_batch *take_open(struct gm_shard *shard, struct gm_free_lists *lists) {
     struct gm_batch *batch = lists->open;
     lists->open = NULL;
-    gm_free_lists_count_unfenced(shard, -batch->used);
+    gm_free_lists_count_unfenced(shard, -batch->bytes);
     return batch;
 }
 
@@ -155,12 +155,11 @@ void gm_batch_recorded(struct gm_free_lists *lists, struct gm_batch *batch) {
 /* Blocks that were added to a new open batch meanwhile join this batch. */
 void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch) {
     struct gm_batch *younger = lists->open;
-    gm_free_lists_count_unfenced(shard, batch->used);
+    gm_free_lists_count_unfenced(shard, batch->bytes);
     if (younger) {
         batch->bin = !younger->count || younger->bin == batch->bin ? batch->bin : NULL;
         batch->count += younger->count;
         batch->bytes += younger->bytes;
-        batch->used += younger->used;
         if (younger->count)
             gm_link_move_all(&younger->blocks, &batch->blocks);
         younger->next = lists->unused;

@@ -57,7 +57,7 @@ struct gm_batch {
     struct gm_batch *next, *previous; /* in the list of recorded batches; `next` also links unused structs */
     enum gm_batch_state state;
     unsigned count, users; /* number of blocks; threads that query the driver about the batch */
-    size_t bytes, used;    /* of the blocks, and as the program requested them: what earlier work may touch */
+    size_t bytes;
     struct gm_link blocks; /* newest first */
     struct gm_bin *bin;    /* of all blocks; NULL: several */
     const void *thread; /* the thread whose free recorded it, as identity only; NULL = no allocation may wait for it */
@@ -102,8 +102,8 @@ struct gm_shard {
     const struct gm_cache *cache;
     enum gm_kind kind; /* kind of memory of its blocks */
     unsigned most;     /* blocks of a batch that need no fence yet */
-    size_t most_used;  /* their bytes as the program requested them */
-    size_t unfenced;   /* such bytes in open batches */
+    size_t most_bytes; /* their bytes */
+    size_t unfenced;   /* bytes in open batches */
     struct gm_free_lists *lists, *unused_lists;
     struct gm_share shares[GM_CACHE_DEVICES];
 } __attribute__((aligned(64)));
@@ -137,7 +137,7 @@ static inline void gm_record_set_freed(struct gm_block_record *record, uint64_t 
 /* claimed -> pending: adds a block to the open batch. */
 static inline void gm_free_lists_put(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch,
                                      struct gm_block_record *record) {
-    size_t size = record->block.reserved, used = record->block.size;
+    size_t size = record->block.reserved;
     struct gm_bin *bin = &lists->bins[record->block.bin];
     if (GM_UNLIKELY(!batch->count)) {
         batch->began = gm_ticks();
@@ -149,9 +149,8 @@ static inline void gm_free_lists_put(struct gm_shard *shard, struct gm_free_list
     gm_link_first(&record->link, &batch->blocks);
     batch->count++;
     batch->bytes += size;
-    batch->used += used;
     bin->pending += size;
-    gm_free_lists_count_unfenced(shard, used);
+    gm_free_lists_count_unfenced(shard, size);
     gm_add_alone(&lists->share->bytes, size);
 }
 

@@ -16,8 +16,8 @@ enum { GM_CACHE_SHARDS = 16, GM_CACHE_FENCES = 256 };
 #define GM_CACHE_GRANULE   ((size_t)512)
 #define GM_CACHE_PAGE_FROM ((size_t)1 << 20)
 
-/* Most bytes of one size, as requested, that wait for their fences. They fit a large L2 cache, so that a kernel finds
- * its block there. */
+/* Most bytes of one size that wait for their fences. They fit a large L2 cache, so that a kernel finds its block there.
+ */
 #define GM_CACHE_ROTATION ((size_t)24 << 20)
 
 struct gm_cache_device {
@@ -207,11 +207,11 @@ GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t by
 /* The batch needs its fence now. */
 static inline bool gm_cache_is_full(const struct gm_cache *state, const struct gm_free_lists *lists,
                                     const struct gm_batch *batch) {
-    if (GM_LIKELY(batch->count < state->frees && batch->used < GM_CACHE_SHARD_BYTES))
+    if (GM_LIKELY(batch->count < state->frees && batch->bytes < GM_CACHE_SHARD_BYTES))
         return false;
     return (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) ||
-           batch->used >= GM_CACHE_BATCH_BYTES ||
-           (batch->used >= GM_CACHE_SHARD_BYTES && gm_cache_unfenced(state) >= GM_CACHE_ALL_BATCH_BYTES);
+           batch->bytes >= GM_CACHE_BATCH_BYTES ||
+           (batch->bytes >= GM_CACHE_SHARD_BYTES && gm_cache_unfenced(state) >= GM_CACHE_ALL_BATCH_BYTES);
 }
 
 #endif
