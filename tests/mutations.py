@@ -702,7 +702,7 @@ MUTATIONS = [
        "short path double_free, cache, 16", "the second free of a block fails"),
     of("fence_of_any_count", "shim/cache/fast.h", "gm_cache_put_fast", always("most"), "short path fences, cache, 16",
        "a fence covers at most so many frees"),
-    of("fence_of_any_size", "shim/cache/fast.h", "gm_cache_put_fast", always("most_used"), "short path fences, cache, 16",
+    of("fence_of_any_size", "shim/cache/fast.h", "gm_cache_put_fast", always("most_bytes"), "short path fences, cache, 16",
        "a fence covers at most so many bytes"),
     of("block_of_another_context", "shim/driver/context.c", "gm_context_same_id", gives("id", "?"),
        "short path contexts, cache, 16", "a thread that changes its context gets no free memory of the former one"),

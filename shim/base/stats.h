@@ -179,7 +179,7 @@ static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oo
  * instruction is needed. live_bytes holds the bytes of freed blocks somewhat longer, at most GM_STATS_DEFERRED for each
  * thread. It never lacks bytes of live blocks. So a peak may be too high by GM_STATS_DEFERRED for each further thread.
  */
-#define GM_STATS_DEFERRED ((uint64_t)16 << 20)
+#define GM_STATS_DEFERRED ((uint64_t)24 << 20)
 
 /* Subtracts the late bytes of this thread's shard. */
 void gm_stats_settle_deferred(struct gm_stats_shard *shard);

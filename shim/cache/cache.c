@@ -29,7 +29,7 @@
  * rounded up to its class as long as the sum of what is rounded up is small beside the free memory of the device. Under
  * GPUMEM_LIMIT blocks have the sizes of their requests, and no larger block is used.
  *
- * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 6 MiB.
+ * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 12 MiB.
  *
  * Limits on the memory of free blocks:
  *  - For one size, GM_CACHE_ROTATION bytes may wait for their fences. Above that, the thread that freed them waits for

@@ -199,8 +199,9 @@ GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t by
 /* ---- cache.c */
 
 /* Most freed bytes without a fence, in one shard and in all shards together. A batch is this large because threads that
- * record fences at the same time wait for each other in the driver. */
-#define GM_CACHE_BATCH_BYTES     ((size_t)6 << 20)
+ * record fences at the same time wait for each other in the driver, and no larger, because many threads together must
+ * stay within the target of the device (limits.c). */
+#define GM_CACHE_BATCH_BYTES     ((size_t)12 << 20)
 #define GM_CACHE_ALL_BATCH_BYTES ((size_t)64 << 20)
 #define GM_CACHE_SHARD_BYTES     (GM_CACHE_ALL_BATCH_BYTES / GM_CACHE_SHARDS)
 

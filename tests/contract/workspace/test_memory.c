@@ -323,7 +323,7 @@ static void memory_of_the_caller(void **state) {
 static void memory_of_a_resource(void **state) {
     static const char *const texts[] = {"async", "native", "vmm"};
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = has_pools() ? 0 : 2; i < 3; i++) { /* the former two allocate in stream order */
         struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = bench.stream, .size = MIB};
         struct gpumem_resource_info info = {.struct_size = sizeof info};
         struct gpumem_resource *resource;

@@ -25,10 +25,10 @@ static void bytes_close_a_batch(void **state) {
     open_cache("cache(100,sim)");
     struct gm_block blocks[4];
     for (int i = 0; i < 4; i++)
-        blocks[i] = get(2 * MIB);
+        blocks[i] = get(4 * MIB);
     for (int i = 0; i < 4; i++)
         give(&blocks[i]);
-    assert_int_equal(fake.records, 1); /* at the third: 6 MiB */
+    assert_int_equal(fake.records, 1); /* at the third: 12 MiB */
 }
 
 static void batches_are_as_large_after_many_threads(void **state) {
@@ -37,7 +37,7 @@ static void batches_are_as_large_after_many_threads(void **state) {
     for (int i = 0; i < 20; i++)
         in_new_thread(leave_one, 4096);
     for (int i = 0; i < 6; i++)
-        blocks[i] = get(MIB);
+        blocks[i] = get(2 * MIB);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(fake.records, 0);
         give(&blocks[i]);
