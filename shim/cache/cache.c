@@ -29,7 +29,7 @@
  * rounded up to its class as long as the sum of what is rounded up is small beside the free memory of the device. Under
  * GPUMEM_LIMIT blocks have the sizes of their requests, and no larger block is used.
  *
- * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 12 MiB.
+ * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 12 MiB, with more than four threads 6 MiB.
  *
  * Limits on the memory of free blocks:
  *  - For one size, GM_CACHE_ROTATION bytes may wait for their fences. Above that, the thread that freed them waits for
@@ -395,8 +395,8 @@ static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard 
 
 /* A batch of fewer bytes needs no fence for them, whatever the other shards hold. */
 static size_t bytes_without_fence(void) {
-    return gm_cache_shards_used() * GM_CACHE_BATCH_BYTES <= GM_CACHE_ALL_BATCH_BYTES ? GM_CACHE_BATCH_BYTES
-                                                                                     : GM_CACHE_SHARD_BYTES;
+    size_t batch = gm_cache_batch_bytes();
+    return gm_cache_shards_used() * batch <= GM_CACHE_ALL_BATCH_BYTES ? batch : GM_CACHE_SHARD_BYTES;
 }
 
 static gm_status cache_put(struct gm_resource *self, struct gm_block_record *record,

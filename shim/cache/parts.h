@@ -199,9 +199,11 @@ GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t by
 /* ---- cache.c */
 
 /* Most freed bytes without a fence, in one shard and in all shards together. A batch is this large because threads that
- * record fences at the same time wait for each other in the driver, and no larger, because many threads together must
- * stay within the target of the device (limits.c). */
-#define GM_CACHE_BATCH_BYTES     ((size_t)12 << 20)
+ * record fences at the same time wait for each other in the driver. It is smaller with many threads, which together
+ * must stay within the target of the device (limits.c). */
+static inline size_t gm_cache_batch_bytes(void) {
+    return gm_cache_shards_used() <= 4 ? (size_t)12 << 20 : (size_t)6 << 20;
+}
 #define GM_CACHE_ALL_BATCH_BYTES ((size_t)64 << 20)
 #define GM_CACHE_SHARD_BYTES     (GM_CACHE_ALL_BATCH_BYTES / GM_CACHE_SHARDS)
 
@@ -211,7 +213,7 @@ static inline bool gm_cache_is_full(const struct gm_cache *state, const struct g
     if (GM_LIKELY(batch->count < state->frees && batch->bytes < GM_CACHE_SHARD_BYTES))
         return false;
     return (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) ||
-           batch->bytes >= GM_CACHE_BATCH_BYTES ||
+           batch->bytes >= gm_cache_batch_bytes() ||
            (batch->bytes >= GM_CACHE_SHARD_BYTES && gm_cache_unfenced(state) >= GM_CACHE_ALL_BATCH_BYTES);
 }
 

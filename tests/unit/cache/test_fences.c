@@ -37,7 +37,7 @@ static void batches_are_as_large_after_many_threads(void **state) {
     for (int i = 0; i < 20; i++)
         in_new_thread(leave_one, 4096);
     for (int i = 0; i < 6; i++)
-        blocks[i] = get(2 * MIB);
+        blocks[i] = get(MIB);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(fake.records, 0);
         give(&blocks[i]);
