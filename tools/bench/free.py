@@ -5,7 +5,8 @@ usage: free.py [--build DIR] [--rounds N] [--policy NAME,...] [--out FILE.json]
 
 Rows: the pair of cudaMalloc and cudaFree, malloc + kernel + free with a short and a long kernel, Thrust, two threads on streams of
 their own that hand a table over by a free, a CuPy round without its pool, a PyTorch training step without its cache (also with the
-loss read in each step), and a CKKS multiplication (examples/he_ops). Each is a process of its own, taken in turn, round by round (default 3).
+loss read in each step, and of a small GPT with a pinned loader), and a CKKS multiplication (examples/he_ops). Each is a process of
+its own, taken in turn, round by round (default 3).
 Prints nanoseconds (least, median, most of the rounds' medians) and ratios, and writes FILE.json (default free.json) and FILE.txt.
 Ends with 77 without a GPU; a program that cannot run here is left out and named.
 """
@@ -44,6 +45,7 @@ def rows(options):
     yield "hand-over", program(bench / "hand_over"), {}
     yield "cupy-step", program(sys.executable, HERE / "programs" / "cupy_step.py"), {}
     yield "torch-step", program(sys.executable, HERE / "programs" / "torch_step.py"), UNCACHED
+    yield "gpt-step", program(sys.executable, HERE / "programs" / "gpt_step.py"), UNCACHED
     yield "torch-step-item", program(sys.executable, HERE / "programs" / "torch_step.py", "item"), UNCACHED
     yield "ckks-multiply", lambda environment: he_ops(options, environment), {}
 
