@@ -127,7 +127,8 @@ enum gpumem_object_flags {
     GPUMEM_OBJECT_GPU_ONLY = 1,
 };
 
-/* One of several pieces of an object: the head or a child. */
+/* One of several pieces of an object: the head or a child. An object moves whole; what is needed by the part is
+ * registered as several objects. */
 struct gpumem_part {
     void *address; /* host memory; NULL in all parts of a GPU-only object without a given home */
     size_t bytes;

@@ -15,9 +15,12 @@
  * slower than the paper's. */
 static void require_attribute(struct job *job, enum role role, const void *piece, enum cudaMemRangeAttribute attribute,
                               int expected) {
-    int found = -1;
+    int found = -1, device = 0;
     if (!job->options->check)
         return;
+    /* The query needs a current context, which a thread of OpenMP may not have yet. */
+    CHECK(cudaGetDevice(&device));
+    CHECK(cudaSetDevice(device));
     CHECK(cudaMemRangeGetAttribute(&found, sizeof found, attribute, piece, piece_bytes(job, role)));
     if (found != expected) {
         fprintf(stderr, "hadron: attribute %d of managed memory is %d, not %d\n", (int)attribute, found, expected);

@@ -29,7 +29,8 @@ from targets import amount
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 ALLOC, ALLOC_H100, FREE, HYBRID = "*-h200-alloc*.json", "*-h100-alloc*.json", "*-free*.json", "*-hybrid*.json"
 GROWTH, GROWTH_TURNS = "*-h200-growth-quick*.json", "*-growth-turns*.json"
-SPGEMM, PRODUCT, MEMHC = "*-h200-spgemm.json", "*-spgemm-product*.json", "*-memhc*.json"
+SPGEMM, PRODUCT = "*-h200-spgemm.json", "*-spgemm-product*.json"
+MEMHC, MEMHC_BASELINE = "*-memhc-quick.json", "*-memhc-baseline.json"
 WIDTH = 118
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -466,8 +467,7 @@ def frontiers(run):
 
 # ---- contractions
 
-@block(MEMHC)
-def memhc(run):
+def contractions(run):
     points, rows = memhc_report.Points(run["points"]), []
     for tensor in points.swept():
         for size, rate in dict.fromkeys([*memhc_report.by_size(tensor), *memhc_report.by_rate(tensor)]):
@@ -482,9 +482,28 @@ def memhc(run):
                   ["tensor", "vector size", "repeated", "unified", "full", "ratio", "made anew", "no advice", "full / made anew"], rows)
 
 
+def contractions_story(run):
+    return items(*memhc_report.story(memhc_report.Points(run["points"])))
+
+
+@block(MEMHC)
+def memhc(run):
+    return contractions(run)
+
+
 @block(MEMHC)
 def memhc_story(run):
-    return items(*memhc_report.story(memhc_report.Points(run["points"])))
+    return contractions_story(run)
+
+
+@block(MEMHC_BASELINE)
+def memhc_baseline(run):
+    return contractions(run)
+
+
+@block(MEMHC_BASELINE)
+def memhc_baseline_story(run):
+    return contractions_story(run)
 
 
 # ---- commands that read traces
