@@ -506,6 +506,16 @@ def memhc_baseline_story(run):
     return contractions_story(run)
 
 
+@block("*-torch-layers*.json")
+def torch_layers(run):
+    rows = {}
+    for one in run["rows"]:
+        rows.setdefault(one["way"], []).extend([f"{one['ms_per_pass']:.1f}", one["transfers"]])
+    batches = dict.fromkeys(one["batch"] for one in run["rows"])
+    return titled(f"{run.made}, {run['layers']} layers under a budget of {run['budget']}, means of {run['passes']} passes ({run.file}):",
+                  ["way", *[head for batch in batches for head in (f"batch {batch}, ms", "transfers")]], [[way, *cells] for way, cells in rows.items()])
+
+
 # ---- commands that read traces
 
 @block("*-trace-tools*.json")
