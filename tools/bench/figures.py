@@ -87,15 +87,15 @@ class Run:
         return self.about[key]
 
 
-def block(*patterns):
-    """Of a function that writes the block of its name; it gets the newest Run of each pattern."""
+def block(*patterns, name=None):
+    """Of a function that writes the block NAME, by default the function's own; it gets the newest Run of each pattern."""
     def add(write):
         def text():
             missing = [pattern for pattern in patterns if not any(RESULTS.glob(pattern))]
             return f"0 runs of `{missing[0]}` are published yet." if missing else write(*map(Run, patterns))
 
-        BLOCKS[write.__name__.replace("_", "-")] = text
-        return text
+        BLOCKS[name or write.__name__.replace("_", "-")] = text
+        return write
 
     return add
 
@@ -129,21 +129,13 @@ def alloc_cell(value, row):
     return "-" if value is None else time(value / 16 if row == "threads-same:16" else value)
 
 
-def alloc_table(run):
+@block(ALLOC)
+@block(ALLOC_H100, name="alloc-h100")
+def alloc(run):
     results = Results.from_json(run["results"])
     columns = [name for name in ALLOC_COLUMNS if name in results.contenders()]
     rows = [[title, *[alloc_cell(results.median(column, row), row) for column in columns]] for row, title in ALLOC_ROWS if row in results.rows()]
     return titled(f"{run.made}, medians of {run['rounds']} round{'s'[run['rounds'] == 1:]} ({run.file} has the spread):", ["", *columns], rows)
-
-
-@block(ALLOC)
-def alloc(run):
-    return alloc_table(run)
-
-
-@block(ALLOC_H100)
-def alloc_h100(run):
-    return alloc_table(run)
 
 
 @block(ALLOC)
@@ -467,7 +459,9 @@ def frontiers(run):
 
 # ---- contractions
 
-def contractions(run):
+@block(MEMHC)
+@block(MEMHC_BASELINE, name="memhc-baseline")
+def memhc(run):
     points, rows = memhc_report.Points(run["points"]), []
     for tensor in points.swept():
         for size, rate in dict.fromkeys([*memhc_report.by_size(tensor), *memhc_report.by_rate(tensor)]):
@@ -482,28 +476,10 @@ def contractions(run):
                   ["tensor", "vector size", "repeated", "unified", "full", "ratio", "made anew", "no advice", "full / made anew"], rows)
 
 
-def contractions_story(run):
-    return items(*memhc_report.story(memhc_report.Points(run["points"])))
-
-
 @block(MEMHC)
-def memhc(run):
-    return contractions(run)
-
-
-@block(MEMHC)
+@block(MEMHC_BASELINE, name="memhc-baseline-story")
 def memhc_story(run):
-    return contractions_story(run)
-
-
-@block(MEMHC_BASELINE)
-def memhc_baseline(run):
-    return contractions(run)
-
-
-@block(MEMHC_BASELINE)
-def memhc_baseline_story(run):
-    return contractions_story(run)
+    return items(*memhc_report.story(memhc_report.Points(run["points"])))
 
 
 @block("*-torch-layers*.json")

@@ -57,7 +57,7 @@ class Figures(unittest.TestCase):
             path.write_text(document("headline", "old"))
             sys.argv = ["figures.py", "--update", str(path)]
             self.assertEqual(figures.main(), 0)
-            self.assertEqual(path.read_text(), document("headline", figures.headline()))
+            self.assertEqual(path.read_text(), document("headline", figures.BLOCKS["headline"]()))
 
     def test_runs_that_come_later(self):
         """Tables of benches without a published run say so, and are written once there is one."""
@@ -76,19 +76,19 @@ class Figures(unittest.TestCase):
                     self.assertEqual(figures.BLOCKS[name](), f"0 runs of `*-{bench}*.json` are published yet.")
                 for name, document in (("x-spgemm-product-quick.json", product), ("x-frontiers.json", grown)):
                     pathlib.Path(folder, name).write_text(json.dumps(document))
-                self.assertIn("| cage14 | 7 (6.5 to 7.5) | - | - | 70 | memory | - | 10.00 alg1 | 1.25 | 0 |", figures.spgemm_product())
-                self.assertIn("- Met: cage14, ours cold: 7 ms (<= 7).", figures.spgemm_product_aims())
-                self.assertIn("| shortest paths | 1024 | 2, 0.5, 8 | 3, 0.5, 8 | - | - |", figures.frontiers())
+                self.assertIn("| cage14 | 7 (6.5 to 7.5) | - | - | 70 | memory | - | 10.00 alg1 | 1.25 | 0 |", figures.BLOCKS["spgemm-product"]())
+                self.assertIn("- Met: cage14, ours cold: 7 ms (<= 7).", figures.BLOCKS["spgemm-product-aims"]())
+                self.assertIn("| shortest paths | 1024 | 2, 0.5, 8 | 3, 0.5, 8 | - | - |", figures.BLOCKS["frontiers"]())
         finally:
             figures.RESULTS = before
 
     def test_misses_are_told(self):
         """Those that no target stands for, too."""
-        text = figures.missed()
+        text = figures.BLOCKS["missed"]()
         self.assertIn("mixed: reserved beyond 1.25 x live + 64 MiB", text)
         self.assertRegex(text, r"`loop-short` under `cache`: 1\.\d+ x")
         self.assertNotIn("not measured", text)
-        self.assertIn("12.6 ms under `auto`", " ".join(figures.hybrid_story().split()))
+        self.assertIn("12.6 ms under `auto`", " ".join(figures.BLOCKS["hybrid-story"]().split()))
 
 
 if __name__ == "__main__":
