@@ -225,6 +225,8 @@ GM_PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gp
     if (count > GM_STACK_GIVEN)
         return (enum gpumem_status)gm_fail(GM_INVALID_VALUE, "%zu resources are given, at most %d can be", count,
                                            GM_STACK_GIVEN);
+    for (size_t i = 0; i < count; i++)
+        GM_NEED(given[i]);
     struct gpumem_resource *made = new_resource(text, given, count);
     if (!made)
         return (enum gpumem_status)gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource");
@@ -255,6 +257,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_bind(struct gpumem_resource *upstre
 GM_PUBLIC enum gpumem_status gpumem_resource_on_failure(struct gpumem_resource *upstream,
                                                         int (*callback)(size_t bytes, void *user), void *user,
                                                         struct gpumem_resource **resource) {
+    GM_NEED(upstream);
     GM_NEED(callback);
     GM_NEED(resource);
     gm_status status = (gm_status)gpumem_resource_compose("retry($1)", &upstream, 1, resource);

@@ -922,6 +922,8 @@ static void test_errors_name_free_memory_where_it_matters(void **state) {
         assert_non_null(strstr(gpumem_last_error(), name " is NULL")); \
     } while (0)
 
+static int ask_nobody(size_t bytes, void *user) { return 0; }
+
 static void test_null_is_refused(void **state) {
     struct gpumem_resource *resource = create("native"), *made = NULL;
     struct gpumem_resource_view view;
@@ -931,6 +933,8 @@ static void test_null_is_refused(void **state) {
     NULL_REFUSED(gpumem_resource_create(NULL, &made), "text");
     NULL_REFUSED(gpumem_resource_create("native", NULL), "resource");
     NULL_REFUSED(gpumem_resource_compose("log($1)", NULL, 1, &made), "given");
+    NULL_REFUSED(gpumem_resource_compose("log($1)", &made, 1, &made), "given[i]");
+    NULL_REFUSED(gpumem_resource_on_failure(NULL, ask_nobody, NULL, &made), "upstream");
     NULL_REFUSED(gpumem_resource_bind(NULL, stream_one(), &made), "upstream");
     NULL_REFUSED(gpumem_resource_bind(resource, stream_one(), NULL), "resource");
     NULL_REFUSED(gpumem_resource_create_own(NULL, &made), "gpumem_resource_author");
