@@ -1,6 +1,8 @@
 /* Ops that pass a call on to the upstream resource (adaptor.h). */
 #include "shim/resource/adaptor.h"
 
+#include "shim/base/options.h"
+
 gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
                            const struct gm_decision *decision, struct gm_block *block) {
     gm_status status = self->upstream->ops->alloc(self->upstream, request, decision, block);
@@ -74,3 +76,12 @@ void gm_adaptor_capture(struct gm_resource *self, int change) { EACH_UPSTREAM(ca
 void gm_adaptor_open_to(struct gm_resource *self, int device) { EACH_UPSTREAM(open_to, device); }
 
 void gm_adaptor_report(struct gm_resource *self) { EACH_UPSTREAM(report); }
+
+gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, const char *example, uint64_t *number,
+                            char *error, size_t error_size) {
+    if (argument)
+        return gm_option_parse(row, argument, number, error, error_size) ? GM_INVALID_VALUE : GM_OK;
+    gm_format(error, error_size, "\"%s\" needs a number%s: write %s(%s,...)", row->name,
+              row->type == GM_OPTION_BYTES ? " of bytes" : "", row->name, example);
+    return GM_INVALID_VALUE;
+}

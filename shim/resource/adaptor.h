@@ -27,9 +27,17 @@ GM_INTERNAL void gm_adaptor_capture(struct gm_resource *self, int change);
 GM_INTERNAL void gm_adaptor_open_to(struct gm_resource *self, int device);
 GM_INTERNAL void gm_adaptor_report(struct gm_resource *self);
 
-/* The ops that most adaptors only hand on. */
-#define GM_ADAPTOR_HANDS_ON                                                                                   \
-    .adaptor = true, .releasable = gm_adaptor_releasable, .held = gm_adaptor_held, .keeps = gm_adaptor_keeps, \
-    .context_ending = gm_adaptor_context_ending, .capture = gm_adaptor_capture, .open_to = gm_adaptor_open_to
+/* Parses the argument of an adaptor that needs a number. `example`: an argument, for the error text. */
+struct gm_option;
+GM_INTERNAL gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, const char *example,
+                                        uint64_t *number, char *error, size_t error_size);
+
+/* The ops that adaptors only hand on. */
+#define GM_ADAPTOR_HANDS_ON                                                                                 \
+    .adaptor = true, .trim = gm_adaptor_trim, .releasable = gm_adaptor_releasable, .held = gm_adaptor_held, \
+    .keeps = gm_adaptor_keeps, .context_ending = gm_adaptor_context_ending, .capture = gm_adaptor_capture,  \
+    .open_to = gm_adaptor_open_to
+/* Further ones, of an adaptor that remembers no block. */
+#define GM_ADAPTOR_REMEMBERS_NONE .after_fork = gm_adaptor_after_fork, .context_destroyed = gm_adaptor_context_destroyed
 
 #endif

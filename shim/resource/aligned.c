@@ -19,11 +19,7 @@ static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
 static gm_status align_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
     uint64_t bytes;
-    if (!argument) {
-        gm_format(error, error_size, "\"aligned\" needs a number of bytes: write aligned(4KiB,...)");
-        return GM_INVALID_VALUE;
-    }
-    if (gm_option_parse(&argument_row, argument, &bytes, error, error_size))
+    if (gm_adaptor_number(&argument_row, argument, "4KiB", &bytes, error, error_size))
         return GM_INVALID_VALUE;
     if (!bytes || bytes & (bytes - 1)) {
         gm_format(error, error_size, "\"%s\" is not an alignment: write a power of two", argument);
@@ -149,7 +145,6 @@ const struct gm_resource_ops gm_resource_aligned = {
     .alloc = align_alloc,
     .free = align_free,
     .grow = align_grow,
-    .trim = gm_adaptor_trim,
     .after_fork = align_after_fork,
     .context_destroyed = align_context_destroyed,
     .report = gm_adaptor_report,

@@ -18,10 +18,7 @@ static const struct gm_option argument_row = {.type = GM_OPTION_COUNT,
 
 static gm_status fail_nth_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
-    if (argument)
-        return gm_option_parse(&argument_row, argument, &state->number, error, error_size) ? GM_INVALID_VALUE : GM_OK;
-    gm_format(error, error_size, "\"fail-nth\" needs a number: write fail-nth(3,...)");
-    return GM_INVALID_VALUE;
+    return gm_adaptor_number(&argument_row, argument, "3", &state->number, error, error_size);
 }
 
 static gm_status fail_nth_alloc(struct gm_resource *self, const struct gm_request *request,
@@ -42,10 +39,8 @@ const struct gm_resource_ops gm_resource_fail_nth = {
     .open = fail_nth_open,
     .alloc = fail_nth_alloc,
     .free = gm_adaptor_free,
-    .trim = gm_adaptor_trim,
-    .after_fork = gm_adaptor_after_fork,
-    .context_destroyed = gm_adaptor_context_destroyed,
     .grow = gm_adaptor_grow,
     .report = gm_adaptor_report,
+    GM_ADAPTOR_REMEMBERS_NONE,
     GM_ADAPTOR_HANDS_ON,
 };

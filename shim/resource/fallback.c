@@ -95,7 +95,6 @@ const struct gm_resource_ops gm_resource_fallback = {
     .alloc = fallback_alloc,
     .free = fallback_free,
     .grow = fallback_grow,
-    .trim = gm_adaptor_trim,
     .after_fork = fallback_after_fork,
     .context_destroyed = fallback_context_destroyed,
     .report = gm_adaptor_report,

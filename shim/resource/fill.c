@@ -122,7 +122,6 @@ const struct gm_resource_ops gm_resource_fill = {
     .open = fill_open,
     .alloc = fill_alloc,
     .free = fill_free,
-    .trim = gm_adaptor_trim,
     .after_fork = gm_adaptor_after_fork,
     .context_destroyed = fill_context_destroyed,
     .report = gm_adaptor_report,

@@ -18,11 +18,8 @@ static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
 
 static gm_status limit_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
-    if (!argument || gm_option_parse(&argument_row, argument, &state->bytes, error, error_size)) {
-        if (!argument)
-            gm_format(error, error_size, "\"limit\" needs a number of bytes: write limit(8GiB,...)");
+    if (gm_adaptor_number(&argument_row, argument, "8GiB", &state->bytes, error, error_size))
         return GM_INVALID_VALUE;
-    }
     if (!state->bytes) {
         gm_format(error, error_size, "\"%s\" is not a limit: write at least 1 byte, or omit limit", argument);
         return GM_INVALID_VALUE;
@@ -103,7 +100,6 @@ const struct gm_resource_ops gm_resource_limit = {
     .open = limit_open,
     .alloc = limit_alloc,
     .free = limit_free,
-    .trim = gm_adaptor_trim,
     .after_fork = limit_after_fork,
     .context_destroyed = limit_context_destroyed,
     .grow = limit_grow,

@@ -43,9 +43,7 @@ const struct gm_resource_ops gm_resource_log = {
     .alloc = log_alloc,
     .free = log_free,
     .grow = log_grow,
-    .trim = gm_adaptor_trim,
-    .after_fork = gm_adaptor_after_fork,
-    .context_destroyed = gm_adaptor_context_destroyed,
     .report = gm_adaptor_report,
+    GM_ADAPTOR_REMEMBERS_NONE,
     GM_ADAPTOR_HANDS_ON,
 };

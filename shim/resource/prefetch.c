@@ -20,9 +20,7 @@ const struct gm_resource_ops gm_resource_prefetch = {
     .breaks = "",
     .alloc = prefetch_alloc,
     .free = gm_adaptor_free,
-    .trim = gm_adaptor_trim,
-    .after_fork = gm_adaptor_after_fork,
-    .context_destroyed = gm_adaptor_context_destroyed,
     .report = gm_adaptor_report,
+    GM_ADAPTOR_REMEMBERS_NONE,
     GM_ADAPTOR_HANDS_ON,
 };

@@ -18,10 +18,7 @@ static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
 
 static gm_status prime_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
-    if (argument)
-        return gm_option_parse(&argument_row, argument, &state->bytes, error, error_size) ? GM_INVALID_VALUE : GM_OK;
-    gm_format(error, error_size, "\"prime\" needs a number of bytes: write prime(1GiB,...)");
-    return GM_INVALID_VALUE;
+    return gm_adaptor_number(&argument_row, argument, "1GiB", &state->bytes, error, error_size);
 }
 
 static void prime(struct gm_resource *self, const struct gm_request *request, const struct gm_decision *decision) {
@@ -53,10 +50,8 @@ const struct gm_resource_ops gm_resource_prime = {
     .open = prime_open,
     .alloc = prime_alloc,
     .free = gm_adaptor_free,
-    .trim = gm_adaptor_trim,
-    .after_fork = gm_adaptor_after_fork,
-    .context_destroyed = gm_adaptor_context_destroyed,
     .grow = gm_adaptor_grow,
     .report = gm_adaptor_report,
+    GM_ADAPTOR_REMEMBERS_NONE,
     GM_ADAPTOR_HANDS_ON,
 };

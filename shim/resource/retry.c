@@ -31,10 +31,8 @@ const struct gm_resource_ops gm_resource_retry = {
     .state_size = sizeof(struct state),
     .alloc = retry_alloc,
     .free = gm_adaptor_free,
-    .trim = gm_adaptor_trim,
-    .after_fork = gm_adaptor_after_fork,
-    .context_destroyed = gm_adaptor_context_destroyed,
     .grow = gm_adaptor_grow,
     .report = gm_adaptor_report,
+    GM_ADAPTOR_REMEMBERS_NONE,
     GM_ADAPTOR_HANDS_ON,
 };

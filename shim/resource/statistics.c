@@ -114,7 +114,6 @@ const struct gm_resource_ops gm_resource_statistics = {
     .alloc = statistics_alloc,
     .free = statistics_free,
     .grow = statistics_grow,
-    .trim = gm_adaptor_trim,
     .after_fork = statistics_after_fork,
     .context_destroyed = statistics_context_destroyed,
     .report = statistics_report,

@@ -121,7 +121,6 @@ const struct gm_resource_ops gm_resource_track = {
     .alloc = track_alloc,
     .free = track_free,
     .grow = track_grow,
-    .trim = gm_adaptor_trim,
     .after_fork = track_after_fork,
     .context_destroyed = track_context_destroyed,
     .report = track_report,
