@@ -357,18 +357,19 @@ void gm_pipeline_made(struct gm_scope *scope, gm_status status) {
 /* ---- free */
 
 /* A native free synchronises by itself. */
-gm_status gm_synchronise_free(const struct gm_scope *scope, struct gm_free_request *how) {
+gm_status gm_begin_owners_free(struct gm_scope *scope, struct gm_free_request *how) {
+    *how = (struct gm_free_request){.call = scope->request.call,
+                                    .stream = scope->request.stream,
+                                    .per_thread = scope->request.per_thread,
+                                    .kept = &scope->kept};
     bool must = GM_LIKELY(how->call == GM_CALL_FREE) && gm_pipeline.synchronise &&
                 scope->block.kind != GM_KIND_NATIVE && scope->block.call != GM_CALL_ALLOC_ASYNC;
     return must ? gm_pipeline.synchronise(&scope->block, &how->settled) : GM_OK;
 }
 
 static gm_status free_by_owner(struct gm_scope *scope) {
-    struct gm_free_request how = {.call = scope->request.call,
-                                  .stream = scope->request.stream,
-                                  .per_thread = scope->request.per_thread,
-                                  .kept = &scope->kept};
-    gm_status status = gm_synchronise_free(scope, &how);
+    struct gm_free_request how;
+    gm_status status = gm_begin_owners_free(scope, &how);
     return GM_UNLIKELY(status) ? status : scope->block.owner->ops->free(scope->block.owner, &scope->block, &how);
 }
 

@@ -85,11 +85,8 @@ bool gm_direct_claim(struct gm_scope *scope, uint64_t address) {
 
 gm_status gm_direct_free(struct gm_scope *scope) {
     const struct gm_block *block = &scope->block;
-    struct gm_free_request how = {.call = scope->request.call,
-                                  .stream = scope->request.stream,
-                                  .per_thread = scope->request.per_thread,
-                                  .kept = &scope->kept};
-    gm_status status = gm_synchronise_free(scope, &how);
+    struct gm_free_request how;
+    gm_status status = gm_begin_owners_free(scope, &how);
     if (GM_UNLIKELY(status)) {
         gm_registry_remove(gm_registry_shared(), scope->record);
         return status;

@@ -16,8 +16,9 @@ static inline void gm_notify_freed(const struct gm_block *block) {
         gm_notify_policy(block);
 }
 
-/* Synchronises for a free by cuMemFree, and notes in `how` what that has settled. */
-gm_status gm_synchronise_free(const struct gm_scope *scope, struct gm_free_request *how);
+/* Fills in what the owner of the block learns of its free. Synchronises where the call is cuMemFree; an error of that
+ * is the error of the free. */
+gm_status gm_begin_owners_free(struct gm_scope *scope, struct gm_free_request *how);
 
 /* Lets gm_pipeline_sample measure. Nothing is measured without a context. */
 GM_RARE void gm_sample(uint64_t context, int device, bool soon);
