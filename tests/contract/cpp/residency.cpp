@@ -6,9 +6,6 @@
 #include "device.hpp"
 #include "gpumem_residency.hpp"
 
-static int failed = 0;
-#define EXPECT(good) ((good) ? void() : (failed++, void(std::printf("FAILED %s:%d %s\n", __FILE__, __LINE__, #good))))
-
 enum : std::size_t { BYTES = 64 << 10 };
 
 static void uses_end_with_their_scope(CUstream_st *stream) {
@@ -46,18 +43,5 @@ static void uses_end_with_their_scope(CUstream_st *stream) {
 }
 
 int main() {
-    CUstream_st *stream = begin_cuda();
-    if (!stream) {
-        std::printf("no device\n");
-        return 77;
-    }
-    try {
-        uses_end_with_their_scope(stream);
-    } catch (const gpumem::error &error) {
-        std::printf("FAILED %s\n", error.text());
-        failed++;
-    }
-    if (!failed)
-        std::printf("ok residency\n");
-    return failed != 0;
+    return run("residency", [](CUstream_st *stream) { uses_end_with_their_scope(stream); });
 }

@@ -16,9 +16,6 @@ using gpumem::property;
 using gpumem::resource_view;
 using ordered_view = resource_view<property::device_accessible | property::stream_ordered>;
 
-static int failed = 0;
-#define EXPECT(good) ((good) ? void() : (failed++, void(std::printf("FAILED %s:%d %s\n", __FILE__, __LINE__, #good))))
-
 template <typename Call> gpumem_status status_of(Call call) {
     try {
         call();
@@ -423,12 +420,7 @@ static void shared_ownership() {
 }
 
 int main() {
-    CUstream_st *stream = begin_cuda();
-    if (!stream) {
-        std::printf("no device\n");
-        return 77;
-    }
-    try {
+    return run("resources", [](CUstream_st *stream) {
         kinds();
         all_concrete();
         failures();
@@ -444,11 +436,5 @@ int main() {
         a_leak_is_logged();
         shared_ownership();
         current_and_pool();
-    } catch (const gpumem::error &error) {
-        std::printf("FAILED %s\n", error.text());
-        failed++;
-    }
-    if (!failed)
-        std::printf("ok resources\n");
-    return failed != 0;
+    });
 }
