@@ -17,7 +17,7 @@
 
 /* The counters of one thread, raised without locked instructions. A thread that ends leaves its shard, with the
  * counts, to the next thread. Threads beyond GM_STATS_SHARDS - 1 count separately and add their counts to shard 0,
- * which they share, at the end of each call. Readers add all shards. All members are 64-bit counts. The late
+ * which they share, at the end of each call. Readers add all shards. All members are 64-bit counts. The deferred
  * bytes aside, they only grow. */
 struct gm_stats_shard {
     uint64_t allocs[GM_KIND_COUNT]; /* successful */
@@ -84,7 +84,7 @@ struct gm_stats {
     char policy[64];
     char trace[256];    /* file name, "" = none */
     char free_sync[96]; /* why cudaFree does more than prevent early reuse, "" = it does not; written at the end */
-    uint64_t live_bytes[GM_KIND_COUNT]; /* of kind cache less the late bytes of all shards: gm_stats_live */
+    uint64_t live_bytes[GM_KIND_COUNT]; /* of kind cache less the deferred bytes of all shards: gm_stats_live */
     uint64_t peak_bytes[GM_KIND_COUNT];
     uint64_t slack_bytes[GM_KIND_COUNT];    /* bytes by which live blocks are larger than requested */
     uint64_t reserved_bytes[GM_KIND_COUNT]; /* see gm_stats_take */
@@ -97,13 +97,13 @@ struct gm_stats {
     struct gm_stats_displaced {
         uint64_t since_ns; /* the first one (CLOCK_MONOTONIC), 0 = none */
         uint64_t live, peak;
-    } elsewhere[GM_KIND_COUNT];
+    } displaced[GM_KIND_COUNT];
     /* What the process holds on a device beyond the reserved bytes, when it was measured last (shim/start/untracked.h).
      */
     struct gm_stats_untracked {
         uint64_t bytes, peak;
         uint64_t shared; /* memory of other processes of the card is included */
-    } beyond[GM_STATS_DEVICES];
+    } untracked[GM_STATS_DEVICES];
     struct gm_stats_shard shards[GM_STATS_SHARDS];
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* frees that waited for work */
@@ -181,7 +181,7 @@ static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oo
  */
 #define GM_STATS_DEFERRED ((uint64_t)24 << 20)
 
-/* Subtracts the late bytes of this thread's shard. */
+/* Subtracts the deferred bytes of this thread's shard. */
 void gm_stats_settle_deferred(struct gm_stats_shard *shard);
 
 static inline void gm_stats_defer_free(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
@@ -193,7 +193,7 @@ static inline void gm_stats_bound_deferred(struct gm_stats_shard *shard) {
     if (__builtin_expect(shard->deferred_bytes > GM_STATS_DEFERRED / 2, 0))
         gm_stats_settle_deferred(shard);
 }
-/* False: the late bytes are fewer. Nothing changed, and the caller counts the block as a new one. */
+/* False: the deferred bytes are fewer. Nothing changed, and the caller counts the block as a new one. */
 static inline bool gm_stats_reuse_deferred(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
     if (__builtin_expect(shard->deferred_bytes < bytes || shard->deferred_reserved < reserved, 0))
         return false;
@@ -233,7 +233,7 @@ static inline uint64_t gm_stats_on_devices(const uint64_t bytes[GM_KIND_COUNT]) 
     return sum;
 }
 
-/* Live bytes of all kinds on devices, late bytes included. */
+/* Live bytes of all kinds on devices, deferred bytes included. */
 static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {
     return gm_stats_on_devices(stats->live_bytes);
 }
@@ -286,8 +286,8 @@ static inline void gm_stats_give(enum gm_kind kind, int device, uint64_t bytes) 
 static inline uint64_t gm_stats_live(const struct gm_stats *stats, const struct gm_stats_shard *total,
                                      enum gm_kind kind) {
     uint64_t live = __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED);
-    uint64_t late = kind == GM_KIND_CACHE ? total->deferred_bytes : 0;
-    return live > late ? live - late : 0;
+    uint64_t deferred = kind == GM_KIND_CACHE ? total->deferred_bytes : 0;
+    return live > deferred ? live - deferred : 0;
 }
 
 /* The sum of all shards. Late bytes of freed blocks are in cached_in, too. */

@@ -261,12 +261,12 @@ void gm_pipeline_open_to(int device) {
 uint64_t gm_devices_open(void) { return gm_reach_devices(); }
 
 void gm_open_to_new(const struct gm_block *block, uint64_t before) {
-    uint64_t late = gm_reach_devices() & ~before;
-    if (GM_LIKELY(!late))
+    uint64_t new = gm_reach_devices() & ~before;
+    if (GM_LIKELY(!new))
         return;
     CUstreamCaptureMode mode = gm_capture_relax();
-    for (int device = 0; late; device++, late >>= 1)
-        if (late & 1)
+    for (int device = 0; new; device++, new >>= 1)
+        if (new & 1)
             open_block(block, &device);
     gm_capture_unrelax(mode);
 }

@@ -2,12 +2,12 @@
 #include "shim/pipeline/counts.h"
 
 void gm_count_displaced(const struct gm_block *block) {
-    struct gm_stats_displaced *elsewhere = &gm_stats->elsewhere[block->kind];
+    struct gm_stats_displaced *displaced = &gm_stats->displaced[block->kind];
     uint64_t none = 0;
-    if (!__atomic_load_n(&elsewhere->since_ns, __ATOMIC_RELAXED))
-        __atomic_compare_exchange_n(&elsewhere->since_ns, &none, gm_now_ns(), false, __ATOMIC_RELAXED,
+    if (!__atomic_load_n(&displaced->since_ns, __ATOMIC_RELAXED))
+        __atomic_compare_exchange_n(&displaced->since_ns, &none, gm_now_ns(), false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
-    gm_stats_raise(&elsewhere->peak, __atomic_add_fetch(&elsewhere->live, block->size, __ATOMIC_RELAXED));
+    gm_stats_raise(&displaced->peak, __atomic_add_fetch(&displaced->live, block->size, __ATOMIC_RELAXED));
 }
 
 void gm_count_handle_created(const struct gm_block *block) {

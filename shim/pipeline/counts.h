@@ -99,7 +99,7 @@ static inline void gm_count_destroyed(const struct gm_block *block, bool kept) {
         return;
     }
     if (gm_block_is_displaced(block))
-        __atomic_sub_fetch(&stats->elsewhere[block->kind].live, block->size, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&stats->displaced[block->kind].live, block->size, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(gm_block_is_program_managed(block)))
         gm_pipeline.program_managed(-(int64_t)block->size);
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);

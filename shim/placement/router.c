@@ -94,7 +94,7 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
 }
 
 /* Tries another kind of memory. If that cannot serve, the next step follows. */
-static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *request,
+static gm_status serve_displaced(enum gm_kind kind, const struct gm_request *request,
                                  const struct gm_decision *decision, struct gm_block *block) {
     struct gm_resource *server = servers[kind];
     if (!server || request->capturing || !gm_resource_keeps(server->properties, request) ||
@@ -113,8 +113,8 @@ static GM_APART gm_status serve_by_steps(const struct gm_request *request, const
         gm_stats_oom_step();
         switch (chain.steps[i]) {
         case GM_OOM_TRIM: status = trim_and_retry(request, decision, reason, block); break;
-        case GM_OOM_HOST: status = serve_elsewhere(GM_KIND_HOST_NUMA, request, decision, block); break;
-        case GM_OOM_MANAGED: status = serve_elsewhere(GM_KIND_MANAGED, request, decision, block); break;
+        case GM_OOM_HOST: status = serve_displaced(GM_KIND_HOST_NUMA, request, decision, block); break;
+        case GM_OOM_MANAGED: status = serve_displaced(GM_KIND_MANAGED, request, decision, block); break;
         case GM_OOM_FAIL: break;
         }
     }

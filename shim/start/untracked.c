@@ -91,16 +91,16 @@ static uint64_t unused_in_default_pool(int device) {
 }
 
 /* `own`: bytes of this process, 0 = unknown; `all`: bytes in use on the card. */
-static void note_beyond(int device, uint64_t own, uint64_t all, uint64_t counted) {
-    struct gm_stats_untracked *beyond = &gm_stats->beyond[device];
+static void note_untracked(int device, uint64_t own, uint64_t all, uint64_t counted) {
+    struct gm_stats_untracked *untracked = &gm_stats->untracked[device];
     uint64_t used = own ? own : all, bytes = used > counted ? used - counted : 0;
-    __atomic_store_n(&beyond->shared, (uint64_t)!own, __ATOMIC_RELAXED);
-    __atomic_store_n(&beyond->bytes, bytes, __ATOMIC_RELAXED);
-    gm_stats_raise(&beyond->peak, bytes);
+    __atomic_store_n(&untracked->shared, (uint64_t)!own, __ATOMIC_RELAXED);
+    __atomic_store_n(&untracked->bytes, bytes, __ATOMIC_RELAXED);
+    gm_stats_raise(&untracked->peak, bytes);
     struct gm_event event;
     if (!gm_trace_is_on())
         return;
-    gm_event_fill(&event, gm_trace_sequence(), gm_now_ns(), GM_ACT_BEYOND, GM_KIND_NATIVE, device);
+    gm_event_fill(&event, gm_trace_sequence(), gm_now_ns(), GM_ACT_UNTRACKED, GM_KIND_NATIVE, device);
     event.address = all;
     event.bytes = bytes;
     event.flags = own ? 0 : GM_EVENT_SHARED;
@@ -120,7 +120,8 @@ static void measure(int device) {
     if (!known)
         return;
     gm_pipeline_held(device, held);
-    note_beyond(device, bytes_of_process(device, reserved), total - free_bytes, reserved + held[GM_REASON_THRESHOLD]);
+    note_untracked(device, bytes_of_process(device, reserved), total - free_bytes,
+                   reserved + held[GM_REASON_THRESHOLD]);
     for (int why = 0; why < GM_REASON_COUNT; why++)
         if (held[why])
             gm_trace_amount(GM_ACT_HELD, GM_KIND_NATIVE, device, held[why], (enum gm_reason)why);
@@ -136,7 +137,7 @@ static void measure_at_end(void) {
         uint64_t reserved = __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED);
         uint64_t own = nvml.cards[device] ? bytes_of_process(device, reserved) : 0;
         if (own)
-            note_beyond(device, own, 0, reserved);
+            note_untracked(device, own, 0, reserved);
     }
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }

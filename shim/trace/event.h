@@ -51,9 +51,9 @@
     X(GM_ACT_COPY, "copy")               /* address = destination; kind array: handle of the array */                 \
     X(GM_ACT_POOL_SIZE, "pool_size")     /* a pool of gpumem changed: bytes that it has taken on its device */        \
     /* measured now and then: */                                                                                      \
-    X(GM_ACT_BEYOND, "beyond") /* bytes that the process holds on the device beyond gpumem's view; address = bytes in \
-                                  use on the card */                                                                  \
-    X(GM_ACT_HELD, "held")     /* unused bytes that could not be released; reason = why */                            \
+    X(GM_ACT_UNTRACKED, "beyond") /* bytes that the process holds on the device beyond gpumem's view; address = bytes \
+                                  in use on the card */                                                               \
+    X(GM_ACT_HELD, "held")        /* unused bytes that could not be released; reason = why */                         \
     /* of a summary, which has no events of single blocks: */                                                         \
     X(GM_ACT_SUM, "sum")     /* a call site and kind since its row before; without allocations and frees: at the peak \
                                 that follows */                                                                       \

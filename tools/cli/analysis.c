@@ -185,10 +185,10 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
     site->live_count += one;
     site->live_bytes += bytes;
     change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
-    if (b->elsewhere) {
-        struct gm_elsewhere *elsewhere = &a->elsewhere[b->kind];
-        elsewhere->live += bytes;
-        elsewhere->peak = elsewhere->live > elsewhere->peak ? elsewhere->live : elsewhere->peak;
+    if (b->displaced) {
+        struct gm_displaced *displaced = &a->displaced[b->kind];
+        displaced->live += bytes;
+        displaced->peak = displaced->live > displaced->peak ? displaced->live : displaced->peak;
     }
     if (kind->live_bytes > kind->peak_bytes && created)
         kind->peak_bytes = kind->live_bytes;
@@ -246,16 +246,16 @@ static void on_trim(struct gm_analysis_pass *p, const struct gm_event *e) {
 }
 
 /* A measurement begins with this event. It has no event for a reason without bytes. */
-static void on_beyond(struct gm_analysis *a, const struct gm_event *e) {
-    uint64_t *here = &a->beyond_on[e->device < 0 ? 0 : (unsigned)e->device % GM_RESERVED_DEVICES];
-    struct gm_beyond *beyond = &a->beyond;
-    beyond->bytes += e->bytes - *here;
+static void on_untracked(struct gm_analysis *a, const struct gm_event *e) {
+    uint64_t *here = &a->untracked_on[e->device < 0 ? 0 : (unsigned)e->device % GM_RESERVED_DEVICES];
+    struct gm_untracked *untracked = &a->untracked;
+    untracked->bytes += e->bytes - *here;
     *here = e->bytes;
-    beyond->count++;
-    beyond->shared |= (e->flags & GM_EVENT_SHARED) != 0;
-    if (beyond->bytes > beyond->peak) {
-        beyond->peak = beyond->bytes;
-        beyond->peak_ns = e->time_ns;
+    untracked->count++;
+    untracked->shared |= (e->flags & GM_EVENT_SHARED) != 0;
+    if (untracked->bytes > untracked->peak) {
+        untracked->peak = untracked->bytes;
+        untracked->peak_ns = e->time_ns;
     }
     for (int why = 0; why < GM_REASON_COUNT; why++)
         a->held[why].bytes = 0;
@@ -438,7 +438,7 @@ static void count_share(struct gm_count_and_bytes *share, uint64_t bytes) {
 /* The verdict of the active list, where the policy recorded it and still served the call as requested. */
 static void count_decision(struct gm_analysis *a, const struct gm_event *e) {
     if (e->reason == GM_REASON_OUT_OF_MEMORY && !a->decisions[e->kind][e->reason].count)
-        a->elsewhere_ns[e->kind] = e->time_ns;
+        a->displaced_ns[e->kind] = e->time_ns;
     count_share(&a->decisions[e->kind][e->reason], e->bytes);
     if (e->kind == GM_KIND_NATIVE && e->verdict != GM_KIND_NATIVE && e->reason == GM_REASON_POLICY)
         count_share(&a->verdicts[e->verdict], e->bytes);
@@ -465,7 +465,7 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
                                        .call = e->call,
                                        .device = e->device,
                                        .hit = e->hit,
-                                       .elsewhere = e->reason == GM_REASON_OUT_OF_MEMORY};
+                                       .displaced = e->reason == GM_REASON_OUT_OF_MEMORY};
     struct thread_entry *t = thread_of(p, thread);
     if (memory) {
         struct gm_site_totals *site = site_of(p, e->site);
@@ -625,7 +625,7 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
         gm_reserved_kept(&a->reserved, e);
         note_reserved(a, e->time_ns);
         break;
-    case GM_ACT_BEYOND: on_beyond(a, e); break;
+    case GM_ACT_UNTRACKED: on_untracked(a, e); break;
     case GM_ACT_HELD: on_held(a, e); break;
     case GM_ACT_SUM: on_sum(p, e); break;
     case GM_ACT_PEAK: on_peak(p, e); break;

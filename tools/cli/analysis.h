@@ -79,21 +79,21 @@ struct gm_analysis {
     uint64_t hits;                       /* allocations served from the cache */
     uint64_t moved;                      /* allocations served by another kind of memory than the call requests */
     struct gm_count_and_bytes decisions[GM_KIND_COUNT][GM_REASON_COUNT]; /* successful allocations by kind and reason */
-    uint64_t elsewhere_ns[GM_KIND_COUNT];              /* the first allocation with GM_REASON_OUT_OF_MEMORY */
+    uint64_t displaced_ns[GM_KIND_COUNT];              /* the first allocation with GM_REASON_OUT_OF_MEMORY */
     struct gm_count_and_bytes verdicts[GM_KIND_COUNT]; /* kinds that a heuristic named without effect */
     struct gm_count_and_bytes trims[GM_REASON_COUNT];  /* kept memory returned to the driver */
-    struct gm_elsewhere {
+    struct gm_displaced {
         uint64_t live, peak;
-    } elsewhere[GM_KIND_COUNT];              /* blocks with GM_REASON_OUT_OF_MEMORY */
+    } displaced[GM_KIND_COUNT];              /* blocks with GM_REASON_OUT_OF_MEMORY */
     uint64_t dropped[GM_SOFT_PROMISES];      /* blocks that do not keep the promise */
     uint64_t unknown_frees;                  /* frees of blocks whose allocation is not in the trace */
     uint64_t replaced;                       /* blocks without a free in the trace, whose address was allocated again */
     uint64_t released_count, released_bytes; /* released with their context */
-    struct gm_beyond {
+    struct gm_untracked {
         uint64_t bytes, peak, peak_ns, count; /* as measured */
         bool shared;                          /* memory of other processes of the card is included */
-    } beyond;                                 /* what the process holds beyond gpumem's view, all devices */
-    uint64_t beyond_on[GM_RESERVED_DEVICES];
+    } untracked;                              /* what the process holds beyond gpumem's view, all devices */
+    uint64_t untracked_on[GM_RESERVED_DEVICES];
     struct gm_held {
         uint64_t bytes, peak;
     } held[GM_REASON_COUNT]; /* unused bytes that could not be given back */

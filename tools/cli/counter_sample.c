@@ -22,9 +22,9 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
     out->limit = s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes;
     snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
-        out->beyond += s->beyond[device].bytes;
-        out->beyond_peak += s->beyond[device].peak;
-        out->beyond_shared |= s->beyond[device].shared;
+        out->untracked += s->untracked[device].bytes;
+        out->untracked_peak += s->untracked[device].peak;
+        out->untracked_shared |= s->untracked[device].shared;
     }
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         out->live[k] = gm_stats_live(s, &out->total, (enum gm_kind)k);

@@ -17,8 +17,8 @@ struct gm_counter_sample {
         blocks[GM_KIND_COUNT];
     uint64_t live_all, cached_all, reserved_all; /* on devices */
     uint64_t peak_all, peak_reserved_all;        /* live and reserved bytes on devices */
-    uint64_t beyond, beyond_peak;                /* what the process holds beyond gpumem's view, all devices */
-    bool beyond_shared;                          /* other processes of the card are included */
+    uint64_t untracked, untracked_peak;          /* what the process holds beyond gpumem's view, all devices */
+    bool untracked_shared;                       /* other processes of the card are included */
     uint64_t allocs, frees, hits, reusable;      /* reusable: allocations of kinds that cache freed blocks */
     struct gm_stats_shard total;
 };

@@ -119,7 +119,7 @@ static void put_intervals(FILE *out, const struct gm_timeline *t) {
         put_number(&n, t->intervals[i].end_bytes);
         put_number(&n, t->intervals[i].kept);
         put_number(&n, t->intervals[i].reserved);
-        put_number(&n, t->intervals[i].beyond);
+        put_number(&n, t->intervals[i].untracked);
     }
     end_numbers(&n);
     putc(',', out);
@@ -331,8 +331,8 @@ static void put_trace(FILE *out, const char *path, const struct gm_trace_header 
     put_value(out, "peak_ns", a->peak_ns);
     put_value(out, "failed", a->failed_allocs);
     put_value(out, "summary_ns", h->summary_ns);
-    put_value(out, "beyond_measured", a->beyond.count);
-    put_value(out, "beyond_shared", a->beyond.shared);
+    put_value(out, "beyond_measured", a->untracked.count);
+    put_value(out, "beyond_shared", a->untracked.shared);
 }
 
 static void put_calls(FILE *out) {

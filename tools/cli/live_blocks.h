@@ -24,7 +24,7 @@ struct gm_live_block {
     uint8_t kind, call;
     int8_t device;
     uint8_t hit;
-    uint8_t elsewhere; /* the device had no room for it: served by this kind instead */
+    uint8_t displaced; /* the device had no room for it: served by this kind instead */
 };
 
 struct gm_live_blocks {

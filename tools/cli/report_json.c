@@ -75,18 +75,18 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"peak_live_ns", a->peak_ns},
                 {"peak_reserved_bytes", a->peak_reserved},
                 {"peak_reserved_ns", a->peak_reserved_ns},
-                {"peak_beyond_bytes", a->beyond.peak},
-                {"peak_beyond_ns", a->beyond.peak_ns},
+                {"peak_beyond_bytes", a->untracked.peak},
+                {"peak_beyond_ns", a->untracked.peak_ns},
                 {"leaked_blocks", a->leaked_count},
                 {"leaked_bytes", a->leaked_bytes},
                 {"released_blocks", a->released_count},
                 {"released_bytes", a->released_bytes},
                 {"to_host_memory_bytes", a->decisions[GM_KIND_HOST_NUMA][GM_REASON_OUT_OF_MEMORY].bytes},
-                {"peak_in_host_memory_bytes", a->elsewhere[GM_KIND_HOST_NUMA].peak},
-                {"to_host_memory_ns", a->elsewhere_ns[GM_KIND_HOST_NUMA]},
+                {"peak_in_host_memory_bytes", a->displaced[GM_KIND_HOST_NUMA].peak},
+                {"to_host_memory_ns", a->displaced_ns[GM_KIND_HOST_NUMA]},
                 {"to_managed_memory_bytes", a->decisions[GM_KIND_MANAGED][GM_REASON_OUT_OF_MEMORY].bytes},
-                {"peak_in_managed_memory_bytes", a->elsewhere[GM_KIND_MANAGED].peak},
-                {"to_managed_memory_ns", a->elsewhere_ns[GM_KIND_MANAGED]}};
+                {"peak_in_managed_memory_bytes", a->displaced[GM_KIND_MANAGED].peak},
+                {"to_managed_memory_ns", a->displaced_ns[GM_KIND_MANAGED]}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         json_object_set_new(t, rows[i].name, gm_json_number(rows[i].value));
     return t;

@@ -34,7 +34,7 @@ struct oom {
     struct gm_observer observer;
     uint64_t trim_ns; /* of the latest trim: one trim has an event for each kind */
     struct step trim, host, managed, failed;
-    struct gm_keyed_totals_table elsewhere; /* by call site; the key's space is the kind that served */
+    struct gm_keyed_totals_table displaced; /* by call site; the key's space is the kind that served */
     uint64_t count;
     unsigned noted;
     struct failure failures[GM_FAILURES_MAX];
@@ -61,9 +61,9 @@ static void count_step(struct step *s, const struct gm_event *e) {
 }
 
 /* Counts a block for which the device had no memory. False = no memory. */
-static bool served_elsewhere(struct oom *o, const struct gm_event *e) {
+static bool served_displaced(struct oom *o, const struct gm_event *e) {
     count_step(e->kind == GM_KIND_HOST_NUMA ? &o->host : &o->managed, e);
-    struct gm_keyed_totals *row = gm_keyed_totals_of(&o->elsewhere, e->site, e->kind);
+    struct gm_keyed_totals *row = gm_keyed_totals_of(&o->displaced, e->site, e->kind);
     if (!row)
         return false;
     row->allocs++;
@@ -103,7 +103,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
         o->trim_ns = e->time_ns;
     } else if (e->action == GM_ACT_ALLOC && e->reason == GM_REASON_OUT_OF_MEMORY &&
                (e->kind == GM_KIND_HOST_NUMA || e->kind == GM_KIND_MANAGED)) {
-        return served_elsewhere(o, e);
+        return served_displaced(o, e);
     }
     return true;
 }
@@ -116,7 +116,7 @@ struct gm_observer *gm_observe_oom(void) {
     return &o->observer;
 }
 
-void gm_drop_oom(struct gm_observer *observer) { gm_keyed_totals_free(&((struct oom *)observer)->elsewhere); }
+void gm_drop_oom(struct gm_observer *observer) { gm_keyed_totals_free(&((struct oom *)observer)->displaced); }
 
 /* The most likely reason for the failure. */
 static const char *reason_of(const struct failure *f, uint64_t device_bytes) {
@@ -199,12 +199,12 @@ static void print_steps(const struct oom *o, struct gm_out *out) {
     gm_out_table_end(out);
 }
 
-struct elsewhere {
+struct displaced {
     struct gm_frame_name name;
     uint64_t kind, allocs, bytes;
 };
 
-static int compare_places(const struct elsewhere *a, const struct elsewhere *b) {
+static int compare_places(const struct displaced *a, const struct displaced *b) {
     int difference = strcmp(a->name.text, b->name.text);
     if (!difference)
         difference = strcmp(a->name.module, b->name.module);
@@ -214,15 +214,15 @@ static int compare_places(const struct elsewhere *a, const struct elsewhere *b) 
 static int by_place(const void *x, const void *y) { return compare_places(x, y); }
 
 static int most_moved_first(const void *x, const void *y) {
-    const struct elsewhere *a = x, *b = y;
+    const struct displaced *a = x, *b = y;
     return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : compare_places(a, b);
 }
 
 /* Adds up the stacks of each call site. Returns the number of rows. */
-static size_t join_elsewhere(struct gm_report *r, const struct oom *o, struct elsewhere *rows) {
+static size_t join_displaced(struct gm_report *r, const struct oom *o, struct displaced *rows) {
     size_t all = 0, count = 0;
-    for (const struct gm_keyed_totals *t = o->elsewhere.rows; t; t = t->hh.next) {
-        rows[all] = (struct elsewhere){.kind = t->key.space, .allocs = t->allocs, .bytes = t->bytes};
+    for (const struct gm_keyed_totals *t = o->displaced.rows; t; t = t->hh.next) {
+        rows[all] = (struct displaced){.kind = t->key.space, .allocs = t->allocs, .bytes = t->bytes};
         gm_symbols_site(r->symbols, (uint32_t)t->key.value, &rows[all++].name);
     }
     qsort(rows, all, sizeof *rows, by_place);
@@ -239,14 +239,14 @@ static size_t join_elsewhere(struct gm_report *r, const struct oom *o, struct el
 }
 
 /* False: no memory. */
-static bool print_elsewhere(struct gm_report *r, const struct oom *o, struct gm_out *out) {
+static bool print_displaced(struct gm_report *r, const struct oom *o, struct gm_out *out) {
     static const struct gm_column columns[] = {{"kind", "served by", GM_CELL_TEXT},
                                                {"allocations", "allocations", GM_CELL_COUNT},
                                                {"bytes", "bytes", GM_CELL_BYTES}};
-    struct elsewhere *rows = calloc(HASH_COUNT(o->elsewhere.rows) + 1, sizeof *rows);
+    struct displaced *rows = calloc(HASH_COUNT(o->displaced.rows) + 1, sizeof *rows);
     if (!rows)
         return false;
-    size_t count = join_elsewhere(r, o, rows);
+    size_t count = join_displaced(r, o, rows);
     gm_out_table(out, "elsewhere", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++)
         gm_out_row(out,
@@ -290,7 +290,7 @@ bool gm_print_oom(struct gm_report *r, struct gm_observer *observer, struct gm_o
     gm_out_section(out, "out_of_memory", "WHEN MEMORY RAN OUT");
     gm_out_fact(out, "count", "requests that failed", GM_CELL_COUNT, o->count);
     print_steps(o, out);
-    if (!print_elsewhere(r, o, out))
+    if (!print_displaced(r, o, out))
         return false;
     print_requests(r, o, out);
     print_holders(r, o, out);

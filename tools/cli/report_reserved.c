@@ -132,16 +132,16 @@ static void print_held(const struct gm_analysis *a, struct gm_out *out) {
 }
 
 /* What the process holds beyond gpumem's view. */
-static void print_beyond(const struct gm_analysis *a, struct gm_out *out) {
-    const struct gm_beyond *beyond = &a->beyond;
-    bool known = beyond->count != 0;
-    gm_out_fact(out, "beyond_peak_bytes", "beyond gpumem at most", GM_CELL_BYTES, known ? beyond->peak : GM_UNKNOWN);
-    gm_out_fact(out, "beyond_bytes", "beyond gpumem at last", GM_CELL_BYTES, known ? beyond->bytes : GM_UNKNOWN);
-    gm_out_fact(out, "beyond_measured", "times measured", GM_CELL_COUNT, beyond->count);
+static void print_untracked(const struct gm_analysis *a, struct gm_out *out) {
+    const struct gm_untracked *untracked = &a->untracked;
+    bool known = untracked->count != 0;
+    gm_out_fact(out, "beyond_peak_bytes", "beyond gpumem at most", GM_CELL_BYTES, known ? untracked->peak : GM_UNKNOWN);
+    gm_out_fact(out, "beyond_bytes", "beyond gpumem at last", GM_CELL_BYTES, known ? untracked->bytes : GM_UNKNOWN);
+    gm_out_fact(out, "beyond_measured", "times measured", GM_CELL_COUNT, untracked->count);
     if (known)
         gm_out_text(out, "beyond_of", "that is",
-                    beyond->shared ? "contexts, modules, graphs, libraries, and other processes of the card"
-                                   : "contexts, modules, graphs, libraries");
+                    untracked->shared ? "contexts, modules, graphs, libraries, and other processes of the card"
+                                      : "contexts, modules, graphs, libraries");
 }
 
 bool gm_print_reserved(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
@@ -155,7 +155,7 @@ bool gm_print_reserved(struct gm_report *r, struct gm_observer *observer, struct
     gm_out_fact(out, "peak_ns", "at", GM_CELL_TIME, a->peak_reserved_ns);
     gm_out_fact(out, "live_bytes", "live then", GM_CELL_BYTES, a->live_at_reserved);
     gm_out_fact(out, "kept_bytes", "kept then", GM_CELL_BYTES, a->kept_at_reserved);
-    print_beyond(a, out);
+    print_untracked(a, out);
     print_over_time(s, r->top, out);
     print_trims(a, out);
     print_held(a, out);

@@ -43,14 +43,14 @@ void gm_report_head(const struct gm_report *r) {
 }
 
 /* Memory that an out-of-memory step served in place of the device's. Only the managed part counts in the peak. */
-static void print_elsewhere(const struct gm_analysis *a) {
+static void print_displaced(const struct gm_analysis *a) {
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         const struct gm_count_and_bytes *moved = &a->decisions[k][GM_REASON_OUT_OF_MEMORY];
         if (moved->count)
             printf("  %-16s  %s at most, since %s; at the end %s; %s %s: the device had no room, and this memory is "
                    "slower\n",
                    gm_kind_is_on_device((enum gm_kind)k) ? "of it managed" : "in host memory",
-                   BYTES(0, a->elsewhere[k].peak), TIME(1, a->elsewhere_ns[k]), BYTES(2, a->elsewhere[k].live),
+                   BYTES(0, a->displaced[k].peak), TIME(1, a->displaced_ns[k]), BYTES(2, a->displaced[k].live),
                    COUNT(3, moved->count), moved->count == 1 ? "allocation" : "allocations");
     }
 }
@@ -69,10 +69,10 @@ static void print_totals(struct gm_report *r) {
                COUNT(0, a->temporary), gm_text_percent(&room[1], a->temporary, a->allocs));
     printf("  peak live         %s at %s\n", BYTES(0, a->peak_bytes), TIME(1, a->peak_ns));
     printf("  peak reserved     %s at %s\n", BYTES(0, a->peak_reserved), TIME(1, a->peak_reserved_ns));
-    if (a->beyond.peak)
-        printf("  beyond gpumem     %s at %s: contexts, modules, graphs, libraries%s\n", BYTES(0, a->beyond.peak),
-               TIME(1, a->beyond.peak_ns), a->beyond.shared ? "; other processes of the card included" : "");
-    print_elsewhere(a);
+    if (a->untracked.peak)
+        printf("  beyond gpumem     %s at %s: contexts, modules, graphs, libraries%s\n", BYTES(0, a->untracked.peak),
+               TIME(1, a->untracked.peak_ns), a->untracked.shared ? "; other processes of the card included" : "");
+    print_displaced(a);
     printf("  live at the end   %s in %s %s\n", BYTES(0, a->leaked_bytes), COUNT(1, a->leaked_count),
            blocks(a->leaked_count));
     if (a->released_count)

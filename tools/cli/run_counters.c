@@ -114,20 +114,20 @@ struct sum {
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
-    uint64_t beyond, beyond_shared; /* what the processes hold beyond gpumem's view */
-    uint64_t elsewhere_peak[GM_KIND_COUNT], elsewhere_live[GM_KIND_COUNT];
-    uint64_t elsewhere_ns[GM_KIND_COUNT]; /* from the start of a process to its first such block; the least */
+    uint64_t untracked, untracked_shared; /* what the processes hold beyond gpumem's view */
+    uint64_t displaced_peak[GM_KIND_COUNT], displaced_live[GM_KIND_COUNT];
+    uint64_t displaced_ns[GM_KIND_COUNT]; /* from the start of a process to its first such block; the least */
 };
 
-static void add_elsewhere(struct sum *sum, const struct gm_stats *s, int kind) {
-    const struct gm_stats_displaced *elsewhere = &s->elsewhere[kind];
-    uint64_t since = elsewhere->since_ns > s->start_ns ? elsewhere->since_ns - s->start_ns : 0;
-    if (!elsewhere->since_ns)
+static void add_displaced(struct sum *sum, const struct gm_stats *s, int kind) {
+    const struct gm_stats_displaced *displaced = &s->displaced[kind];
+    uint64_t since = displaced->since_ns > s->start_ns ? displaced->since_ns - s->start_ns : 0;
+    if (!displaced->since_ns)
         return;
-    if (!sum->elsewhere_peak[kind] || since < sum->elsewhere_ns[kind])
-        sum->elsewhere_ns[kind] = since;
-    sum->elsewhere_peak[kind] += elsewhere->peak;
-    sum->elsewhere_live[kind] += elsewhere->live;
+    if (!sum->displaced_peak[kind] || since < sum->displaced_ns[kind])
+        sum->displaced_ns[kind] = since;
+    sum->displaced_peak[kind] += displaced->peak;
+    sum->displaced_live[kind] += displaced->live;
 }
 
 static void add(struct sum *sum, const struct gm_stats *s) {
@@ -139,7 +139,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
         sum->kind_released[k] += now.total.released[k];
         sum->kind_peak[k] += now.peak[k];
         sum->kind_live[k] += now.live[k];
-        add_elsewhere(sum, s, k);
+        add_displaced(sum, s, k);
         if (gm_kind_can_leak((enum gm_kind)k)) {
             sum->leaked_bytes += now.live[k];
             sum->leaked_count += now.blocks[k];
@@ -159,8 +159,8 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->wait_ns += now.total.fence_wait_ns;
     sum->peak += now.peak_all;
     sum->reserved += now.peak_reserved_all;
-    sum->beyond += now.beyond_peak;
-    sum->beyond_shared |= now.beyond_shared;
+    sum->untracked += now.untracked_peak;
+    sum->untracked_shared |= now.untracked_shared;
     sum->released_bytes += s->released_bytes;
 }
 
@@ -195,14 +195,14 @@ static uint64_t released_count(const struct sum *s) {
 }
 
 /* Prints what an out-of-memory step served from slower memory. Host memory is not part of the peak above. */
-static void print_elsewhere(const struct sum *s) {
+static void print_displaced(const struct sum *s) {
     struct gm_text t[3];
     for (int k = 0; k < GM_KIND_COUNT; k++)
-        if (s->elsewhere_peak[k])
+        if (s->displaced_peak[k])
             say(gm_kind_is_on_device((enum gm_kind)k) ? "of it managed" : "in host memory",
                 "%s at most, since %s; at the end %s: the device had no room, and this memory is slower",
-                gm_text_bytes(&t[0], s->elsewhere_peak[k]), gm_text_time(&t[1], s->elsewhere_ns[k]),
-                gm_text_bytes(&t[2], s->elsewhere_live[k]));
+                gm_text_bytes(&t[0], s->displaced_peak[k]), gm_text_time(&t[1], s->displaced_ns[k]),
+                gm_text_bytes(&t[2], s->displaced_live[k]));
 }
 
 static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
@@ -214,11 +214,11 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
         gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
     say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the sum of all processes' peaks" : "");
-    print_elsewhere(s);
+    print_displaced(s);
     say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
-    if (s->beyond)
-        say("beyond gpumem", "%s at most: contexts, modules, graphs, libraries%s", gm_text_bytes(&t[0], s->beyond),
-            s->beyond_shared ? "; other processes of the card included" : "");
+    if (s->untracked)
+        say("beyond gpumem", "%s at most: contexts, modules, graphs, libraries%s", gm_text_bytes(&t[0], s->untracked),
+            s->untracked_shared ? "; other processes of the card included" : "");
     say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
         gm_text_percent(&t[1], s->temporary, s->allocs));
     if (s->reusable)

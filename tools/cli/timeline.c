@@ -44,7 +44,7 @@ struct timeline_pass {
     struct heap largest, *each; /* each: array by interval */
     unsigned interval;
     uint32_t peak; /* number of new maxima so far; shows whether a series changed since the latest one */
-    uint64_t live, temporary, kept, reserved, beyond;
+    uint64_t live, temporary, kept, reserved, untracked;
     size_t rows;
     bool full, ended;
 };
@@ -132,7 +132,7 @@ static void begin_interval(struct timeline_pass *p, unsigned number) {
     uint64_t begin = number * p->t->interval_ns;
     p->interval = number;
     p->peak++;
-    p->t->intervals[number] = (struct gm_interval){begin, p->live, p->live, p->kept, p->reserved, p->beyond};
+    p->t->intervals[number] = (struct gm_interval){begin, p->live, p->live, p->kept, p->reserved, p->untracked};
 }
 
 static void raise(uint64_t *most, uint64_t value) { *most = value > *most ? value : *most; }
@@ -142,10 +142,10 @@ static void note_totals(struct timeline_pass *p, const struct gm_analysis *now) 
     struct gm_interval *interval = &p->t->intervals[p->interval];
     p->kept = now->reserved.kept;
     p->reserved = now->reserved.bytes;
-    p->beyond = now->beyond.bytes;
+    p->untracked = now->untracked.bytes;
     raise(&interval->kept, p->kept);
     raise(&interval->reserved, p->reserved);
-    raise(&interval->beyond, p->beyond);
+    raise(&interval->untracked, p->untracked);
 }
 
 static void note_live(struct timeline_pass *p, uint64_t live, uint64_t now_ns) {

@@ -33,7 +33,7 @@ struct gm_timeline_rows {
 
 struct gm_interval {
     uint64_t peak_ns, peak_bytes, end_bytes; /* live device memory */
-    uint64_t kept, reserved, beyond;         /* the most in the interval, each by itself */
+    uint64_t kept, reserved, untracked;      /* the most in the interval, each by itself */
 };
 
 struct gm_timeline_block {

@@ -66,7 +66,7 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
                   number(s->total.oom_steps), "time_in_calls_ns", number(s->total.time_ns));
     json_t *memory = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live_all), "kept_bytes",
                                number(s->cached_all), "reserved_bytes", number(s->reserved_all), "peak_bytes",
-                               number(s->peak_all), "beyond_bytes", number(s->beyond), "peak_reserved_bytes",
+                               number(s->peak_all), "beyond_bytes", number(s->untracked), "peak_reserved_bytes",
                                number(s->peak_reserved_all), "by_kind", kinds(s));
     bool done = all && !json_object_set_new(all, "counts", counts) && !json_object_set_new(all, "rates", rates(r)) &&
                 !json_object_set_new(all, "fences", fences(s, r)) && !json_object_set_new(all, "memory", memory) &&

@@ -48,8 +48,8 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_MAP] = "memory was mapped into reserved address space",
         [GM_ACT_UNMAP] = "such a mapping was removed",
         [GM_ACT_TRIM] = "kept blocks of one kind were returned to the driver, or the program trimmed a pool of its own",
-        [GM_ACT_BEYOND] = "measured: bytes that the process holds on the device beyond what gpumem sees (contexts, "
-                          "modules, graphs, libraries); address has the bytes in use on the card by all processes",
+        [GM_ACT_UNTRACKED] = "measured: bytes that the process holds on the device beyond what gpumem sees (contexts, "
+                             "modules, graphs, libraries); address has the bytes in use on the card by all processes",
         [GM_ACT_HELD] = "measured with it: unused bytes that could not be given back; one event for each reason",
         [GM_ACT_KEPT] = "recording begins or goes on: bytes of freed blocks of that kind that are kept at this time",
         [GM_ACT_POOL_SIZE] = "gpumem's pool of that kind took memory or returned some; bytes is what it has now on the "
