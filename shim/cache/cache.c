@@ -18,18 +18,19 @@
  *    blocks that were idle very long, and after errors; the program's own cudaFree would have waited there too.
  *    gpumem_trim may wait as well, and an allocation when the driver is out of memory.
  *  - Even an idle context completes a fence only after some microseconds. So an allocation that would exceed the limits
- *    below, and a free that is about to release memory, query fences for up to 8 us (GM_CACHE_ANSWER_NS).
+ *    below, and a free that is about to release memory, query fences for some microseconds (gm_cache_answer_ns).
  *  - One exception remains: a program that is out of memory while one of its kernels never ends waits in its
  *    allocation.
  *
  * Choice of a block. A ready block of the request's class serves first. Next comes a larger ready block, at most twice
- * as large as the class, first of this thread, then of others. Then their fences are queried. Live blocks of 1 MiB
- * and more that are larger than native ones waste together at most an eighth of the memory that the cache owns; where
+ * as large as the class, first of this thread, then of others. Then their fences are queried. Live blocks above
+ * 1 MiB that are larger than native ones waste together at most an eighth of the memory that the cache owns; where
  * that is reached, a block may be an eighth larger than the class. Last comes the upstream resource. A new block is
  * rounded up to its class as long as the sum of what is rounded up is small beside the free memory of the device. Under
  * GPUMEM_LIMIT blocks have the sizes of their requests, and no larger block is used.
  *
- * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 12 MiB, with more than four threads 6 MiB.
+ * A batch is closed, and gets a fence, at GPUMEM_FENCE_BATCH frees or 12 MiB, with more than four threads at 6 MiB, and
+ * when a request would exceed the target. One fence may cover the batches of many threads (timeline.h).
  *
  * Limits on the memory of free blocks:
  *  - For one size, GM_CACHE_ROTATION bytes may wait for their fences. Above that, the thread that freed them waits for
@@ -105,11 +106,10 @@ struct wanted {
 enum look {
     IN_PASSING, /* unless another thread uses the shard at this moment */
     READY,
-    QUERY,    /* also the fences that may be complete by now; in the driver, threads that query wait for each other */
-    QUERY_ALL /* also those that were pending a moment ago */
+    QUERY /* also the fences that may be complete by now */
 };
 
-/* Takes a ready block from one shard. While there is none, may query the recorded fences, oldest first, for which it
+/* Takes a ready block from one shard. While there is none, may query the fences of batches, oldest first, for which it
  * releases the lock. */
 static struct gm_block_record *take_from(struct gm_shard *shard, const struct wanted *wanted, enum look look) {
     struct gm_block_record *record = NULL;
@@ -119,11 +119,13 @@ static struct gm_block_record *take_from(struct gm_shard *shard, const struct wa
     else if (!gm_spin_try(&shard->lock))
         return NULL;
     struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
+    if (lists && look != IN_PASSING)
+        gm_batches_complete(lists);
     if (lists && !lists->disabled)
         record = gm_free_lists_take(lists, wanted->from, wanted->until, wanted->least, wanted->most);
     while (!record && lists && !lists->disabled && look >= QUERY && lists->first &&
-           gm_free_lists_pend(lists, wanted->from, wanted->until) && (look == QUERY_ALL || gm_cache_may_query(lists)) &&
-           !gm_capture_any() && gm_cache_settle(shard, lists, lists->first, false, &destroyed) == GM_OK && !destroyed)
+           gm_free_lists_pend(lists, wanted->from, wanted->until) && !gm_capture_any() &&
+           gm_cache_settle(shard, lists, lists->first->ticket, GM_SETTLE_DUE, &destroyed) == GM_OK && !destroyed)
         record = gm_free_lists_take(lists, wanted->from, wanted->until, wanted->least, wanted->most);
     gm_spin_unlock(&shard->lock);
     return record;
@@ -139,26 +141,67 @@ static struct gm_block_record *take_from_others(struct gm_cache *state, const st
     return record;
 }
 
-/* A further block would exceed the target, and the driver takes longer for a large block than an idle context takes to
- * complete a fence. So where a block that fits waits for its fence, this queries the fences for GM_CACHE_ANSWER_NS. */
-static struct gm_block_record *look_again(struct gm_shard *shard, const struct wanted *wanted) {
-    uint64_t begin = gm_ticks();
-    struct gm_block_record *record;
+/* Closes the open batches that have blocks for the request, so that they get a fence: the one of this thread, and those
+ * of threads that may have ended. Returns the timeline on which such blocks wait; NULL: there are none. *ticket: the
+ * last one. */
+static struct gm_fence_timeline *close_batches(struct gm_cache *state, const struct wanted *wanted, uint64_t *ticket) {
+    const uint64_t ended_ns = 1000000; /* a thread that runs closes its batch sooner */
+    struct gm_fence_timeline *line = NULL;
+    *ticket = 0;
+    for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
+        struct gm_shard *shard = &state->shards[i];
+        if (!gm_cache_has_some(shard, wanted->device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
+        if (lists && !lists->disabled && gm_free_lists_pend(lists, wanted->from, wanted->until)) {
+            line = lists->timeline;
+            if (gm_free_lists_has_open(lists) &&
+                (i == my_shard() || gm_ticks_span_ns(gm_ticks() - lists->open->began) > ended_ns))
+                gm_batch_close(shard, lists);
+            if (lists->first && lists->last->ticket > *ticket)
+                *ticket = lists->last->ticket;
+        }
+        gm_spin_unlock(&shard->lock);
+    }
+    return line;
+}
+
+/* True when this look shall not be left out. `found`: of a look, what it found. */
+static bool count_look(struct gm_shard *shard, const struct wanted *wanted, const bool *found) {
+    bool may = true;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    bool look =
-        lists && !lists->disabled && gm_free_lists_pend(lists, wanted->from, wanted->until) && gm_cache_may_look(lists);
+    if (lists && found)
+        gm_cache_looked(lists, *found);
+    else if (lists)
+        may = gm_cache_may_look(lists);
     gm_spin_unlock(&shard->lock);
-    if (!look || gm_capture_any())
+    return may;
+}
+
+/* A further block would exceed the target, and the driver takes longer for a block than an idle context takes to
+ * complete a fence. So where a block that fits waits for its fence, this queries the fences for gm_cache_answer_ns.
+ * While the driver keeps threads waiting, a new block would wait there, too. */
+static struct gm_block_record *look_again(struct gm_cache *state, struct gm_shard *own, const struct wanted *wanted) {
+    struct gm_block_record *record = NULL;
+    struct gm_look look = {0};
+    struct gm_visit visit = {0};
+    struct gm_fence_timeline *line = gm_capture_any() ? NULL : close_batches(state, wanted, &visit.record);
+    if (!line || !count_look(own, wanted, NULL))
         return NULL;
-    do
-        record = take_from(shard, wanted, QUERY_ALL);
-    while (!record && gm_ticks_span_ns(gm_ticks() - begin) < GM_CACHE_ANSWER_NS);
-    gm_spin_lock(&shard->lock);
-    lists = gm_free_lists_of(shard, wanted->context_id);
-    if (lists)
-        gm_cache_looked(lists, record != NULL);
-    gm_spin_unlock(&shard->lock);
+    for (uint64_t seen = 0, next; !record && gm_look_goes_on(&look, line, gm_cache_answer_ns()); seen = next) {
+        visit.query = gm_timeline_next(line);
+        if (gm_timeline_is_due(line, visit.query))
+            gm_timeline_visit(line, &visit);
+        next = gm_timeline_next(line);
+        if (next != seen)
+            record = take_from(own, wanted, READY);
+        if (next != seen && !record)
+            record = take_from_others(state, wanted, READY);
+    }
+    bool found = record != NULL;
+    count_look(own, wanted, &found);
     return record;
 }
 
@@ -168,9 +211,9 @@ static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *want
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
     size_t pending = lists && !lists->disabled ? lists->bins[wanted->from].pending : 0;
-    struct gm_batch *batch = pending && pending + class > GM_CACHE_ROTATION ? lists->first : NULL;
-    if (batch && batch->thread == this_thread() && !gm_capture_any())
-        waited = gm_cache_settle(shard, lists, batch, true, &destroyed) == GM_OK;
+    const struct gm_batch *batch = pending && pending + class > GM_CACHE_ROTATION ? lists->first : NULL;
+    if (batch && gm_timeline_is_own(lists->timeline, batch->ticket, this_thread()) && !gm_capture_any())
+        waited = gm_cache_settle(shard, lists, batch->ticket, GM_SETTLE_WAIT, &destroyed) == GM_OK;
     gm_spin_unlock(&shard->lock);
     return waited;
 }
@@ -197,11 +240,11 @@ static struct gm_block_record *find_free(struct gm_resource *self, const struct 
     if (!record)
         record = take_from_others(state, &wanted, IN_PASSING);
     if (!record)
-        record = take_from(own, &wanted, QUERY_ALL);
+        record = take_from(own, &wanted, QUERY);
     if (!record)
         record = take_from_others(state, &wanted, QUERY);
-    if (!record && class >= GM_CACHE_PAGE_FROM && !gm_cache_is_room_for(state, request->device, class))
-        record = look_again(own, &wanted);
+    if (!record && class >= GM_CACHE_LOOK_FROM && !gm_cache_is_room_for(state, request->device, class))
+        record = look_again(state, own, &wanted);
     if (!record && wait_for_own_fence(own, &wanted, class))
         record = take_from(own, &wanted, READY);
     return record;
@@ -252,6 +295,8 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     size_t size = gm_cache_may_round(state, request->device, request->size) ? gm_cache_class(state, request->size)
                                                                             : gm_cache_native(state, request->size);
     rounded.size = size;
+    /* Counted before, since several threads may find room for a last block. */
+    gm_cache_count_owned(state, request->device, request->size, size);
     gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
     if (status == GM_OUT_OF_MEMORY) {
         struct gm_releases releases;
@@ -261,13 +306,15 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
         size_t released = gm_cache_trim(self, SIZE_MAX);
         gm_releases_end(&releases, false);
         if (released || least < size) {
+            gm_cache_count_released(state, request->device, size - least);
             rounded.size = size = least;
             status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
         }
     }
-    if (status)
+    if (status) {
+        gm_cache_count_released(state, request->device, size);
         return status;
-    gm_cache_count_owned(state, request->device, request->size, size);
+    }
     hand_out(self, request, got.address, size, false, block);
     return GM_OK;
 }
@@ -356,20 +403,20 @@ static inline void note_kept(const struct gm_free_request *how, bool kept) {
  * the shard's lock; the function releases it. */
 static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
                                        struct gm_block_record *record, const struct gm_free_request *how) {
-    struct gm_batch *batch = NULL;
+    struct gm_closed closed;
     uint64_t context_id = lists->context_id;
     bool destroyed, own = false;
-    gm_cache_record(shard, lists, this_thread(), &batch, &destroyed);
+    gm_cache_record(shard, lists, this_thread(), &closed, &destroyed);
     if (!destroyed && lists->disabled)
         own = gm_free_lists_withdraw(shard, lists, record);
-    bool more = !destroyed && (lists->disabled || gm_cache_needs_upkeep(self->state, lists, batch));
+    bool more = !destroyed && (lists->disabled || gm_cache_needs_upkeep(self->state, lists, &closed));
     gm_spin_unlock(&shard->lock);
     if (!more)
         return GM_OK;
     if (own)
         note_kept(how, false);
     gm_status status = own ? free_record(self, record, how) : GM_OK;
-    gm_cache_upkeep(self, shard, context_id, batch);
+    gm_cache_upkeep(self, shard, context_id, &closed);
     return status;
 }
 
@@ -486,6 +533,7 @@ static void cache_after_fork(struct gm_resource *self) {
     struct gm_cache *state = self->state;
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
+    state->timelines = (struct gm_fence_timelines){0};
     set_up_shards(self);
     gm_adaptor_after_fork(self);
 }

@@ -13,19 +13,26 @@ enum {
 
 /* ---- free lists of a context; their memory is never returned to the kernel, but reused within the shard */
 
-struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t context, uint64_t context_id, int device) {
+struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, struct gm_fence_timelines *timelines, uint64_t context,
+                                         uint64_t context_id, int device) {
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (lists)
         return lists;
+    struct gm_fence_timeline *timeline = gm_timeline_use(timelines, context, context_id, device);
+    if (!timeline)
+        return NULL;
     lists = shard->unused_lists;
     if (lists)
         shard->unused_lists = lists->next;
     else
         lists = gm_pages(sizeof *lists);
-    if (!lists)
+    if (!lists) {
+        gm_timeline_leave(timeline);
         return NULL;
+    }
     struct gm_batch *unused = lists->unused;
     memset(lists, 0, sizeof *lists);
+    lists->timeline = timeline;
     lists->context = context;
     lists->context_id = context_id;
     lists->device = device;
@@ -120,8 +127,6 @@ struct gm_batch *gm_batch_open(struct gm_free_lists *lists) {
         return lists->open;
     struct gm_batch *batch = lists->open = unused_batch(lists);
     if (batch) {
-        batch->lists = lists;
-        batch->state = GM_BATCH_OPEN;
         batch->count = 0;
         batch->bytes = 0;
         batch->began = gm_ticks();
@@ -137,51 +142,27 @@ static struct gm_batch *take_open(struct gm_shard *shard, struct gm_free_lists *
     return batch;
 }
 
-struct gm_batch *gm_batch_close(struct gm_shard *shard, struct gm_free_lists *lists) {
+struct gm_closed gm_batch_close(struct gm_shard *shard, struct gm_free_lists *lists) {
     struct gm_batch *batch = take_open(shard, lists);
-    batch->state = GM_BATCH_RECORDING;
-    return batch;
-}
-
-void gm_batch_recorded(struct gm_free_lists *lists, struct gm_batch *batch) {
-    batch->state = GM_BATCH_RECORDED;
+    batch->ticket = gm_timeline_ticket(lists->timeline);
     batch->next = NULL;
-    batch->previous = lists->last;
-    *(lists->last ? &lists->last->next : &lists->first) = batch;
+    *(lists->first ? &lists->last->next : &lists->first) = batch;
     lists->last = batch;
-    lists->recorded_count++;
+    lists->closed_count++;
+    gm_batch_open(lists); /* the next free finds it */
+    return (struct gm_closed){batch->ticket, batch->began};
 }
 
-/* Blocks that were added to a new open batch meanwhile join this batch. */
-void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch) {
-    struct gm_batch *younger = lists->open;
-    gm_free_lists_count_unfenced(shard, batch->bytes);
-    if (younger) {
-        batch->bin = !younger->count || younger->bin == batch->bin ? batch->bin : NULL;
-        batch->count += younger->count;
-        batch->bytes += younger->bytes;
-        if (younger->count)
-            gm_link_move_all(&younger->blocks, &batch->blocks);
-        younger->next = lists->unused;
-        lists->unused = younger;
-    }
-    batch->state = GM_BATCH_OPEN;
-    lists->open = batch;
-}
-
-/* Removes the batch from the recorded ones. Its struct is reused when no thread queries the batch any more. */
-static void spend(struct gm_free_lists *lists, struct gm_batch *batch) {
-    if (batch->state == GM_BATCH_RECORDED) {
-        *(batch->previous ? &batch->previous->next : &lists->first) = batch->next;
-        *(batch->next ? &batch->next->previous : &lists->last) = batch->previous;
-        lists->recorded_count--;
-        lists->found_pending = 0;
-    }
-    batch->state = GM_BATCH_SPENT;
-    if (batch->users)
-        return;
+static void put_unused(struct gm_free_lists *lists, struct gm_batch *batch) {
     batch->next = lists->unused;
     lists->unused = batch;
+}
+
+static struct gm_batch *take_first(struct gm_free_lists *lists) {
+    struct gm_batch *batch = lists->first;
+    lists->first = batch->next;
+    lists->closed_count--;
+    return batch;
 }
 
 /* Takes the oldest block out of the batch. NULL: it has none any more. */
@@ -194,10 +175,8 @@ static struct gm_block_record *take_oldest(struct gm_free_lists *lists, struct g
     return record;
 }
 
-void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch) {
+static void complete(struct gm_free_lists *lists, struct gm_batch *batch) {
     struct gm_block_record *record;
-    if (batch->state != GM_BATCH_RECORDED)
-        return;
     if (GM_LIKELY(batch->bin != NULL) && GM_LIKELY(batch->count)) { /* all at once */
         batch->bin->pending -= batch->bytes;
         batch->bin->bytes += batch->bytes;
@@ -206,7 +185,12 @@ void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch) {
     }
     while ((record = take_oldest(lists, batch)))
         make_ready(lists, record);
-    spend(lists, batch);
+    put_unused(lists, batch);
+}
+
+void gm_batches_complete(struct gm_free_lists *lists) {
+    while (lists->first && gm_timeline_has_passed(lists->timeline, lists->first->ticket))
+        complete(lists, take_first(lists));
 }
 
 /* ---- release */
@@ -222,7 +206,7 @@ static void release_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
         gm_record_set_freed(record, 0);
         queue_release(lists, record);
     }
-    spend(lists, batch);
+    put_unused(lists, batch);
 }
 
 static struct gm_block_record *oldest_in(const struct gm_bin *bin) { return gm_record_of(bin->ready.previous); }
@@ -282,7 +266,7 @@ void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lis
         while (lists->bins[i].bytes)
             release_oldest_in(lists, &lists->bins[i]);
     while (lists->first)
-        release_batch(lists, lists->first);
+        release_batch(lists, take_first(lists));
     if (lists->open)
         release_batch(lists, take_open(shard, lists));
 }
@@ -337,20 +321,15 @@ static void clear(struct gm_shard *shard, struct gm_free_lists *lists) {
             *link = lists->next;
             break;
         }
+    gm_timeline_leave(lists->timeline);
     lists->next = shard->unused_lists;
     shard->unused_lists = lists;
 }
 
-bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch) {
-    if (--batch->users == 0 && batch->state == GM_BATCH_SPENT) {
-        batch->next = lists->unused;
-        lists->unused = batch;
-    }
+bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists) {
     lists->users--;
     if (!lists->destroyed)
         return true;
-    if (batch->state == GM_BATCH_RECORDING)
-        release_batch(lists, batch);
     if (!lists->users)
         clear(shard, lists);
     return false;

@@ -1,20 +1,20 @@
 /* Free lists of a cache: the free blocks of each context, by size class. Blocks that were freed one after the other
  * form a batch and share one fence. The entry of a block is its record (shim/resource/record.h):
  *
- *   pending    in its batch: the open one, which gets its fence when the cache closes it, or a recorded one
+ *   pending    in its batch: the open one, which gets its fence when the cache closes it, or a closed one
  *   ready      in the bin of its size class, newest first (MemHC 5.1 calls the ready blocks its free_pool)
  *   releasing  in the list of its context: it waits to be freed natively. This is safe even before its fence is
  *              complete, because a native free waits by itself
  *
  * Nothing here calls the driver. A shard is one lock and all data under it. The caller of every function holds the
- * shard's lock. A caller that releases the lock in order to query the driver about a batch holds the free lists
- * meanwhile (gm_free_lists_hold): free lists and batch then stay valid, even when their context is destroyed. */
+ * shard's lock. A caller that releases the lock in order to call the driver holds the free lists meanwhile
+ * (gm_free_lists_hold): they then stay valid, even when their context is destroyed. */
 #ifndef GM_CACHE_FREE_LISTS_H
 #define GM_CACHE_FREE_LISTS_H
 
 #include "shim/base/base.h"
 #include "shim/base/stats.h"
-#include "shim/driver/fence.h"
+#include "shim/cache/timeline.h"
 #include "shim/resource/record.h"
 
 enum { GM_BINS = 256, GM_CACHE_DEVICES = 64 };
@@ -50,19 +50,19 @@ struct gm_bin {
     size_t bytes, pending; /* of the ready blocks; of blocks in batches */
 };
 
-enum gm_batch_state { GM_BATCH_OPEN, GM_BATCH_RECORDING, GM_BATCH_RECORDED, GM_BATCH_SPENT };
-
 struct gm_batch {
-    struct gm_free_lists *lists;
-    struct gm_batch *next, *previous; /* in the list of recorded batches; `next` also links unused structs */
-    enum gm_batch_state state;
-    unsigned count, users; /* number of blocks; threads that query the driver about the batch */
+    struct gm_batch *next; /* in the list of closed batches; also links unused structs */
+    unsigned count;        /* of its blocks */
     size_t bytes;
     struct gm_link blocks; /* newest first */
     struct gm_bin *bin;    /* of all blocks; NULL: several */
-    const void *thread; /* the thread whose free recorded it, as identity only; NULL = no allocation may wait for it */
-    uint64_t began;     /* when its first block was freed; ticks */
-    struct gm_fence fence;
+    uint64_t began;        /* when its first block was freed; ticks */
+    uint64_t ticket;       /* of a closed batch: its fence in the timeline */
+};
+
+/* A batch that was closed. */
+struct gm_closed {
+    uint64_t ticket, began;
 };
 
 /* Free bytes of one device in one shard. */
@@ -84,10 +84,10 @@ struct gm_free_lists {
     struct gm_share *share;   /* the shard's entry for the device */
     struct gm_link releasing; /* latest first */
     size_t releasing_count;
+    struct gm_fence_timeline *timeline;
     struct gm_batch *open, *unused;
-    struct gm_batch *first, *last; /* recorded, oldest first */
-    unsigned recorded_count;
-    uint64_t found_pending;        /* ticks when a query found the oldest pending; 0: none did */
+    struct gm_batch *first, *last; /* closed, oldest first */
+    unsigned closed_count;
     unsigned settled;              /* blocks that were ready at once */
     unsigned busy_looks;           /* latest looks, one after the other, that found the context busy ... */
     unsigned looks_left_out;       /* ... and those to leave out before the next one */
@@ -115,9 +115,9 @@ static inline struct gm_free_lists *gm_free_lists_of(const struct gm_shard *shar
         lists = lists->next;
     return lists;
 }
-/* The same, created if needed. NULL: the kernel has no memory. */
-GM_INTERNAL struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t context, uint64_t context_id,
-                                                     int device);
+/* The same, created if needed, as a user of the timeline. NULL: the kernel has no memory. */
+GM_INTERNAL struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, struct gm_fence_timelines *timelines,
+                                                     uint64_t context, uint64_t context_id, int device);
 
 /* ---- free blocks */
 
@@ -185,13 +185,10 @@ GM_INTERNAL bool gm_free_lists_pend(const struct gm_free_lists *lists, unsigned 
 static inline bool gm_free_lists_has_open(const struct gm_free_lists *lists) {
     return lists->open && lists->open->count;
 }
-/* Detaches the open batch, whose fence the caller then records. After that the caller calls gm_batch_recorded, or
- * gm_batch_reopen if nothing was recorded. */
-GM_INTERNAL struct gm_batch *gm_batch_close(struct gm_shard *shard, struct gm_free_lists *lists);
-GM_INTERNAL void gm_batch_recorded(struct gm_free_lists *lists, struct gm_batch *batch);
-GM_INTERNAL void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch);
-/* pending -> ready: the fence of a recorded batch is complete. A second call does nothing. */
-GM_INTERNAL void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch);
+/* Closes the open batch, and opens the next one. */
+GM_INTERNAL struct gm_closed gm_batch_close(struct gm_shard *shard, struct gm_free_lists *lists);
+/* pending -> ready: the closed batches whose fences are complete. */
+GM_INTERNAL void gm_batches_complete(struct gm_free_lists *lists);
 
 /* ---- release */
 
@@ -221,13 +218,10 @@ GM_INTERNAL bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_l
 
 /* ---- use without the lock, and destroyed contexts */
 
-/* Hold keeps free lists and batch valid while the caller releases the lock. Let_go ends this; it returns
- * false when the context was destroyed meanwhile: free lists and batch are void then. */
-static inline void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch) {
-    lists->users++;
-    batch->users++;
-}
-GM_INTERNAL bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch);
+/* Hold keeps the free lists valid while the caller releases the lock. Let_go ends this; it returns false when the
+ * context was destroyed meanwhile: the free lists are void then. */
+static inline void gm_free_lists_hold(struct gm_free_lists *lists) { lists->users++; }
+GM_INTERNAL bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists);
 
 /* The context was destroyed, and its blocks with it. */
 GM_INTERNAL void gm_shard_forget(struct gm_shard *shard, uint64_t context_id);

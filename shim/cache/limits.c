@@ -173,7 +173,7 @@ size_t gm_cache_most(const struct gm_cache *state, int device, size_t size) {
     uint64_t taken = live + unrequested(state), native = native_of(at, live);
     uint64_t may = (owned + SLACK) / WASTE_PART, is = taken > native ? taken - native : 0;
     uint64_t room = larger(may > is ? may - is : 0, size / WASTE_PART);
-    return size + (size < GM_CACHE_PAGE_FROM || room > size ? size : room);
+    return size + (size <= GM_CACHE_SHARES || room > size ? size : room);
 }
 
 /* Bytes, `more` added, above what native memory takes for the largest live total, plus `quarters` quarters of it and as

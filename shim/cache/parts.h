@@ -1,6 +1,7 @@
 /* What the source files of the cache share: its state and the functions that one file calls in another. cache.c: take
  * and put. fast.h: their fast cases. free_lists.c: the free blocks. limits.c: how many bytes of free blocks are
- * allowed. fences.c: fences of batches. reclaim.c: releasing free blocks to the upstream resource. */
+ * allowed. fences.c: fences of
+ * batches, from timeline.c. reclaim.c: releasing free blocks to the upstream resource. */
 #ifndef GM_CACHE_PARTS_H
 #define GM_CACHE_PARTS_H
 
@@ -9,12 +10,13 @@
 #include "shim/cache/free_lists.h"
 #include "shim/resource/resource.h"
 
-enum { GM_CACHE_SHARDS = 16, GM_CACHE_FENCES = 256 };
+enum { GM_CACHE_SHARDS = 16, GM_CACHE_CLOSED = 256 }; /* a thread closes no small batch while it has so many */
 
-/* Native blocks of 1 to 512 bytes lie 512 bytes apart. Those of so many bytes and more have pages of their own; smaller
+/* Native blocks of 1 to 512 bytes lie 512 bytes apart. Those of more than half a page have pages of their own; smaller
  * ones share pages. */
-#define GM_CACHE_GRANULE   ((size_t)512)
-#define GM_CACHE_PAGE_FROM ((size_t)1 << 20)
+#define GM_CACHE_GRANULE ((size_t)512)
+#define GM_CACHE_PAGE    ((size_t)2 << 20)
+#define GM_CACHE_SHARES  (GM_CACHE_PAGE / 2)
 
 /* Most bytes of one size that wait for their fences. They fit a large L2 cache, so that a kernel finds its block there.
  */
@@ -36,12 +38,13 @@ struct gm_cache {
     unsigned frees; /* frees for each fence */
     bool rdma;
     size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
-    size_t page;    /* the same for sizes of GM_CACHE_PAGE_FROM and more */
+    size_t page;    /* the same for sizes above GM_CACHE_SHARES */
     bool rounds;    /* blocks have the sizes of classes */
-    uint8_t bins[GM_CACHE_PAGE_FROM / GM_CACHE_GRANULE]; /* of requests up to GM_CACHE_PAGE_FROM bytes */
+    uint8_t bins[GM_CACHE_SHARES / GM_CACHE_GRANULE]; /* of requests up to GM_CACHE_SHARES bytes */
     uint64_t limit, idle_ns;
     unsigned devices_used; /* devices that served at least one block */
     struct gm_cache_device devices[GM_CACHE_DEVICES];
+    struct gm_fence_timelines timelines;
     struct gm_shard shards[GM_CACHE_SHARDS];
 };
 
@@ -53,7 +56,7 @@ static inline size_t gm_cache_multiple(size_t unit, size_t size) { return (size 
 
 /* What native memory takes for a request of `size` bytes. */
 static inline size_t gm_cache_native(const struct gm_cache *state, size_t size) {
-    return gm_cache_multiple(size >= GM_CACHE_PAGE_FROM ? state->page : state->granule, size);
+    return gm_cache_multiple(size > GM_CACHE_SHARES ? state->page : state->granule, size);
 }
 
 /* The size of the class of a request: whole pages. A block of this size serves all requests of its class. */
@@ -71,8 +74,8 @@ static inline unsigned gm_bin_of_size(size_t size) {
     return bin < GM_BINS ? bin : GM_BINS - 1;
 }
 static inline unsigned gm_cache_bin(const struct gm_cache *state, size_t size) {
-    return GM_LIKELY(size - 1 < GM_CACHE_PAGE_FROM) ? state->bins[(size - 1) / GM_CACHE_GRANULE]
-                                                    : gm_bin_of_size(gm_cache_class(state, size));
+    return GM_LIKELY(size - 1 < GM_CACHE_SHARES) ? state->bins[(size - 1) / GM_CACHE_GRANULE]
+                                                 : gm_bin_of_size(gm_cache_class(state, size));
 }
 
 /* Number of shards in use, at least one: each new thread adds one, up to GM_CACHE_SHARDS. */
@@ -84,15 +87,15 @@ static inline bool gm_cache_has_some(const struct gm_shard *shard, int device) {
     return __atomic_load_n(&shard->shares[device].bytes, __ATOMIC_RELAXED) != 0;
 }
 
-/* A context without work completes a fence this soon after it was recorded. */
-#define GM_CACHE_ANSWER_NS 8000u
-/* A query takes the driver about 0.2 us. A fence that was pending less than this ago is not queried again where that
- * can wait. */
-#define GM_CACHE_QUERY_NS 1000u
-static inline bool gm_cache_may_query(const struct gm_free_lists *lists) {
-    return !lists->found_pending || gm_ticks_span_ns(gm_ticks() - lists->found_pending) > GM_CACHE_QUERY_NS;
+/* A context without work completes a fence this soon after it was recorded: later where more threads use the driver,
+ * since they wait for each other there. */
+static inline uint64_t gm_cache_answer_ns(void) {
+    const uint64_t least = 8000, for_a_thread = 2000;
+    return least + for_a_thread * (gm_cache_shards_used() - 1);
 }
-/* A look is a series of queries for GM_CACHE_ANSWER_NS. After each look that found the context busy twice as many are
+/* The driver takes longer for a new block of so many bytes. */
+#define GM_CACHE_LOOK_FROM ((size_t)32 << 10)
+/* A look is a series of queries for gm_cache_answer_ns. After each look that found the context busy twice as many are
  * left out. The caller holds the lock. */
 static inline bool gm_cache_may_look(struct gm_free_lists *lists) {
     if (!lists->looks_left_out)
@@ -159,15 +162,19 @@ GM_INTERNAL bool gm_cache_overfull(const struct gm_cache *state, int device);
 /* The driver reported an error for this context. The free lists accept no block any more, and the next frees release
  * all their blocks natively. */
 GM_INTERNAL void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status);
-/* Queries the fence of a recorded batch, or (`wait`) waits for it. Returns GM_OK: the batch is complete;
- * GM_FENCE_PENDING: it is not; else the driver's error, which has disabled the free lists. */
-GM_INTERNAL gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch,
-                                      bool wait, bool *destroyed);
-/* Closes the open batch and records its fence. In passing, which saves the driver's calls around it, queries the oldest
- * fence. Returns GM_FENCE_PENDING when a stream captures: the batch stays open
- * then. */
-GM_INTERNAL gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread,
-                                      struct gm_batch **recorded, bool *destroyed);
+enum gm_settle {
+    GM_SETTLE_DUE, /* queries the fence if that is due (gm_timeline_is_due) */
+    GM_SETTLE_QUERY,
+    GM_SETTLE_WAIT
+};
+/* Records the fence of the ticket if nobody has, and queries it or waits for it. Returns GM_OK: it is complete, and
+ * blocks became ready; GM_FENCE_PENDING: it is not; else the driver's error, which has disabled the free lists. */
+GM_INTERNAL gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t ticket,
+                                      enum gm_settle how, bool *destroyed);
+/* Closes the open batch and records its fence, unless another thread records one now. In passing, which saves the
+ * driver's calls around it, queries the oldest fence. */
+GM_INTERNAL void gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread,
+                                 struct gm_closed *closed, bool *destroyed);
 
 /* ---- release: the caller holds no lock, except where the comment says so */
 
@@ -185,11 +192,11 @@ GM_INTERNAL struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, s
 /* True when gm_cache_upkeep has something to do. `latest`: the batch that was just closed; NULL: the free has already
  * waited for the context. The caller holds the lock. */
 GM_INTERNAL bool gm_cache_needs_upkeep(const struct gm_cache *state, const struct gm_free_lists *lists,
-                                       const struct gm_batch *latest);
+                                       const struct gm_closed *latest);
 /* Regular work after a batch was closed, inside a free of its context: releases the bytes above the target, and
  * releases blocks that were idle too long. Without a batch (`latest` is NULL) it queries the oldest fence first. */
 GM_INTERNAL void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
-                                 struct gm_batch *latest);
+                                 const struct gm_closed *latest);
 /* The ops context_ending, trim, releasable and held of the cache (shim/resource/resource.h). */
 GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
@@ -212,7 +219,7 @@ static inline bool gm_cache_is_full(const struct gm_cache *state, const struct g
                                     const struct gm_batch *batch) {
     if (GM_LIKELY(batch->count < state->frees && batch->bytes < GM_CACHE_SHARD_BYTES))
         return false;
-    return (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) ||
+    return (batch->count >= state->frees && lists->closed_count < GM_CACHE_CLOSED) ||
            batch->bytes >= gm_cache_batch_bytes() ||
            (batch->bytes >= GM_CACHE_SHARD_BYTES && gm_cache_unfenced(state) >= GM_CACHE_ALL_BATCH_BYTES);
 }

@@ -16,9 +16,6 @@ enum {
     BUSY_IDLES = 4, /* while the context is busy, blocks stay this many times longer */
 };
 
-/* From this size on a block has pages of its own, so that its release frees device memory. */
-#define LARGE ((size_t)2 << 20)
-
 gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block,
                                  const struct gm_free_request *how) {
     struct gm_block whole = *block; /* the program may have requested less */
@@ -109,20 +106,20 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
 
 /* ---- the blocks that were unused longest */
 
-/* Queries the fences of recorded batches, oldest first, until one is pending. */
-static void query_recorded(struct gm_shard *shard, struct gm_free_lists *lists, bool *destroyed) {
-    for (unsigned remaining = lists->recorded_count; remaining && !*destroyed && lists->first; remaining--)
-        if (gm_cache_settle(shard, lists, lists->first, false, destroyed))
+/* Queries the fences of closed batches, oldest first, until one is pending. */
+static void query_closed(struct gm_shard *shard, struct gm_free_lists *lists, bool *destroyed) {
+    for (unsigned remaining = lists->closed_count; remaining && !*destroyed && lists->first; remaining--)
+        if (gm_cache_settle(shard, lists, lists->first->ticket, GM_SETTLE_QUERY, destroyed))
             break;
 }
 
 /* The same, after recording a fence for the open batch: its thread may have ended and would never fill the batch. */
 static void query_all(struct gm_shard *shard, struct gm_free_lists *lists, bool *destroyed) {
-    struct gm_batch *batch;
+    struct gm_closed closed;
     if (!lists->disabled && gm_free_lists_has_open(lists))
-        gm_cache_record(shard, lists, NULL, &batch, destroyed);
+        gm_cache_record(shard, lists, NULL, &closed, destroyed);
     if (!*destroyed)
-        query_recorded(shard, lists, destroyed);
+        query_closed(shard, lists, destroyed);
 }
 
 /* Among the context's ready blocks of about `least` bytes or more, finds the one that was unused longest and returns
@@ -194,7 +191,7 @@ static void query_all_shards(struct gm_cache *state, uint64_t context_id, int de
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
         if (lists)
-            query_recorded(shard, lists, &destroyed);
+            query_closed(shard, lists, &destroyed);
         gm_spin_unlock(&shard->lock);
     }
 }
@@ -240,7 +237,8 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
         gm_spin_lock(&shard->lock);
         return NULL;
     }
-    struct gm_free_lists *lists = gm_free_lists_make(shard, block->context, block->context_id, block->device);
+    struct gm_free_lists *lists =
+        gm_free_lists_make(shard, &state->timelines, block->context, block->context_id, block->device);
     if (!lists || lists->disabled)
         return NULL;
     if (gm_cache_allow(state, shard, block->device, block->reserved))
@@ -259,30 +257,29 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_list
 }
 
 bool gm_cache_needs_upkeep(const struct gm_cache *state, const struct gm_free_lists *lists,
-                           const struct gm_batch *latest) {
+                           const struct gm_closed *latest) {
     return (!latest && lists->first) || lists->releasing_count || gm_cache_excess(state, lists->device) ||
            sweep_is_due(state, lists, gm_ticks());
 }
 
 /* True when the context has done all work submitted before the latest batch: a native free then does not wait. */
-static bool context_is_idle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *latest,
+static bool context_is_idle(struct gm_shard *shard, struct gm_free_lists *lists, const struct gm_closed *latest,
                             bool *destroyed) {
-    uint64_t begin = gm_ticks();
-    gm_status status;
-    if (!latest || latest->state != GM_BATCH_RECORDED)
+    struct gm_look look = {0};
+    gm_status status = GM_FENCE_PENDING;
+    if (!latest)
         return true;
     if (!gm_cache_may_look(lists))
-        return gm_cache_settle(shard, lists, latest, false, destroyed) == GM_OK;
-    do
-        status = gm_cache_settle(shard, lists, latest, false, destroyed);
-    while (status == GM_FENCE_PENDING && !*destroyed && latest->state == GM_BATCH_RECORDED &&
-           gm_ticks_span_ns(gm_ticks() - begin) < GM_CACHE_ANSWER_NS);
+        return gm_cache_settle(shard, lists, latest->ticket, GM_SETTLE_QUERY, destroyed) == GM_OK;
+    while (status == GM_FENCE_PENDING && !*destroyed && gm_look_goes_on(&look, lists->timeline, gm_cache_answer_ns()))
+        status = gm_cache_settle(shard, lists, latest->ticket, GM_SETTLE_DUE, destroyed);
     if (!*destroyed)
         gm_cache_looked(lists, !status);
     return !status && !*destroyed;
 }
 
-void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
+void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
+                     const struct gm_closed *latest) {
     struct gm_cache *state = self->state;
     uint64_t now = gm_ticks(), idle_ns = state->idle_ns, closed = now;
     size_t excess = 0;
@@ -290,10 +287,10 @@ void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t 
     bool destroyed = false, sweep = false, release = false;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    if (lists && latest) /* valid as long as its lists are */
+    if (latest)
         closed = latest->began;
     if (lists && lists->first && !latest)
-        gm_cache_settle(shard, lists, lists->first, false, &destroyed);
+        gm_cache_settle(shard, lists, lists->first->ticket, GM_SETTLE_QUERY, &destroyed);
     if (lists && !destroyed) {
         device = lists->device;
         excess = gm_cache_excess(state, device);
@@ -316,7 +313,7 @@ void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t 
         query_all_shards(state, context_id, device);
     for (size_t most = excess, released = 0, freed = 1; release && excess && freed && released < most;
          released += freed) {
-        freed = release_enough(self, context_id, device, excess > LARGE ? excess : LARGE, closed);
+        freed = release_enough(self, context_id, device, excess > GM_CACHE_PAGE ? excess : GM_CACHE_PAGE, closed);
         if (!freed)
             freed = release_oldest(self, context_id, device, excess);
         excess = gm_cache_excess(state, device);
@@ -372,8 +369,8 @@ static size_t trim_lists(struct gm_resource *self, struct gm_shard *shard, uint6
     bool destroyed = false;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    for (unsigned i = 0; lists && pending && lists->first && !destroyed && i < 4 * GM_CACHE_FENCES; i++)
-        if (gm_cache_settle(shard, lists, lists->first, true, &destroyed))
+    for (unsigned i = 0; lists && pending && lists->first && !destroyed && i < 4 * GM_CACHE_CLOSED; i++)
+        if (gm_cache_settle(shard, lists, lists->first->ticket, GM_SETTLE_WAIT, &destroyed))
             break;
     bool all = pending && (waits_itself(self) || !gm_capture_any());
     if (lists && !destroyed && release_ready(lists, bytes) < bytes && all)
@@ -456,7 +453,7 @@ static size_t count_ready(struct gm_resource *self, int device) {
             query_fences(shard, context.id);
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
             if (lists->device == device && !lists->destroyed)
-                bytes += gm_free_lists_ready_from(lists, gm_bin_of_size(LARGE));
+                bytes += gm_free_lists_ready_from(lists, gm_bin_of_size(GM_CACHE_PAGE));
         gm_spin_unlock(&shard->lock);
     }
     return bytes;
@@ -487,7 +484,7 @@ void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASO
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
             if (lists->device == device && !lists->destroyed) {
                 ready += gm_free_lists_ready_from(lists, 0);
-                large += gm_free_lists_ready_from(lists, gm_bin_of_size(LARGE));
+                large += gm_free_lists_ready_from(lists, gm_bin_of_size(GM_CACHE_PAGE));
             }
         size_t all = shard->shares[device].bytes;
         gm_spin_unlock(&shard->lock);

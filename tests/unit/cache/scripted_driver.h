@@ -32,6 +32,7 @@ static struct {
     int late, still_late;                   /* so many queries after a record find nothing complete */
     CUstreamCaptureMode mode;               /* of the thread */
     CUresult record_answer, recorded_state; /* result of cuCtxRecordEvent; state of an event after it */
+    void (*during_record)(void);            /* called by the next record */
     size_t free_bytes;
 } fake;
 
@@ -61,8 +62,12 @@ static CUresult create(CUevent *event, unsigned flags) {
 static CUresult record(CUcontext context, CUevent event) {
     assert_ptr_equal(fake.event_context[(uintptr_t)event], context);
     assert_false(gm_capture_any());
+    void (*during)(void) = fake.during_record;
     fake.records++;
     fake.still_late = fake.late;
+    fake.during_record = NULL;
+    if (during)
+        during();
     if (!fake.record_answer)
         fake.events[(uintptr_t)event] = fake.recorded_state;
     return fake.record_answer;

@@ -2,6 +2,8 @@
  * it means. */
 #include "scripted_driver.h"
 
+#include "shim/cache/timeline.h"
+
 static void one_record_and_one_query_for_a_batch(void **state) {
     struct gm_block blocks[8];
     open_cache("cache(8,sim)");
@@ -49,11 +51,64 @@ static void all_batches_together_are_bounded(void **state) {
     open_cache("cache(100,sim)");
     for (int i = 0; i < 15; i++)
         in_new_thread(leave_five, MIB);
-    assert_in_range(fake.records, 2, 4); /* 64 MiB without a fence at the 13th */
+    assert_in_range(fake.records, 2, 6); /* 64 MiB without a fence at the 13th */
     int records = fake.records;
     in_new_thread(leave_five, MIB);
     in_new_thread(leave_five, MIB);
     assert_true(fake.records > records);
+}
+
+static void leave_one_elsewhere(void) { in_new_thread(leave_one, 8192); }
+
+/* The fence that is recorded now may not cover what other threads submitted meanwhile. The next one does. */
+static void a_batch_closed_during_a_record_waits_for_the_next(void **state) {
+    open_cache("cache(1,sim)");
+    struct gm_block block = get(4096);
+    fake.during_record = leave_one_elsewhere;
+    give(&block);
+    assert_int_equal(fake.records, 1); /* the other thread did not wait for its turn */
+    all_complete();
+    fake.recorded_state = CUDA_ERROR_NOT_READY;
+    assert_true(get(4096).hit);
+    assert_false(get(8192).hit);
+    assert_int_equal(fake.records, 2);
+    all_complete();
+    assert_true(get(8192).hit);
+    assert_int_equal(fake.records, 2);
+}
+
+static void leave_two_elsewhere(void) {
+    leave_one_elsewhere();
+    leave_one_elsewhere();
+}
+
+static void one_fence_serves_the_batches_of_many_threads(void **state) {
+    open_cache("cache(1,sim)");
+    struct gm_block block = get(4096), next = get(4096);
+    fake.during_record = leave_two_elsewhere;
+    give(&block);
+    give(&next);
+    assert_int_equal(fake.records, 2);
+    all_complete();
+    assert_true(get(8192).hit);
+    assert_true(get(8192).hit);
+    assert_int_equal(fake.records, 2);
+}
+
+/* The work of so many batches never ends. Later ones get a fence when one of theirs is complete. */
+static void fences_are_reused_when_they_are_complete(void **state) {
+    struct gm_block blocks[GM_TIMELINE_FENCES + 2];
+    open_cache("cache(1,sim)");
+    for (int i = 0; i < GM_TIMELINE_FENCES + 2; i++)
+        blocks[i] = get(4096);
+    for (int i = 0; i < GM_TIMELINE_FENCES + 2; i++)
+        give(&blocks[i]);
+    assert_int_equal(fake.records, GM_TIMELINE_FENCES);
+    assert_false(get(4096).hit);
+    all_complete();
+    for (int i = 0; i < GM_TIMELINE_FENCES + 2; i++)
+        assert_true(get(4096).hit);
+    assert_in_range(fake.records, GM_TIMELINE_FENCES + 1, GM_TIMELINE_FENCES + 2);
 }
 
 static void settled_blocks_are_ready_without_a_fence(void **state) {
@@ -221,6 +276,9 @@ int main(void) {
         cmocka_unit_test(bytes_close_a_batch),
         cmocka_unit_test(batches_are_as_large_after_many_threads),
         cmocka_unit_test(all_batches_together_are_bounded),
+        cmocka_unit_test(a_batch_closed_during_a_record_waits_for_the_next),
+        cmocka_unit_test(one_fence_serves_the_batches_of_many_threads),
+        cmocka_unit_test(fences_are_reused_when_they_are_complete),
         cmocka_unit_test(settled_blocks_are_ready_without_a_fence),
         cmocka_unit_test(settled_frees_close_batches_too),
         cmocka_unit_test(an_error_of_the_record_is_the_frees_own),

@@ -1,0 +1,195 @@
+#include "shim/cache/timeline.h"
+
+#include "shim/driver/driver.h"
+
+/* The timeline of the context, or one without users; NULL: there is none. */
+static struct gm_fence_timeline *find(const struct gm_fence_timelines *timelines, uint64_t context_id) {
+    struct gm_fence_timeline *unused = NULL;
+    for (struct gm_fence_timeline *line = timelines->first; line; line = line->next) {
+        bool used = __atomic_load_n(&line->users, __ATOMIC_ACQUIRE);
+        if (used && line->context_id == context_id)
+            return line;
+        unused = used ? unused : line;
+    }
+    return unused;
+}
+
+/* Begins the timeline of a context. The fences keep the events of the context before until they are recorded again. */
+static void begin(struct gm_fence_timeline *line, uint64_t context, uint64_t context_id, int device) {
+    line->context = context;
+    line->context_id = context_id;
+    line->device = device;
+    line->begun = line->complete = line->found_pending = 0;
+    for (unsigned i = 0; i < GM_TIMELINE_FENCES; i++)
+        line->fences[i].number = 0;
+}
+
+struct gm_fence_timeline *gm_timeline_use(struct gm_fence_timelines *timelines, uint64_t context, uint64_t context_id,
+                                          int device) {
+    gm_spin_lock(&timelines->lock);
+    struct gm_fence_timeline *line = find(timelines, context_id);
+    if (!line && (line = gm_pages(sizeof *line))) {
+        line->next = timelines->first;
+        timelines->first = line;
+    }
+    if (line && !__atomic_fetch_add(&line->users, 1, __ATOMIC_RELAXED))
+        begin(line, context, context_id, device);
+    gm_spin_unlock(&timelines->lock);
+    return line;
+}
+
+void gm_timeline_leave(struct gm_fence_timeline *line) { __atomic_sub_fetch(&line->users, 1, __ATOMIC_RELEASE); }
+
+uint64_t gm_timeline_ticket(struct gm_fence_timeline *line) {
+    gm_spin_lock(&line->lock);
+    uint64_t ticket = line->begun + 1;
+    gm_spin_unlock(&line->lock);
+    return ticket;
+}
+
+/* The fence of the ticket; NULL: it is not recorded. The caller holds the lock. */
+static struct gm_numbered_fence *fence_of(struct gm_fence_timeline *line, uint64_t ticket) {
+    struct gm_numbered_fence *at = &line->fences[ticket % GM_TIMELINE_FENCES];
+    return at->number == ticket ? at : NULL;
+}
+
+bool gm_timeline_is_own(struct gm_fence_timeline *line, uint64_t ticket, const void *thread) {
+    gm_spin_lock(&line->lock);
+    const struct gm_numbered_fence *at = fence_of(line, ticket);
+    bool own = at && at->thread == thread;
+    gm_spin_unlock(&line->lock);
+    return own;
+}
+
+/* The answers of the driver that say nothing about a fence. */
+static gm_status or_pending(gm_status status) { return gm_is_put_off(status) ? GM_FENCE_PENDING : status; }
+
+/* ---- the caller of these holds the lock */
+
+static bool has_fence(struct gm_fence_timeline *line, uint64_t ticket) {
+    return gm_timeline_has_passed(line, ticket) || fence_of(line, ticket);
+}
+
+static bool is_recording(const struct gm_fence_timeline *line) {
+    return __atomic_load_n(&line->recording, __ATOMIC_RELAXED);
+}
+
+static bool is_unused(const struct gm_fence_timeline *line, const struct gm_numbered_fence *at) {
+    return !at->users && at->number <= line->complete;
+}
+
+/* The fence that this thread records now; NULL: none. */
+static struct gm_numbered_fence *begin_record(struct gm_fence_timeline *line, const struct gm_visit *visit) {
+    struct gm_numbered_fence *at = &line->fences[(line->begun + 1) % GM_TIMELINE_FENCES];
+    if (has_fence(line, visit->record) || is_recording(line) || !is_unused(line, at))
+        return NULL;
+    __atomic_store_n(&line->recording, gm_ticks(), __ATOMIC_RELAXED);
+    line->begun++;
+    __atomic_store_n(&at->number, 0, __ATOMIC_RELAXED);
+    at->thread = visit->thread;
+    return at;
+}
+
+static void end_record(struct gm_fence_timeline *line, struct gm_numbered_fence *at, gm_status status) {
+    __atomic_store_n(&line->recording, 0, __ATOMIC_RELAXED);
+    if (!status)
+        __atomic_store_n(&at->number, line->begun, __ATOMIC_RELAXED);
+    else
+        line->begun--;
+}
+
+/* The fence that this thread queries now; NULL: none. */
+static struct gm_numbered_fence *begin_query(struct gm_fence_timeline *line, uint64_t ticket) {
+    struct gm_numbered_fence *at =
+        line->querying || gm_timeline_has_passed(line, ticket) ? NULL : fence_of(line, ticket);
+    if (at) {
+        __atomic_store_n(&line->querying, gm_ticks(), __ATOMIC_RELAXED);
+        at->users++;
+    }
+    return at;
+}
+
+/* A fence covers all work of those before it. */
+static void end_query(struct gm_fence_timeline *line, struct gm_numbered_fence *at, gm_status status) {
+    at->users--;
+    if (!status && at->number > line->complete)
+        __atomic_store_n(&line->complete, at->number, __ATOMIC_RELEASE);
+    if (!status || status == GM_FENCE_PENDING)
+        __atomic_store_n(&line->found_pending, status ? gm_ticks() : 0, __ATOMIC_RELAXED);
+}
+
+/* ---- */
+
+static gm_status record(const struct gm_fence_timeline *line, struct gm_numbered_fence *at) {
+    return or_pending(gm_fence_record(&at->fence, (CUcontext)(uintptr_t)line->context, line->context_id, line->device));
+}
+
+void gm_timeline_visit(struct gm_fence_timeline *line, struct gm_visit *visit) {
+    CUstreamCaptureMode mode;
+    struct gm_numbered_fence *queried = NULL;
+    gm_status status = GM_FENCE_PENDING, error = GM_FENCE_PENDING;
+    gm_spin_lock(&line->lock);
+    struct gm_numbered_fence *recorded = begin_record(line, visit);
+    if (!recorded && visit->query)
+        queried = begin_query(line, visit->query);
+    gm_spin_unlock(&line->lock);
+    bool inside = (recorded || queried) && gm_capture_guard_enter(&mode);
+    if (recorded) {
+        error = inside ? record(line, recorded) : GM_FENCE_PENDING;
+        gm_spin_lock(&line->lock);
+        end_record(line, recorded, error);
+        if (inside && visit->query)
+            queried = begin_query(line, visit->query);
+        gm_spin_unlock(&line->lock);
+    }
+    if (queried && inside)
+        status = or_pending(gm_fence_query(&queried->fence));
+    if (inside)
+        gm_capture_guard_leave(mode);
+    gm_spin_lock(&line->lock);
+    if (queried) {
+        __atomic_store_n(&line->querying, 0, __ATOMIC_RELAXED);
+        end_query(line, queried, status);
+    }
+    visit->recorded = has_fence(line, visit->record) ? GM_OK : error;
+    visit->answer = gm_timeline_has_passed(line, visit->query) ? GM_OK : status;
+    gm_spin_unlock(&line->lock);
+}
+
+/* A visit of so many ticks was, or is, held up in the driver. */
+static bool is_held_up(uint64_t from, uint64_t until) {
+    const uint64_t usual_ns = 5000;
+    return from && until > from && gm_ticks_span_ns(until - from) > usual_ns;
+}
+
+bool gm_look_goes_on(struct gm_look *look, const struct gm_fence_timeline *line, uint64_t answer_ns) {
+    const uint64_t most_ns = 20000000;
+    uint64_t now = gm_ticks();
+    if (!look->begin)
+        look->begin = look->quiet = now;
+    if (is_held_up(look->last, now) || is_held_up(__atomic_load_n(&line->recording, __ATOMIC_RELAXED), now) ||
+        is_held_up(__atomic_load_n(&line->querying, __ATOMIC_RELAXED), now))
+        look->quiet = now;
+    look->last = now;
+    return gm_ticks_span_ns(now - look->quiet) < answer_ns && gm_ticks_span_ns(now - look->begin) < most_ns;
+}
+
+gm_status gm_timeline_wait(struct gm_fence_timeline *line, uint64_t ticket) {
+    struct gm_visit visit = {.record = ticket};
+    do /* another thread may be recording */
+        gm_timeline_visit(line, &visit);
+    while (visit.recorded == GM_FENCE_PENDING && is_recording(line));
+    gm_spin_lock(&line->lock);
+    gm_status status = gm_timeline_has_passed(line, ticket) ? GM_OK : visit.recorded;
+    struct gm_numbered_fence *at = status ? NULL : fence_of(line, ticket);
+    if (at)
+        at->users++;
+    gm_spin_unlock(&line->lock);
+    if (at) {
+        status = or_pending(gm_fence_wait(&at->fence));
+        gm_spin_lock(&line->lock);
+        end_query(line, at, status);
+        gm_spin_unlock(&line->lock);
+    }
+    return status;
+}
