@@ -108,8 +108,7 @@ static struct gm_site_totals *site_of(struct gm_analysis_pass *p, uint32_t id, i
             a->sites = sites;
             p->site_room = room;
         }
-        a->sites[a->site_count] =
-            (struct gm_site_totals){.id = id, .device = device, .other = p->site_index[id]};
+        a->sites[a->site_count] = (struct gm_site_totals){.id = id, .device = device, .other = p->site_index[id]};
         p->site_index[id] = at = (uint32_t)++a->site_count;
     }
     return &a->sites[at - 1];
@@ -638,8 +637,8 @@ static void on_failure(struct gm_analysis_pass *p, const struct gm_event *e) {
     }
     if (a->failure_count < GM_FAILURES_MAX)
         a->failures[a->failure_count++] =
-            (struct gm_failure){e->time_ns, e->bytes,  device->live, e->site,
-                                e->result,  e->call, e->action,    (int8_t)gm_device_index(e->device)};
+            (struct gm_failure){e->time_ns, e->bytes, device->live, e->site,
+                                e->result,  e->call,  e->action,    (int8_t)gm_device_index(e->device)};
 }
 
 /* The library records the release of each block of a destroyed context. This function handles traces that lost such

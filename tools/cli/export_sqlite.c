@@ -4,12 +4,9 @@
 #include "tools/cli/phases.h"
 
 #ifdef GM_HAVE_SQLITE
-#include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char schema[] =
     "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
@@ -201,16 +198,6 @@ static void close_database(struct database *d) {
     free(d);
 }
 
-/* Removes an older file, because SQLite would add to it. Devices, pipes and other special files remain. */
-static bool make_room(const char *path) {
-    struct stat st;
-    if (lstat(path, &st))
-        return errno == ENOENT || errno == ENOTDIR; /* SQLite reports the latter in more detail */
-    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
-        return !unlink(path);
-    return false;
-}
-
 static struct gm_observer *begin(struct gm_export *x) {
     struct database *d = calloc(1, sizeof *d);
     if (!d)
@@ -219,7 +206,7 @@ static struct gm_observer *begin(struct gm_export *x) {
     sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* else each call takes a lock */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     d->x = x;
-    if (!make_room(x->path) || !(d->phases = gm_phases_new(put_phase, d))) {
+    if (!(d->phases = gm_phases_new(put_phase, d))) {
         free(d);
         return NULL;
     }

@@ -15,7 +15,7 @@
 struct options {
     const char *output;
     uint64_t lifetime_ns, fit, headroom;
-    bool has_lifetime, rules, compare;
+    bool has_lifetime, rules, compare, force;
 };
 
 void gm_command_plan_help(void) {
@@ -65,6 +65,8 @@ static int take(void *arg, const char *name, const char *value) {
         options->rules = true;
     } else if (!strcmp(name, "compare")) {
         options->compare = true;
+    } else if (!strcmp(name, "force")) {
+        options->force = true;
     } else {
         options->output = value;
     }
@@ -82,7 +84,7 @@ static int read_options(int argc, char **argv, struct options *options, const ch
     if (!options->output && !options->compare)
         return gm_usage_error("plan: no output given; usage: gpumem plan [option ...] -o PLAN TRACE");
     *trace = argv[first];
-    status = options->output ? gm_export_check("plan", *trace, options->output) : 0;
+    status = options->output ? gm_output_check("plan", *trace, options->output, options->force) : 0;
     return status ? status : -1;
 }
 
@@ -170,12 +172,10 @@ static bool choose(const struct gm_objects *o, const struct options *options, co
 
 static bool write_output(const struct gm_objects *o, const struct options *options, const struct gm_oracle *oracle,
                          const bool *beyond, const char *trace, FILE *say) {
-    bool to_stdout = !strcmp(options->output, "-");
-    FILE *out = to_stdout ? stdout : fopen(options->output, "w");
-    if (!out) {
-        fprintf(stderr, "gpumem: cannot write '%s': %m\n", options->output);
+    struct gm_output output;
+    if (!gm_output_begin(&output, options->output, true, false))
         return false;
-    }
+    FILE *out = output.file;
     bool made = true;
     if (options->rules) {
         unsigned rules = 0;
@@ -188,13 +188,9 @@ static bool write_output(const struct gm_objects *o, const struct options *optio
     } else {
         write_plan(out, o, oracle, beyond, trace);
     }
-    bool written = !fflush(out) && !ferror(out);
-    if (!to_stdout)
-        written &= !fclose(out);
-    if (!made || !written)
-        fprintf(stderr, made ? "gpumem: cannot write '%s'\n" : "gpumem: %s: out of memory\n",
-                gm_export_name(options->output));
-    return made && written;
+    if (!made)
+        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+    return gm_output_end(&output, made);
 }
 
 static bool make_plan(const struct gm_objects *o, const struct options *options, const char *trace) {

@@ -13,9 +13,9 @@
 static inline unsigned gm_device_index(int device) { return device < 0 ? 0 : (unsigned)device % GM_DEVICES; }
 
 struct gm_reserved_device {
-    uint64_t bytes, kept; /* of all kinds on devices */
+    uint64_t bytes, kept;                                                              /* of all kinds on devices */
     uint64_t blocks_of[GM_KIND_COUNT], kept_of[GM_KIND_COUNT], pool_of[GM_KIND_COUNT]; /* pool: of gpumem */
-    bool has_pool[GM_KIND_COUNT]; /* the trace states its size */
+    bool has_pool[GM_KIND_COUNT];                                                      /* the trace states its size */
 };
 
 struct gm_reserved {

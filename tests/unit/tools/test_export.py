@@ -7,6 +7,7 @@ import pickle
 import pickletools
 import re
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -31,7 +32,7 @@ class Export(ToolCase):
     def export(self, to, name="out", data=None, *options):
         """The path of the exported file; skips when the format is not built in."""
         self.write("x.trace", data or t.sample())
-        status, out, err = self.run_tool("export", "--to", to, "-o", name, *options, "x.trace")
+        status, out, err = self.run_tool("export", "--force", "--to", to, "-o", name, *options, "x.trace")
         if status == 2 and "built without" in err:
             self.skipTest(err)
         self.assertEqual((status, out, err), (0, "", ""))
@@ -44,6 +45,33 @@ class Export(ToolCase):
     def need(self, program):
         if not shutil.which(program):
             self.skipTest(program + " is not installed")
+
+    def test_an_output_appears_when_it_is_complete(self):
+        """An existing file stays until then, also when the command fails or is interrupted, and --force is needed."""
+        self.write("x.trace", t.sample())
+        for to in ("csv", "sqlite"):
+            self.write("out", "older")
+            status, _, err = self.run_tool("export", "--to", to, "-o", "out", "x.trace")
+            if "built without" in err:
+                continue
+            self.assertEqual((status, err), (2, "gpumem: export: 'out' exists; --force writes over it\n"))
+            self.assertEqual(self.read(self.path("out")), b"older")
+        limited = f"ulimit -f 1; trap '' XFSZ; exec {self.GPUMEM} export --force --to=csv -o out big.trace"
+        self.write("big.trace", t.header() + t.chunk(b"".join(t.event(n + 1, n, "alloc", "cuMemAlloc", 4096 * (n + 1), 64) for n in range(4000))))
+        done = subprocess.run(["bash", "-c", limited], cwd=self.folder.name, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "gpumem: cannot write 'out'\n"))
+        self.assertEqual(self.read(self.path("out")), b"older")
+        self.assertEqual([name for name in os.listdir(self.folder.name) if name.startswith("out")], ["out"])
+
+    def test_an_interrupted_output_leaves_nothing(self):
+        self.write("x.trace", t.header() + b"".join(t.chunk(b"".join(
+            t.event(4000 * c + n + 1, n, "alloc", "cuMemAlloc", 4096 * (4000 * c + n + 1), 64) for n in range(4000))) for c in range(60)))
+        child = subprocess.Popen([self.GPUMEM, "export", "--to=csv", "-o", "out", "x.trace"], cwd=self.folder.name)
+        while not any(name.startswith("out.") for name in os.listdir(self.folder.name)):
+            self.assertIsNone(child.poll(), "too fast to be interrupted")
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(20), -signal.SIGINT)
+        self.assertEqual(os.listdir(self.folder.name), ["x.trace"])
 
     def test_csv_says_what_the_binary_says(self):
         self.export("csv", "x.csv")
@@ -247,8 +275,8 @@ class Export(ToolCase):
     def test_csv_traces_are_exported_too(self):
         self.export("csv", "x.csv")
         for to in ("rmm", "collapsed", "heaptrack"):
-            self.good("export", "--to", to, "-o", "1", "x.trace")
-            self.good("export", "--to", to, "-o", "2", "x.csv")
+            self.good("export", "--force", "--to", to, "-o", "1", "x.trace")
+            self.good("export", "--force", "--to", to, "-o", "2", "x.csv")
             self.assertEqual(self.read(self.path("1")), self.read(self.path("2")), to)
 
     def test_standard_output(self):
