@@ -299,6 +299,13 @@ struct gm_amounts gm_analysis_amounts(const struct gm_analysis *a) {
     return (struct gm_amounts){a->live_bytes, a->reserved.kept, a->reserved.bytes};
 }
 
+struct gm_amounts gm_analysis_amounts_on(const struct gm_analysis *a, unsigned device) {
+    const struct gm_reserved_device *on = &a->reserved.on[device];
+    if (gm_analysis_device_count(a) < 2)
+        return gm_analysis_amounts(a);
+    return (struct gm_amounts){a->devices[device].live, on->kept, on->bytes};
+}
+
 bool gm_analysis_has_device(const struct gm_analysis *a, unsigned device) {
     const struct gm_device_totals *d = &a->devices[device];
     return d->allocs || d->failed_allocs || d->peak_reserved;

@@ -78,7 +78,7 @@ struct gm_sum {
     uint64_t counted;     /* live bytes at its latest row with counts */
 };
 
-/* Bytes on all devices (shim/base/stats.h has the words). */
+/* Bytes on devices (shim/base/stats.h has the words). */
 struct gm_amounts {
     uint64_t live, kept, reserved;
 };
@@ -180,6 +180,8 @@ void gm_analysis_free(struct gm_analysis *analysis);
 bool gm_sum_is_leak(const struct gm_sum *sum);
 
 struct gm_amounts gm_analysis_amounts(const struct gm_analysis *analysis);
+/* The same of one device. Kept bytes of unknown devices count if the process used only one. */
+struct gm_amounts gm_analysis_amounts_on(const struct gm_analysis *analysis, unsigned device);
 /* The process used this device. */
 bool gm_analysis_has_device(const struct gm_analysis *analysis, unsigned device);
 unsigned gm_analysis_device_count(const struct gm_analysis *analysis); /* that it used */

@@ -295,6 +295,7 @@ static void print_processes(const struct gm_trace_job *job, uint64_t begin, stru
     static const struct gm_column columns[] = {{"rank", "rank", GM_CELL_NUMBER},
                                                {"host", "host", GM_CELL_TEXT},
                                                {"pid", "pid", GM_CELL_NUMBER},
+                                               {"device", "device", GM_CELL_NUMBER},
                                                {"begin_ns", "begin", GM_CELL_TIME},
                                                {"duration_ns", "lasted", GM_CELL_TIME},
                                                {"allocations", "allocations", GM_CELL_COUNT},
@@ -310,15 +311,25 @@ static void print_processes(const struct gm_trace_job *job, uint64_t begin, stru
         const struct gm_job_trace *t = &job->traces[i];
         const struct gm_trace_header *h = t->header;
         const struct gm_analysis *a = t->analysis;
-        if (!a)
-            continue;
-        gm_out_row(out,
-                   (struct gm_value[]){GM_N(h->rank < 0 ? GM_UNKNOWN : (uint64_t)h->rank),
-                                       GM_T(h->host[0] ? h->host : NULL), GM_N((uint64_t)(int64_t)h->pid),
-                                       GM_N(h->epoch_ns - begin), GM_N(a->end_ns), GM_N(a->allocs),
-                                       GM_N(a->failed_allocs), GM_N(a->peak_bytes), GM_N(a->peak_reserved),
-                                       GM_N(a->leaked_bytes), GM_N(a->time_ns), GM_T(t->path)},
-                   NULL);
+        bool used = false;
+        for (unsigned device = 0; a && device < GM_DEVICES; device++) {
+            const struct gm_device_totals *d = &a->devices[device];
+            bool one = gm_analysis_device_count(a) < 2;
+            if (!gm_analysis_has_device(a, device) && (used || device + 1 < GM_DEVICES))
+                continue;
+            gm_out_row(out,
+                       (struct gm_value[]){GM_N(h->rank < 0 ? GM_UNKNOWN : (uint64_t)h->rank),
+                                           GM_T(h->host[0] ? h->host : NULL), GM_N((uint64_t)(int64_t)h->pid),
+                                           GM_N(gm_analysis_has_device(a, device) ? device : GM_UNKNOWN),
+                                           GM_N(h->epoch_ns - begin), GM_N(a->end_ns), GM_N(d->allocs),
+                                           GM_N(one ? a->failed_allocs : d->failed_allocs), GM_N(d->peak),
+                                           GM_N(one             ? a->peak_reserved
+                                                : h->summary_ns ? GM_UNKNOWN
+                                                                : d->peak_reserved),
+                                           GM_N(d->leaked_bytes), GM_N(used ? GM_UNKNOWN : a->time_ns), GM_T(t->path)},
+                       NULL);
+            used = true;
+        }
     }
     gm_out_table_end(out);
 }

@@ -305,7 +305,7 @@ class Export(ToolCase):
         status, _, err = self.run_tool("export", "--to=csv", "-o", "/dev/full", "x.trace")
         self.assertEqual((status, err), (1, "gpumem: cannot write '/dev/full'\n"))
         self.assertEqual(self.run_tool("export", "--to=csv", "-o", "no/such/folder", "x.trace")[0], 1)
-        for closed, line in ((">/dev/full", "cannot write 'standard output'"), (">&-", "standard output: Bad file descriptor")):
+        for closed, line in ((">/dev/full", "cannot write 'standard output'"), (">&-", "cannot write 'standard output': Bad file descriptor")):
             done = subprocess.run(["/bin/sh", "-c", f'exec "$0" export --to=csv -o - x.trace {closed}', self.GPUMEM], cwd=self.folder.name,
                                   capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (1, f"gpumem: {line}\n"))
