@@ -23,6 +23,11 @@ const struct gm_flag gm_flags[] = {
      "Further allocation wrappers, besides the known ones and GPUMEM_SKIP: globs of functions, modules or source "
      "files, "
      "separated by commas; may be given several times."},
+    {"from", "TIME", "report export html",
+     "Only what happens from this time of the trace on, a number with ns, us, ms, s or min; blocks that are live then "
+     "count as made before, and times count from there."},
+    {"until", "TIME", "report export html", "Only what happens before this time of the trace."},
+    {"min-bytes", "BYTES", "report export html", "Only blocks of at least so many bytes; all totals are theirs."},
     {"peak", "", "report", "Who held device memory at the peak, as a tree of callers."},
     {"leaks", "", "report", "Blocks never freed, by call site, and blocks released with their context."},
     {"temporary", "", "report", "Blocks freed before their thread allocated again, by call site."},

@@ -5,6 +5,7 @@
 #include "tools/cli/cuda_result.h"
 #include "tools/cli/export.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/trace_window.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -369,6 +370,9 @@ static void put_trace(FILE *out, const char *path, const struct gm_trace_header 
     put_text(out, "library", h->library);
     fprintf(out, "\"pid\":%d,\"rank\":%d,\"finished\":%u,", h->pid, h->rank, h->finished ? 1 : 0);
     put_value(out, "lost", h->dropped);
+    put_value(out, "from_ns", gm_window.from_ns);
+    put_value(out, "until_ns", gm_window.until_ns == UINT64_MAX ? 0 : gm_window.until_ns);
+    put_value(out, "min_bytes", gm_window.min_bytes);
     put_value(out, "events", a->events);
     put_value(out, "end_ns", a->end_ns);
     put_value(out, "interval_ns", t->interval_ns);

@@ -1,10 +1,14 @@
 #include "tools/cli/job.h"
 
+#include "tools/cli/trace_unpack.h"
+
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct gm_trace_job *gm_job_new(void) {
     return calloc(1, sizeof(struct gm_trace_job));
@@ -56,11 +60,20 @@ static bool begins_as_trace(const char *path) {
     struct stat st;
     if (stat(path, &st) || !S_ISREG(st.st_mode))
         return false;
-    FILE *f = fopen(path, "re");
-    if (!f)
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return true; /* the reader reports the reason */
-    size_t length = fread(begin, 1, sizeof begin, f);
-    fclose(f);
+    ssize_t length = read(fd, begin, sizeof begin);
+    close(fd);
+    if (length > 0 && gm_trace_is_packed(begin, (size_t)length)) {
+        const char *reason;
+        bool cut;
+        fd = gm_trace_unpack(path, &cut, &reason);
+        if (fd < 0)
+            return true;
+        length = read(fd, begin, sizeof begin);
+        close(fd);
+    }
     return (length >= 8 && !memcmp(begin, GM_TRACE_MAGIC, 8)) ||
            (length == sizeof begin && !memcmp(begin, gm_trace_csv_header, sizeof begin));
 }

@@ -27,32 +27,13 @@ void gm_command_plan_help(void) {
 
 /* ---- options */
 
-static bool parse_lifetime(const char *text, uint64_t *ns) {
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}};
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || !(value >= 0) || value > 1e9)
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (!strcmp(end, units[i].unit)) {
-            *ns = (uint64_t)(value * units[i].ns);
-            return true;
-        }
-    return false;
-}
-
 static int take(void *arg, const char *name, const char *value) {
     struct options *options = arg;
     unsigned long long bytes;
     int status = 0;
     if (!strcmp(name, "lifetime")) {
-        if (!parse_lifetime(value, &options->lifetime_ns))
-            return gm_usage_error("plan: --lifetime '%s' is not a time; accepted: seconds such as 0.5, or 500ms, 20us",
-                                  value);
         options->has_lifetime = true;
+        return gm_flag_time("plan", name, value, &options->lifetime_ns);
     } else if (!strcmp(name, "fit")) {
         status = gm_flag_bytes("plan", name, value, &bytes);
         if (!status && !bytes)

@@ -4,6 +4,7 @@
 #include "tools/cli/number_text.h"
 #include "tools/cli/trace_glossary.h"
 #include "tools/cli/trace_report.h"
+#include "tools/cli/trace_window.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,16 @@ static struct gm_text room[6], more;
 #define COUNT(i, v) gm_text_count(&room[i], (v))
 
 static const char *blocks(uint64_t count) { return count == 1 ? "block" : "blocks"; }
+
+/* What is shown of the trace, if that is not all of it. */
+static void print_part(void) {
+    if (gm_window.from_ns)
+        printf("from %s of the trace on: times count from there\n", TIME(0, gm_window.from_ns));
+    if (gm_window.until_ns != UINT64_MAX)
+        printf("until %s of the trace: what is live then need not be a leak\n", TIME(0, gm_window.until_ns));
+    if (gm_window.min_bytes)
+        printf("only blocks of at least %s\n", BYTES(0, gm_window.min_bytes));
+}
 
 void gm_report_head(const struct gm_report *r) {
     const struct gm_trace_header *h = r->header;
@@ -34,6 +45,7 @@ void gm_report_head(const struct gm_report *r) {
                TIME(0, h->summary_ns), TIME(1, a->end_ns));
     else
         printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
+    print_part();
     if (!h->finished)
         puts("note: the program did not end normally (killed, crashed, or still running)");
     if (h->dropped)

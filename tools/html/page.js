@@ -126,7 +126,9 @@ function showFacts() {
                    raw.policy && `policy ${raw.policy}`, `${countText(raw.events)} events in ${timeText(raw.end_ns)}`,
                    ...(devices.length > 1 ? devices.slice(1).map((_, at) => peak(at + 1)) : [peak(0)]),
                    raw.failed && `${countText(raw.failed)} failed allocations`, raw.lost && `${countText(raw.lost)} events lost`,
-                   !raw.finished && "the process did not end normally", `intervals of ${timeText(raw.interval_ns)}`,
+                   raw.from_ns && `only from ${timeText(raw.from_ns)} on, from which times count`,
+                   raw.until_ns && `only until ${timeText(raw.until_ns)} of the trace`,
+                   raw.min_bytes && `only blocks of at least ${bytesText(raw.min_bytes)}`, !raw.finished && "the process did not end normally", `intervals of ${timeText(raw.interval_ns)}`,
                    raw.summary_ns && `a summary in intervals of ${timeText(raw.summary_ns)}, which has no single blocks, phases, threads`];
     $("facts").textContent = facts.filter(Boolean).join(" \u00b7 ");
     $("taken-title").textContent = state.view ? `Memory taken from device ${devices[state.view].device}`
