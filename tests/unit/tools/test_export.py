@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import pickletools
+import random
 import re
 import shutil
 import signal
@@ -26,6 +27,53 @@ M = 1 << 20
 MEMORY_VIZ = {"PROTO", "APPEND", "APPENDS", "LIST", "TUPLE", "NEWFALSE", "NEWTRUE", "NONE", "BINGET", "BININT", "BININT1", "BININT2",
               "EMPTY_DICT", "EMPTY_LIST", "FRAME", "LONG1", "LONG_BINGET", "MARK", "MEMOIZE", "BINPUT", "LONG_BINPUT", "SETITEMS",
               "SETITEM", "DICT", "SHORT_BINUNICODE", "BINUNICODE", "STOP", "EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "BINFLOAT"}
+
+
+def fields(message):
+    """The fields of a protobuf message: numbers, or bytes."""
+    found, at = {}, 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = number()
+        value = number()
+        if key & 7 == 2:
+            at += value
+            value = message[at - value:at]
+        else:
+            assert key & 7 == 0, key
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def perfetto(content):
+    """Packets of a trace of Perfetto, by the numbers of its public schema."""
+    def one(message, field, usual=None):
+        return message.get(field, [usual])[0]
+
+    def texts(packet, field):
+        return [(one(entry, 1), one(entry, 2).decode()) for interned in packet.get(12, []) for entry in map(fields, fields(interned).get(field, []))]
+
+    packets = []
+    for packet in map(fields, fields(content)[1]):
+        events = [{"type": one(event, 9), "track": one(event, 11), "name_iid": one(event, 10), "name": one(event, 23, b"").decode(), "value": one(event, 30),
+                   "notes": [(one(note, 1), one(note, 3, one(note, 7))) for note in map(fields, event.get(4, []))]}
+                  for event in map(fields, packet.get(11, []))]
+        tracks = [{"uuid": one(track, 1), "name": one(track, 2, b"").decode(), "parent": one(track, 5), "counter": 8 in track,
+                   "process": [(one(process, 1), one(process, 6).decode()) for process in map(fields, track.get(3, []))][0] if 3 in track else None}
+                  for track in map(fields, packet.get(60, []))]
+        packets.append({"time": one(packet, 8), "events": events, "track": tracks, "names": texts(packet, 2), "notes": texts(packet, 3)})
+    return packets
 
 
 class Export(ToolCase):
@@ -154,20 +202,43 @@ class Export(ToolCase):
         self.assertIn("app+0x456", done.stdout)
 
     def test_perfetto(self):
-        document = json.loads(self.read(self.export("perfetto")))
-        events = document["traceEvents"]
-        self.assertEqual(events[0]["args"]["name"], "/bin/solver")
-        begun = {(e["cat"], e["id"]): e for e in events if e["ph"] == "b"}
-        ended = {(e["cat"], e["id"]) for e in events if e["ph"] == "e"}
-        self.assertEqual((len(begun), len(ended)), (6, 3))
-        self.assertLessEqual(ended, set(begun))
-        self.assertEqual(begun["native", 5]["args"], {"bytes": 8 * M, "address": "0x3000", "device": 0})
-        self.assertEqual(begun["native", 5]["name"], "app+0x456")
-        counters = [e for e in events if e["ph"] == "C" and e["name"] == "live bytes, native"]
-        self.assertEqual(max(e["args"]["bytes"] for e in counters), 16 * M)
-        self.assertEqual(counters[-1]["args"]["bytes"], 5 * M)
-        self.assertEqual([e["name"] for e in events if e["ph"] == "i"], ["cuMemAlloc alloc_fail"])
-        self.assertEqual([e["ts"] for e in events if e["ph"] == "b"][0], 1.1)
+        packets = perfetto(self.read(self.export("perfetto")))
+        tracks = {track["uuid"]: track for packet in packets for track in packet.get("track", [])}
+        self.assertEqual([track["process"] for track in tracks.values() if track["process"]], [(4242, "/bin/solver")])
+        names = {iid: text for packet in packets for iid, text in packet["names"]}
+        notes = {iid: text for packet in packets for iid, text in packet["notes"]}
+        events = [(packet["time"], event) for packet in packets for event in packet["events"]]
+        begun = [(time, event) for time, event in events if event["type"] == 1]
+        self.assertEqual((len(begun), sum(event["type"] == 2 for _, event in events)), (6, 3))
+        self.assertEqual([time for time, _ in begun][0], 1100)
+        block = next(event for _, event in begun if {notes[iid]: value for iid, value in event["notes"]}["bytes"] == 8 * M)
+        self.assertEqual(({notes[iid]: value for iid, value in block["notes"]}, names[block["name_iid"]], tracks[block["track"]]["name"]),
+                         ({"bytes": 8 * M, "address": 0x3000, "device": 0}, "app+0x456", "blocks, native"))
+        live = [event["value"] for _, event in events if event["type"] == 4 and tracks[event["track"]]["name"] == "device 0, live"]
+        self.assertEqual((max(live), live[-1]), (16 * M, 5 * M))
+        self.assertEqual([event["name"] for _, event in events if event["type"] == 3], ["cuMemAlloc alloc_fail"])
+
+    def test_slices_of_perfetto_do_not_overlap(self):
+        """Each end belongs to the block that its track has open, also where blocks end in another order."""
+        dice, alive, events, now = random.Random(4), [], [], 0
+        for number in range(1, 600):
+            now += 10
+            if alive and dice.random() < 0.5:
+                address = alive.pop(dice.randrange(len(alive)))
+                events.append(t.event(number, now, "free", "cuMemFree", address, 64, duration=0))
+            else:
+                alive.append(4096 * number)
+                events.append(t.event(number, now, "alloc", "cuMemAlloc", 4096 * number, 64 * number, duration=0))
+        packets, open_slices, most = perfetto(self.read(self.export("perfetto", "out", t.header() + t.chunk(b"".join(events))))), set(), 0
+        for event in (event for packet in packets for event in packet["events"]):
+            if event["type"] == 1:
+                self.assertNotIn(event["track"], open_slices)
+                open_slices.add(event["track"])
+                most = max(most, len(open_slices))
+            elif event["type"] == 2:
+                open_slices.remove(event["track"])
+        used = {event["track"] for packet in packets for event in packet["events"] if event["type"] == 1}
+        self.assertEqual((len(open_slices), len(used)), (len(alive), most))
 
     def test_sqlite(self):
         path = self.export("sqlite")
@@ -209,10 +280,16 @@ class Export(ToolCase):
         with sqlite3.connect(self.export("sqlite", "out", trace)) as db:
             self.assertEqual(db.execute("SELECT time_ns, live / 1048576, kept / 1048576, reserved / 1048576 FROM memory").fetchall(),
                              changes)
-        counters = [e for e in json.loads(self.read(self.export("perfetto", "out", trace)))["traceEvents"]
-                    if e["ph"] == "C" and e["name"] == "device memory"]
-        self.assertEqual([(round(e["ts"] * 1000), *(e["args"][name] // M for name in ("live", "kept", "reserved"))) for e in counters],
-                         changes)
+        packets, found, now = perfetto(self.read(self.export("perfetto", "out", trace))), [], {"live": 0, "kept": 0, "reserved": 0}
+        names = {track["uuid"]: track["name"] for packet in packets for track in packet.get("track", [])}
+        for packet in packets:
+            for event in packet["events"]:
+                if event["type"] == 4:
+                    now[names[event["track"]].split(", ")[1]] = event["value"] // M
+                    if found and found[-1][0] == packet["time"]:
+                        found.pop()
+                    found.append((packet["time"], *now.values()))
+        self.assertEqual(found, changes)
         totals = json.loads(self.good("report", "--json", "x.trace"))["traces"][0]["totals"]
         self.assertEqual(totals["peak_reserved_bytes"], 6 * M)
 
@@ -325,8 +402,8 @@ class Export(ToolCase):
     def test_trims_are_instants(self):
         trim = t.event(1, 1500, "trim", "cuMemAlloc", 0, 64, reason=t.OUT_OF_MEMORY)
         path = self.export("perfetto", "y", t.header() + t.chunk(trim))
-        (instant,) = [e for e in json.loads(self.read(path))["traceEvents"] if e["ph"] == "i"]
-        self.assertEqual((instant["name"], instant["ts"], instant["args"]["bytes"]), ("cuMemAlloc trim", 1.5, 64))
+        ((time, instant),) = [(packet["time"], event) for packet in perfetto(self.read(path)) for event in packet["events"] if event["type"] == 3]
+        self.assertEqual((instant["name"], time, instant["notes"][0][1]), ("cuMemAlloc trim", 1500, 64))
 
 
 if __name__ == "__main__":
