@@ -261,6 +261,8 @@ static bool put_frames(struct database *d, const struct gm_analysis *a) {
     bool done = prepare(d, "INSERT INTO frames VALUES(?,?,?,?,?,?,?,?)", &s);
     for (size_t i = 0; done && i < a->site_count; i++) {
         unsigned count;
+        if (a->sites[i].other) /* on another device */
+            continue;
         const struct gm_frame_name *names = gm_export_stack(d->x, a->sites[i].id, &count);
         for (unsigned f = 0; done && f < count; f++) {
             bind(s, 1, a->sites[i].id);

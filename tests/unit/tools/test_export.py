@@ -256,6 +256,15 @@ class Export(ToolCase):
                                         "GROUP BY f.text ORDER BY 2 DESC").fetchall()[0], ("app+0x456", 10 * M))
             self.assertEqual(db.execute("SELECT count(*), sum(result = 2) FROM events").fetchone(), (11, 1))
 
+    def test_a_call_site_on_two_devices(self):
+        """It is one site, whose bytes add up."""
+        trace = t.header() + t.chunk(t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") + t.site(1, [0x10100]), kind=2) + t.chunk(
+            b"".join(t.event(n + 1, 1000 * n, "alloc", "cuMemAlloc", 0x1000000 * (n + 1), (n + 1) * M, site=1, device=n) for n in range(2)))
+        with sqlite3.connect(self.export("sqlite", "out", trace)) as db:
+            self.assertEqual(db.execute("SELECT f.text, sum(b.bytes), count(*) FROM blocks b JOIN frames f ON f.site = b.site").fetchall(),
+                             [("app+0x100", 3 * M, 2)])
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in self.good("export", "--to=collapsed", "-o", "-", "x.trace").splitlines()), 3 * M)
+
     def test_memory_over_time(self):
         """Live, kept and reserved bytes at each change: of a cached block, and of memory that the program maps itself."""
         def cached(seq, action, **more):
