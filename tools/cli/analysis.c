@@ -831,15 +831,6 @@ struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *p) {
     return a;
 }
 
-struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers) {
-    struct gm_analysis_pass *p = gm_analysis_begin(observers);
-    struct gm_event event;
-    int thread;
-    while (p && gm_reader_next(reader, &event, &thread) && gm_analysis_event(p, &event, thread))
-        ;
-    return gm_analysis_end(p);
-}
-
 void gm_analysis_free(struct gm_analysis *a) {
     if (!a)
         return;

@@ -5,7 +5,7 @@
 
 #include "shim/base/stats.h"
 #include "tools/cli/live_blocks.h"
-#include "tools/cli/reader.h"
+#include "shim/trace/event.h"
 #include "tools/cli/reserved.h"
 
 #define GM_LIFETIME_BINS 10 /* below 1 us, 10 us, ... 100 s, and longer */
@@ -162,12 +162,8 @@ struct gm_observer {
     bool (*summed)(struct gm_observer *self, const struct gm_sum_step *step); /* GM_ACT_SUM */
 };
 
-/* Reads the trace to its end. NULL = no memory, or an observer stopped the reading. Owned by the caller. `observers`
- * ends with NULL; NULL = no observers. */
-struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers);
-
-/* The same one event at a time, for a caller that reads several traces at once. `observers` remains the caller's and
- * must outlive the pass. */
+/* One event at a time. `observers` ends with NULL, remains the caller's and must outlive the pass; NULL = no observers.
+ */
 struct gm_analysis_pass;
 struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers); /* NULL = no memory */
 /* False = no memory, or an observer stopped. */

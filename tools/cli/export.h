@@ -3,7 +3,7 @@
 #ifndef GM_EXPORT_H
 #define GM_EXPORT_H
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 #include "tools/cli/symbols.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef GM_TIMELINE_H
 #define GM_TIMELINE_H
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 #include "tools/cli/phases.h"
 
 struct gm_series {

@@ -2,7 +2,7 @@
 #ifndef GM_TRACE_REPORT_H
 #define GM_TRACE_REPORT_H
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 #include "tools/cli/output.h"
 #include "tools/cli/suppressions.h"
 #include "tools/cli/symbols.h"

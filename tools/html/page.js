@@ -117,7 +117,8 @@ function pinBlock(block) {
 
 function showFacts() {
     const {raw, devices} = state.trace;
-    $("program").textContent = document.title = `gpumem: ${raw.program || raw.file}`;
+    $("program").textContent = document.title = `gpumem: ${(raw.program || raw.file).split("/").pop()}`;
+    $("program").title = raw.program;
     const peak = view => {
         const {intervals, device} = devices[view], at = peakInterval(intervals, 0, state.trace.count - 1);
         return `peak of ${devices.length > 1 ? `device ${device}` : "device memory"} ${bytesText(intervals.peak[at])} at ${timeText(intervals.peakNs[at])}`;

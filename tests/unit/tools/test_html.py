@@ -120,7 +120,7 @@ class Page(ToolCase):
         self.tab("Threads")
         self.assertEqual({row["name"]: row["bytes"] for row in self.table()},
                          {f"thread {row['thread']}": row["bytes"] for row in found["threads"]["rows"]})
-        self.assertIn("/bin/solver", page.text("#program"))
+        self.assertEqual((page.text("#program"), page.run("document.querySelector('#program').title")), ("gpumem: solver", "/bin/solver"))
 
     def test_a_range_shows_what_happened_in_it(self):
         self.check_ranges(Trace(1))
@@ -237,7 +237,7 @@ class Page(ToolCase):
             page.move(selector)
         self.assertIn(EVIL, page.text("#facts"))
         self.assertEqual(page.run("[[...document.images].filter(i => !i.src.startsWith('data:')).length, document.scripts.length, document.title]"),
-                         [0, 3, "gpumem: /bin/solver"])
+                         [0, 3, "gpumem: solver"])
 
     def test_many_events(self):
         """Live blocks, call sites and threads of a large trace; few intervals if many call sites are busy."""
