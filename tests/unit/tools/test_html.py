@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser
@@ -476,6 +477,23 @@ class Page(ToolCase):
                          [("app+0x100", 7 * MIB, 3 * MIB), ("app+0x200", 0, -2 * MIB), ("app+0x300", MIB, MIB)])
         page.move("#flame", 0.3, 0.75)
         self.assertIn("+3.00 MiB against the other trace", page.text("#tip"))
+
+    def test_wrappers_are_skipped(self):
+        """By the option and by the environment, as in the report."""
+        records = (t.module(0x10000, 0x10000, 0x20000, "/opt/none/liballoc.so") + t.module(0x50000, 0x50000, 0x60000, "/opt/none/app") +
+                   t.site(1, [0x10100, 0x50200]))
+        self.write("x.trace", t.header() + t.chunk(records, kind=2) + t.chunk(t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000, 64, site=1)))
+        self.assertEqual([row["name"] for row in (self.show("x.trace"), self.table())[1]], ["liballoc.so+0x100"])
+        self.assertEqual([row["name"] for row in (self.show("--skip=liballoc.so", "x.trace"), self.table())[1]], ["app+0x200"])
+        with unittest.mock.patch.dict(os.environ, GPUMEM_SKIP="liballoc.so"):
+            self.assertEqual([row["name"] for row in (self.show("x.trace"), self.table())[1]], ["app+0x200"])
+
+    def test_a_part_of_the_trace(self):
+        self.write("x.trace", self.two_devices())
+        page = self.show("--from=550us", "--until=1ms", "x.trace")
+        self.assertIn("only from 550 us on", page.text("#facts"))
+        shown = page.data("#selection")
+        self.assertEqual((shown["allocs"], shown["bytes"]), (3, 8 * MIB))
 
     def test_widths(self):
         """Nothing is wider than the page, charts keep a useful width, and the panels share their time axis."""
