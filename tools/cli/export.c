@@ -20,6 +20,7 @@ struct options {
     const char *output;
     enum gm_measure measure;
     bool measures; /* --measure was given */
+    bool only_blocks;
     bool force;
 };
 
@@ -32,6 +33,7 @@ static int take(void *options, const char *name, const char *value) {
         if (!strcmp(exporters[i]->name, value))
             o->to = exporters[i];
     o->force |= !strcmp(name, "force");
+    o->only_blocks |= !strcmp(name, "only-blocks");
     o->measures |= !strcmp(name, "measure");
     for (int i = 0; !strcmp(name, "measure") && i < 4; i++)
         if (!strcmp(measures[i], value))
@@ -80,7 +82,7 @@ static bool write_all(const struct options *o, struct gm_export *x, struct gm_re
 static int export_trace(const struct options *o, const char *path) {
     char error[512];
     bool done = false;
-    struct gm_export x = {.measure = o->measure};
+    struct gm_export x = {.measure = o->measure, .only_blocks = o->only_blocks};
     struct gm_reader *definitions = gm_reader_open_definitions(path, error, sizeof error);
     struct gm_reader *events = definitions ? gm_reader_open(path, error, sizeof error) : NULL;
     if (!events)
@@ -120,6 +122,8 @@ int gm_command_export(int argc, char **argv) {
         return gm_usage_error("export: no format given; accepted: --to=%s", GM_EXPORT_NAMES);
     if (options.measures && strcmp(options.to->name, "collapsed"))
         return gm_usage_error("export: --measure is for --to=collapsed, not for --to=%s", options.to->name);
+    if (options.only_blocks && strcmp(options.to->name, "sqlite"))
+        return gm_usage_error("export: --only-blocks is for --to=sqlite, not for --to=%s", options.to->name);
     if (first + 1 != argc)
         return gm_usage_error("export: one trace is needed; usage: gpumem export --to=%s -o FILE TRACE",
                               options.to->name);

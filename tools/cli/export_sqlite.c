@@ -114,6 +114,8 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct database *d = (struct database *)self;
     const struct gm_event *e = step->event;
     struct repeated *r = &d->event;
+    if (d->x->only_blocks)
+        return gm_phases_event(d->phases, e, step->thread) && !d->failed;
     if (!put_memory(d, step->now, e))
         return false;
     put(r, 1, e->seq);
@@ -287,8 +289,8 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     struct database *d = (struct database *)observer;
     if (a)
         gm_phases_end(d->phases, a->end_ns);
-    bool done = a && !d->failed && put_memory(d, a, NULL) && put_trace(d, x->header) && put_devices(d) &&
-                put_frames(d, a) && sqlite3_exec(d->db, finish, NULL, NULL, NULL) == SQLITE_OK;
+    bool done = a && !d->failed && (d->x->only_blocks || put_memory(d, a, NULL)) && put_trace(d, x->header) &&
+                put_devices(d) && put_frames(d, a) && sqlite3_exec(d->db, finish, NULL, NULL, NULL) == SQLITE_OK;
     if (a && !done)
         complain(d);
     close_database(d);

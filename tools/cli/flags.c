@@ -76,6 +76,8 @@ const struct gm_flag gm_flags[] = {
      "first start of a process decides."},
     {"output", "FILE", "trace", "Of dump: file to write; it must not exist."},
     {"output", "FILE", "export plan", "File to write; - is standard output."},
+    {"only-blocks", "", "export",
+     "Of sqlite: without the tables events and memory, which take most of the time and of the file."},
     {"force", "", "export html plan", "Write over an output file that exists."},
     {"compare", "", "html", "Begin with the difference between the first two traces, as gpumem diff has it."},
     {"measure", "peak|bytes|allocations|leaked", "export",

@@ -7,10 +7,10 @@ const SERIES_COLUMNS = [["at_peak", "at the peak", bytesText], ["bytes", "alloca
                         ["leaked", "leaked", countText], ["leaked_bytes", "leaked bytes", bytesText]];
 const MOST = ["most_live", "own peak", bytesText];
 const COMPARED = ["at_peak", "bytes", "allocs", "leaked_bytes"];
-const BLOCK_COLUMNS = [["bytes", "size", bytesText], ["created", "allocated at", timeText], ["age", "lifetime", value => value < 0 ? "-" : timeText(value)],
-                       ["kind", "kind"], ["device", "device"], ["thread", "thread"], ["phase", "phase"], ["site", "call site"]];
-const FAILURE_COLUMNS = [["time", "at", timeText], ["bytes", "requested", bytesText], ["live", "live then", bytesText], ["device", "device"],
-                         ["call", "call"], ["result", "result"], ["site", "call site"]];
+const BLOCK_COLUMNS = [["site", "call site"], ["bytes", "size", bytesText], ["created", "allocated at", timeText], ["age", "lifetime", value => value < 0 ? "-" : timeText(value)],
+                       ["kind", "kind"], ["device", "device"], ["thread", "thread"], ["phase", "phase"]];
+const FAILURE_COLUMNS = [["site", "call site"], ["time", "at", timeText], ["bytes", "requested", bytesText], ["live", "live then", bytesText], ["device", "device"],
+                         ["call", "call"], ["result", "result"]];
 
 const isSummary = () => Boolean(state.trace.raw.summary_ns);
 const severalDevices = () => state.trace.devices.length > 1;

@@ -265,6 +265,13 @@ class Export(ToolCase):
                              [("app+0x100", 3 * M, 2)])
         self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in self.good("export", "--to=collapsed", "-o", "-", "x.trace").splitlines()), 3 * M)
 
+    def test_only_blocks(self):
+        with sqlite3.connect(self.export("sqlite")) as whole, sqlite3.connect(self.export("sqlite", "blocks", None, "--only-blocks")) as part:
+            for table, same in (("blocks", True), ("frames", True), ("phases", True), ("trace", True), ("events", False), ("memory", False)):
+                rows = [some.execute(f"SELECT * FROM {table}").fetchall() for some in (whole, part)]
+                self.assertEqual(rows[1], rows[0] if same else [], table)
+        self.assertEqual(self.run_tool("export", "--to=csv", "--only-blocks", "-o", "y", "x.trace")[0], 2)
+
     def test_memory_over_time(self):
         """Live, kept and reserved bytes at each change: of a cached block, and of memory that the program maps itself."""
         def cached(seq, action, **more):
