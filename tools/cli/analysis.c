@@ -31,7 +31,7 @@ struct gm_analysis_pass {
     struct gm_observer *const *observers; /* ends with NULL */
     struct gm_live_blocks live;
     size_t site_room;     /* capacity of a->sites, which is in order of appearance */
-    uint32_t *site_index; /* id -> index in a->sites, plus 1, of the device where it was first seen last */
+    uint32_t *site_index; /* id -> index in a->sites, plus 1, of its latest device; `other` leads on */
     struct size_entry *sizes;
     struct size_entry *recent_sizes[RECENT_SIZES]; /* cache of `sizes`: most allocations repeat a size */
     struct thread_entry *threads, *last_thread;
