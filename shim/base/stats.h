@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x4153544154534d47ull /* "GMSTATSA": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x4253544154534d47ull /* "GMSTATSB": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
 #define GM_STATS_DEVICES 16             /* devices whose reserved bytes are counted one by one */
@@ -104,6 +104,8 @@ struct gm_stats {
         uint64_t bytes, peak;
         uint64_t shared; /* memory of other processes of the card is included */
     } untracked[GM_STATS_DEVICES];
+    uint64_t peak_reserved_on[GM_STATS_DEVICES]; /* of reserved_on */
+    unsigned char uuid[GM_STATS_DEVICES][16];    /* of each device that was used; zeros = unknown */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* frees that waited for work */
@@ -272,7 +274,8 @@ static inline void gm_stats_take(enum gm_kind kind, int device, uint64_t bytes) 
     if (!gm_kind_is_on_device(kind))
         return;
     if (device >= 0 && device < GM_STATS_DEVICES)
-        __atomic_add_fetch(&stats->reserved_on[device], bytes, __ATOMIC_RELAXED);
+        gm_stats_raise(&stats->peak_reserved_on[device],
+                       __atomic_add_fetch(&stats->reserved_on[device], bytes, __ATOMIC_RELAXED));
     gm_stats_raise(&stats->peak_reserved, gm_stats_on_devices(stats->reserved_bytes));
 }
 

@@ -332,6 +332,8 @@ static void describe_context(const struct gm_context *context) {
 }
 
 static void on_new_context(const struct gm_context *context) {
+    if (context->device >= 0 && context->device < GM_STATS_DEVICES)
+        read_uuid(context->device, gm_stats->uuid[context->device]);
     gm_free_sync_context(context);
     gm_hook_device_used(context->handle, context->device);
     describe_context(context);

@@ -340,7 +340,7 @@ class Stress:
         trace, plan = folder / "trace-plan.trace", folder / "stress.plan"
         done = self.run(self.command("stress", 0.2 if self.options.sim else 2, 1), folder, 120,
                         LD_PRELOAD=str(self.options.shim), GPUMEM_POLICY="observe", GPUMEM_TRACE=str(trace))
-        if done.status == 0 and self.gpumem("plan", "-o", plan, trace).returncode == 0:
+        if done.status == 0 and self.gpumem("plan", "--force", "-o", plan, trace).returncode == 0:
             self.plan = plan
 
     def blind_is_caught(self):

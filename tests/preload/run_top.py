@@ -82,6 +82,12 @@ def counters():
         equal(memory["kept_bytes"], 1024, "kept")
         equal(memory["reserved_bytes"], 3 * 2 * MIB + 1024, "reserved: whole pages")
         equal(list(memory["by_kind"]), ["cache"], "kinds")
+        device, uuid = memory["by_device"][0], memory["by_device"][0]["uuid"]
+        equal((len(memory["by_device"]), device["device"], device["reserved_bytes"], device["peak_reserved_bytes"]),
+              (1, 0, memory["reserved_bytes"], memory["peak_reserved_bytes"]), "the device's own")
+        check(re.fullmatch("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", uuid), f"UUID: {uuid}")
+        check(f'gpumem_device_reserved_bytes{{pid="{program.pid}",program="watched",group="",device="0",uuid="{uuid}"}} {device["reserved_bytes"]}\n'
+              in top("--prometheus", program.pid)[1], "the device's sample")
         equal(memory["by_kind"]["cache"]["blocks"], 3, "blocks")
         equal(one["rates"]["allocs_per_s"], None, "a rate without an interval")
         program.do("odd")
@@ -157,7 +163,7 @@ def memory_file(pid):
         equal(os.readlink(link), "/memfd:gpumem-stats (deleted)", "name")
         check(int(link.name) >= 100, f"descriptor {link.name}")
         page = link.read_bytes()
-        equal(page[:8], b"GMSTATSA", "magic")
+        equal(page[:8], b"GMSTATSB", "magic")
         return [int.from_bytes(page[i : i + 8], "little") for i in range(0, len(page), 8)]
     raise AssertionError("no memory file")
 

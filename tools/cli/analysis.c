@@ -31,7 +31,7 @@ struct gm_analysis_pass {
     struct gm_observer *const *observers; /* ends with NULL */
     struct gm_live_blocks live;
     size_t site_room;     /* capacity of a->sites, which is in order of appearance */
-    uint32_t *site_index; /* id -> index in a->sites, plus 1 */
+    uint32_t *site_index; /* id -> index in a->sites, plus 1, of its latest device; `other` leads on */
     struct size_entry *sizes;
     struct size_entry *recent_sizes[RECENT_SIZES]; /* cache of `sizes`: most allocations repeat a size */
     struct thread_entry *threads, *last_thread;
@@ -89,11 +89,15 @@ uint64_t gm_event_key(const struct gm_event *e) { return key_of(e); }
 
 /* ---- tables */
 
-static struct gm_site_totals *site_of(struct gm_analysis_pass *p, uint32_t id) {
+static struct gm_site_totals *site_of(struct gm_analysis_pass *p, uint32_t id, int device_or_none) {
     if (id >= SITE_IDS)
         id = 0;
     struct gm_analysis *a = p->a;
-    if (!p->site_index[id]) {
+    int device = (int)gm_device_index(device_or_none);
+    uint32_t at = p->site_index[id];
+    while (at && a->sites[at - 1].device != device)
+        at = a->sites[at - 1].other;
+    if (!at) {
         if (a->site_count == p->site_room) {
             size_t room = p->site_room ? 2 * p->site_room : 256;
             struct gm_site_totals *sites = realloc(a->sites, room * sizeof *sites);
@@ -104,10 +108,10 @@ static struct gm_site_totals *site_of(struct gm_analysis_pass *p, uint32_t id) {
             a->sites = sites;
             p->site_room = room;
         }
-        a->sites[a->site_count] = (struct gm_site_totals){.id = id};
-        p->site_index[id] = (uint32_t)++a->site_count;
+        a->sites[a->site_count] = (struct gm_site_totals){.id = id, .device = device, .other = p->site_index[id]};
+        p->site_index[id] = at = (uint32_t)++a->site_count;
     }
-    return &a->sites[p->site_index[id] - 1];
+    return &a->sites[at - 1];
 }
 
 static void count_size(struct gm_analysis_pass *p, uint64_t size) {
@@ -152,11 +156,10 @@ static struct thread_entry *thread_of(struct gm_analysis_pass *p, int id) {
  * The analysis stores each total's value at the peak without copying all totals at each new peak: the first change of a
  * total since the latest peak saves its old value. */
 
-static void change(const struct gm_analysis_pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
-                   uint64_t difference) {
-    if (*seen != p->peak) {
+static void change(uint32_t peaks, uint64_t *value, uint64_t *at_peak, uint32_t *seen, uint64_t difference) {
+    if (*seen != peaks) {
         *at_peak = *value;
-        *seen = p->peak;
+        *seen = peaks;
     }
     *value += difference;
 }
@@ -170,13 +173,23 @@ static void move_from_handle(struct gm_analysis_pass *p, const struct gm_live_bl
         return;
     uint64_t bytes = created ? mapping->bytes : 0 - mapping->bytes;
     handle->mapped += bytes;
-    gm_reserved_add(&p->a->reserved, handle->kind, 0 - bytes);
+    gm_reserved_add(&p->a->reserved, gm_device_index(handle->device), handle->kind, 0 - bytes);
+}
+
+static void note_device_peak(struct gm_device_totals *device, uint64_t now) {
+    if (device->live <= device->peak)
+        return;
+    device->peak = device->live;
+    device->peak_ns = now;
+    device->peaks++;
 }
 
 static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b, bool created, uint64_t now) {
     struct gm_analysis *a = p->a;
     struct gm_kind_totals *kind = &a->by_kind[b->kind];
-    struct gm_site_totals *site = site_of(p, b->site);
+    struct gm_site_totals *site = site_of(p, b->site, b->device);
+    struct gm_device_totals *device = &a->devices[gm_device_index(b->device)];
+    struct gm_kind_totals *here = &device->by_kind[b->kind];
     uint64_t one = created ? 1 : UINT64_MAX, bytes = created ? b->bytes : 0 - b->bytes;
     if (!site || !gm_live_block_allocates(b))
         return;
@@ -184,7 +197,9 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
     kind->live_count += one;
     site->live_count += one;
     site->live_bytes += bytes;
-    change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
+    here->live_count += one;
+    change(p->peak, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
+    change(device->peaks, &here->live_bytes, &here->at_peak, &here->peak_seen, bytes);
     if (b->displaced) {
         struct gm_displaced *displaced = &a->displaced[b->kind];
         displaced->live += bytes;
@@ -192,10 +207,15 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
     }
     if (kind->live_bytes > kind->peak_bytes && created)
         kind->peak_bytes = kind->live_bytes;
+    if (here->live_bytes > here->peak_bytes && created)
+        here->peak_bytes = here->live_bytes;
     if (!gm_kind_is_on_device((enum gm_kind)b->kind))
         return;
-    change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
+    change(device->peaks, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
     a->live_bytes += bytes;
+    device->live += bytes;
+    if (created)
+        note_device_peak(device, now);
     if (created && a->live_bytes > a->peak_bytes) {
         a->peak_bytes = a->live_bytes;
         a->peak_ns = now;
@@ -203,7 +223,13 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
     }
 }
 
-static void note_reserved(struct gm_analysis *a, uint64_t now) {
+static void note_reserved(struct gm_analysis *a, int device, uint64_t now) {
+    struct gm_device_totals *on = &a->devices[gm_device_index(device)];
+    uint64_t bytes = a->reserved.on[gm_device_index(device)].bytes;
+    if (bytes > on->peak_reserved) {
+        on->peak_reserved = bytes;
+        on->peak_reserved_ns = now;
+    }
     /* A pool takes memory before the block that needs it counts as live. */
     if (a->reserved.bytes < a->peak_reserved ||
         (a->reserved.bytes == a->peak_reserved && a->live_bytes <= a->live_at_reserved))
@@ -222,7 +248,7 @@ static void reserve(struct gm_analysis *a, const struct gm_live_block *b) {
         gm_reserved_created(&a->reserved, b);
     else
         return;
-    note_reserved(a, b->created_ns);
+    note_reserved(a, b->device, b->created_ns);
 }
 
 static void unreserve(struct gm_analysis *a, const struct gm_live_block *b, const struct gm_event *e) {
@@ -236,7 +262,7 @@ static void on_trim(struct gm_analysis_pass *p, const struct gm_event *e) {
     struct gm_analysis *a = p->a;
     bool sized = e->action == GM_ACT_POOL_SIZE;
     uint64_t given = sized ? gm_reserved_pool_size(&a->reserved, e) : gm_reserved_trimmed(&a->reserved, e);
-    note_reserved(a, e->time_ns);
+    note_reserved(a, e->device, e->time_ns);
     struct gm_count_and_bytes *trims = &a->trims[e->reason];
     trims->bytes += given;
     if (sized)
@@ -247,10 +273,12 @@ static void on_trim(struct gm_analysis_pass *p, const struct gm_event *e) {
 
 /* A measurement begins with this event. It has no event for a reason without bytes. */
 static void on_untracked(struct gm_analysis *a, const struct gm_event *e) {
-    uint64_t *here = &a->untracked_on[e->device < 0 ? 0 : (unsigned)e->device % GM_RESERVED_DEVICES];
+    struct gm_device_totals *device = &a->devices[gm_device_index(e->device)];
     struct gm_untracked *untracked = &a->untracked;
-    untracked->bytes += e->bytes - *here;
-    *here = e->bytes;
+    untracked->bytes += e->bytes - device->untracked;
+    device->untracked = e->bytes;
+    if (e->bytes > device->untracked_peak)
+        device->untracked_peak = e->bytes;
     untracked->count++;
     untracked->shared |= (e->flags & GM_EVENT_SHARED) != 0;
     if (untracked->bytes > untracked->peak) {
@@ -271,6 +299,25 @@ struct gm_amounts gm_analysis_amounts(const struct gm_analysis *a) {
     return (struct gm_amounts){a->live_bytes, a->reserved.kept, a->reserved.bytes};
 }
 
+struct gm_amounts gm_analysis_amounts_on(const struct gm_analysis *a, unsigned device) {
+    const struct gm_reserved_device *on = &a->reserved.on[device];
+    if (gm_analysis_device_count(a) < 2)
+        return gm_analysis_amounts(a);
+    return (struct gm_amounts){a->devices[device].live, on->kept, on->bytes};
+}
+
+bool gm_analysis_has_device(const struct gm_analysis *a, unsigned device) {
+    const struct gm_device_totals *d = &a->devices[device];
+    return d->allocs || d->failed_allocs || d->peak_reserved;
+}
+
+unsigned gm_analysis_device_count(const struct gm_analysis *a) {
+    unsigned count = 0;
+    for (unsigned device = 0; device < GM_DEVICES; device++)
+        count += gm_analysis_has_device(a, device);
+    return count;
+}
+
 struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *a) {
     struct gm_count_and_bytes sum = {0};
     for (int why = 0; why < GM_REASON_COUNT; why++) {
@@ -282,14 +329,14 @@ struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *a) {
 
 static void notify_created(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
                            const struct gm_live_block *b) {
-    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, b->created_ns};
+    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site, b->device) : NULL, p->a, b->created_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->created && !(*o)->created(*o, &step);
 }
 
 static void notify_destroyed(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
                              const struct gm_live_block *b) {
-    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, e->time_ns};
+    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site, b->device) : NULL, p->a, e->time_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->destroyed && !(*o)->destroyed(*o, &step);
 }
@@ -332,7 +379,7 @@ bool gm_sum_is_leak(const struct gm_sum *sum) { return sum->live && gm_kind_can_
 static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
     struct gm_analysis *a = p->a;
     struct gm_sum *sum = sum_of(p, e);
-    struct gm_site_totals *site = site_of(p, e->site);
+    struct gm_site_totals *site = site_of(p, e->site, e->device);
     if (!sum || !site)
         return;
     bool released = e->reason == GM_REASON_CONTEXT_GONE;
@@ -343,7 +390,16 @@ static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
     *(released ? &step.released : &step.frees) = e->sum.frees;
     *(released ? &step.released_bytes : &step.freed_bytes) = gone;
     struct gm_kind_totals *kind = &a->by_kind[e->kind];
+    struct gm_device_totals *device = &a->devices[gm_device_index(e->device)];
+    struct gm_kind_totals *here = &device->by_kind[e->kind];
     uint64_t blocks = step.allocs - e->sum.frees, bytes = e->sum.live - sum->live;
+    device->allocs += step.allocs;
+    device->bytes += step.bytes;
+    device->frees += step.frees;
+    here->allocs += step.allocs;
+    here->bytes += step.bytes;
+    here->frees += step.frees;
+    here->live_count += blocks;
     a->allocs += step.allocs;
     a->alloc_bytes += step.bytes;
     a->frees += step.frees;
@@ -362,9 +418,12 @@ static void on_sum(struct gm_analysis_pass *p, const struct gm_event *e) {
     sum->count += blocks;
     sum->live = e->sum.live;
     sum->counted = counts ? e->sum.live : sum->counted;
-    change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
-    if (gm_kind_is_on_device((enum gm_kind)e->kind))
-        change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
+    change(p->peak, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
+    change(device->peaks, &here->live_bytes, &here->at_peak, &here->peak_seen, bytes);
+    if (gm_kind_is_on_device((enum gm_kind)e->kind)) {
+        change(device->peaks, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
+        device->live += bytes;
+    }
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->summed && !(*o)->summed(*o, &step);
 }
@@ -376,6 +435,13 @@ static void on_moment(struct gm_analysis_pass *p, uint64_t time_ns, uint64_t liv
     for (int k = 0; k < GM_KIND_COUNT; k++)
         if (a->by_kind[k].live_bytes > a->by_kind[k].peak_bytes)
             a->by_kind[k].peak_bytes = a->by_kind[k].live_bytes;
+    for (int i = 0; i < GM_DEVICES; i++) {
+        struct gm_device_totals *device = &a->devices[i];
+        for (int k = 0; k < GM_KIND_COUNT; k++)
+            if (device->by_kind[k].live_bytes > device->by_kind[k].peak_bytes)
+                device->by_kind[k].peak_bytes = device->by_kind[k].live_bytes;
+        note_device_peak(device, time_ns);
+    }
     if (live <= a->peak_bytes)
         return;
     a->peak_bytes = live;
@@ -407,6 +473,14 @@ static void on_total(struct gm_analysis_pass *p, const struct gm_event *e) {
     }
 }
 
+static void count_leak(struct gm_analysis *a, int device, uint64_t count, uint64_t bytes) {
+    struct gm_device_totals *on = &a->devices[gm_device_index(device)];
+    a->leaked_count += count;
+    a->leaked_bytes += bytes;
+    on->leaked_count += count;
+    on->leaked_bytes += bytes;
+}
+
 static void conclude_sums(struct gm_analysis_pass *p) {
     struct gm_analysis *a = p->a;
     a->sums = calloc(HASH_COUNT(p->sums) + 1, sizeof *a->sums);
@@ -414,12 +488,11 @@ static void conclude_sums(struct gm_analysis_pass *p) {
     for (struct sum_entry *s = p->sums; s && !p->failed; s = s->hh.next) {
         struct gm_site_totals *site;
         a->sums[a->sum_count++] = s->sum;
-        if (!gm_sum_is_leak(&s->sum) || !(site = site_of(p, s->sum.site)))
+        if (!gm_sum_is_leak(&s->sum) || !(site = site_of(p, s->sum.site, s->sum.device)))
             continue;
         site->leaked_count += s->sum.count;
         site->leaked_bytes += s->sum.live;
-        a->leaked_count += s->sum.count;
-        a->leaked_bytes += s->sum.live;
+        count_leak(a, s->sum.device, s->sum.count, s->sum.live);
     }
 }
 
@@ -467,8 +540,9 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
                                        .hit = e->hit,
                                        .displaced = e->reason == GM_REASON_OUT_OF_MEMORY};
     struct thread_entry *t = thread_of(p, thread);
+    struct gm_device_totals *device = &a->devices[gm_device_index(e->device)];
     if (memory) {
-        struct gm_site_totals *site = site_of(p, e->site);
+        struct gm_site_totals *site = site_of(p, e->site, e->device);
         block.number = ++a->allocs;
         a->alloc_bytes += e->bytes;
         if (e->flags & GM_EVENT_LIVE)
@@ -479,6 +553,11 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
         a->by_kind[e->kind].allocs++;
         a->by_kind[e->kind].bytes += e->bytes;
         a->by_kind[e->kind].hits += e->hit;
+        device->allocs++;
+        device->bytes += e->bytes;
+        device->by_kind[e->kind].allocs++;
+        device->by_kind[e->kind].bytes += e->bytes;
+        device->by_kind[e->kind].hits += e->hit;
         if (site) {
             site->allocs++;
             site->bytes += e->bytes;
@@ -506,7 +585,7 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
 }
 
 static void count_released(struct gm_analysis_pass *p, const struct gm_live_block *b) {
-    struct gm_site_totals *site = site_of(p, b->site);
+    struct gm_site_totals *site = site_of(p, b->site, b->device);
     p->a->released_count++;
     p->a->released_bytes += b->bytes;
     if (site) {
@@ -531,10 +610,13 @@ static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int th
     if (e->action == GM_ACT_RELEASE) {
         count_released(p, &block);
     } else {
+        struct gm_device_totals *device = &a->devices[gm_device_index(block.device)];
         a->frees++;
         a->by_kind[block.kind].frees++;
+        device->frees++;
+        device->by_kind[block.kind].frees++;
         if (t && t->last_key == key) {
-            struct gm_site_totals *site = site_of(p, block.site);
+            struct gm_site_totals *site = site_of(p, block.site, block.device);
             a->temporary++;
             a->temporary_bytes += block.bytes;
             if (site) {
@@ -550,9 +632,11 @@ static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int th
 
 static void on_failure(struct gm_analysis_pass *p, const struct gm_event *e) {
     struct gm_analysis *a = p->a;
+    struct gm_device_totals *device = &a->devices[gm_device_index(e->device)];
     if (e->action == GM_ACT_ALLOC_FAIL) {
-        struct gm_site_totals *site = site_of(p, e->site);
+        struct gm_site_totals *site = site_of(p, e->site, e->device);
         a->failed_allocs++;
+        device->failed_allocs++;
         if (site)
             site->failed++;
     } else {
@@ -560,7 +644,8 @@ static void on_failure(struct gm_analysis_pass *p, const struct gm_event *e) {
     }
     if (a->failure_count < GM_FAILURES_MAX)
         a->failures[a->failure_count++] =
-            (struct gm_failure){e->time_ns, e->bytes, a->live_bytes, e->site, e->result, e->call, e->action};
+            (struct gm_failure){e->time_ns, e->bytes, device->live, e->site,
+                                e->result,  e->call,  e->action,    (int8_t)gm_device_index(e->device)};
 }
 
 /* The library records the release of each block of a destroyed context. This function handles traces that lost such
@@ -623,7 +708,7 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
     case GM_ACT_POOL_SIZE: on_trim(p, e); break;
     case GM_ACT_KEPT:
         gm_reserved_kept(&a->reserved, e);
-        note_reserved(a, e->time_ns);
+        note_reserved(a, e->device, e->time_ns);
         break;
     case GM_ACT_UNTRACKED: on_untracked(a, e); break;
     case GM_ACT_HELD: on_held(a, e); break;
@@ -657,6 +742,11 @@ static bool is_alive_at_end(struct gm_live_block *b) {
     return b->key && gm_live_block_allocates(b);
 }
 
+static void conclude_kinds(struct gm_kind_totals kinds[GM_KIND_COUNT], uint32_t peaks) {
+    for (int k = 0; k < GM_KIND_COUNT; k++)
+        change(peaks, &kinds[k].live_bytes, &kinds[k].at_peak, &kinds[k].peak_seen, 0);
+}
+
 static void conclude(struct gm_analysis_pass *p) {
     struct gm_analysis *a = p->a;
     for (size_t i = 0; i < p->live.size; i++) {
@@ -665,18 +755,19 @@ static void conclude(struct gm_analysis_pass *p) {
         if (!is_alive_at_end(b))
             continue;
         notify_alive_at_end(p, b);
-        if (!gm_live_block_is_leak(b) || !(site = site_of(p, b->site)))
+        if (!gm_live_block_is_leak(b) || !(site = site_of(p, b->site, b->device)))
             continue;
         site->leaked_count++;
         site->leaked_bytes += b->bytes;
-        a->leaked_count++;
-        a->leaked_bytes += b->bytes;
+        count_leak(a, b->device, 1, b->bytes);
     }
     conclude_sums(p);
     for (size_t i = 0; i < a->site_count; i++)
-        change(p, &a->sites[i].device_live, &a->sites[i].at_peak, &a->sites[i].peak_seen, 0);
-    for (int k = 0; k < GM_KIND_COUNT; k++)
-        change(p, &a->by_kind[k].live_bytes, &a->by_kind[k].at_peak, &a->by_kind[k].peak_seen, 0);
+        change(a->devices[a->sites[i].device].peaks, &a->sites[i].device_live, &a->sites[i].at_peak,
+               &a->sites[i].peak_seen, 0);
+    conclude_kinds(a->by_kind, p->peak);
+    for (int i = 0; i < GM_DEVICES; i++)
+        conclude_kinds(a->devices[i].by_kind, a->devices[i].peaks);
     a->sizes = malloc((HASH_COUNT(p->sizes) + 1) * sizeof *a->sizes);
     if (!a->sizes) {
         p->failed = true;
@@ -738,15 +829,6 @@ struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *p) {
     }
     free_pass(p);
     return a;
-}
-
-struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers) {
-    struct gm_analysis_pass *p = gm_analysis_begin(observers);
-    struct gm_event event;
-    int thread;
-    while (p && gm_reader_next(reader, &event, &thread) && gm_analysis_event(p, &event, thread))
-        ;
-    return gm_analysis_end(p);
 }
 
 void gm_analysis_free(struct gm_analysis *a) {

@@ -5,21 +5,24 @@
 
 #include "shim/base/stats.h"
 #include "tools/cli/live_blocks.h"
-#include "tools/cli/reader.h"
+#include "shim/trace/event.h"
 #include "tools/cli/reserved.h"
 
 #define GM_LIFETIME_BINS 10 /* below 1 us, 10 us, ... 100 s, and longer */
 #define GM_FAILURES_MAX  100
 
+/* A call site on one device. A site that used several devices has one for each. */
 struct gm_site_totals {
     uint32_t id; /* 0 = unknown */
+    int device;
+    uint32_t other; /* the same site on another device: its index plus 1, 0 = none */
     uint64_t allocs, bytes, temporary, temporary_bytes, failed;
     uint64_t live_count, live_bytes; /* at the end of the trace, device and host memory together */
     uint64_t leaked_count, leaked_bytes;
     uint64_t released_count, released_bytes;       /* released with their context */
     uint64_t suppressed_count, suppressed_bytes;   /* leaks that a suppression covers; the report moves them here */
     uint64_t grown_count, grown_bytes, grown_most; /* see report_growth.c */
-    uint64_t at_peak;                              /* device bytes live at the peak; final after gm_analysis_read */
+    uint64_t at_peak; /* device bytes live at the peak of the device; final after gm_analysis_read */
     uint64_t device_live;
     uint32_t peak_seen;
 };
@@ -39,6 +42,17 @@ struct gm_kind_totals {
     uint32_t peak_seen;
 };
 
+/* What happened on one device. `live` and the peaks are those of device memory; the counts are of all kinds. */
+struct gm_device_totals {
+    uint64_t allocs, bytes, frees, failed_allocs;
+    uint64_t live, peak, peak_ns;
+    uint64_t peak_reserved, peak_reserved_ns;
+    uint64_t untracked, untracked_peak; /* as struct gm_untracked */
+    uint64_t leaked_count, leaked_bytes;
+    uint32_t peaks; /* number of peaks so far: a total that changes first saves its value at the latest one */
+    struct gm_kind_totals by_kind[GM_KIND_COUNT]; /* at_peak: when this device peaked */
+};
+
 struct gm_count_and_bytes {
     uint64_t count, bytes;
 };
@@ -47,10 +61,11 @@ struct gm_count_and_bytes {
 #define GM_SOFT_PROMISES 3
 
 struct gm_failure {
-    uint64_t time_ns, bytes, live_bytes;
+    uint64_t time_ns, bytes, live_bytes; /* live on the device */
     uint32_t site;
     uint16_t result;
     uint8_t call, action;
+    int8_t device;
 };
 
 /* What a summary says of a call site, a kind of memory and a device. */
@@ -63,7 +78,7 @@ struct gm_sum {
     uint64_t counted;     /* live bytes at its latest row with counts */
 };
 
-/* Bytes on all devices (shim/base/stats.h has the words). */
+/* Bytes on devices (shim/base/stats.h has the words). */
 struct gm_amounts {
     uint64_t live, kept, reserved;
 };
@@ -93,7 +108,6 @@ struct gm_analysis {
         uint64_t bytes, peak, peak_ns, count; /* as measured */
         bool shared;                          /* memory of other processes of the card is included */
     } untracked;                              /* what the process holds beyond gpumem's view, all devices */
-    uint64_t untracked_on[GM_RESERVED_DEVICES];
     struct gm_held {
         uint64_t bytes, peak;
     } held[GM_REASON_COUNT]; /* unused bytes that could not be given back */
@@ -105,6 +119,7 @@ struct gm_analysis {
     uint64_t lifetime_count[GM_LIFETIME_BINS], lifetime_bytes[GM_LIFETIME_BINS];
     struct gm_failure failures[GM_FAILURES_MAX]; /* the first GM_FAILURES_MAX ones */
     unsigned failure_count;
+    struct gm_device_totals devices[GM_DEVICES];
     struct gm_site_totals *sites; /* array */
     size_t site_count;
     struct gm_size_totals *sizes; /* array, most frequent first */
@@ -147,12 +162,8 @@ struct gm_observer {
     bool (*summed)(struct gm_observer *self, const struct gm_sum_step *step); /* GM_ACT_SUM */
 };
 
-/* Reads the trace to its end. NULL = no memory, or an observer stopped the reading. Owned by the caller. `observers`
- * ends with NULL; NULL = no observers. */
-struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers);
-
-/* The same one event at a time, for a caller that reads several traces at once. `observers` remains the caller's and
- * must outlive the pass. */
+/* One event at a time. `observers` ends with NULL, remains the caller's and must outlive the pass; NULL = no observers.
+ */
 struct gm_analysis_pass;
 struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers); /* NULL = no memory */
 /* False = no memory, or an observer stopped. */
@@ -165,6 +176,11 @@ void gm_analysis_free(struct gm_analysis *analysis);
 bool gm_sum_is_leak(const struct gm_sum *sum);
 
 struct gm_amounts gm_analysis_amounts(const struct gm_analysis *analysis);
+/* The same of one device. Kept bytes of unknown devices count if the process used only one. */
+struct gm_amounts gm_analysis_amounts_on(const struct gm_analysis *analysis, unsigned device);
+/* The process used this device. */
+bool gm_analysis_has_device(const struct gm_analysis *analysis, unsigned device);
+unsigned gm_analysis_device_count(const struct gm_analysis *analysis); /* that it used */
 /* All trims of the trace together. */
 struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *analysis);
 

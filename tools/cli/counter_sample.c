@@ -8,6 +8,20 @@
 /* The process changes the counters while they are read, so a difference may be below zero. */
 static uint64_t at_least_zero(uint64_t more, uint64_t less) { return more > less ? more - less : 0; }
 
+static void take_device(struct gm_device_sample *out, const struct gm_stats *s, int device) {
+    static const unsigned char unknown[16];
+    const unsigned char *u = s->uuid[device];
+    *out = (struct gm_device_sample){.reserved = s->reserved_on[device],
+                                     .peak_reserved = s->peak_reserved_on[device],
+                                     .untracked = s->untracked[device].bytes};
+    bool known = memcmp(u, unknown, sizeof unknown) != 0;
+    out->used = known || out->peak_reserved || out->untracked;
+    if (known)
+        snprintf(out->uuid, sizeof out->uuid,
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
+                 u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+}
+
 void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats *s, int32_t pid, uint64_t now_ns) {
     *out = (struct gm_counter_sample){.time_ns = now_ns,
                                       .pid = pid,
@@ -22,6 +36,7 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
     out->limit = s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes;
     snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        take_device(&out->devices[device], s, device);
         out->untracked += s->untracked[device].bytes;
         out->untracked_peak += s->untracked[device].peak;
         out->untracked_shared |= s->untracked[device].shared;

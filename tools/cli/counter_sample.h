@@ -18,8 +18,13 @@ struct gm_counter_sample {
     uint64_t live_all, cached_all, reserved_all; /* on devices */
     uint64_t peak_all, peak_reserved_all;        /* live and reserved bytes on devices */
     uint64_t untracked, untracked_peak;          /* what the process holds beyond gpumem's view, all devices */
-    bool untracked_shared;                       /* other processes of the card are included */
-    uint64_t allocs, frees, hits, reusable;      /* reusable: allocations of kinds that cache freed blocks */
+    struct gm_device_sample {
+        bool used;
+        char uuid[48]; /* "GPU-...", as nvidia-smi has it; "" = unknown */
+        uint64_t reserved, peak_reserved, untracked;
+    } devices[GM_STATS_DEVICES];
+    bool untracked_shared;                  /* other processes of the card are included */
+    uint64_t allocs, frees, hits, reusable; /* reusable: allocations of kinds that cache freed blocks */
     struct gm_stats_shard total;
 };
 

@@ -46,6 +46,7 @@ struct diff {
     struct row *rows;
     struct known *known, *last;
     struct side totals[2];
+    uint64_t device_peaks[2][GM_DEVICES]; /* of live device memory */
 };
 
 static struct row *row_of_site(struct diff *d, uint32_t site, enum gm_kind kind) {
@@ -205,6 +206,8 @@ static bool read_side(struct diff *d, const char *path, int side) {
                                         .leaked_count = a->leaked_count,
                                         .leaked = a->leaked_bytes,
                                         .time_ns = a->time_ns};
+    for (unsigned device = 0; a && device < GM_DEVICES; device++)
+        d->device_peaks[side][device] = a->devices[device].peak;
     bool done = a && add_leaks(d, a);
     if (a)
         gm_reader_warn(path, gm_reader_damaged(events));
@@ -341,32 +344,57 @@ static struct gm_value signed_text(struct change *room, const char *(*show)(stru
     return GM_T(room->text);
 }
 
+/* What is compared in total. The peaks are those of single devices: several are no peak together. */
+struct total {
+    char name[40], label[24]; /* in JSON; in text */
+    const char *(*show)(struct gm_text *, uint64_t);
+    uint64_t a, b;
+    bool judged; /* by --worse: the time of calls varies */
+};
+enum { TOTALS_MOST = 6 + GM_DEVICES };
+
+static unsigned list_totals(const struct diff *d, struct total list[TOTALS_MOST]) {
+    const struct side *a = &d->totals[0], *b = &d->totals[1];
+    unsigned count = 0, devices = 0;
+    for (unsigned device = 0; device < GM_DEVICES; device++)
+        devices += d->device_peaks[0][device] || d->device_peaks[1][device];
+    list[count++] = (struct total){"allocations", "allocations", gm_text_count, a->allocs, b->allocs, true};
+    list[count++] = (struct total){"allocated_bytes", "allocated memory", gm_text_bytes, a->bytes, b->bytes, true};
+    if (devices < 2)
+        list[count++] = (struct total){"peak_live_bytes", "peak live", gm_text_bytes, a->peak, b->peak, true};
+    for (unsigned device = 0; devices > 1 && device < GM_DEVICES; device++) {
+        uint64_t from = d->device_peaks[0][device], to = d->device_peaks[1][device];
+        if (!from && !to)
+            continue;
+        struct total *t = &list[count++];
+        *t = (struct total){.show = gm_text_bytes, .a = from, .b = to, .judged = true};
+        snprintf(t->name, sizeof t->name, "peak_live_bytes_device_%u", device);
+        snprintf(t->label, sizeof t->label, "peak device %u", device);
+    }
+    list[count++] =
+        (struct total){"leaked_blocks", "leaked blocks", gm_text_count, a->leaked_count, b->leaked_count, false};
+    list[count++] = (struct total){"leaked_bytes", "leaked memory", gm_text_bytes, a->leaked, b->leaked, true};
+    list[count++] = (struct total){"call_ns", "time in calls", gm_text_time, a->time_ns, b->time_ns, false};
+    return count;
+}
+
 static void print_totals(const struct diff *d, struct gm_out *out) {
     static const struct gm_column columns[] = {{"what", NULL, GM_CELL_TEXT},         {NULL, "", GM_CELL_TEXT, 16},
                                                {NULL, "A", GM_CELL_RIGHT, 13},       {NULL, "B", GM_CELL_RIGHT, 13},
                                                {NULL, "change", GM_CELL_CHANGE, 13}, {"a", NULL, GM_CELL_NUMBER},
                                                {"b", NULL, GM_CELL_NUMBER}};
-    const struct side *a = &d->totals[0], *b = &d->totals[1];
-    const struct {
-        const char *what, *label;
-        const char *(*show)(struct gm_text *, uint64_t);
-        uint64_t a, b;
-    } rows[] = {{"allocations", "allocations", gm_text_count, a->allocs, b->allocs},
-                {"allocated_bytes", "allocated", gm_text_bytes, a->bytes, b->bytes},
-                {"peak_live_bytes", "peak live", gm_text_bytes, a->peak, b->peak},
-                {"leaked_blocks", "leaked blocks", gm_text_count, a->leaked_count, b->leaked_count},
-                {"leaked_bytes", "leaked", gm_text_bytes, a->leaked, b->leaked},
-                {"call_ns", "time in calls", gm_text_time, a->time_ns, b->time_ns}};
+    struct total list[TOTALS_MOST];
+    unsigned count = list_totals(d, list);
     gm_out_table(out, "totals", columns, sizeof columns / sizeof *columns);
     out->all = true;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (unsigned i = 0; i < count; i++) {
+        const struct total *t = &list[i];
         struct gm_text text[2];
         struct change change;
         gm_out_row(out,
-                   (struct gm_value[]){GM_T(rows[i].what), GM_T(rows[i].label), GM_T(rows[i].show(&text[0], rows[i].a)),
-                                       GM_T(rows[i].show(&text[1], rows[i].b)),
-                                       signed_text(&change, rows[i].show, rows[i].a, rows[i].b), GM_N(rows[i].a),
-                                       GM_N(rows[i].b)},
+                   (struct gm_value[]){GM_T(t->name), GM_T(t->label), GM_T(t->show(&text[0], t->a)),
+                                       GM_T(t->show(&text[1], t->b)), signed_text(&change, t->show, t->a, t->b),
+                                       GM_N(t->a), GM_N(t->b)},
                    NULL);
     }
     gm_out_table_end(out);
@@ -442,23 +470,16 @@ void gm_command_diff_help(void) {
 }
 
 static int judge(const struct diff *d, unsigned long percent) {
-    const struct side *a = &d->totals[0], *b = &d->totals[1];
-    const struct {
-        const char *what;
-        const char *(*show)(struct gm_text *, uint64_t);
-        uint64_t a, b;
-    } rows[] = {{"allocations", gm_text_count, a->allocs, b->allocs},
-                {"allocated memory", gm_text_bytes, a->bytes, b->bytes},
-                {"peak live", gm_text_bytes, a->peak, b->peak},
-                {"leaked memory", gm_text_bytes, a->leaked, b->leaked}};
+    struct total list[TOTALS_MOST];
+    unsigned count = list_totals(d, list);
     int status = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if ((double)rows[i].b <= (double)rows[i].a * (1 + (double)percent / 100))
+    for (unsigned i = 0; i < count; i++) {
+        const struct total *t = &list[i];
+        if (!t->judged || (double)t->b <= (double)t->a * (1 + (double)percent / 100))
             continue;
         struct gm_text grown, from, to;
-        fprintf(stderr, "gpumem: %s grew by %s, from %s to %s, more than %lu %%\n", rows[i].what,
-                rows[i].show(&grown, rows[i].b - rows[i].a), rows[i].show(&from, rows[i].a),
-                rows[i].show(&to, rows[i].b), percent);
+        fprintf(stderr, "gpumem: %s grew by %s, from %s to %s, more than %lu %%\n", t->label,
+                t->show(&grown, t->b - t->a), t->show(&from, t->a), t->show(&to, t->b), percent);
         status = GM_EXIT_CHECK;
     }
     return status;

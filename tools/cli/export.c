@@ -20,6 +20,8 @@ struct options {
     const char *output;
     enum gm_measure measure;
     bool measures; /* --measure was given */
+    bool only_blocks;
+    bool force;
 };
 
 static int take(void *options, const char *name, const char *value) {
@@ -30,6 +32,8 @@ static int take(void *options, const char *name, const char *value) {
     for (size_t i = 0; !strcmp(name, "to") && i < sizeof exporters / sizeof *exporters; i++)
         if (!strcmp(exporters[i]->name, value))
             o->to = exporters[i];
+    o->force |= !strcmp(name, "force");
+    o->only_blocks |= !strcmp(name, "only-blocks");
     o->measures |= !strcmp(name, "measure");
     for (int i = 0; !strcmp(name, "measure") && i < 4; i++)
         if (!strcmp(measures[i], value))
@@ -78,7 +82,7 @@ static bool write_all(const struct options *o, struct gm_export *x, struct gm_re
 static int export_trace(const struct options *o, const char *path) {
     char error[512];
     bool done = false;
-    struct gm_export x = {.path = o->output, .measure = o->measure};
+    struct gm_export x = {.measure = o->measure, .only_blocks = o->only_blocks};
     struct gm_reader *definitions = gm_reader_open_definitions(path, error, sizeof error);
     struct gm_reader *events = definitions ? gm_reader_open(path, error, sizeof error) : NULL;
     if (!events)
@@ -91,17 +95,17 @@ static int export_trace(const struct options *o, const char *path) {
         goto out;
     x.reader = definitions;
     x.header = gm_reader_header(definitions);
-    if (!o->to->own_file && !(x.out = gm_export_open(o->output, o->to->compress)))
+    struct gm_output output;
+    if (!gm_output_begin(&output, o->output, !o->to->own_file, o->to->compress))
         goto out;
-    done = write_all(o, &x, events);
-    if (x.out) {
-        bool bad = fflush(x.out) || ferror(x.out);
-        bad |= fclose(x.out) != 0;
-        done &= !bad;
+    if (o->to->own_file && !output.beside) {
+        gm_output_end(&output, false); /* a device or a pipe */
+        goto out;
     }
+    x.path = output.written;
+    x.out = output.file;
+    done = gm_output_end(&output, write_all(o, &x, events));
     gm_reader_warn(path, gm_reader_damaged(events));
-    if (!done)
-        fprintf(stderr, "gpumem: cannot write '%s'\n", gm_export_name(o->output));
 out:
     gm_symbols_free(x.symbols);
     gm_reader_close(events);
@@ -118,6 +122,8 @@ int gm_command_export(int argc, char **argv) {
         return gm_usage_error("export: no format given; accepted: --to=%s", GM_EXPORT_NAMES);
     if (options.measures && strcmp(options.to->name, "collapsed"))
         return gm_usage_error("export: --measure is for --to=collapsed, not for --to=%s", options.to->name);
+    if (options.only_blocks && strcmp(options.to->name, "sqlite"))
+        return gm_usage_error("export: --only-blocks is for --to=sqlite, not for --to=%s", options.to->name);
     if (first + 1 != argc)
         return gm_usage_error("export: one trace is needed; usage: gpumem export --to=%s -o FILE TRACE",
                               options.to->name);
@@ -127,6 +133,6 @@ int gm_command_export(int argc, char **argv) {
         return gm_usage_error("export: this gpumem was built without the library for %s", options.to->name);
     if (options.to->own_file && !strcmp(options.output, "-"))
         return gm_usage_error("export: %s needs a file", options.to->name);
-    status = gm_export_check("export", argv[first], options.output);
+    status = gm_output_check("export", argv[first], options.output, options.force);
     return status ? status : export_trace(&options, argv[first]);
 }

@@ -3,7 +3,7 @@
 #ifndef GM_EXPORT_H
 #define GM_EXPORT_H
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 #include "tools/cli/symbols.h"
 
 #include <stdio.h>
@@ -17,6 +17,7 @@ struct gm_export {
     const struct gm_reader *reader; /* for its definitions, which are complete; do not read its events */
     struct gm_symbols *symbols;
     enum gm_measure measure;
+    bool only_blocks; /* of sqlite: without the tables events and memory */
 };
 
 struct gm_exporter {

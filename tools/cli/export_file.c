@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,29 +43,107 @@ static FILE *compressed(int fd) {
 
 const char *gm_export_name(const char *output) { return strcmp(output, "-") ? output : "standard output"; }
 
-int gm_export_check(const char *command, const char *trace, const char *output) {
+int gm_output_check(const char *command, const char *trace, const char *output, bool force) {
     struct stat x, y;
-    if (stat(trace, &x) || stat(output, &y) || x.st_dev != y.st_dev || x.st_ino != y.st_ino)
+    if (!strcmp(output, "-") || stat(output, &y))
         return 0;
-    return gm_usage_error("%s: '%s' is the trace itself; give another output", command, output);
+    if (!stat(trace, &x) && x.st_dev == y.st_dev && x.st_ino == y.st_ino)
+        return gm_usage_error("%s: '%s' is the trace itself; give another output", command, output);
+    if (force || !S_ISREG(y.st_mode))
+        return 0;
+    return gm_usage_error("%s: '%s' exists; --force writes over it", command, output);
 }
 
-FILE *gm_export_open(const char *path, bool compress) {
-    size_t length = strlen(path);
-    bool gz = compress || (length > 3 && !strcmp(path + length - 3, ".gz"));
-    if (gz && !gm_export_can_compress() && !compress) {
-        fprintf(stderr, "gpumem: %s: this gpumem was built without zlib\n", path);
-        return NULL;
-    }
-    gz = gz && gm_export_can_compress();
+/* ---- the file beside, which a signal removes */
+
+static char *unfinished;
+
+static void remove_unfinished(int signal) {
+    if (unfinished)
+        unlink(unfinished);
+    raise(signal); /* SA_RESETHAND: now it ends the process */
+}
+
+static void watch(char *path) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = remove_unfinished, .sa_flags = SA_RESETHAND};
+    unfinished = path;
+    for (size_t i = 0; path && i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+/* Devices and pipes are written directly. A link stays one: what it names is replaced. */
+static bool choose_file(struct gm_output *o) {
+    struct stat st;
+    bool there = !stat(o->path, &st);
+    o->beside = strcmp(o->path, "-") && (!there || S_ISREG(st.st_mode));
+    if (!o->beside)
+        return (o->written = strdup(o->path));
+    char *real = there ? realpath(o->path, NULL) : strdup(o->path);
+    bool done = real && asprintf(&o->written, "%s.XXXXXX", real) >= 0;
+    int fd = done ? mkstemp(o->written) : -1;
+    free(real);
+    if (fd < 0)
+        return false;
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(fd, there ? st.st_mode & 0777 : 0666 & ~mask);
+    close(fd);
+    watch(o->written);
+    return true;
+}
+
+static FILE *open_file(const char *path, bool gz) {
     int fd = strcmp(path, "-") ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : dup(1);
     FILE *file = fd < 0 ? NULL : gz ? compressed(fd) : fdopen(fd, "w");
     if (file && !gz)
         setvbuf(file, NULL, _IOFBF, 1 << 17);
-    if (!file) {
-        fprintf(stderr, "gpumem: %s: %s\n", gm_export_name(path), strerror(errno == EINVAL ? EBADF : errno));
-        if (fd >= 0)
-            close(fd);
-    }
+    if (!file && fd >= 0)
+        close(fd);
     return file;
+}
+
+bool gm_output_begin(struct gm_output *o, const char *path, bool open, bool compress) {
+    size_t length = strlen(path);
+    bool gz = compress || (length > 3 && !strcmp(path + length - 3, ".gz"));
+    *o = (struct gm_output){.path = path};
+    if (open && gz && !gm_export_can_compress() && !compress) {
+        fprintf(stderr, "gpumem: %s: this gpumem was built without zlib\n", path);
+        return false;
+    }
+    if (choose_file(o) && (!open || (o->file = open_file(o->written, gz && gm_export_can_compress()))))
+        return true;
+    fprintf(stderr, "gpumem: cannot write '%s': %s\n", gm_export_name(path), strerror(errno == EINVAL ? EBADF : errno));
+    if (o->beside && o->written)
+        unlink(o->written);
+    watch(NULL);
+    free(o->written);
+    return false;
+}
+
+static bool replace(const struct gm_output *o) {
+    char *real = strdup(o->written);
+    if (!real)
+        return false;
+    real[strlen(real) - strlen(".XXXXXX")] = 0;
+    bool done = !rename(o->written, real);
+    free(real);
+    return done;
+}
+
+bool gm_output_end(struct gm_output *o, bool done) {
+    if (o->file) {
+        done &= !fflush(o->file) && !ferror(o->file);
+        done &= !fclose(o->file);
+    }
+    watch(NULL);
+    if (o->beside && done)
+        done = replace(o);
+    if (!done) {
+        if (o->beside)
+            unlink(o->written);
+        fprintf(stderr, "gpumem: cannot write '%s'\n", gm_export_name(o->path));
+    }
+    free(o->written);
+    return done;
 }

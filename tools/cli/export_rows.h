@@ -12,9 +12,8 @@
     ROW(pprof,                                                                                                     \
         "For pprof, compressed: allocations, bytes, bytes never freed, and what held device memory at the peak.")  \
     ROW(collapsed, "Stacks for flame graphs, one a line; --measure says what they count.")                         \
-    ROW(perfetto, "Chrome's trace event JSON, for ui.perfetto.dev and chrome://tracing: live bytes by kind; " \
-                  "live, kept and reserved bytes of all devices; each block from creation to end, failed "    \
-                  "requests.")                                                                                 \
+    ROW(perfetto, "Perfetto's own format, for ui.perfetto.dev: live, kept and reserved bytes of each device; each " \
+                  "block from creation to end; failed requests.")                                               \
     ROW(sqlite, "A database of blocks, events, frames, memory over time, devices and phases; see below.")          \
     ROW(torch, "The pickle of torch.cuda.memory._snapshot(), for pytorch.org/memory_viz and "                      \
                "torch/cuda/_memory_viz.py: device memory of "                                                      \

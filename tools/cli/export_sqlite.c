@@ -4,12 +4,9 @@
 #include "tools/cli/phases.h"
 
 #ifdef GM_HAVE_SQLITE
-#include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char schema[] =
     "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
@@ -117,6 +114,8 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct database *d = (struct database *)self;
     const struct gm_event *e = step->event;
     struct repeated *r = &d->event;
+    if (d->x->only_blocks)
+        return gm_phases_event(d->phases, e, step->thread) && !d->failed;
     if (!put_memory(d, step->now, e))
         return false;
     put(r, 1, e->seq);
@@ -201,16 +200,6 @@ static void close_database(struct database *d) {
     free(d);
 }
 
-/* Removes an older file, because SQLite would add to it. Devices, pipes and other special files remain. */
-static bool make_room(const char *path) {
-    struct stat st;
-    if (lstat(path, &st))
-        return errno == ENOENT || errno == ENOTDIR; /* SQLite reports the latter in more detail */
-    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
-        return !unlink(path);
-    return false;
-}
-
 static struct gm_observer *begin(struct gm_export *x) {
     struct database *d = calloc(1, sizeof *d);
     if (!d)
@@ -219,7 +208,7 @@ static struct gm_observer *begin(struct gm_export *x) {
     sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* else each call takes a lock */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     d->x = x;
-    if (!make_room(x->path) || !(d->phases = gm_phases_new(put_phase, d))) {
+    if (!(d->phases = gm_phases_new(put_phase, d))) {
         free(d);
         return NULL;
     }
@@ -274,6 +263,8 @@ static bool put_frames(struct database *d, const struct gm_analysis *a) {
     bool done = prepare(d, "INSERT INTO frames VALUES(?,?,?,?,?,?,?,?)", &s);
     for (size_t i = 0; done && i < a->site_count; i++) {
         unsigned count;
+        if (a->sites[i].other) /* on another device */
+            continue;
         const struct gm_frame_name *names = gm_export_stack(d->x, a->sites[i].id, &count);
         for (unsigned f = 0; done && f < count; f++) {
             bind(s, 1, a->sites[i].id);
@@ -298,8 +289,8 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     struct database *d = (struct database *)observer;
     if (a)
         gm_phases_end(d->phases, a->end_ns);
-    bool done = a && !d->failed && put_memory(d, a, NULL) && put_trace(d, x->header) && put_devices(d) &&
-                put_frames(d, a) && sqlite3_exec(d->db, finish, NULL, NULL, NULL) == SQLITE_OK;
+    bool done = a && !d->failed && (d->x->only_blocks || put_memory(d, a, NULL)) && put_trace(d, x->header) &&
+                put_devices(d) && put_frames(d, a) && sqlite3_exec(d->db, finish, NULL, NULL, NULL) == SQLITE_OK;
     if (a && !done)
         complain(d);
     close_database(d);

@@ -19,10 +19,15 @@ const struct gm_flag gm_flags[] = {
     {"stacks", "", "report",
      "One row for each stack: the call site, how many wrappers it calls through, and its callers; run with --stacks=N "
      "records more."},
-    {"skip", "GLOBS", "report diff export plot",
+    {"skip", "GLOBS", "report diff export plot html",
      "Further allocation wrappers, besides the known ones and GPUMEM_SKIP: globs of functions, modules or source "
      "files, "
      "separated by commas; may be given several times."},
+    {"from", "TIME", "report export html",
+     "Only what happens from this time of the trace on, a number with ns, us, ms, s or min; blocks that are live then "
+     "count as made before, and times count from there."},
+    {"until", "TIME", "report export html", "Only what happens before this time of the trace."},
+    {"min-bytes", "BYTES", "report export html", "Only blocks of at least so many bytes; all totals are theirs."},
     {"peak", "", "report", "Who held device memory at the peak, as a tree of callers."},
     {"leaks", "", "report", "Blocks never freed, by call site, and blocks released with their context."},
     {"temporary", "", "report", "Blocks freed before their thread allocated again, by call site."},
@@ -71,12 +76,16 @@ const struct gm_flag gm_flags[] = {
      "first start of a process decides."},
     {"output", "FILE", "trace", "Of dump: file to write; it must not exist."},
     {"output", "FILE", "export plan", "File to write; - is standard output."},
+    {"only-blocks", "", "export",
+     "Of sqlite: without the tables events and memory, which take most of the time and of the file."},
+    {"force", "", "export html plan", "Write over an output file that exists."},
+    {"compare", "", "html", "Begin with the difference between the first two traces, as gpumem diff has it."},
     {"measure", "peak|bytes|allocations|leaked", "export",
      "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "
      "freed."},
     {"output", "FOLDER", "plot", "Folder for the pictures and report.html; it is created if it is missing."},
     {"output", "FILE", "html",
-     "File to write, - is standard output; default the name of the trace with .html, in the current folder."},
+     "File to write, - is standard output; default the name of the first trace with .html, in the current folder."},
     {"zoom", "OBJECTS", "plot", "Number of objects in the enlarged parts of scatter pictures; default 1000."},
     {"lifetime", "TIME", "plan",
      "Objects that live less than TIME are temporary (async); seconds, or a number with us, ms, s or min."},

@@ -4,6 +4,7 @@
 #define GM_FLAGS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define GM_TOP_SORT_NAMES "live|kept|allocs|frees|program|pid" /* the rows of top_sort.c */
 
@@ -29,6 +30,8 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
 /* Accepts "64" or "16K", not "1.5". Returns 0, or GM_EXIT_USAGE after an error message that names the flag. */
 int gm_flag_bytes(const char *command, const char *name, const char *value, unsigned long long *bytes);
 /* Accepts a whole number from `low` to `high`; returns as gm_flag_bytes does. */
+/* Accepts seconds, or a number with ns, us, ms, s or min; returns as gm_flag_bytes does. */
+int gm_flag_time(const char *command, const char *name, const char *value, uint64_t *ns);
 int gm_flag_count(const char *command, const char *name, const char *value, unsigned long low, unsigned long high,
                   unsigned long *count);
 

@@ -2,6 +2,7 @@
 #include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/trace_window.h"
 
 #include "shim/base/options.h"
 #include "shim/base/wrappers.h"
@@ -98,6 +99,21 @@ static int take_skip(const char *command, const char *globs) {
     return status;
 }
 
+/* ---- the part of a trace that a command reads */
+
+static bool is_part_of_trace(const char *name) {
+    return !strcmp(name, "from") || !strcmp(name, "until") || !strcmp(name, "min-bytes");
+}
+
+static int take_part(const char *command, const char *name, const char *value) {
+    unsigned long long bytes = 0;
+    if (strcmp(name, "min-bytes"))
+        return gm_flag_time(command, name, value, strcmp(name, "from") ? &gm_window.until_ns : &gm_window.from_ns);
+    int status = gm_flag_bytes(command, name, value, &bytes);
+    gm_window.min_bytes = bytes;
+    return status;
+}
+
 int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *name, const char *value), void *options,
                   void (*help)(void), int *first) {
     struct option rows[FLAGS_MAX + 1];
@@ -144,10 +160,14 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
             gm_colour_choose(value);
             continue;
         }
-        status = !strcmp(name, "skip") ? take_skip(command, value) : take(options, name, value);
+        status = !strcmp(name, "skip")    ? take_skip(command, value)
+                 : is_part_of_trace(name) ? take_part(command, name, value)
+                                          : take(options, name, value);
         if (status)
             return status;
     }
+    if (gm_window.from_ns >= gm_window.until_ns)
+        return gm_usage_error("%s: --from and --until leave nothing: the end is not behind the begin", command);
     *first = optind;
     return -1;
 }
@@ -161,6 +181,22 @@ int gm_flag_bytes(const char *command, const char *name, const char *value, unsi
                               value);
     *bytes = number;
     return 0;
+}
+
+int gm_flag_time(const char *command, const char *name, const char *value, uint64_t *ns) {
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}};
+    char *end;
+    double number = strtod(value, &end);
+    for (size_t i = 0; end != value && number >= 0 && number <= 1e9 && i < sizeof units / sizeof *units; i++)
+        if (!strcmp(end, units[i].unit)) {
+            *ns = (uint64_t)(number * units[i].ns);
+            return 0;
+        }
+    return gm_usage_error("%s: --%s '%s' is not a time; accepted: seconds such as 0.5, or 500ms, 20us, 2min", command,
+                          name, value);
 }
 
 int gm_flag_count(const char *command, const char *name, const char *value, unsigned long low, unsigned long high,

@@ -2,8 +2,10 @@
  * bits, the lowest first; the highest bit of a byte says that another one follows. */
 #include "tools/cli/html_page.h"
 
+#include "tools/cli/cuda_result.h"
 #include "tools/cli/export.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/trace_window.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,39 +92,60 @@ static void end_numbers(struct numbers *n) {
     putc('"', n->out);
 }
 
-static void put_rows(FILE *out, const struct gm_timeline *t, const struct gm_timeline_rows *rows) {
+static void put_rows(FILE *out, const struct gm_timeline *t) {
     struct numbers n = begin_numbers(out, "rows");
     for (size_t i = 0, of = 0; of < t->interval_count; of++) {
         size_t end = i;
-        while (end < rows->count && rows->list[end].interval == of)
+        while (end < t->row_count && t->rows[end].interval == of)
             end++;
         put_number(&n, end - i);
         for (uint32_t last = 0; i < end; i++) {
-            const struct gm_timeline_row *r = &rows->list[i];
-            const uint64_t values[] = {r->series - last, r->allocs,       r->bytes,           r->frees,
-                                       r->freed_bytes,   r->temporary,    r->temporary_bytes, r->leaked,
-                                       r->leaked_bytes,  r->live_at_peak, r->live_at_end,     r->most_live};
+            const struct gm_timeline_row *r = &t->rows[i];
+            const uint64_t values[] = {
+                r->series - last,       r->allocs,          r->bytes,    r->frees,        r->freed_bytes,
+                r->temporary,           r->temporary_bytes, r->leaked,   r->leaked_bytes, r->live_at_peak,
+                r->live_at_device_peak, r->live_at_end,     r->most_live};
             for (size_t j = 0; j < sizeof values / sizeof *values; j++)
                 put_number(&n, values[j]);
             last = r->series;
         }
     }
     end_numbers(&n);
+    putc(',', out);
 }
 
-static void put_intervals(FILE *out, const struct gm_timeline *t) {
+static void put_intervals(FILE *out, const struct gm_timeline *t, unsigned view) {
+    const struct gm_interval *interval = &t->intervals[(size_t)view * t->interval_count];
     struct numbers n = begin_numbers(out, "intervals");
-    for (unsigned i = 0; i < t->interval_count; i++) {
-        uint64_t begin = i * t->interval_ns, peak_ns = t->intervals[i].peak_ns;
-        put_number(&n, peak_ns > begin ? peak_ns - begin : 0);
-        put_number(&n, t->intervals[i].peak_bytes);
-        put_number(&n, t->intervals[i].end_bytes);
-        put_number(&n, t->intervals[i].kept);
-        put_number(&n, t->intervals[i].reserved);
-        put_number(&n, t->intervals[i].untracked);
+    for (unsigned i = 0; i < t->interval_count; i++, interval++) {
+        uint64_t begin = i * t->interval_ns;
+        put_number(&n, interval->peak_ns > begin ? interval->peak_ns - begin : 0);
+        put_number(&n, interval->peak_bytes);
+        put_number(&n, interval->end_bytes);
+        put_number(&n, interval->kept);
+        put_number(&n, interval->reserved);
+        put_number(&n, interval->untracked);
     }
     end_numbers(&n);
-    putc(',', out);
+}
+
+/* Of all devices together, then of each if there are several. */
+static void put_devices(FILE *out, const struct gm_timeline *t, const struct gm_reader *definitions) {
+    unsigned views = t->device_count > 1 ? t->device_count + 1 : 1;
+    fputs("\"devices\":[", out);
+    for (unsigned view = 0; view < views; view++) {
+        struct gm_device d = {.name = ""}, found;
+        int device = view ? (int)t->devices[view - 1] : views == 1 && t->device_count ? (int)t->devices[0] : -1;
+        for (unsigned i = 0; device >= 0 && gm_reader_device(definitions, i, &found); i++)
+            if (found.device == device)
+                d = found;
+        fprintf(out, "%s{\"device\":%d,", view ? "," : "", device);
+        put_text(out, "name", d.name);
+        put_value(out, "bytes", d.total);
+        put_intervals(out, t, view);
+        putc('}', out);
+    }
+    fputs("],", out);
 }
 
 /* ---- call sites */
@@ -170,121 +193,154 @@ static void free_texts(struct texts *t) {
 
 static const char *shown(const struct gm_frame_name *name) { return name->text[0] ? name->text : "unknown site"; }
 
-/* The texts, then for each series the number of its name, of frames, and of each frame, innermost first. */
-static bool put_sites(FILE *out, struct gm_symbols *symbols, const struct gm_timeline_rows *sites) {
-    struct gm_export x = {.symbols = symbols};
-    struct texts texts = {.out = out};
-    size_t used = 0, room = 0;
-    uint32_t *list = NULL;
-    fputs("\"texts\":[", out);
-    for (size_t i = 0; i < sites->series_count && !texts.failed; i++) {
-        static const struct gm_frame_name other = {.text = "other call sites"};
-        struct gm_frame_name site = other;
-        const struct gm_frame_name *names = &other;
-        unsigned count = 1;
-        if (sites->keys[i] != GM_SERIES_OTHER) {
-            gm_symbols_site(symbols, (uint32_t)sites->keys[i], &site);
-            names = gm_export_stack(&x, (uint32_t)sites->keys[i], &count);
-        }
-        if (used + count + 2 > room) {
-            room = 2 * (used + count + 2);
-            uint32_t *grown = realloc(list, room * sizeof *grown);
-            if (!grown) {
-                texts.failed = true;
-                break;
-            }
-            list = grown;
-        }
-        list[used++] = text_of(&texts, shown(&site));
-        list[used++] = count;
-        for (unsigned f = 0; f < count; f++)
-            list[used++] = text_of(&texts, shown(&names[f]));
-    }
-    fputs("],", out);
-    struct numbers n = begin_numbers(out, "stacks");
-    for (size_t i = 0; i < used; i++)
-        put_number(&n, list[i]);
-    end_numbers(&n);
-    putc(',', out);
-    free(list);
-    free_texts(&texts);
-    return !texts.failed;
-}
-
-/* ---- series */
-
-static void put_series_name(FILE *out, enum gm_series_set set, uint64_t key, const struct gm_reader *definitions) {
-    static const char *const words[] = {"kinds", "call sites", "phases", "threads"};
-    char text[64];
-    const char *name = text;
-    if (key == GM_SERIES_OTHER)
-        snprintf(text, sizeof text, "other %s", words[set]);
-    else if (key == GM_SERIES_NONE)
-        name = "(no phase)";
-    else if (set == GM_SERIES_KIND)
-        name = gm_kind_name((enum gm_kind)key);
-    else if (set == GM_SERIES_THREAD)
-        snprintf(text, sizeof text, "thread %" PRId64, (int64_t)key);
-    else if (!(name = gm_reader_string(definitions, (uint32_t)key)))
-        name = "(unknown phase)";
-    put_string(out, name);
-}
-
-static void put_set(FILE *out, const struct gm_timeline *t, enum gm_series_set set,
-                    const struct gm_reader *definitions) {
-    const struct gm_timeline_rows *rows = &t->sets[set];
-    fprintf(out, "{\"count\":%zu,\"names\":[", rows->series_count);
-    for (size_t i = 0; i < rows->series_count && set != GM_SERIES_SITE; i++) { /* sites: see put_sites */
-        fputs(i ? "," : "", out);
-        put_series_name(out, set, rows->keys[i], definitions);
-    }
-    fputs("],\"on_device\":[", out);
-    for (size_t i = 0; i < rows->series_count && set == GM_SERIES_KIND; i++)
-        fprintf(out, "%s%d", i ? "," : "", gm_kind_is_on_device((enum gm_kind)rows->keys[i]));
-    fputs("],\"colours\":[", out);
-    for (size_t i = 0; i < rows->series_count && set == GM_SERIES_KIND; i++) {
-        fputs(i ? "," : "", out);
-        put_string(out, gm_kind_colour((enum gm_kind)rows->keys[i]));
-    }
-    fputs("],", out);
-    put_rows(out, t, rows);
-    putc('}', out);
-}
-
-/* ---- blocks */
-
+/* Numbers in the order of their first use, by key. */
 struct place {
     uint64_t key;
     uint32_t index;
     UT_hash_handle hh;
 };
 
-/* The index of each key of a set, by key. */
-static struct place *places_of(const struct gm_timeline_rows *rows, struct place **by_key) {
-    struct place *list = calloc(rows->series_count + 1, sizeof *list);
-    for (size_t i = 0; list && i < rows->series_count; i++) {
-        list[i] = (struct place){.key = rows->keys[i], .index = (uint32_t)i};
-        HASH_ADD(hh, *by_key, key, sizeof list->key, &list[i]);
-    }
-    return list;
-}
-
-static uint32_t index_of(struct place *by_key, uint64_t key) {
-    static const uint64_t other = GM_SERIES_OTHER;
+static bool place_of(struct place **by_key, uint64_t key, uint32_t *index, bool *fresh) {
     struct place *found;
-    HASH_FIND(hh, by_key, &key, sizeof key, found);
-    if (!found)
-        HASH_FIND(hh, by_key, &other, sizeof other, found);
-    return found ? found->index : 0;
+    HASH_FIND(hh, *by_key, &key, sizeof key, found);
+    *fresh = !found;
+    if (!found && (found = malloc(sizeof *found))) {
+        *found = (struct place){.key = key, .index = HASH_COUNT(*by_key)};
+        HASH_ADD(hh, *by_key, key, sizeof key, found);
+    }
+    *index = found ? found->index : 0;
+    return found;
 }
 
-static bool put_blocks(FILE *out, const struct gm_timeline *t) {
-    struct place *by_key[GM_SERIES_SETS] = {NULL}, *lists[GM_SERIES_SETS];
-    bool done = true;
-    for (int i = 0; i < GM_SERIES_SETS; i++)
-        done &= (lists[i] = places_of(&t->sets[i], &by_key[i])) != NULL;
+static void free_places(struct place *by_key) {
+    struct place *place, *next;
+    HASH_ITER(hh, by_key, place, next) {
+        HASH_DEL(by_key, place);
+        free(place);
+    }
+}
+
+struct list {
+    uint32_t *numbers;
+    size_t used, room;
+};
+
+static bool list_add(struct list *list, uint32_t number) {
+    if (list->used == list->room) {
+        size_t room = list->room ? 2 * list->room : 1024;
+        uint32_t *grown = realloc(list->numbers, room * sizeof *grown);
+        if (!grown)
+            return false;
+        list->numbers = grown;
+        list->room = room;
+    }
+    list->numbers[list->used++] = number;
+    return true;
+}
+
+static void put_list(FILE *out, const char *name, const struct list *list) {
+    struct numbers n = begin_numbers(out, name);
+    for (size_t i = 0; i < list->used; i++)
+        put_number(&n, list->numbers[i]);
+    end_numbers(&n);
+    putc(',', out);
+}
+
+static bool add_site(struct gm_symbols *symbols, uint64_t key, struct texts *texts, struct list *stacks) {
+    static const struct gm_frame_name other = {.text = "other call sites"};
+    struct gm_export x = {.symbols = symbols};
+    struct gm_frame_name site = other;
+    const struct gm_frame_name *names = &other;
+    unsigned count = 1;
+    if (key != GM_SERIES_OTHER) {
+        gm_symbols_site(symbols, (uint32_t)key, &site);
+        names = gm_export_stack(&x, (uint32_t)key, &count);
+    }
+    bool done = list_add(stacks, text_of(texts, shown(&site))) && list_add(stacks, count);
+    for (unsigned f = 0; f < count && done; f++)
+        done = list_add(stacks, text_of(texts, shown(&names[f])));
+    return done && !texts->failed;
+}
+
+static const char *phase_name(uint64_t key, const struct gm_reader *definitions) {
+    const char *name = key == GM_SERIES_NONE ? "(no phase)" : gm_reader_string(definitions, (uint32_t)key);
+    return name ? name : "(unknown phase)";
+}
+
+static uint32_t text_of_phase(struct texts *texts, uint64_t key, const struct gm_reader *definitions) {
+    return text_of(texts, phase_name(key, definitions));
+}
+
+/* "texts"; "stacks": for each call site the number of its name, of frames, and of each frame, innermost first;
+ * "series": kind, device, call site, text of the phase, thread of each; "failures", "phases". */
+static bool put_names(FILE *out, const struct gm_timeline *t, struct gm_symbols *symbols,
+                      const struct gm_reader *definitions) {
+    struct texts texts = {.out = out};
+    struct list stacks = {0}, series = {0}, failures = {0};
+    struct place *sites = NULL;
+    uint32_t site;
+    bool done = true, fresh;
+    fputs("\"texts\":[", out);
+    for (size_t i = 0; i < t->series_count && done; i++) {
+        const struct gm_series *s = &t->series[i];
+        done = place_of(&sites, s->site, &site, &fresh) && (!fresh || add_site(symbols, s->site, &texts, &stacks)) &&
+               list_add(&series, s->kind) && list_add(&series, s->device) && list_add(&series, site) &&
+               list_add(&series, text_of_phase(&texts, s->phase, definitions)) &&
+               list_add(&series, (uint32_t)s->thread);
+    }
+    for (unsigned i = 0; i < t->analysis->failure_count && done; i++) {
+        const struct gm_failure *f = &t->analysis->failures[i];
+        done = place_of(&sites, f->site, &site, &fresh) && (!fresh || add_site(symbols, f->site, &texts, &stacks)) &&
+               list_add(&failures, site);
+    }
+    struct list phases = {0};
+    for (size_t i = 0; i < t->phase_count && done; i++)
+        done = list_add(&phases, text_of_phase(&texts, t->phases[i].phase.text, definitions));
+    fputs("],", out);
+    put_list(out, "stacks", &stacks);
+    put_list(out, "series", &series);
+    put_list(out, "failed_at", &failures);
+    put_list(out, "phase_texts", &phases);
+    free(stacks.numbers);
+    free(series.numbers);
+    free(failures.numbers);
+    free(phases.numbers);
+    free_places(sites);
+    free_texts(&texts);
+    return done && !texts.failed;
+}
+
+static void put_phases(FILE *out, const struct gm_timeline *t) {
+    struct numbers n = begin_numbers(out, "phases");
+    for (size_t i = 0; i < t->phase_count; i++) {
+        const struct gm_timeline_phase *p = &t->phases[i];
+        put_number(&n, p->phase.begin_ns);
+        put_number(&n, p->ended_ns - p->phase.begin_ns);
+        put_number(&n, p->phase.depth);
+        put_number(&n, (uint32_t)p->phase.thread);
+        put_number(&n, p->phase.kind == GM_PHASE_NESTED);
+    }
+    end_numbers(&n);
+    putc(',', out);
+}
+
+static void put_failures(FILE *out, const struct gm_analysis *a) {
+    fputs("\"failures\":[", out);
+    for (unsigned i = 0; i < a->failure_count; i++) {
+        const struct gm_failure *f = &a->failures[i];
+        fprintf(out, "%s{\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"live\":%" PRIu64 ",\"device\":%d,\"call\":%d,",
+                i ? "," : "", f->time_ns, f->bytes, f->live_bytes, f->device, f->call);
+        fprintf(out, "\"alloc\":%d,\"result\":\"%u %s\"}", f->action == GM_ACT_ALLOC_FAIL, f->result,
+                gm_result_name(f->result));
+    }
+    fputs("],", out);
+}
+
+/* ---- blocks */
+
+static void put_blocks(FILE *out, const struct gm_timeline *t) {
     struct numbers n = begin_numbers(out, "blocks");
-    for (size_t i = 0; done && i < t->block_count; i++) {
+    for (size_t i = 0; i < t->block_count; i++) {
         const struct gm_live_block *b = &t->blocks[i].block;
         uint64_t ended = t->blocks[i].ended_ns, lived = ended > b->created_ns ? ended - b->created_ns : 0;
         const uint64_t values[] = {b->number,
@@ -294,22 +350,13 @@ static bool put_blocks(FILE *out, const struct gm_timeline *t) {
                                    b->slack,
                                    b->created_ns,
                                    ended == UINT64_MAX ? 0 : lived + 1, /* 0: alive at the end */
-                                   index_of(by_key[GM_SERIES_KIND], b->kind),
-                                   index_of(by_key[GM_SERIES_SITE], b->site),
-                                   t->blocks[i].phase,
-                                   index_of(by_key[GM_SERIES_THREAD], (uint64_t)(int64_t)b->thread),
-                                   (uint64_t)(b->device + 1),
+                                   t->blocks[i].series,
                                    b->call,
                                    gm_live_block_is_leak(b) && ended == UINT64_MAX};
         for (size_t j = 0; j < sizeof values / sizeof *values; j++)
             put_number(&n, values[j]);
     }
     end_numbers(&n);
-    for (int i = 0; i < GM_SERIES_SETS; i++) {
-        HASH_CLEAR(hh, by_key[i]);
-        free(lists[i]);
-    }
-    return done;
 }
 
 /* ---- the page */
@@ -323,44 +370,65 @@ static void put_trace(FILE *out, const char *path, const struct gm_trace_header 
     put_text(out, "library", h->library);
     fprintf(out, "\"pid\":%d,\"rank\":%d,\"finished\":%u,", h->pid, h->rank, h->finished ? 1 : 0);
     put_value(out, "lost", h->dropped);
+    put_value(out, "from_ns", gm_window.from_ns);
+    put_value(out, "until_ns", gm_window.until_ns == UINT64_MAX ? 0 : gm_window.until_ns);
+    put_value(out, "min_bytes", gm_window.min_bytes);
     put_value(out, "events", a->events);
     put_value(out, "end_ns", a->end_ns);
     put_value(out, "interval_ns", t->interval_ns);
     put_value(out, "interval_count", t->interval_count);
+    put_value(out, "epoch_ns", h->epoch_ns);
     put_value(out, "peak_bytes", a->peak_bytes);
     put_value(out, "peak_ns", a->peak_ns);
     put_value(out, "failed", a->failed_allocs);
+    put_value(out, "leaked_bytes", a->leaked_bytes);
     put_value(out, "summary_ns", h->summary_ns);
     put_value(out, "beyond_measured", a->untracked.count);
     put_value(out, "beyond_shared", a->untracked.shared);
 }
 
-static void put_calls(FILE *out) {
+/* ---- names that all traces share */
+
+static void put_shared(FILE *out) {
     fputs("\"calls\":[", out);
     for (int i = 0; i < GM_CALL_COUNT; i++) {
         fputs(i ? "," : "", out);
         put_string(out, gm_call_name((enum gm_call)i));
     }
+    fputs("],\"kinds\":[", out);
+    for (int i = 0; i < GM_KIND_COUNT; i++) {
+        fprintf(out, "%s{\"on_device\":%d,", i ? "," : "", gm_kind_is_on_device((enum gm_kind)i));
+        put_text(out, "name", gm_kind_name((enum gm_kind)i));
+        fprintf(out, "\"colour\":\"%s\"}", gm_kind_colour((enum gm_kind)i));
+    }
     fputs("],", out);
 }
 
-bool gm_html_write(FILE *out, const char *path, const struct gm_reader *definitions, struct gm_symbols *symbols,
-                   const struct gm_timeline *t) {
+void gm_html_begin(FILE *out, bool compare) {
     fwrite(gm_html_before, 1, gm_html_before_bytes, out);
     putc('{', out);
+    put_shared(out);
+    fprintf(out, "\"compare\":%d,\"traces\":[", compare);
+}
+
+bool gm_html_add(FILE *out, const char *path, const struct gm_reader *definitions, struct gm_symbols *symbols,
+                 const struct gm_timeline *t, bool first) {
+    fputs(first ? "{" : ",{", out);
     put_trace(out, path, gm_reader_header(definitions), t);
-    put_intervals(out, t);
-    put_calls(out);
+    put_devices(out, t, definitions);
     put_value(out, "block_count", t->block_count);
-    bool done = put_sites(out, symbols, &t->sets[GM_SERIES_SITE]);
-    fputs("\"sets\":[", out);
-    for (int i = 0; i < GM_SERIES_SETS; i++) {
-        fputs(i ? "," : "", out);
-        put_set(out, t, (enum gm_series_set)i, definitions);
-    }
-    fputs("],", out);
-    done = put_blocks(out, t) && done;
+    put_value(out, "series_count", t->series_count);
+    put_value(out, "phase_count", t->phase_count);
+    bool done = put_names(out, t, symbols, definitions);
+    put_phases(out, t);
+    put_failures(out, t->analysis);
+    put_rows(out, t);
+    put_blocks(out, t);
     putc('}', out);
-    fwrite(gm_html_after, 1, gm_html_after_bytes, out);
     return done;
+}
+
+void gm_html_end(FILE *out) {
+    fputs("]}", out);
+    fwrite(gm_html_after, 1, gm_html_after_bytes, out);
 }

@@ -1,4 +1,4 @@
-/* The page that gpumem html writes: a template of tools/html, into which the data of one trace is inserted. */
+/* The page that gpumem html writes: a template of tools/html, into which the data of traces are inserted. */
 #ifndef GM_HTML_PAGE_H
 #define GM_HTML_PAGE_H
 
@@ -11,8 +11,12 @@
 extern const unsigned char gm_html_before[], gm_html_after[];
 extern const size_t gm_html_before_bytes, gm_html_after_bytes;
 
-/* `definitions` are complete. The caller checks `out` for errors. False = no memory. */
-bool gm_html_write(FILE *out, const char *path, const struct gm_reader *definitions, struct gm_symbols *symbols,
-                   const struct gm_timeline *timeline);
+/* Writes a page: begin, add for each trace, end. The caller checks `out` for errors. `compare`: the page begins with
+ * the difference between its first two traces. */
+void gm_html_begin(FILE *out, bool compare);
+/* `definitions` are complete. False = no memory. */
+bool gm_html_add(FILE *out, const char *path, const struct gm_reader *definitions, struct gm_symbols *symbols,
+                 const struct gm_timeline *timeline, bool first);
+void gm_html_end(FILE *out);
 
 #endif

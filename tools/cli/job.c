@@ -1,10 +1,14 @@
 #include "tools/cli/job.h"
 
+#include "tools/cli/trace_unpack.h"
+
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct gm_trace_job *gm_job_new(void) {
     return calloc(1, sizeof(struct gm_trace_job));
@@ -56,11 +60,20 @@ static bool begins_as_trace(const char *path) {
     struct stat st;
     if (stat(path, &st) || !S_ISREG(st.st_mode))
         return false;
-    FILE *f = fopen(path, "re");
-    if (!f)
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return true; /* the reader reports the reason */
-    size_t length = fread(begin, 1, sizeof begin, f);
-    fclose(f);
+    ssize_t length = read(fd, begin, sizeof begin);
+    close(fd);
+    if (length > 0 && gm_trace_is_packed(begin, (size_t)length)) {
+        const char *reason;
+        bool cut;
+        fd = gm_trace_unpack(path, &cut, &reason);
+        if (fd < 0)
+            return true;
+        length = read(fd, begin, sizeof begin);
+        close(fd);
+    }
     return (length >= 8 && !memcmp(begin, GM_TRACE_MAGIC, 8)) ||
            (length == sizeof begin && !memcmp(begin, gm_trace_csv_header, sizeof begin));
 }
@@ -295,6 +308,7 @@ static void print_processes(const struct gm_trace_job *job, uint64_t begin, stru
     static const struct gm_column columns[] = {{"rank", "rank", GM_CELL_NUMBER},
                                                {"host", "host", GM_CELL_TEXT},
                                                {"pid", "pid", GM_CELL_NUMBER},
+                                               {"device", "device", GM_CELL_NUMBER},
                                                {"begin_ns", "begin", GM_CELL_TIME},
                                                {"duration_ns", "lasted", GM_CELL_TIME},
                                                {"allocations", "allocations", GM_CELL_COUNT},
@@ -310,15 +324,25 @@ static void print_processes(const struct gm_trace_job *job, uint64_t begin, stru
         const struct gm_job_trace *t = &job->traces[i];
         const struct gm_trace_header *h = t->header;
         const struct gm_analysis *a = t->analysis;
-        if (!a)
-            continue;
-        gm_out_row(out,
-                   (struct gm_value[]){GM_N(h->rank < 0 ? GM_UNKNOWN : (uint64_t)h->rank),
-                                       GM_T(h->host[0] ? h->host : NULL), GM_N((uint64_t)(int64_t)h->pid),
-                                       GM_N(h->epoch_ns - begin), GM_N(a->end_ns), GM_N(a->allocs),
-                                       GM_N(a->failed_allocs), GM_N(a->peak_bytes), GM_N(a->peak_reserved),
-                                       GM_N(a->leaked_bytes), GM_N(a->time_ns), GM_T(t->path)},
-                   NULL);
+        bool used = false;
+        for (unsigned device = 0; a && device < GM_DEVICES; device++) {
+            const struct gm_device_totals *d = &a->devices[device];
+            bool one = gm_analysis_device_count(a) < 2;
+            if (!gm_analysis_has_device(a, device) && (used || device + 1 < GM_DEVICES))
+                continue;
+            gm_out_row(out,
+                       (struct gm_value[]){GM_N(h->rank < 0 ? GM_UNKNOWN : (uint64_t)h->rank),
+                                           GM_T(h->host[0] ? h->host : NULL), GM_N((uint64_t)(int64_t)h->pid),
+                                           GM_N(gm_analysis_has_device(a, device) ? device : GM_UNKNOWN),
+                                           GM_N(h->epoch_ns - begin), GM_N(a->end_ns), GM_N(d->allocs),
+                                           GM_N(one ? a->failed_allocs : d->failed_allocs), GM_N(d->peak),
+                                           GM_N(one             ? a->peak_reserved
+                                                : h->summary_ns ? GM_UNKNOWN
+                                                                : d->peak_reserved),
+                                           GM_N(d->leaked_bytes), GM_N(used ? GM_UNKNOWN : a->time_ns), GM_T(t->path)},
+                       NULL);
+            used = true;
+        }
     }
     gm_out_table_end(out);
 }

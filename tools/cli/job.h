@@ -3,7 +3,7 @@
 #ifndef GM_JOB_H
 #define GM_JOB_H
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 #include "tools/cli/output.h"
 
 #define GM_JOB_OBSERVERS 16 /* observers of each trace, including the job's own and the final NULL */

@@ -1,6 +1,6 @@
 #include "tools/cli/objects.h"
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 #include "tools/cli/live_blocks.h"
 
 #include <stdlib.h>

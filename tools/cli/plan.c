@@ -15,7 +15,7 @@
 struct options {
     const char *output;
     uint64_t lifetime_ns, fit, headroom;
-    bool has_lifetime, rules, compare;
+    bool has_lifetime, rules, compare, force;
 };
 
 void gm_command_plan_help(void) {
@@ -27,32 +27,13 @@ void gm_command_plan_help(void) {
 
 /* ---- options */
 
-static bool parse_lifetime(const char *text, uint64_t *ns) {
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}};
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || !(value >= 0) || value > 1e9)
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (!strcmp(end, units[i].unit)) {
-            *ns = (uint64_t)(value * units[i].ns);
-            return true;
-        }
-    return false;
-}
-
 static int take(void *arg, const char *name, const char *value) {
     struct options *options = arg;
     unsigned long long bytes;
     int status = 0;
     if (!strcmp(name, "lifetime")) {
-        if (!parse_lifetime(value, &options->lifetime_ns))
-            return gm_usage_error("plan: --lifetime '%s' is not a time; accepted: seconds such as 0.5, or 500ms, 20us",
-                                  value);
         options->has_lifetime = true;
+        return gm_flag_time("plan", name, value, &options->lifetime_ns);
     } else if (!strcmp(name, "fit")) {
         status = gm_flag_bytes("plan", name, value, &bytes);
         if (!status && !bytes)
@@ -65,6 +46,8 @@ static int take(void *arg, const char *name, const char *value) {
         options->rules = true;
     } else if (!strcmp(name, "compare")) {
         options->compare = true;
+    } else if (!strcmp(name, "force")) {
+        options->force = true;
     } else {
         options->output = value;
     }
@@ -82,7 +65,7 @@ static int read_options(int argc, char **argv, struct options *options, const ch
     if (!options->output && !options->compare)
         return gm_usage_error("plan: no output given; usage: gpumem plan [option ...] -o PLAN TRACE");
     *trace = argv[first];
-    status = options->output ? gm_export_check("plan", *trace, options->output) : 0;
+    status = options->output ? gm_output_check("plan", *trace, options->output, options->force) : 0;
     return status ? status : -1;
 }
 
@@ -170,12 +153,10 @@ static bool choose(const struct gm_objects *o, const struct options *options, co
 
 static bool write_output(const struct gm_objects *o, const struct options *options, const struct gm_oracle *oracle,
                          const bool *beyond, const char *trace, FILE *say) {
-    bool to_stdout = !strcmp(options->output, "-");
-    FILE *out = to_stdout ? stdout : fopen(options->output, "w");
-    if (!out) {
-        fprintf(stderr, "gpumem: cannot write '%s': %m\n", options->output);
+    struct gm_output output;
+    if (!gm_output_begin(&output, options->output, true, false))
         return false;
-    }
+    FILE *out = output.file;
     bool made = true;
     if (options->rules) {
         unsigned rules = 0;
@@ -188,13 +169,9 @@ static bool write_output(const struct gm_objects *o, const struct options *optio
     } else {
         write_plan(out, o, oracle, beyond, trace);
     }
-    bool written = !fflush(out) && !ferror(out);
-    if (!to_stdout)
-        written &= !fclose(out);
-    if (!made || !written)
-        fprintf(stderr, made ? "gpumem: cannot write '%s'\n" : "gpumem: %s: out of memory\n",
-                gm_export_name(options->output));
-    return made && written;
+    if (!made)
+        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+    return gm_output_end(&output, made);
 }
 
 static bool make_plan(const struct gm_objects *o, const struct options *options, const char *trace) {

@@ -4,6 +4,7 @@
 #include "tools/cli/reader_binary.h"
 #include "tools/cli/reader_csv.h"
 #include "tools/cli/trace_input.h"
+#include "tools/cli/trace_window.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@ struct gm_reader {
     struct gm_trace_input file;
     struct gm_binary_reader *binary;
     struct gm_csv_reader *csv;
-    uint64_t events, counted; /* events read; bytes of the file that the progress line counts */
+    struct gm_trace_window *window; /* NULL = the whole trace */
+    uint64_t events, counted;       /* events read; bytes of the file that the progress line counts */
     bool reading;
 };
 
@@ -23,6 +25,8 @@ struct gm_reader {
 static bool is_impossible(const struct gm_event *e) {
     return e->time_ns > INT64_MAX || (e->action == GM_ACT_ALLOC && e->bytes > UINT64_C(1) << 57);
 }
+
+static bool next_of_trace(void *reader, struct gm_event *event, int *thread);
 
 static bool read_event(struct gm_reader *r, struct gm_event *event, int *thread) {
     return r->csv ? gm_csv_reader_next(r->csv, event, thread) : gm_binary_reader_next(r->binary, event, thread);
@@ -44,9 +48,19 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t size) {
         r->csv = gm_csv_reader_open(&r->file);
     else
         r->binary = gm_binary_reader_open(&r->file);
-    if (r->csv || r->binary)
-        return r;
     reason = "out of memory";
+    if (!r->csv && !r->binary)
+        goto fail;
+    if (!gm_window_is_part())
+        return r;
+    if (r->file.header.summary_ns) {
+        reason = "a summary has no single blocks, which --from, --until and --min-bytes need";
+        goto fail;
+    }
+    r->file.header.start_ns += gm_window.from_ns;
+    r->file.header.epoch_ns += gm_window.from_ns;
+    if ((r->window = gm_trace_window_new(next_of_trace, r)))
+        return r;
 fail:
     snprintf(error, size, "%s: %s", *path ? path : "''", reason);
     gm_reader_close(r);
@@ -80,6 +94,7 @@ void gm_reader_close(struct gm_reader *r) {
     if (!r)
         return;
     end_progress(r);
+    gm_trace_window_free(r->window);
     gm_binary_reader_close(r->binary);
     gm_csv_reader_close(r->csv);
     gm_trace_input_close(&r->file);
@@ -94,7 +109,8 @@ void gm_reader_warn(const char *path, uint64_t damaged) {
         fprintf(stderr, "gpumem: %s: %" PRIu64 " damaged or missing parts of the file were skipped\n", path, damaged);
 }
 
-bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
+static bool next_of_trace(void *arg, struct gm_event *event, int *thread) {
+    struct gm_reader *r = arg;
     bool found;
     while ((found = read_event(r, event, thread)) && is_impossible(event))
         r->file.damaged++;
@@ -103,6 +119,10 @@ bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
     else if (r->events++ % PROGRESS_STEP == 0)
         count_progress(r);
     return found;
+}
+
+bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
+    return r->window ? gm_trace_window_next(r->window, event, thread, r->csv) : next_of_trace(r, event, thread);
 }
 
 bool gm_reader_site(const struct gm_reader *r, uint32_t id, struct gm_site *site) {
@@ -151,7 +171,7 @@ struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size
     struct gm_event event;
     int thread;
     struct gm_reader *r = gm_reader_open(path, error, size);
-    while (r && r->csv && gm_reader_next(r, &event, &thread))
+    while (r && r->csv && next_of_trace(r, &event, &thread))
         ;
     return r;
 }

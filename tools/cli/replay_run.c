@@ -1,7 +1,7 @@
 /* Runs one replay: passes each event of the trace to the library's pipeline, as the hooks would. */
 #include "tools/cli/replay.h"
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 #include "tools/cli/live_blocks.h"
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/objects.h"

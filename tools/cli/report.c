@@ -100,9 +100,14 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
                 gm_text_count(&room[1], leaks.own.count));
         status = GM_EXIT_CHECK;
     }
-    if (o->has_limit && r->a->peak_bytes > o->limit) {
-        fprintf(stderr, "gpumem: %s: peak of %s is above the limit of %s\n", r->path,
-                gm_text_bytes(&room[0], r->a->peak_bytes), gm_text_bytes(&room[1], o->limit));
+    for (unsigned device = 0; o->has_limit && device < GM_DEVICES; device++) {
+        char on[32] = "";
+        if (r->a->devices[device].peak <= o->limit)
+            continue;
+        if (r->devices)
+            snprintf(on, sizeof on, "device %u: ", device);
+        fprintf(stderr, "gpumem: %s: %speak of %s is above the limit of %s\n", r->path, on,
+                gm_text_bytes(&room[0], r->a->devices[device].peak), gm_text_bytes(&room[1], o->limit));
         status = GM_EXIT_CHECK;
     }
     return status;
@@ -129,6 +134,7 @@ static int report_trace(struct gm_job_trace *t, const struct options *o, struct 
                           .symbols = gm_symbols_new(t->reader),
                           .top = (unsigned)o->top,
                           .stacks = o->stacks,
+                          .devices = gm_analysis_device_count(t->analysis) > 1,
                           .suppressions = o->suppressions};
     int status = 1;
     if (!can_show(t, o))

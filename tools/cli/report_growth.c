@@ -147,9 +147,10 @@ void gm_drop_growth(struct gm_observer *observer) {
 }
 
 bool gm_print_growth(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
-    static const struct gm_column columns[] = {{"count", "times", GM_CELL_COUNT},
-                                               {"copied_bytes", "copied", GM_CELL_BYTES},
-                                               {"most_bytes", "largest old", GM_CELL_BYTES}};
+    const struct gm_column columns[] = {{"count", "times", GM_CELL_COUNT},
+                                        {"copied_bytes", "copied", GM_CELL_BYTES},
+                                        {"most_bytes", "largest old", GM_CELL_BYTES},
+                                        gm_report_device_column(r)};
     const struct growth *g = (const struct growth *)observer;
     gm_out_section(out, "growth", "ARRAYS THAT GROW BY ALLOCATE, COPY, FREE");
     gm_out_note(out,
@@ -166,7 +167,10 @@ bool gm_print_growth(struct gm_report *r, struct gm_observer *observer, struct g
     for (size_t i = 0; i < r->site_count && r->sites[i].totals.grown_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
         struct gm_site_names names = gm_report_site_names(r, &r->sites[i]);
-        gm_out_row(out, (struct gm_value[]){GM_N(s->grown_count), GM_N(s->grown_bytes), GM_N(s->grown_most)}, &names);
+        gm_out_row(out,
+                   (struct gm_value[]){GM_N(s->grown_count), GM_N(s->grown_bytes), GM_N(s->grown_most),
+                                       GM_N((uint64_t)s->device)},
+                   &names);
     }
     gm_out_table_end(out);
     return true;

@@ -92,10 +92,10 @@ static json_t *totals(const struct gm_analysis *a) {
     return t;
 }
 
-static json_t *kinds(const struct gm_analysis *a) {
+static json_t *kinds(const struct gm_kind_totals *by_kind) {
     json_t *list = json_array();
     for (int k = 0; k < GM_KIND_COUNT; k++) {
-        const struct gm_kind_totals *t = &a->by_kind[k];
+        const struct gm_kind_totals *t = &by_kind[k];
         if (t->allocs || t->frees || t->live_count)
             json_array_append_new(
                 list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
@@ -103,6 +103,25 @@ static json_t *kinds(const struct gm_analysis *a) {
                                 "frees", gm_json_number(t->frees), "live_bytes", gm_json_number(t->live_bytes),
                                 "peak_live_bytes", gm_json_number(t->peak_bytes), "at_peak_bytes",
                                 gm_kind_is_on_device((enum gm_kind)k) ? gm_json_number(t->at_peak) : json_null()));
+    }
+    return list;
+}
+
+static json_t *devices(const struct gm_analysis *a) {
+    json_t *list = json_array();
+    for (unsigned device = 0; device < GM_DEVICES; device++) {
+        const struct gm_device_totals *d = &a->devices[device];
+        if (gm_analysis_has_device(a, device))
+            json_array_append_new(
+                list,
+                json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", (int)device,
+                          "allocations", gm_json_number(d->allocs), "allocated_bytes", gm_json_number(d->bytes),
+                          "frees", gm_json_number(d->frees), "failed_allocations", gm_json_number(d->failed_allocs),
+                          "peak_live_bytes", gm_json_number(d->peak), "peak_live_ns", gm_json_number(d->peak_ns),
+                          "peak_reserved_bytes", gm_json_number(d->peak_reserved), "peak_reserved_ns",
+                          gm_json_number(d->peak_reserved_ns), "peak_beyond_bytes", gm_json_number(d->untracked_peak),
+                          "leaked_blocks", gm_json_number(d->leaked_count), "leaked_bytes",
+                          gm_json_number(d->leaked_bytes), "by_kind", kinds(d->by_kind)));
     }
     return list;
 }
@@ -148,11 +167,11 @@ static json_t *sites(struct gm_report *r) {
         const struct gm_site_totals *s = &r->sites[i].totals;
         json_t *site = gm_json_frame(&r->sites[i].name);
         json_t *counts =
-            json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "of_toolkit", (int)r->sites[i].name.toolkit,
-                      "allocations", gm_json_number(s->allocs), "allocated_bytes", gm_json_number(s->bytes),
-                      "temporary", gm_json_number(s->temporary), "failed", gm_json_number(s->failed), "at_peak_bytes",
-                      gm_json_number(s->at_peak), "leaked_blocks", gm_json_number(s->leaked_count), "leaked_bytes",
-                      gm_json_number(s->leaked_bytes));
+            json_pack("{s:b, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "of_toolkit", (int)r->sites[i].name.toolkit,
+                      "device", s->device, "allocations", gm_json_number(s->allocs), "allocated_bytes",
+                      gm_json_number(s->bytes), "temporary", gm_json_number(s->temporary), "failed",
+                      gm_json_number(s->failed), "at_peak_bytes", gm_json_number(s->at_peak), "leaked_blocks",
+                      gm_json_number(s->leaked_count), "leaked_bytes", gm_json_number(s->leaked_bytes));
         json_object_update(site, counts);
         json_decref(counts);
         if (r->stacks) {
@@ -172,12 +191,12 @@ static json_t *failures(const struct gm_report *r) {
     for (unsigned i = 0; i < a->failure_count; i++) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
-        json_array_append_new(list,
-                              json_pack("{s:o, s:s, s:s, s:o, s:i, s:s, s:o, s:o}", "time_ns",
-                                        gm_json_number(f->time_ns), "action", gm_action_name((enum gm_action)f->action),
-                                        "call", gm_call_name((enum gm_call)f->call), "bytes", gm_json_number(f->bytes),
-                                        "result", (int)f->result, "result_name", gm_result_name(f->result),
-                                        "live_bytes", gm_json_number(f->live_bytes), "site", gm_json_frame(&name)));
+        json_array_append_new(
+            list, json_pack("{s:o, s:i, s:s, s:s, s:o, s:i, s:s, s:o, s:o}", "time_ns", gm_json_number(f->time_ns),
+                            "device", f->device, "action", gm_action_name((enum gm_action)f->action), "call",
+                            gm_call_name((enum gm_call)f->call), "bytes", gm_json_number(f->bytes), "result",
+                            (int)f->result, "result_name", gm_result_name(f->result), "live_bytes",
+                            gm_json_number(f->live_bytes), "site", gm_json_frame(&name)));
     }
     return list;
 }
@@ -203,11 +222,11 @@ static json_t *lifetimes(const struct gm_analysis *a) {
 void *gm_report_json_document(struct gm_report_json *j) { return j->document; }
 
 void *gm_report_json_add(struct gm_report_json *j, struct gm_report *r) {
-    json_t *trace =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path), "process",
-                  process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals", totals(r->a),
-                  "by_kind", kinds(r->a), "by_call", calls(r->a), "decisions", decisions(r->a), "sites", sites(r),
-                  "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
+    json_t *trace = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path), "process",
+        process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals", totals(r->a), "by_device",
+        devices(r->a), "by_kind", kinds(r->a->by_kind), "by_call", calls(r->a), "decisions", decisions(r->a), "sites",
+        sites(r), "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
     return trace && !json_array_append_new(j->traces, trace) ? trace : NULL;
 }
 

@@ -18,13 +18,14 @@ static void print_suppressions(struct gm_report *r, struct gm_out *out) {
 }
 
 bool gm_print_leaks(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
-    static const struct gm_column columns[] = {{"leaked_bytes", "leaked", GM_CELL_BYTES},
-                                               {"leaked_blocks", "blocks", GM_CELL_COUNT},
-                                               {"allocations", "of", GM_CELL_COUNT},
-                                               {"suppressed_bytes", "suppressed", GM_CELL_BYTES},
-                                               {"released_bytes", "with context", GM_CELL_BYTES},
-                                               {"released_blocks", "blocks", GM_CELL_COUNT},
-                                               {"owner", "owner", GM_CELL_TEXT}};
+    const struct gm_column columns[] = {{"leaked_bytes", "leaked", GM_CELL_BYTES},
+                                        {"leaked_blocks", "blocks", GM_CELL_COUNT},
+                                        {"allocations", "of", GM_CELL_COUNT},
+                                        {"suppressed_bytes", "suppressed", GM_CELL_BYTES},
+                                        {"released_bytes", "with context", GM_CELL_BYTES},
+                                        {"released_blocks", "blocks", GM_CELL_COUNT},
+                                        {"owner", "owner", GM_CELL_TEXT},
+                                        gm_report_device_column(r)};
     (void)observer;
     struct gm_leaks sum = gm_report_leaks(r);
     gm_out_section(out, "leaks", "LEAKS BY CALL SITE");
@@ -42,7 +43,8 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *observer, struct gm
             gm_out_row(out,
                        (struct gm_value[]){GM_N(s->leaked_bytes), GM_N(s->leaked_count), GM_N(s->allocs),
                                            GM_N(s->suppressed_bytes), GM_N(s->released_bytes), GM_N(s->released_count),
-                                           GM_T(r->sites[i].name.toolkit ? "toolkit" : "program")},
+                                           GM_T(r->sites[i].name.toolkit ? "toolkit" : "program"),
+                                           GM_N((uint64_t)s->device)},
                        &names);
     }
     gm_out_table_end(out);

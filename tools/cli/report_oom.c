@@ -46,7 +46,7 @@ static void note_holders(struct failure *f, const struct gm_analysis *now) {
         unsigned at = STACKS;
         while (at && s->device_live > f->holders[at - 1].bytes)
             at--;
-        if (at == STACKS)
+        if (at == STACKS || s->device != (int)gm_device_index(f->device))
             continue;
         memmove(&f->holders[at + 1], &f->holders[at], (STACKS - 1 - at) * sizeof f->holders[0]);
         f->holders[at].site = s->id;
@@ -79,11 +79,12 @@ static void note_failure(struct oom *o, const struct gm_step *step) {
     if (o->noted == GM_FAILURES_MAX)
         return;
     struct failure *f = &o->failures[o->noted++];
+    struct gm_amounts amounts = gm_analysis_amounts_on(step->now, gm_device_index(e->device));
     *f = (struct failure){.time_ns = e->time_ns,
                           .bytes = e->bytes,
-                          .live = step->now->live_bytes,
-                          .reserved = step->now->reserved.bytes,
-                          .kept = step->now->reserved.kept,
+                          .live = amounts.live,
+                          .reserved = amounts.reserved,
+                          .kept = amounts.kept,
                           .site = e->site,
                           .result = e->result,
                           .call = e->call,

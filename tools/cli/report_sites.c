@@ -31,7 +31,9 @@ static int compare_names(const struct gm_report_site *a, const struct gm_report_
     int difference = strcmp(a->name.text, b->name.text);
     if (!difference)
         difference = strcmp(a->name.module, b->name.module);
-    return difference ? difference : (int)a->name.toolkit - (int)b->name.toolkit;
+    if (!difference)
+        difference = (int)a->name.toolkit - (int)b->name.toolkit;
+    return difference ? difference : a->totals.device - b->totals.device;
 }
 
 static int by_name(const void *x, const void *y) {

@@ -4,18 +4,29 @@
 #include "tools/cli/number_text.h"
 #include "tools/cli/trace_glossary.h"
 #include "tools/cli/trace_report.h"
+#include "tools/cli/trace_window.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define BAR 40 /* width of a full bar */
 
-static struct gm_text room[6];
+static struct gm_text room[6], more;
 #define BYTES(i, v) gm_text_bytes(&room[i], (v))
 #define TIME(i, v)  gm_text_time(&room[i], (v))
 #define COUNT(i, v) gm_text_count(&room[i], (v))
 
 static const char *blocks(uint64_t count) { return count == 1 ? "block" : "blocks"; }
+
+/* What is shown of the trace, if that is not all of it. */
+static void print_part(void) {
+    if (gm_window.from_ns)
+        printf("from %s of the trace on: times count from there\n", TIME(0, gm_window.from_ns));
+    if (gm_window.until_ns != UINT64_MAX)
+        printf("until %s of the trace: what is live then need not be a leak\n", TIME(0, gm_window.until_ns));
+    if (gm_window.min_bytes)
+        printf("only blocks of at least %s\n", BYTES(0, gm_window.min_bytes));
+}
 
 void gm_report_head(const struct gm_report *r) {
     const struct gm_trace_header *h = r->header;
@@ -34,6 +45,7 @@ void gm_report_head(const struct gm_report *r) {
                TIME(0, h->summary_ns), TIME(1, a->end_ns));
     else
         printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
+    print_part();
     if (!h->finished)
         puts("note: the program did not end normally (killed, crashed, or still running)");
     if (h->dropped)
@@ -67,9 +79,11 @@ static void print_totals(struct gm_report *r) {
     if (!summary)
         printf("  temporary         %s (%s of the allocations: freed before their thread allocated again)\n",
                COUNT(0, a->temporary), gm_text_percent(&room[1], a->temporary, a->allocs));
-    printf("  peak live         %s at %s\n", BYTES(0, a->peak_bytes), TIME(1, a->peak_ns));
-    printf("  peak reserved     %s at %s\n", BYTES(0, a->peak_reserved), TIME(1, a->peak_reserved_ns));
-    if (a->untracked.peak)
+    if (!r->devices) {
+        printf("  peak live         %s at %s\n", BYTES(0, a->peak_bytes), TIME(1, a->peak_ns));
+        printf("  peak reserved     %s at %s\n", BYTES(0, a->peak_reserved), TIME(1, a->peak_reserved_ns));
+    }
+    if (a->untracked.peak && !r->devices)
         printf("  beyond gpumem     %s at %s: contexts, modules, graphs, libraries%s\n", BYTES(0, a->untracked.peak),
                TIME(1, a->untracked.peak_ns), a->untracked.shared ? "; other processes of the card included" : "");
     print_displaced(a);
@@ -98,16 +112,43 @@ static void print_totals(struct gm_report *r) {
         printf("  replaced          %s blocks without a free in the trace\n", COUNT(0, a->replaced));
 }
 
-static void print_kinds(struct gm_report *r) {
-    gm_print_heading("BY KIND            allocations        bytes       frees         live    peak live  at the peak");
+static void print_devices(struct gm_report *r) {
+    if (!r->devices)
+        return;
+    gm_print_heading(
+        "BY DEVICE      allocations       frees    peak live           at  peak reserved  beyond gpumem  live at "
+        "the end");
+    for (unsigned device = 0; device < GM_DEVICES; device++) {
+        const struct gm_device_totals *t = &r->a->devices[device];
+        bool reserved = !r->header->summary_ns; /* a summary has these bytes of all devices together */
+        if (gm_analysis_has_device(r->a, device))
+            printf("  device %-4u %12s %11s %12s %12s %14s %14s %16s\n", device, COUNT(0, t->allocs),
+                   COUNT(1, t->frees), BYTES(2, t->peak), TIME(3, t->peak_ns),
+                   reserved ? BYTES(4, t->peak_reserved) : "-", t->untracked_peak ? BYTES(5, t->untracked_peak) : "-",
+                   gm_text_bytes(&more, t->leaked_bytes));
+    }
+}
+
+static void print_kinds_of(const struct gm_kind_totals *kinds) {
     for (int k = 0; k < GM_KIND_COUNT; k++) {
-        const struct gm_kind_totals *t = &r->a->by_kind[k];
+        const struct gm_kind_totals *t = &kinds[k];
         if (!t->allocs && !t->frees && !t->live_count)
             continue;
         printf("  %-14s %13s %12s %11s %12s %12s %12s\n", gm_kind_name((enum gm_kind)k), COUNT(0, t->allocs),
                BYTES(1, t->bytes), COUNT(2, t->frees), BYTES(3, t->live_bytes), BYTES(4, t->peak_bytes),
                gm_kind_is_on_device((enum gm_kind)k) ? BYTES(5, t->at_peak) : "-");
     }
+}
+
+static void print_kinds(struct gm_report *r) {
+    gm_print_heading("BY KIND            allocations        bytes       frees         live    peak live  at the peak");
+    if (!r->devices)
+        print_kinds_of(r->a->by_kind);
+    for (unsigned device = 0; r->devices && device < GM_DEVICES; device++)
+        if (gm_analysis_has_device(r->a, device)) {
+            printf("  device %u\n", device);
+            print_kinds_of(r->a->devices[device].by_kind);
+        }
 }
 
 static void print_calls(struct gm_report *r) {
@@ -131,14 +172,37 @@ static void print_callers(struct gm_report *r, const struct gm_report_site *site
     putchar('\n');
 }
 
-static void print_peak(struct gm_report *r) {
-    gm_report_sort_sites(r, GM_BY_PEAK);
-    gm_print_heading("HELD AT THE PEAK");
-    for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.at_peak; i++) {
+static void print_device(const struct gm_report *r, int device) {
+    if (r->devices)
+        printf("%6d  ", device);
+}
+
+static void print_holders(struct gm_report *r, unsigned device) {
+    uint64_t peak = r->a->devices[device].peak;
+    unsigned shown = 0;
+    for (size_t i = 0; i < r->site_count && shown < r->top && r->sites[i].totals.at_peak; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        printf("  %12s  %7s  %s", BYTES(0, s->at_peak), gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes),
+        if (s->device != (int)device)
+            continue;
+        shown++;
+        printf("  %12s  %7s  %s", BYTES(0, s->at_peak), gm_text_percent(&room[1], s->at_peak, peak),
                r->sites[i].name.text);
         print_callers(r, &r->sites[i], 28);
+    }
+}
+
+static void print_peak(struct gm_report *r) {
+    gm_report_sort_sites(r, GM_BY_PEAK);
+    if (!r->devices)
+        gm_print_heading("HELD AT THE PEAK");
+    for (unsigned device = 0; device < GM_DEVICES; device++) {
+        const struct gm_device_totals *t = &r->a->devices[device];
+        char heading[96];
+        snprintf(heading, sizeof heading, "HELD AT THE PEAK OF DEVICE %u: %s at %s", device, BYTES(0, t->peak),
+                 TIME(1, t->peak_ns));
+        if (r->devices && t->peak)
+            gm_print_heading(heading);
+        print_holders(r, device);
     }
     if (!r->a->peak_bytes)
         puts("  nothing");
@@ -147,12 +211,14 @@ static void print_peak(struct gm_report *r) {
 static void print_sites(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_BYTES);
     bool summary = r->header->summary_ns;
-    gm_print_heading("BY CALL SITE      bytes  allocations   temporary");
+    gm_print_heading(r->devices ? "BY CALL SITE      bytes  allocations   temporary  device"
+                                : "BY CALL SITE      bytes  allocations   temporary");
     for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.allocs; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        printf("  %15s %12s %11s  %s", BYTES(0, s->bytes), COUNT(1, s->allocs), summary ? "-" : COUNT(2, s->temporary),
-               r->sites[i].name.text);
-        print_callers(r, &r->sites[i], 46);
+        printf("  %15s %12s %11s  ", BYTES(0, s->bytes), COUNT(1, s->allocs), summary ? "-" : COUNT(2, s->temporary));
+        print_device(r, s->device);
+        fputs(r->sites[i].name.text, stdout);
+        print_callers(r, &r->sites[i], r->devices ? 54 : 46);
     }
 }
 
@@ -172,8 +238,10 @@ static struct gm_count_and_bytes print_leaks_of(struct gm_report *r, bool toolki
         }
         if (toolkit && shown == 1)
             puts("  held by libraries of the CUDA toolkit:");
-        printf("  %12s in %s %s  %s", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count), blocks(s->leaked_count),
-               r->sites[i].name.text);
+        printf("  %12s in %s %s", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count), blocks(s->leaked_count));
+        if (r->devices)
+            printf(" on device %d", s->device);
+        printf("  %s", r->sites[i].name.text);
         print_callers(r, &r->sites[i], 18);
     }
     if (more)
@@ -268,9 +336,11 @@ static void print_failures(struct gm_report *r) {
     for (unsigned i = 0; i < a->failure_count && i < r->top; i++) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
-        printf("  %20s %14s %12s  %u %s\n%24s%s, %s\n", TIME(0, f->time_ns), f->bytes ? BYTES(1, f->bytes) : "-",
-               BYTES(2, f->live_bytes), f->result, gm_result_name(f->result), "", gm_call_name((enum gm_call)f->call),
-               name.text);
+        printf("  %20s %14s %12s  %u %s\n%24s%s, ", TIME(0, f->time_ns), f->bytes ? BYTES(1, f->bytes) : "-",
+               BYTES(2, f->live_bytes), f->result, gm_result_name(f->result), "", gm_call_name((enum gm_call)f->call));
+        if (r->devices)
+            printf("device %d, ", f->device);
+        puts(name.text);
     }
     uint64_t all = a->failed_allocs + a->failed_frees, shown = a->failure_count < r->top ? a->failure_count : r->top;
     if (all > shown)
@@ -280,6 +350,7 @@ static void print_failures(struct gm_report *r) {
 void gm_report_text(struct gm_report *r) {
     bool summary = r->header->summary_ns;
     print_totals(r);
+    print_devices(r);
     print_failures(r);
     print_leaks(r);
     print_peak(r);

@@ -6,23 +6,37 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static uint64_t size_of(const struct gm_live_block *b) { return b->bytes + b->slack; }
 
+static void take(struct gm_reserved *r, unsigned device, int kind, uint64_t bytes) {
+    if (!gm_kind_is_on_device((enum gm_kind)kind))
+        return;
+    r->on[device].bytes += bytes;
+    r->bytes += bytes;
+}
+
 /* Blocks in a pool of known size take nothing of their own. */
-void gm_reserved_add(struct gm_reserved *r, int kind, uint64_t bytes) {
-    r->blocks_of[kind] += bytes;
-    if (!r->has_pool[kind] && gm_kind_is_on_device((enum gm_kind)kind))
-        r->bytes += bytes;
+void gm_reserved_add(struct gm_reserved *r, unsigned device, int kind, uint64_t bytes) {
+    r->on[device].blocks_of[kind] += bytes;
+    if (!r->on[device].has_pool[kind])
+        take(r, device, kind, bytes);
 }
 
-static void keep(struct gm_reserved *r, int kind, uint64_t bytes) {
-    r->kept_of[kind] += bytes;
-    if (gm_kind_is_on_device((enum gm_kind)kind))
-        r->kept += bytes;
+static void keep(struct gm_reserved *r, unsigned device, int kind, uint64_t bytes) {
+    r->on[device].kept_of[kind] += bytes;
+    if (!gm_kind_is_on_device((enum gm_kind)kind))
+        return;
+    r->on[device].kept += bytes;
+    r->kept += bytes;
 }
 
-static uint64_t take_kept(struct gm_reserved *r, int kind, uint64_t bytes) {
-    uint64_t taken = least(bytes, r->kept_of[kind]);
-    keep(r, kind, 0 - taken);
-    return taken;
+/* Kept bytes become those of a block, or go back to the driver. */
+static uint64_t take_kept(struct gm_reserved *r, unsigned device, int kind, uint64_t bytes) {
+    uint64_t own = least(bytes, r->on[device].kept_of[kind]), rest;
+    keep(r, device, kind, 0 - own);
+    if (device == GM_DEVICES || !(rest = take_kept(r, GM_DEVICES, kind, bytes - own)))
+        return own;
+    gm_reserved_add(r, GM_DEVICES, kind, 0 - rest);
+    gm_reserved_add(r, device, kind, rest);
+    return own + rest;
 }
 
 static bool is_kept(const struct gm_event *event) {
@@ -30,54 +44,62 @@ static bool is_kept(const struct gm_event *event) {
 }
 
 void gm_reserved_handle_created(struct gm_reserved *r, const struct gm_live_block *handle) {
+    unsigned device = gm_device_index(handle->device);
     if (handle->hit)
-        gm_reserved_add(r, GM_KIND_MAPPED, 0 - take_kept(r, GM_KIND_MAPPED, handle->bytes));
-    gm_reserved_add(r, handle->kind, handle->bytes);
+        gm_reserved_add(r, device, GM_KIND_MAPPED, 0 - take_kept(r, device, GM_KIND_MAPPED, handle->bytes));
+    gm_reserved_add(r, device, handle->kind, handle->bytes);
 }
 
 void gm_reserved_handle_destroyed(struct gm_reserved *r, const struct gm_live_block *handle,
                                   const struct gm_event *event) {
     uint64_t unmapped = handle->bytes - handle->mapped;
-    gm_reserved_add(r, handle->kind, 0 - unmapped);
+    unsigned device = gm_device_index(handle->device);
+    gm_reserved_add(r, device, handle->kind, 0 - unmapped);
     if (!is_kept(event))
         return;
-    gm_reserved_add(r, GM_KIND_MAPPED, unmapped);
-    keep(r, GM_KIND_MAPPED, unmapped);
+    gm_reserved_add(r, device, GM_KIND_MAPPED, unmapped);
+    keep(r, device, GM_KIND_MAPPED, unmapped);
 }
 
 /* Mapped memory was taken from kept memory with its handle. */
 void gm_reserved_created(struct gm_reserved *r, const struct gm_live_block *b) {
-    uint64_t from_kept = b->hit && b->call != GM_CALL_VMM_MAP ? take_kept(r, b->kind, size_of(b)) : 0;
-    gm_reserved_add(r, b->kind, size_of(b) - from_kept);
+    unsigned device = gm_device_index(b->device);
+    uint64_t from_kept = b->hit && b->call != GM_CALL_VMM_MAP ? take_kept(r, device, b->kind, size_of(b)) : 0;
+    gm_reserved_add(r, device, b->kind, size_of(b) - from_kept);
 }
 
 void gm_reserved_destroyed(struct gm_reserved *r, const struct gm_live_block *b, const struct gm_event *event) {
+    unsigned device = gm_device_index(b->device);
     if (is_kept(event))
-        keep(r, b->kind, size_of(b));
+        keep(r, device, b->kind, size_of(b));
     else
-        gm_reserved_add(r, b->kind, 0 - size_of(b));
+        gm_reserved_add(r, device, b->kind, 0 - size_of(b));
 }
 
 uint64_t gm_reserved_trimmed(struct gm_reserved *r, const struct gm_event *e) {
-    uint64_t given = take_kept(r, e->kind, e->bytes);
-    gm_reserved_add(r, e->kind, 0 - given);
-    return r->has_pool[e->kind] ? 0 : e->bytes;
+    unsigned device = gm_device_index(e->device);
+    uint64_t given = take_kept(r, device, e->kind, e->bytes);
+    gm_reserved_add(r, device, e->kind, 0 - given);
+    return r->on[device].has_pool[e->kind] ? 0 : e->bytes;
 }
 
+/* Of all devices together. */
 void gm_reserved_kept(struct gm_reserved *r, const struct gm_event *e) {
-    uint64_t change = e->bytes - r->kept_of[e->kind];
-    keep(r, e->kind, change);
-    gm_reserved_add(r, e->kind, change);
+    uint64_t known = 0;
+    for (unsigned device = 0; device <= GM_DEVICES; device++)
+        known += r->on[device].kept_of[e->kind];
+    keep(r, GM_DEVICES, e->kind, e->bytes - known);
+    gm_reserved_add(r, GM_DEVICES, e->kind, e->bytes - known);
 }
 
 uint64_t gm_reserved_pool_size(struct gm_reserved *r, const struct gm_event *e) {
-    unsigned device = e->device < 0 ? 0 : (unsigned)e->device % GM_RESERVED_DEVICES;
-    uint64_t *pool = &r->pool_of[e->kind][device], before = *pool;
-    if (!r->has_pool[e->kind])
-        r->bytes -= gm_kind_is_on_device((enum gm_kind)e->kind) ? r->blocks_of[e->kind] : 0;
-    r->has_pool[e->kind] = true;
-    *pool = e->bytes;
-    if (gm_kind_is_on_device((enum gm_kind)e->kind))
-        r->bytes += e->bytes - before;
+    unsigned device = gm_device_index(e->device);
+    struct gm_reserved_device *on = &r->on[device];
+    uint64_t before = on->pool_of[e->kind];
+    if (!on->has_pool[e->kind])
+        take(r, device, e->kind, 0 - on->blocks_of[e->kind]);
+    on->has_pool[e->kind] = true;
+    on->pool_of[e->kind] = e->bytes;
+    take(r, device, e->kind, e->bytes - before);
     return before > e->bytes ? before - e->bytes : 0;
 }

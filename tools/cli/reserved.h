@@ -8,17 +8,24 @@
 #include "shim/trace/event.h"
 #include "tools/cli/live_blocks.h"
 
-#define GM_RESERVED_DEVICES 64
+#define GM_DEVICES 64 /* ordinals above count with those below, and unknown ones as device 0 */
+
+static inline unsigned gm_device_index(int device) { return device < 0 ? 0 : (unsigned)device % GM_DEVICES; }
+
+struct gm_reserved_device {
+    uint64_t bytes, kept;                                                              /* of all kinds on devices */
+    uint64_t blocks_of[GM_KIND_COUNT], kept_of[GM_KIND_COUNT], pool_of[GM_KIND_COUNT]; /* pool: of gpumem */
+    bool has_pool[GM_KIND_COUNT];                                                      /* the trace states its size */
+};
 
 struct gm_reserved {
-    uint64_t bytes, kept; /* of all kinds on devices */
-    uint64_t blocks_of[GM_KIND_COUNT], kept_of[GM_KIND_COUNT];
-    uint64_t pool_of[GM_KIND_COUNT][GM_RESERVED_DEVICES]; /* of gpumem's pools */
-    bool has_pool[GM_KIND_COUNT];                         /* the trace states its size */
+    uint64_t bytes, kept; /* of all devices */
+    /* The last one: kept blocks whose device is unknown. */
+    struct gm_reserved_device on[GM_DEVICES + 1];
 };
 
 /* Memory of a handle, or of a part of it that is not mapped. */
-void gm_reserved_add(struct gm_reserved *reserved, int kind, uint64_t bytes);
+void gm_reserved_add(struct gm_reserved *reserved, unsigned device, int kind, uint64_t bytes);
 /* A handle of memory that the program maps itself; its kept memory is that of kind mapped. */
 void gm_reserved_handle_created(struct gm_reserved *reserved, const struct gm_live_block *handle);
 void gm_reserved_handle_destroyed(struct gm_reserved *reserved, const struct gm_live_block *handle,

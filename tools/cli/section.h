@@ -49,6 +49,7 @@ void gm_drop_keyed_totals(struct gm_observer *observer);
 
 struct gm_observer *gm_observe_reserved(void);
 bool gm_print_reserved(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_reserved(struct gm_observer *observer);
 
 struct gm_observer *gm_observe_growth(void);
 bool gm_print_growth(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);

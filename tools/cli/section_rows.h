@@ -15,7 +15,7 @@
     ROW(threads, gm_observe_threads, gm_print_threads, gm_drop_keyed_totals, true)        \
     ROW(streams, gm_observe_streams, gm_print_streams, gm_drop_keyed_totals, true)        \
     ROW(kinds, NULL, gm_print_kinds, NULL, false)                                         \
-    ROW(reserved, gm_observe_reserved, gm_print_reserved, NULL, false)                    \
+    ROW(reserved, gm_observe_reserved, gm_print_reserved, gm_drop_reserved, false)        \
     ROW(growth, gm_observe_growth, gm_print_growth, gm_drop_growth, true)                 \
     ROW(duplicates, gm_observe_duplicates, gm_print_duplicates, gm_drop_duplicates, true) \
     ROW(oom, gm_observe_oom, gm_print_oom, gm_drop_oom, true)                             \

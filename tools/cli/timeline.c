@@ -11,21 +11,15 @@
 #define INTERVALS_LEAST 16u
 #define LARGEST         4096u /* blocks of the trace */
 #define LARGEST_EACH    16u   /* blocks created in an interval */
+#define PHASES          4096u
 
 struct series {
-    uint64_t key, live;
-    uint32_t index, seen;
+    struct gm_series key;
+    uint64_t live;
+    uint32_t index, seen, seen_on_device; /* number of the peak whose value the row has */
     bool touched;
     struct gm_timeline_row row; /* of the current interval */
     UT_hash_handle hh;
-};
-
-struct set {
-    struct series *by_key, *last;
-    struct series **list; /* array by index */
-    size_t room;
-    struct series **touched; /* array: the series with a row in the current interval; capacity `room` */
-    size_t touched_count;
 };
 
 /* The largest blocks seen so far, the smallest of them first. */
@@ -37,61 +31,67 @@ struct heap {
 struct timeline_pass {
     struct gm_observer observer;
     struct gm_timeline *t;
-    struct set sets[GM_SERIES_SETS];
+    struct series *by_key, *last;
+    struct series **list;    /* array by index */
+    struct series **touched; /* array: the series with a row in the current interval */
+    size_t room, touched_count;
     struct gm_phases *phases;
-    uint32_t *phase_of; /* array: series of the phase by number of the block */
     size_t phase_room;
+    uint32_t *series_of; /* array: series by number of the block */
+    size_t block_room;
     struct heap largest, *each; /* each: array by interval */
-    unsigned interval;
-    uint32_t peak; /* number of new maxima so far; shows whether a series changed since the latest one */
-    uint64_t live, temporary, kept, reserved, untracked;
-    size_t rows;
+    unsigned interval, views;   /* views: arrays of intervals */
+    unsigned view_of[GM_DEVICES];
+    /* Of all devices and of each: number of new maxima so far, which shows whether a series changed since. */
+    uint32_t peaks[GM_DEVICES + 1];
+    struct gm_interval now[GM_DEVICES + 1];
+    uint64_t temporary;
     bool full, ended;
 };
 
 /* ---- series */
 
-static bool grow_set(struct set *s) {
-    size_t room = s->room ? 2 * s->room : 64;
-    struct series **list = realloc(s->list, room * sizeof *list);
+static bool grow_series(struct timeline_pass *p) {
+    size_t room = p->room ? 2 * p->room : 64;
+    struct series **list = realloc(p->list, room * sizeof *list);
     if (list)
-        s->list = list;
-    struct series **touched = list ? realloc(s->touched, room * sizeof *touched) : NULL;
+        p->list = list;
+    struct series **touched = list ? realloc(p->touched, room * sizeof *touched) : NULL;
     if (!touched)
         return false;
-    s->touched = touched;
-    s->room = room;
+    p->touched = touched;
+    p->room = room;
     return true;
 }
 
-static struct series *series_of(struct set *s, uint64_t key) {
-    struct series *found = s->last;
-    if (found && found->key == key)
+static struct series *series_of(struct timeline_pass *p, struct gm_series key) {
+    struct series *found = p->last;
+    if (found && !memcmp(&found->key, &key, sizeof key))
         return found;
-    HASH_FIND(hh, s->by_key, &key, sizeof key, found);
-    unsigned count = HASH_COUNT(s->by_key);
-    if (!found && count >= GM_SERIES_MAX && key != GM_SERIES_OTHER)
-        return series_of(s, GM_SERIES_OTHER);
+    HASH_FIND(hh, p->by_key, &key, sizeof key, found);
+    unsigned count = HASH_COUNT(p->by_key);
+    if (!found && count >= GM_SERIES_MAX && key.site != GM_SERIES_OTHER)
+        return series_of(p, (struct gm_series){GM_SERIES_OTHER, GM_SERIES_NONE, 0, key.kind, key.device, 0});
     if (!found) {
-        if (count == s->room && !grow_set(s))
+        if (count == p->room && !grow_series(p))
             return NULL;
         found = calloc(1, sizeof *found);
         if (!found)
             return NULL;
         found->key = key;
         found->index = count;
-        s->list[count] = found;
-        HASH_ADD(hh, s->by_key, key, sizeof found->key, found);
+        p->list[count] = found;
+        HASH_ADD(hh, p->by_key, key, sizeof found->key, found);
     }
-    return s->last = found;
+    return p->last = found;
 }
 
-static struct gm_timeline_row *touch(struct timeline_pass *p, struct set *s, struct series *series) {
+static struct gm_timeline_row *touch(struct timeline_pass *p, struct series *series) {
     if (!series->touched) {
         series->touched = true;
         series->row =
             (struct gm_timeline_row){.interval = p->interval, .series = series->index, .most_live = series->live};
-        s->touched[s->touched_count++] = series;
+        p->touched[p->touched_count++] = series;
     }
     return &series->row;
 }
@@ -103,67 +103,93 @@ static int by_index(const void *x, const void *y) {
 
 /* ---- intervals */
 
-static bool store_rows(struct timeline_pass *p, enum gm_series_set which) {
-    struct set *s = &p->sets[which];
-    struct gm_timeline_rows *rows = &p->t->sets[which];
-    if (rows->count + s->touched_count > rows->room) {
-        size_t room = 2 * (rows->count + s->touched_count);
-        struct gm_timeline_row *list = realloc(rows->list, room * sizeof *list);
-        if (!list)
+static uint32_t peak_on_device(const struct timeline_pass *p, const struct series *series) {
+    return p->peaks[p->view_of[series->key.device]];
+}
+
+static bool store_rows(struct timeline_pass *p) {
+    struct gm_timeline *t = p->t;
+    if (t->row_count + p->touched_count > t->row_room) {
+        size_t room = 2 * (t->row_count + p->touched_count);
+        struct gm_timeline_row *rows = realloc(t->rows, room * sizeof *rows);
+        if (!rows)
             return false;
-        rows->list = list;
-        rows->room = room;
+        t->rows = rows;
+        t->row_room = room;
     }
-    qsort(s->touched, s->touched_count, sizeof *s->touched, by_index);
-    for (size_t i = 0; i < s->touched_count; i++) {
-        struct series *series = s->touched[i];
-        if (series->seen != p->peak)
+    qsort(p->touched, p->touched_count, sizeof *p->touched, by_index);
+    for (size_t i = 0; i < p->touched_count; i++) {
+        struct series *series = p->touched[i];
+        if (series->seen != p->peaks[0])
             series->row.live_at_peak = series->live;
+        if (series->seen_on_device != peak_on_device(p, series))
+            series->row.live_at_device_peak = series->live;
         series->row.live_at_end = series->live;
         series->touched = false;
-        rows->list[rows->count++] = series->row;
+        t->rows[t->row_count++] = series->row;
     }
-    p->rows += s->touched_count;
-    s->touched_count = 0;
+    p->touched_count = 0;
     return true;
 }
 
+static struct gm_interval *interval_at(const struct timeline_pass *p, unsigned view) {
+    return &p->t->intervals[view * p->t->interval_count + p->interval];
+}
+
 static void begin_interval(struct timeline_pass *p, unsigned number) {
-    uint64_t begin = number * p->t->interval_ns;
     p->interval = number;
-    p->peak++;
-    p->t->intervals[number] = (struct gm_interval){begin, p->live, p->live, p->kept, p->reserved, p->untracked};
+    for (unsigned view = 0; view < p->views; view++) {
+        p->peaks[view]++;
+        *interval_at(p, view) = p->now[view];
+        interval_at(p, view)->peak_ns = number * p->t->interval_ns;
+        interval_at(p, view)->peak_bytes = p->now[view].end_bytes;
+    }
 }
 
 static void raise(uint64_t *most, uint64_t value) { *most = value > *most ? value : *most; }
 
-/* The totals are so at the latest event. */
-static void note_totals(struct timeline_pass *p, const struct gm_analysis *now) {
-    struct gm_interval *interval = &p->t->intervals[p->interval];
-    p->kept = now->reserved.kept;
-    p->reserved = now->reserved.bytes;
-    p->untracked = now->untracked.bytes;
-    raise(&interval->kept, p->kept);
-    raise(&interval->reserved, p->reserved);
-    raise(&interval->untracked, p->untracked);
+static void note_amounts(struct timeline_pass *p, unsigned view, uint64_t kept, uint64_t reserved, uint64_t untracked) {
+    struct gm_interval *interval = interval_at(p, view), *now = &p->now[view];
+    now->kept = kept;
+    now->reserved = reserved;
+    now->untracked = untracked;
+    raise(&interval->kept, kept);
+    raise(&interval->reserved, reserved);
+    raise(&interval->untracked, untracked);
 }
 
-static void note_live(struct timeline_pass *p, uint64_t live, uint64_t now_ns) {
-    struct gm_interval *interval = &p->t->intervals[p->interval];
-    p->live = live;
+/* The totals are so at the latest event. */
+static void note_totals(struct timeline_pass *p, const struct gm_analysis *now) {
+    note_amounts(p, 0, now->reserved.kept, now->reserved.bytes, now->untracked.bytes);
+    for (unsigned view = 1; view < p->views; view++) {
+        unsigned device = p->t->devices[view - 1];
+        const struct gm_reserved_device *on = &now->reserved.on[device];
+        note_amounts(p, view, on->kept, on->bytes, now->devices[device].untracked);
+    }
+}
+
+static void note_live(struct timeline_pass *p, unsigned view, uint64_t live, uint64_t now_ns) {
+    struct gm_interval *interval = interval_at(p, view);
+    p->now[view].end_bytes = live;
     if (live <= interval->peak_bytes)
         return;
     interval->peak_bytes = live;
     interval->peak_ns = now_ns;
-    p->peak++;
+    p->peaks[view]++;
+}
+
+static void note_all_live(struct timeline_pass *p, const struct gm_analysis *now, uint64_t live, uint64_t now_ns) {
+    note_live(p, 0, live, now_ns);
+    for (unsigned view = 1; view < p->views; view++)
+        note_live(p, view, now->devices[p->t->devices[view - 1]].live, now_ns);
 }
 
 static bool end_interval(struct timeline_pass *p) {
-    p->t->intervals[p->interval].end_bytes = p->live;
-    for (int i = 0; i < GM_SERIES_SETS; i++)
-        if (!store_rows(p, (enum gm_series_set)i))
-            return false;
-    p->full = p->rows > ROWS_MAX && p->t->interval_count > INTERVALS_LEAST;
+    for (unsigned view = 0; view < p->views; view++)
+        interval_at(p, view)->end_bytes = p->now[view].end_bytes;
+    if (!store_rows(p))
+        return false;
+    p->full = p->t->row_count > ROWS_MAX && p->t->interval_count > INTERVALS_LEAST;
     return !p->full;
 }
 
@@ -223,136 +249,158 @@ static unsigned interval_of(const struct gm_timeline *t, uint64_t time_ns) {
     return number < t->interval_count ? (unsigned)number : t->interval_count - 1;
 }
 
-static uint32_t phase_of(const struct timeline_pass *p, const struct gm_live_block *b) {
-    return b->number < p->phase_room ? p->phase_of[b->number] : 0;
-}
-
-static bool keep_block(struct timeline_pass *p, const struct gm_live_block *b, uint64_t ended_ns) {
-    struct gm_timeline_block block = {*b, ended_ns, phase_of(p, b)};
+static bool keep_block(struct timeline_pass *p, const struct gm_live_block *b, uint64_t ended_ns,
+                       const struct series *series) {
+    struct gm_timeline_block block = {*b, ended_ns, series->index};
     return keep_largest(&p->largest, &block, LARGEST) &&
            keep_largest(&p->each[interval_of(p->t, b->created_ns)], &block, LARGEST_EACH);
 }
 
-/* ---- phases: the innermost one in which the thread allocated the block */
+/* ---- phases */
 
-static bool store_phase(struct timeline_pass *p, const struct gm_live_block *b, int thread) {
+static int longest_first(const void *x, const void *y) {
+    const struct gm_timeline_phase *a = x, *b = y;
+    uint64_t lasted_a = a->ended_ns - a->phase.begin_ns, lasted_b = b->ended_ns - b->phase.begin_ns;
+    return (lasted_a < lasted_b) - (lasted_a > lasted_b);
+}
+
+static int by_begin(const void *x, const void *y) {
+    const struct gm_timeline_phase *a = x, *b = y;
+    if (a->phase.begin_ns != b->phase.begin_ns)
+        return a->phase.begin_ns < b->phase.begin_ns ? -1 : 1;
+    return longest_first(x, y);
+}
+
+static void keep_longest(struct gm_timeline *t, size_t most) {
+    if (t->phase_count <= most)
+        return;
+    qsort(t->phases, t->phase_count, sizeof *t->phases, longest_first);
+    t->phase_count = most;
+}
+
+/* Without memory the page lacks phases, as it does when there are too many. */
+static void phase_closed(const struct gm_phase *phase, uint64_t ended_ns, void *arg) {
+    struct timeline_pass *p = arg;
+    struct gm_timeline *t = p->t;
+    if (t->phase_count == p->phase_room) {
+        struct gm_timeline_phase *phases = p->phase_room ? NULL : malloc(2 * PHASES * sizeof *phases);
+        if (phases) {
+            t->phases = phases;
+            p->phase_room = 2 * PHASES;
+        }
+        keep_longest(t, PHASES);
+    }
+    if (t->phase_count < p->phase_room)
+        t->phases[t->phase_count++] = (struct gm_timeline_phase){*phase, ended_ns};
+}
+
+static uint64_t phase_of(const struct timeline_pass *p, int thread) {
     const struct gm_phase *open;
     size_t count = gm_phases_open(p->phases, &open);
     while (count && !gm_phase_covers(&open[count - 1], thread))
         count--;
-    if (!count)
-        return true;
-    struct series *series = series_of(&p->sets[GM_SERIES_PHASE], open[count - 1].text);
-    if (series && b->number >= p->phase_room) {
-        size_t room = 2 * b->number;
-        uint32_t *grown = realloc(p->phase_of, room * sizeof *grown);
-        if (!grown)
-            return false;
-        memset(grown + p->phase_room, 0, (room - p->phase_room) * sizeof *grown);
-        p->phase_of = grown;
-        p->phase_room = room;
-    }
-    if (series)
-        p->phase_of[b->number] = series->index;
-    return series != NULL;
+    return count ? open[count - 1].text : GM_SERIES_NONE;
 }
 
 /* ---- the observer */
 
-static bool find_series(struct timeline_pass *p, const struct gm_live_block *b, struct series *found[GM_SERIES_SETS]) {
-    found[GM_SERIES_KIND] = series_of(&p->sets[GM_SERIES_KIND], b->kind);
-    found[GM_SERIES_SITE] = series_of(&p->sets[GM_SERIES_SITE], b->site);
-    found[GM_SERIES_PHASE] = p->sets[GM_SERIES_PHASE].list[phase_of(p, b)];
-    found[GM_SERIES_THREAD] = series_of(&p->sets[GM_SERIES_THREAD], (uint64_t)(int64_t)b->thread);
-    return found[GM_SERIES_KIND] && found[GM_SERIES_SITE] && found[GM_SERIES_THREAD];
+static bool remember_series(struct timeline_pass *p, uint64_t number, const struct series *series) {
+    if (number >= p->block_room) {
+        size_t room = 2 * number + 64;
+        uint32_t *grown = realloc(p->series_of, room * sizeof *grown);
+        if (!grown)
+            return false;
+        p->series_of = grown;
+        p->block_room = room;
+    }
+    p->series_of[number] = series->index;
+    return true;
 }
 
 static void change_live(const struct timeline_pass *p, struct series *series, uint64_t difference) {
-    if (series->seen != p->peak) {
+    if (series->seen != p->peaks[0]) {
         series->row.live_at_peak = series->live;
-        series->seen = p->peak;
+        series->seen = p->peaks[0];
+    }
+    if (series->seen_on_device != peak_on_device(p, series)) {
+        series->row.live_at_device_peak = series->live;
+        series->seen_on_device = peak_on_device(p, series);
     }
     series->live += difference;
     if (series->live > series->row.most_live && (int64_t)difference > 0)
         series->row.most_live = series->live;
 }
 
+static struct gm_series key_of(const struct gm_live_block *b, uint64_t phase) {
+    return (struct gm_series){b->site, phase, b->thread, b->kind, (uint8_t)gm_device_index(b->device), 0};
+}
+
 static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct timeline_pass *p = (struct timeline_pass *)self;
     const struct gm_live_block *b = step->block;
-    struct series *series[GM_SERIES_SETS];
-    bool on_device = gm_kind_is_on_device((enum gm_kind)b->kind);
-    if (!advance(p, step->time_ns) || !store_phase(p, b, step->thread) || !find_series(p, b, series))
+    if (!advance(p, step->time_ns))
         return false;
-    for (int i = 0; i < GM_SERIES_SETS; i++) {
-        struct gm_timeline_row *row = touch(p, &p->sets[i], series[i]);
-        row->allocs++;
-        row->bytes += b->bytes;
-        if (i == GM_SERIES_KIND || on_device)
-            change_live(p, series[i], b->bytes);
-    }
-    note_live(p, step->now->live_bytes, step->time_ns);
+    struct series *series = series_of(p, key_of(b, phase_of(p, step->thread)));
+    if (!series || !remember_series(p, b->number, series))
+        return false;
+    struct gm_timeline_row *row = touch(p, series);
+    row->allocs++;
+    row->bytes += b->bytes;
+    change_live(p, series, b->bytes);
+    note_all_live(p, step->now, step->now->live_bytes, step->time_ns);
     return true;
 }
 
 static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     struct timeline_pass *p = (struct timeline_pass *)self;
     const struct gm_live_block *b = step->block;
-    struct series *series[GM_SERIES_SETS];
-    bool on_device = gm_kind_is_on_device((enum gm_kind)b->kind), freed = step->event->action == GM_ACT_FREE;
-    bool temporary = step->now->temporary != p->temporary;
-    if (!advance(p, step->time_ns) || !find_series(p, b, series))
+    bool freed = step->event->action == GM_ACT_FREE, temporary = step->now->temporary != p->temporary;
+    if (!advance(p, step->time_ns))
         return false;
+    struct series *series = p->list[p->series_of[b->number]];
     p->temporary = step->now->temporary;
-    for (int i = 0; i < GM_SERIES_SETS; i++) {
-        struct gm_timeline_row *row = touch(p, &p->sets[i], series[i]);
-        row->frees += freed;
-        row->freed_bytes += freed ? b->bytes : 0;
-        row->temporary += temporary;
-        row->temporary_bytes += temporary ? b->bytes : 0;
-        if (i == GM_SERIES_KIND || on_device)
-            change_live(p, series[i], 0 - b->bytes);
-    }
-    p->live = step->now->live_bytes;
-    return keep_block(p, b, step->time_ns);
+    struct gm_timeline_row *row = touch(p, series);
+    row->frees += freed;
+    row->freed_bytes += freed ? b->bytes : 0;
+    row->temporary += temporary;
+    row->temporary_bytes += temporary ? b->bytes : 0;
+    change_live(p, series, 0 - b->bytes);
+    p->now[0].end_bytes = step->now->live_bytes;
+    for (unsigned view = 1; view < p->views; view++)
+        p->now[view].end_bytes = step->now->devices[p->t->devices[view - 1]].live;
+    return keep_block(p, b, step->time_ns, series);
 }
 
-/* A summary knows no phases and threads. The maximum of a kind of memory is that of known moments. */
+/* A summary knows no phases and threads. */
+static struct gm_series key_of_sum(const struct gm_sum *sum) {
+    return (struct gm_series){sum->site, GM_SERIES_NONE, 0, sum->kind, (uint8_t)gm_device_index(sum->device), 0};
+}
+
 static bool summed(struct gm_observer *self, const struct gm_sum_step *step) {
     struct timeline_pass *p = (struct timeline_pass *)self;
-    const uint64_t keys[] = {[GM_SERIES_KIND] = step->sum->kind, [GM_SERIES_SITE] = step->sum->site};
-    if (!advance(p, step->event->time_ns))
+    struct series *series = advance(p, step->event->time_ns) ? series_of(p, key_of_sum(step->sum)) : NULL;
+    if (!series)
         return false;
-    for (int i = GM_SERIES_KIND; i <= GM_SERIES_SITE; i++) {
-        struct series *series = series_of(&p->sets[i], keys[i]);
-        if (!series)
-            return false;
-        struct gm_timeline_row *row = touch(p, &p->sets[i], series);
-        row->allocs += step->allocs;
-        row->bytes += step->bytes;
-        row->frees += step->frees;
-        row->freed_bytes += step->freed_bytes;
-        if (i == GM_SERIES_KIND || gm_kind_is_on_device((enum gm_kind)step->sum->kind))
-            change_live(p, series, step->sum->live - step->before);
-    }
+    struct gm_timeline_row *row = touch(p, series);
+    row->allocs += step->allocs;
+    row->bytes += step->bytes;
+    row->frees += step->frees;
+    row->freed_bytes += step->freed_bytes;
+    change_live(p, series, step->sum->live - step->before);
     return true;
 }
 
 /* The leaks of a summary count for the latest interval in which their site was active. */
 static void note_leaks(struct timeline_pass *p, const struct gm_analysis *a) {
     for (size_t i = 0; i < a->sum_count; i++) {
-        const uint64_t keys[] = {[GM_SERIES_KIND] = a->sums[i].kind, [GM_SERIES_SITE] = a->sums[i].site};
-        for (int set = GM_SERIES_KIND; set <= GM_SERIES_SITE && gm_sum_is_leak(&a->sums[i]); set++) {
-            const struct series *series = series_of(&p->sets[set], keys[set]);
-            struct gm_timeline_rows *rows = &p->t->sets[set];
-            size_t at = rows->count;
-            while (at && rows->list[at - 1].series != series->index)
-                at--;
-            if (!at)
-                continue;
-            rows->list[at - 1].leaked += a->sums[i].count;
-            rows->list[at - 1].leaked_bytes += a->sums[i].live;
-        }
+        const struct series *series = gm_sum_is_leak(&a->sums[i]) ? series_of(p, key_of_sum(&a->sums[i])) : NULL;
+        size_t at = series ? p->t->row_count : 0;
+        while (at && p->t->rows[at - 1].series != series->index)
+            at--;
+        if (!at)
+            continue;
+        p->t->rows[at - 1].leaked += a->sums[i].count;
+        p->t->rows[at - 1].leaked_bytes += a->sums[i].live;
     }
 }
 
@@ -364,7 +412,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     if (e->action == GM_ACT_PEAK || e->action == GM_ACT_TOTAL) {
         if (!advance(p, e->time_ns))
             return false;
-        note_live(p, e->action == GM_ACT_PEAK ? e->peak.live : e->total.live, e->time_ns);
+        note_all_live(p, step->now, e->action == GM_ACT_PEAK ? e->peak.live : e->total.live, e->time_ns);
     }
     return gm_phases_event(p->phases, step->event, step->thread);
 }
@@ -381,35 +429,35 @@ static bool end_last_interval(struct timeline_pass *p) {
 }
 
 /* The row in which the block was created: that of its interval, or a later one if the event came late. */
-static struct gm_timeline_row *row_of(const struct gm_timeline_rows *rows, unsigned interval, uint32_t series) {
-    size_t low = 0, high = rows->count;
+static struct gm_timeline_row *row_of(const struct gm_timeline *t, unsigned interval, uint32_t series) {
+    size_t low = 0, high = t->row_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        const struct gm_timeline_row *row = &rows->list[middle];
+        const struct gm_timeline_row *row = &t->rows[middle];
         if (row->interval < interval || (row->interval == interval && row->series < series))
             low = middle + 1;
         else
             high = middle;
     }
-    while (low < rows->count && (rows->list[low].series != series || !rows->list[low].allocs))
+    while (low < t->row_count && (t->rows[low].series != series || !t->rows[low].allocs))
         low++;
-    return low < rows->count ? &rows->list[low] : NULL;
+    return low < t->row_count ? &t->rows[low] : NULL;
 }
 
 static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
     struct timeline_pass *p = (struct timeline_pass *)self;
     const struct gm_live_block *b = step->block;
-    struct series *series[GM_SERIES_SETS];
-    if (!end_last_interval(p) || !find_series(p, b, series))
+    if (!end_last_interval(p))
         return false;
-    for (int i = 0; i < GM_SERIES_SETS && gm_live_block_is_leak(b); i++) {
-        struct gm_timeline_row *row = row_of(&p->t->sets[i], interval_of(p->t, b->created_ns), series[i]->index);
-        if (row) {
-            row->leaked++;
-            row->leaked_bytes += b->bytes;
-        }
+    /* A handle of memory that the program maps has no number. What is not mapped of it leaks. */
+    struct series *series = b->number ? p->list[p->series_of[b->number]] : series_of(p, key_of(b, GM_SERIES_NONE));
+    struct gm_timeline_row *row =
+        series && gm_live_block_is_leak(b) ? row_of(p->t, interval_of(p->t, b->created_ns), series->index) : NULL;
+    if (row) {
+        row->leaked++;
+        row->leaked_bytes += b->bytes;
     }
-    return keep_block(p, b, UINT64_MAX);
+    return series && keep_block(p, b, UINT64_MAX, series);
 }
 
 /* ---- a pass over the trace */
@@ -439,34 +487,27 @@ static bool collect_blocks(struct timeline_pass *p) {
     return true;
 }
 
-static bool collect_keys(struct timeline_pass *p) {
-    for (int i = 0; i < GM_SERIES_SETS; i++) {
-        const struct set *s = &p->sets[i];
-        struct gm_timeline_rows *rows = &p->t->sets[i];
-        rows->series_count = HASH_COUNT(s->by_key);
-        rows->keys = malloc((rows->series_count + 1) * sizeof *rows->keys);
-        if (!rows->keys)
-            return false;
-        for (size_t j = 0; j < rows->series_count; j++)
-            rows->keys[j] = s->list[j]->key;
-    }
-    return true;
+static bool collect_series(struct timeline_pass *p) {
+    struct gm_timeline *t = p->t;
+    size_t count = HASH_COUNT(p->by_key);
+    t->series = malloc((count + 1) * sizeof *t->series);
+    for (; t->series && t->series_count < count; t->series_count++)
+        t->series[t->series_count] = p->list[t->series_count]->key;
+    return t->series;
 }
 
 static void free_pass(struct timeline_pass *p) {
-    for (int i = 0; i < GM_SERIES_SETS; i++) {
-        size_t count = HASH_COUNT(p->sets[i].by_key);
-        HASH_CLEAR(hh, p->sets[i].by_key);
-        for (size_t j = 0; j < count; j++)
-            free(p->sets[i].list[j]);
-        free(p->sets[i].list);
-        free(p->sets[i].touched);
-    }
+    size_t count = HASH_COUNT(p->by_key);
+    HASH_CLEAR(hh, p->by_key);
+    for (size_t i = 0; i < count; i++)
+        free(p->list[i]);
+    free(p->list);
+    free(p->touched);
     for (unsigned i = 0; p->each && i < p->t->interval_count; i++)
         free(p->each[i].list);
     free(p->each);
     free(p->largest.list);
-    free(p->phase_of);
+    free(p->series_of);
     gm_phases_free(p->phases);
 }
 
@@ -480,25 +521,45 @@ static struct gm_analysis *read_events(const char *path, struct gm_observer *obs
     return a;
 }
 
-/* Returns the timeline, or NULL. Then `*fewer` > 0 is the number of intervals to try next. */
-static struct gm_timeline *read_intervals(const char *path, uint64_t end_ns, unsigned intervals, unsigned *fewer) {
+static void note_devices(struct timeline_pass *p, const struct gm_analysis *a) {
+    struct gm_timeline *t = p->t;
+    for (unsigned device = 0; device < GM_DEVICES; device++)
+        if (gm_analysis_has_device(a, device))
+            t->devices[t->device_count++] = device;
+    p->views = t->device_count > 1 ? t->device_count + 1 : 1;
+    for (unsigned view = 1; view < p->views; view++)
+        p->view_of[t->devices[view - 1]] = view;
+}
+
+/* Returns the timeline, or NULL. Then `*fewer` > 0 is the number of intervals to try next. `known`: of an earlier pass
+ * over the trace. */
+static struct gm_timeline *read_intervals(const char *path, const struct gm_analysis *known, unsigned intervals,
+                                          unsigned *fewer) {
     struct gm_timeline *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    *t = (struct gm_timeline){.interval_ns = end_ns / intervals + 1, .interval_count = intervals};
+    t->interval_ns = known->end_ns / intervals + 1;
+    t->interval_count = intervals;
     struct timeline_pass p = {.observer = {event, created, destroyed, alive_at_end, summed}, .t = t};
-    t->intervals = calloc(intervals, sizeof *t->intervals);
+    note_devices(&p, known);
+    t->intervals = calloc((size_t)intervals * p.views, sizeof *t->intervals);
     p.each = calloc(intervals, sizeof *p.each);
-    p.phases = gm_phases_new(NULL, NULL);
-    bool done = t->intervals && p.each && p.phases && series_of(&p.sets[GM_SERIES_PHASE], GM_SERIES_NONE);
+    p.phases = gm_phases_new(phase_closed, &p);
+    bool done = t->intervals && p.each && p.phases;
     if (done) {
         begin_interval(&p, 0);
         t->analysis = read_events(path, &p.observer, &t->damaged);
         if (t->analysis)
             note_totals(&p, t->analysis);
-        done = t->analysis && end_last_interval(&p) && collect_blocks(&p) && collect_keys(&p);
-        if (done)
+        done = t->analysis && end_last_interval(&p) && collect_blocks(&p);
+        if (done) {
             note_leaks(&p, t->analysis);
+            gm_phases_end(p.phases, t->analysis->end_ns);
+            keep_longest(t, PHASES);
+            if (t->phase_count)
+                qsort(t->phases, t->phase_count, sizeof *t->phases, by_begin);
+            done = collect_series(&p);
+        }
     }
     *fewer = p.full ? (p.interval * 9 / 10 > INTERVALS_LEAST ? p.interval * 9 / 10 : INTERVALS_LEAST) : 0;
     free_pass(&p);
@@ -514,7 +575,7 @@ struct gm_timeline *gm_timeline_read(const char *path, unsigned intervals) {
     struct gm_analysis *a = read_events(path, &none, &damaged);
     struct gm_timeline *t = NULL;
     for (unsigned count = intervals; a && !t && count;)
-        t = read_intervals(path, a->end_ns, count, &count);
+        t = read_intervals(path, a, count, &count);
     gm_analysis_free(a);
     return t;
 }
@@ -522,11 +583,10 @@ struct gm_timeline *gm_timeline_read(const char *path, unsigned intervals) {
 void gm_timeline_free(struct gm_timeline *t) {
     if (!t)
         return;
-    for (int i = 0; i < GM_SERIES_SETS; i++) {
-        free(t->sets[i].list);
-        free(t->sets[i].keys);
-    }
+    free(t->rows);
+    free(t->series);
     free(t->intervals);
+    free(t->phases);
     free(t->blocks);
     gm_analysis_free(t->analysis);
     free(t);

@@ -41,6 +41,19 @@ static json_t *kinds(const struct gm_counter_sample *s) {
     return all;
 }
 
+static json_t *devices(const struct gm_counter_sample *s) {
+    json_t *all = json_array();
+    for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        const struct gm_device_sample *d = &s->devices[device];
+        if (d->used)
+            json_array_append_new(all, json_pack("{s:i, s:o, s:o, s:o, s:o}", "device", device, "uuid",
+                                                 d->uuid[0] ? json_string(d->uuid) : json_null(), "reserved_bytes",
+                                                 number(d->reserved), "peak_reserved_bytes", number(d->peak_reserved),
+                                                 "beyond_bytes", number(d->untracked)));
+    }
+    return all;
+}
+
 static json_t *fences(const struct gm_counter_sample *s, const struct gm_rates *r) {
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "records", number(s->total.fence_records), "queries",
                      number(s->total.fence_queries), "waits", number(s->total.fence_waits), "wait_ns",
@@ -64,10 +77,11 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
                   number(s->total.moved), "hits", number(s->hits), "hit_rate", real(r->hits_in_all), "trims",
                   number(s->total.trims), "trimmed_bytes", number(s->total.trimmed_bytes), "oom_steps",
                   number(s->total.oom_steps), "time_in_calls_ns", number(s->total.time_ns));
-    json_t *memory = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live_all), "kept_bytes",
-                               number(s->cached_all), "reserved_bytes", number(s->reserved_all), "peak_bytes",
-                               number(s->peak_all), "beyond_bytes", number(s->untracked), "peak_reserved_bytes",
-                               number(s->peak_reserved_all), "by_kind", kinds(s));
+    json_t *memory =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live_all), "kept_bytes",
+                  number(s->cached_all), "reserved_bytes", number(s->reserved_all), "peak_bytes", number(s->peak_all),
+                  "beyond_bytes", number(s->untracked), "peak_reserved_bytes", number(s->peak_reserved_all), "by_kind",
+                  kinds(s), "by_device", devices(s));
     bool done = all && !json_object_set_new(all, "counts", counts) && !json_object_set_new(all, "rates", rates(r)) &&
                 !json_object_set_new(all, "fences", fences(s, r)) && !json_object_set_new(all, "memory", memory) &&
                 !json_dumpf(all, out, JSON_COMPACT) && fputc('\n', out) != EOF;

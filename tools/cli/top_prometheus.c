@@ -3,15 +3,19 @@
 #include "tools/cli/top.h"
 
 #include <stddef.h>
+#include <string.h>
+
+enum index { ALONE, BY_KIND, BY_DEVICE };
 
 struct metric {
     const char *name, *type, *help;
-    size_t offset;   /* in struct gm_counter_sample */
-    bool is_by_kind; /* an array by kind of memory */
+    size_t offset; /* in struct gm_counter_sample; of the first element of an array */
+    enum index by; /* of the array */
 };
 
-#define ONE(member)     offsetof(struct gm_counter_sample, member), false
-#define BY_KIND(member) offsetof(struct gm_counter_sample, member), true
+#define ONE(member)       offsetof(struct gm_counter_sample, member), ALONE
+#define BY_KIND(member)   offsetof(struct gm_counter_sample, member), BY_KIND
+#define BY_DEVICE(member) offsetof(struct gm_counter_sample, devices[0].member), BY_DEVICE
 
 static const struct metric metrics[] = {
     {"gpumem_live_bytes", "gauge", "Bytes of blocks that the program holds.", BY_KIND(live)},
@@ -22,7 +26,11 @@ static const struct metric metrics[] = {
     {"gpumem_allocations_total", "counter", "Successful allocations.", BY_KIND(total.allocs)},
     {"gpumem_frees_total", "counter", "Frees.", BY_KIND(total.frees)},
     {"gpumem_reused_total", "counter", "Allocations served from a free block.", BY_KIND(total.hits)},
-    {"gpumem_device_peak_bytes", "gauge", "Largest live bytes on devices so far.", ONE(peak_all)},
+    {"gpumem_device_reserved_bytes", "gauge", "Bytes taken from the driver of the device.", BY_DEVICE(reserved)},
+    {"gpumem_device_peak_reserved_bytes", "gauge", "Largest bytes taken from the driver of the device so far.",
+     BY_DEVICE(peak_reserved)},
+    {"gpumem_device_beyond_bytes", "gauge", "Bytes of the device that the process holds beyond gpumem's view.",
+     BY_DEVICE(untracked)},
     {"gpumem_failed_allocations_total", "counter", "Failed allocations.", ONE(total.failed_allocs)},
     {"gpumem_failed_frees_total", "counter", "Failed frees.", ONE(total.failed_frees)},
     {"gpumem_oom_steps_total", "counter", "Steps taken because memory ran out.", ONE(total.oom_steps)},
@@ -40,15 +48,24 @@ static void put_value(FILE *out, const char *text) {
     }
 }
 
-static void put_process(FILE *out, const struct metric *m, const struct gm_counter_sample *s, int kind) {
-    const uint64_t *values = (const uint64_t *)((const char *)s + m->offset);
+static void put_process(FILE *out, const struct metric *m, const struct gm_counter_sample *s, int index) {
+    static const size_t strides[] = {[BY_KIND] = sizeof(uint64_t), [BY_DEVICE] = sizeof s->devices[0]};
+    uint64_t value;
+    memcpy(&value, (const char *)s + m->offset + strides[m->by] * (size_t)index, sizeof value);
     fprintf(out, "%s{pid=\"%d\",program=\"", m->name, (int)s->pid);
     put_value(out, s->program);
     fputs("\",group=\"", out);
     put_value(out, s->group);
-    if (m->is_by_kind)
-        fprintf(out, "\",kind=\"%s", gm_kind_name((enum gm_kind)kind));
-    fprintf(out, "\"} %llu\n", (unsigned long long)values[m->is_by_kind ? kind : 0]);
+    if (m->by == BY_KIND)
+        fprintf(out, "\",kind=\"%s", gm_kind_name((enum gm_kind)index));
+    if (m->by == BY_DEVICE)
+        fprintf(out, "\",device=\"%d\",uuid=\"%s", index, s->devices[index].uuid);
+    fprintf(out, "\"} %llu\n", (unsigned long long)value);
+}
+
+static bool is_there(const struct metric *m, const struct gm_counter_sample *s, int index) {
+    return m->by == ALONE ||
+           (m->by == BY_KIND ? gm_counter_sample_has_kind(s, (enum gm_kind)index) : s->devices[index].used);
 }
 
 static void head(FILE *out, const char *name, const char *type, const char *help) {
@@ -68,13 +85,14 @@ static void put_group(FILE *out, const struct gm_group_sample *g) {
 
 void gm_top_prometheus(FILE *out, const struct gm_counter_sample *const *samples, unsigned count,
                        const struct gm_group_sample *group) {
+    static const int counts[] = {[ALONE] = 1, [BY_KIND] = GM_KIND_COUNT, [BY_DEVICE] = GM_STATS_DEVICES};
     for (size_t row = 0; row < sizeof metrics / sizeof *metrics; row++) {
         const struct metric *m = &metrics[row];
         head(out, m->name, m->type, m->help);
         for (unsigned i = 0; i < count; i++)
-            for (int kind = 0; kind < (m->is_by_kind ? GM_KIND_COUNT : 1); kind++)
-                if (!m->is_by_kind || gm_counter_sample_has_kind(samples[i], (enum gm_kind)kind))
-                    put_process(out, m, samples[i], kind);
+            for (int index = 0; index < counts[m->by]; index++)
+                if (is_there(m, samples[i], index))
+                    put_process(out, m, samples[i], index);
     }
     if (group->name[0])
         put_group(out, group);

@@ -91,8 +91,18 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
              gm_text_bytes(&t[3], s->peak[k]), gm_text_count(&t[4], s->blocks[k]));
         lines++;
     }
-    line(out, width, ending, "  %-14s %11s %11s %11s %11s", "on devices", gm_text_bytes(&t[0], s->live_all),
+    line(out, width, ending, "  %-14s %11s %11s %11s %11s", "all devices", gm_text_bytes(&t[0], s->live_all),
          gm_text_bytes(&t[1], s->cached_all), gm_text_bytes(&t[2], s->reserved_all), gm_text_bytes(&t[3], s->peak_all));
+    head_line(out, width, ending, "  %-14s %11s %11s %11s %11s", "DEVICE", "", "BEYOND", "RESERVED", "PEAK");
+    for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        const struct gm_device_sample *d = &s->devices[device];
+        if (!d->used)
+            continue;
+        line(out, width, ending, "  %-14d %11s %11s %11s %11s  %s", device, "", gm_text_bytes(&t[0], d->untracked),
+             gm_text_bytes(&t[1], d->reserved), gm_text_bytes(&t[2], d->peak_reserved), d->uuid);
+        lines++;
+    }
+    lines++;
     return lines + 1;
 }
 

@@ -1,5 +1,7 @@
 #include "tools/cli/trace_input.h"
 
+#include "tools/cli/trace_unpack.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,6 +40,22 @@ static const char *check_header(const struct gm_trace_header *h, char *reason, s
     return NULL;
 }
 
+/* Puts the unpacked file in the place of a compressed one. Returns NULL or a reason. */
+static const char *unpack(struct gm_trace_input *f) {
+    struct stat st;
+    const char *reason;
+    bool cut;
+    close(f->fd);
+    f->fd = gm_trace_unpack(f->path, &cut, &reason);
+    if (f->fd < 0)
+        return reason;
+    if (fstat(f->fd, &st))
+        return strerror(errno);
+    f->size = (uint64_t)st.st_size;
+    f->damaged += cut;
+    return f->size ? NULL : "nothing can be unpacked";
+}
+
 /* Detects the format and checks the header. Returns NULL, or the reason why the file is not usable. */
 static const char *examine(struct gm_trace_input *f, bool *csv, char *reason, size_t size) {
     struct stat st;
@@ -58,6 +76,13 @@ static const char *examine(struct gm_trace_input *f, bool *csv, char *reason, si
     ssize_t length = pread(f->fd, &begin, sizeof begin, 0);
     if (length < 0)
         return strerror(errno);
+    if (gm_trace_is_packed(&begin, (size_t)length)) {
+        const char *wrong = unpack(f);
+        if (wrong)
+            return wrong;
+        if ((length = pread(f->fd, &begin, sizeof begin, 0)) < 0)
+            return strerror(errno);
+    }
     size_t line = strlen(gm_trace_csv_header);
     if ((size_t)length >= line && !memcmp(begin.text, gm_trace_csv_header, line)) {
         *csv = true;

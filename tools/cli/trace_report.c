@@ -12,6 +12,18 @@ bool gm_report_read_again(struct gm_report *r, struct gm_observer *observer) {
     return done;
 }
 
+const char *gm_report_device_name(const struct gm_report *r, int device) {
+    struct gm_device d;
+    for (unsigned i = 0; gm_reader_device(r->reader, i, &d); i++)
+        if (d.device == device)
+            return d.name;
+    return "";
+}
+
+struct gm_column gm_report_device_column(const struct gm_report *r) {
+    return (struct gm_column){"device", r->devices ? "device" : NULL, GM_CELL_NUMBER, 7};
+}
+
 uint64_t gm_report_device_bytes(const struct gm_report *r, int device) {
     struct gm_device d;
     for (unsigned i = 0; gm_reader_device(r->reader, i, &d); i++)

@@ -2,14 +2,14 @@
 #ifndef GM_TRACE_REPORT_H
 #define GM_TRACE_REPORT_H
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 #include "tools/cli/output.h"
 #include "tools/cli/suppressions.h"
 #include "tools/cli/symbols.h"
 
 #define GM_STACK_ROOM 128 /* maximum number of frames of one call site */
 
-/* A call site. Without --stacks, sites that differ only in their callers are one row. */
+/* A call site on one device. Without --stacks, sites that differ only in their callers are one row. */
 struct gm_report_site {
     struct gm_frame_name name;
     struct gm_site_totals totals; /* the sum; the id is that of the first site */
@@ -25,6 +25,7 @@ struct gm_report {
     size_t site_count;
     unsigned top;                         /* maximum rows of each list */
     bool stacks;                          /* each call chain has its own row, with its callers */
+    bool devices;                         /* the process used several: rows, peaks and holders are of one each */
     struct gm_suppressions *suppressions; /* NULL = none */
 };
 
@@ -34,6 +35,10 @@ struct gm_leaks {
 
 /* Reads the trace again for one observer. False = the trace is missing, or no memory. */
 bool gm_report_read_again(struct gm_report *report, struct gm_observer *observer);
+/* "" if the trace does not describe the device. */
+const char *gm_report_device_name(const struct gm_report *report, int device);
+/* "device": in text only if the process used several. */
+struct gm_column gm_report_device_column(const struct gm_report *report);
 /* GM_UNKNOWN if the trace does not describe the device. */
 uint64_t gm_report_device_bytes(const struct gm_report *report, int device);
 

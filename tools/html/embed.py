@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Assembles the template of the page that gpumem html writes, as C source: the text before the data and the text after it.
 
-usage: embed.py [page.html page.css page.js dygraph.min.js dygraph.min.css dygraphs-license.txt] >page.c
+usage: embed.py [page.html page.css dygraph.min.js dygraph.min.css dygraphs-license.txt script.js...] >page.c
 
 Without files the template is empty, and gpumem html reports that dygraphs is missing. The page allows only these scripts to run, by
 their hashes.
@@ -23,8 +23,9 @@ def allowed(text):
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
 
-def assemble(page, css, js, library, library_css, license_text):
-    parts = {"STYLE": library_css + css, "LIBRARY": script(library), "SCRIPT": js, "LICENSE": license_text}
+def assemble(page, css, library, library_css, license_text, *scripts):
+    own = '(function () {\n"use strict";\n' + "".join(scripts) + "}());\n"
+    parts = {"STYLE": library_css + css, "LIBRARY": script(library), "SCRIPT": own, "LICENSE": license_text}
     parts["ALLOWED"] = " ".join(allowed(parts[name]) for name in ("LIBRARY", "SCRIPT"))
     for name in ("LIBRARY", "SCRIPT"):
         assert "</script" not in parts[name].lower(), name

@@ -27,6 +27,7 @@ missing_packages() {
     has_header elfutils/libdwfl.h || echo libdw-dev
     has_header jansson.h || echo libjansson-dev
     has_header zlib.h || echo zlib1g-dev
+    has_header zstd.h || echo libzstd-dev
     has_header sqlite3.h || echo libsqlite3-dev
     has_header protobuf-c/protobuf-c.h || echo libprotobuf-c-dev
     has_program protoc-c || echo protobuf-c-compiler

@@ -59,7 +59,7 @@ def read(options, trace):
 
     with tempfile.TemporaryDirectory(dir=options.output) as folder:
         base = os.path.join(folder, "trace.db")
-        if gpumem(options.tool, "export", "--to=sqlite", "-o", base, "--", trace["file"])[0]:
+        if gpumem(options.tool, "export", "--to=sqlite", "--only-blocks", "-o", base, "--", trace["file"])[0]:
             raise Trouble
         return data.read(base, trace["totals"]["duration_ns"])
 

@@ -52,10 +52,13 @@ def settings(trace):
     facts = [("events", COUNT, "events"), ("duration", TIME, "duration_ns"), ("time in calls", TIME, "call_ns"),
              ("allocations", COUNT, "allocations"), ("bytes allocated", BYTES, "allocated_bytes"), ("frees", COUNT, "frees"),
              ("temporary", COUNT, "temporary"), ("failed allocations", COUNT, "failed_allocations"),
-             ("peak of live device memory", BYTES, "peak_live_bytes"), ("blocks leaked", COUNT, "leaked_blocks"),
+             ("blocks leaked", COUNT, "leaked_blocks"),
              ("bytes leaked", BYTES, "leaked_bytes")]
     rows += [(words, form(totals[key])) for words, form, key in facts]
-    rows += [("phase of the peak", trace["peak"].get("phase"))]
+    several = len(trace["by_device"]) > 1
+    for device in trace["by_device"]:
+        of, part = (f" of device {device['device']}", f"peak_device_{device['device']}") if several else ("", "peak")
+        rows += [(f"peak of live memory{of or ' of the device'}", BYTES(device["peak_live_bytes"])), (f"phase of the peak{of}", trace[part].get("phase"))]
     columns = [("", "name", TEXT), ("", "value", TEXT)]
     return table(columns, [{"name": name, "value": str(value)} for name, value in rows if value not in (None, "")])
 

@@ -321,28 +321,46 @@ def kinds(plt, subject):
     return figure
 
 
+def parts_of_devices(trace):
+    """The part of the report about reserved memory for each device, by its name; one part if the process used one device."""
+    if "over_time" in trace["reserved"]:
+        return {"the device": trace["reserved"]}
+    return {f"device {row['device']}": trace[f"reserved_device_{row['device']}"] for row in trace["by_device"]}
+
+
 def reserved(plt, subject):
-    """Each row of the report has the greatest values from its time to the next row."""
-    rows = subject.trace["reserved"]["over_time"]
-    most = max((row["reserved_bytes"] for row in rows), default=0)
-    if not most:
+    """A picture for each device. Each row of the report has the greatest values from its time to the next row."""
+    parts = {name: part["over_time"] for name, part in parts_of_devices(subject.trace).items()}
+    parts = {name: rows for name, rows in parts.items() if max((row["reserved_bytes"] for row in rows), default=0)}
+    if not parts:
         return None
-    figure, axes = over_phases(plt, subject, 4.8)
-    size, unit = time_scale(subject.blocks.end_ns)
+    if len(parts) == 1:
+        figure, axes = over_phases(plt, subject, 4.8)
+        grid = [axes]
+    else:
+        figure, grid = axes_of(plt, len(parts), 1, 12, 3.2 * len(parts))
+        grid = grid[:, 0]
+    for axes, (name, rows) in zip(grid, parts.items()):
+        draw_reserved(axes, name, rows, subject.blocks.end_ns, -0.12 if len(parts) == 1 else -0.2)
+    return figure
+
+
+def draw_reserved(axes, name, rows, end_ns, below):
+    most = max(row["reserved_bytes"] for row in rows)
+    size, unit = time_scale(end_ns)
     scale, bytes_unit = bytes_scale(most)
-    times = data.numpy.array([row["begin_ns"] for row in rows] + [subject.blocks.end_ns]) / size
-    lines = {name: data.numpy.array([row[f"{name}_bytes"] for row in [*rows, rows[-1]]]) / scale for name in ("live", "kept", "reserved")}
+    times = data.numpy.array([row["begin_ns"] for row in rows] + [end_ns]) / size
+    lines = {part: data.numpy.array([row[f"{part}_bytes"] for row in [*rows, rows[-1]]]) / scale for part in ("live", "kept", "reserved")}
     axes.fill_between(times, 0, lines["live"], step="post", color=SKY, linewidth=0,
                       label=f"live: requested by the program, at most {bytes_text(max(row['live_bytes'] for row in rows))}")
     axes.step(times, lines["kept"], where="post", color=GREEN, linewidth=1.2,
               label=f"kept: freed blocks for reuse, at most {bytes_text(max(row['kept_bytes'] for row in rows))}")
     axes.step(times, lines["reserved"], where="post", color=BLACK, linewidth=1.2,
-              label=f"reserved: taken from the devices, at most {bytes_text(most)}")
-    axes.set_xlim(0, subject.blocks.end_ns / size)
+              label=f"reserved: taken from {name}, at most {bytes_text(most)}")
+    axes.set_xlim(0, end_ns / size)
     axes.set_ylim(0, most / scale * 1.08)
-    label(axes, title=f"Memory taken from the devices; most at once {bytes_text(most)}", xlabel=f"time, {unit}", ylabel=bytes_unit)
-    legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3)
-    return figure
+    label(axes, title=f"Memory taken from {name}; most at once {bytes_text(most)}", xlabel=f"time, {unit}", ylabel=bytes_unit)
+    legend(axes, loc="upper center", bbox_to_anchor=(0.5, below), ncol=3)
 
 
 def bands(plt, subject):

@@ -1,6 +1,6 @@
 /* Fuzz entry: any bytes as a trace file. Built with -fsanitize=fuzzer it is a libFuzzer target; else main()
  * replays files. */
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

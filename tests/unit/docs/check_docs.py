@@ -112,7 +112,7 @@ def check_bash(rows, script):
         (('gpumem', 'help', 's'), {name for name in commands if name.startswith('s')}),
         (('gpumem', 'top', '--'), {'--color', '--help', '--json', '--batch', '--all', '--count', '--interval', '--group', '--sort', '--prometheus'}),
         (('gpumem', 'top', '--interval', ''), set()),
-        (('gpumem', 'plan', '--'), {'--help', '--lifetime', '--fit', '--headroom', '--as-rules', '--compare', '--output'}),
+        (('gpumem', 'plan', '--'), {'--help', '--lifetime', '--fit', '--force', '--headroom', '--as-rules', '--compare', '--output'}),
         (('gpumem', 'replay', '--'), {'--help', '--policy', '--limit', '--json'}),
         (('gpumem', 'plan', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'run', '--library', '=', '/proc/self/statu'), {'/proc/self/status'}),

@@ -43,8 +43,8 @@ class Diff(ToolCase):
                          [("+2.00 MiB", "+2.00 MiB", "+1", "+2.00 MiB", "native", "app+0x100"),
                           ("+1.00 MiB", "+1.00 MiB", "+1", ".", "managed", "app+0x200")])
         self.assertRegex(out, r"  peak live +5\.00 MiB +8\.00 MiB +\+3\.00 MiB\n")
-        self.assertRegex(out, r"  leaked +0 B +2\.00 MiB +\+2\.00 MiB\n")
-        self.assertRegex(out, r"  allocated +5\.00 MiB +8\.00 MiB +\+3\.00 MiB\n")
+        self.assertRegex(out, r"  leaked memory +0 B +2\.00 MiB +\+2\.00 MiB\n")
+        self.assertRegex(out, r"  allocated memory +5\.00 MiB +8\.00 MiB +\+3\.00 MiB\n")
         self.assertNotIn("_", out)
 
     def rows_of(self, a, b):

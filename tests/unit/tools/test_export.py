@@ -5,8 +5,10 @@ import json
 import os
 import pickle
 import pickletools
+import random
 import re
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -27,11 +29,58 @@ MEMORY_VIZ = {"PROTO", "APPEND", "APPENDS", "LIST", "TUPLE", "NEWFALSE", "NEWTRU
               "SETITEM", "DICT", "SHORT_BINUNICODE", "BINUNICODE", "STOP", "EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "BINFLOAT"}
 
 
+def fields(message):
+    """The fields of a protobuf message: numbers, or bytes."""
+    found, at = {}, 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = number()
+        value = number()
+        if key & 7 == 2:
+            at += value
+            value = message[at - value:at]
+        else:
+            assert key & 7 == 0, key
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def perfetto(content):
+    """Packets of a trace of Perfetto, by the numbers of its public schema."""
+    def one(message, field, usual=None):
+        return message.get(field, [usual])[0]
+
+    def texts(packet, field):
+        return [(one(entry, 1), one(entry, 2).decode()) for interned in packet.get(12, []) for entry in map(fields, fields(interned).get(field, []))]
+
+    packets = []
+    for packet in map(fields, fields(content)[1]):
+        events = [{"type": one(event, 9), "track": one(event, 11), "name_iid": one(event, 10), "name": one(event, 23, b"").decode(), "value": one(event, 30),
+                   "notes": [(one(note, 1), one(note, 3, one(note, 7))) for note in map(fields, event.get(4, []))]}
+                  for event in map(fields, packet.get(11, []))]
+        tracks = [{"uuid": one(track, 1), "name": one(track, 2, b"").decode(), "parent": one(track, 5), "counter": 8 in track,
+                   "process": [(one(process, 1), one(process, 6).decode()) for process in map(fields, track.get(3, []))][0] if 3 in track else None}
+                  for track in map(fields, packet.get(60, []))]
+        packets.append({"time": one(packet, 8), "events": events, "track": tracks, "names": texts(packet, 2), "notes": texts(packet, 3)})
+    return packets
+
+
 class Export(ToolCase):
     def export(self, to, name="out", data=None, *options):
         """The path of the exported file; skips when the format is not built in."""
         self.write("x.trace", data or t.sample())
-        status, out, err = self.run_tool("export", "--to", to, "-o", name, *options, "x.trace")
+        status, out, err = self.run_tool("export", "--force", "--to", to, "-o", name, *options, "x.trace")
         if status == 2 and "built without" in err:
             self.skipTest(err)
         self.assertEqual((status, out, err), (0, "", ""))
@@ -44,6 +93,33 @@ class Export(ToolCase):
     def need(self, program):
         if not shutil.which(program):
             self.skipTest(program + " is not installed")
+
+    def test_an_output_appears_when_it_is_complete(self):
+        """An existing file stays until then, also when the command fails or is interrupted, and --force is needed."""
+        self.write("x.trace", t.sample())
+        for to in ("csv", "sqlite"):
+            self.write("out", "older")
+            status, _, err = self.run_tool("export", "--to", to, "-o", "out", "x.trace")
+            if "built without" in err:
+                continue
+            self.assertEqual((status, err), (2, "gpumem: export: 'out' exists; --force writes over it\n"))
+            self.assertEqual(self.read(self.path("out")), b"older")
+        limited = f"ulimit -f 1; trap '' XFSZ; exec {self.GPUMEM} export --force --to=csv -o out big.trace"
+        self.write("big.trace", t.header() + t.chunk(b"".join(t.event(n + 1, n, "alloc", "cuMemAlloc", 4096 * (n + 1), 64) for n in range(4000))))
+        done = subprocess.run(["bash", "-c", limited], cwd=self.folder.name, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "gpumem: cannot write 'out'\n"))
+        self.assertEqual(self.read(self.path("out")), b"older")
+        self.assertEqual([name for name in os.listdir(self.folder.name) if name.startswith("out")], ["out"])
+
+    def test_an_interrupted_output_leaves_nothing(self):
+        self.write("x.trace", t.header() + b"".join(t.chunk(b"".join(
+            t.event(4000 * c + n + 1, n, "alloc", "cuMemAlloc", 4096 * (4000 * c + n + 1), 64) for n in range(4000))) for c in range(60)))
+        child = subprocess.Popen([self.GPUMEM, "export", "--to=csv", "-o", "out", "x.trace"], cwd=self.folder.name)
+        while not any(name.startswith("out.") for name in os.listdir(self.folder.name)):
+            self.assertIsNone(child.poll(), "too fast to be interrupted")
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(20), -signal.SIGINT)
+        self.assertEqual(os.listdir(self.folder.name), ["x.trace"])
 
     def test_csv_says_what_the_binary_says(self):
         self.export("csv", "x.csv")
@@ -126,20 +202,43 @@ class Export(ToolCase):
         self.assertIn("app+0x456", done.stdout)
 
     def test_perfetto(self):
-        document = json.loads(self.read(self.export("perfetto")))
-        events = document["traceEvents"]
-        self.assertEqual(events[0]["args"]["name"], "/bin/solver")
-        begun = {(e["cat"], e["id"]): e for e in events if e["ph"] == "b"}
-        ended = {(e["cat"], e["id"]) for e in events if e["ph"] == "e"}
-        self.assertEqual((len(begun), len(ended)), (6, 3))
-        self.assertLessEqual(ended, set(begun))
-        self.assertEqual(begun["native", 5]["args"], {"bytes": 8 * M, "address": "0x3000", "device": 0})
-        self.assertEqual(begun["native", 5]["name"], "app+0x456")
-        counters = [e for e in events if e["ph"] == "C" and e["name"] == "live bytes, native"]
-        self.assertEqual(max(e["args"]["bytes"] for e in counters), 16 * M)
-        self.assertEqual(counters[-1]["args"]["bytes"], 5 * M)
-        self.assertEqual([e["name"] for e in events if e["ph"] == "i"], ["cuMemAlloc alloc_fail"])
-        self.assertEqual([e["ts"] for e in events if e["ph"] == "b"][0], 1.1)
+        packets = perfetto(self.read(self.export("perfetto")))
+        tracks = {track["uuid"]: track for packet in packets for track in packet.get("track", [])}
+        self.assertEqual([track["process"] for track in tracks.values() if track["process"]], [(4242, "/bin/solver")])
+        names = {iid: text for packet in packets for iid, text in packet["names"]}
+        notes = {iid: text for packet in packets for iid, text in packet["notes"]}
+        events = [(packet["time"], event) for packet in packets for event in packet["events"]]
+        begun = [(time, event) for time, event in events if event["type"] == 1]
+        self.assertEqual((len(begun), sum(event["type"] == 2 for _, event in events)), (6, 3))
+        self.assertEqual([time for time, _ in begun][0], 1100)
+        block = next(event for _, event in begun if {notes[iid]: value for iid, value in event["notes"]}["bytes"] == 8 * M)
+        self.assertEqual(({notes[iid]: value for iid, value in block["notes"]}, names[block["name_iid"]], tracks[block["track"]]["name"]),
+                         ({"bytes": 8 * M, "address": 0x3000, "device": 0}, "app+0x456", "blocks, native"))
+        live = [event["value"] for _, event in events if event["type"] == 4 and tracks[event["track"]]["name"] == "device 0, live"]
+        self.assertEqual((max(live), live[-1]), (16 * M, 5 * M))
+        self.assertEqual([event["name"] for _, event in events if event["type"] == 3], ["cuMemAlloc alloc_fail"])
+
+    def test_slices_of_perfetto_do_not_overlap(self):
+        """Each end belongs to the block that its track has open, also where blocks end in another order."""
+        dice, alive, events, now = random.Random(4), [], [], 0
+        for number in range(1, 600):
+            now += 10
+            if alive and dice.random() < 0.5:
+                address = alive.pop(dice.randrange(len(alive)))
+                events.append(t.event(number, now, "free", "cuMemFree", address, 64, duration=0))
+            else:
+                alive.append(4096 * number)
+                events.append(t.event(number, now, "alloc", "cuMemAlloc", 4096 * number, 64 * number, duration=0))
+        packets, open_slices, most = perfetto(self.read(self.export("perfetto", "out", t.header() + t.chunk(b"".join(events))))), set(), 0
+        for event in (event for packet in packets for event in packet["events"]):
+            if event["type"] == 1:
+                self.assertNotIn(event["track"], open_slices)
+                open_slices.add(event["track"])
+                most = max(most, len(open_slices))
+            elif event["type"] == 2:
+                open_slices.remove(event["track"])
+        used = {event["track"] for packet in packets for event in packet["events"] if event["type"] == 1}
+        self.assertEqual((len(open_slices), len(used)), (len(alive), most))
 
     def test_sqlite(self):
         path = self.export("sqlite")
@@ -156,6 +255,22 @@ class Export(ToolCase):
             self.assertEqual(db.execute("SELECT f.text, sum(b.bytes) FROM blocks b JOIN frames f ON f.site = b.site AND f.depth = 0 "
                                         "GROUP BY f.text ORDER BY 2 DESC").fetchall()[0], ("app+0x456", 10 * M))
             self.assertEqual(db.execute("SELECT count(*), sum(result = 2) FROM events").fetchone(), (11, 1))
+
+    def test_a_call_site_on_two_devices(self):
+        """It is one site, whose bytes add up."""
+        trace = t.header() + t.chunk(t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") + t.site(1, [0x10100]), kind=2) + t.chunk(
+            b"".join(t.event(n + 1, 1000 * n, "alloc", "cuMemAlloc", 0x1000000 * (n + 1), (n + 1) * M, site=1, device=n) for n in range(2)))
+        with sqlite3.connect(self.export("sqlite", "out", trace)) as db:
+            self.assertEqual(db.execute("SELECT f.text, sum(b.bytes), count(*) FROM blocks b JOIN frames f ON f.site = b.site").fetchall(),
+                             [("app+0x100", 3 * M, 2)])
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in self.good("export", "--to=collapsed", "-o", "-", "x.trace").splitlines()), 3 * M)
+
+    def test_only_blocks(self):
+        with sqlite3.connect(self.export("sqlite")) as whole, sqlite3.connect(self.export("sqlite", "blocks", None, "--only-blocks")) as part:
+            for table, same in (("blocks", True), ("frames", True), ("phases", True), ("trace", True), ("events", False), ("memory", False)):
+                rows = [some.execute(f"SELECT * FROM {table}").fetchall() for some in (whole, part)]
+                self.assertEqual(rows[1], rows[0] if same else [], table)
+        self.assertEqual(self.run_tool("export", "--to=csv", "--only-blocks", "-o", "y", "x.trace")[0], 2)
 
     def test_memory_over_time(self):
         """Live, kept and reserved bytes at each change: of a cached block, and of memory that the program maps itself."""
@@ -181,10 +296,16 @@ class Export(ToolCase):
         with sqlite3.connect(self.export("sqlite", "out", trace)) as db:
             self.assertEqual(db.execute("SELECT time_ns, live / 1048576, kept / 1048576, reserved / 1048576 FROM memory").fetchall(),
                              changes)
-        counters = [e for e in json.loads(self.read(self.export("perfetto", "out", trace)))["traceEvents"]
-                    if e["ph"] == "C" and e["name"] == "device memory"]
-        self.assertEqual([(round(e["ts"] * 1000), *(e["args"][name] // M for name in ("live", "kept", "reserved"))) for e in counters],
-                         changes)
+        packets, found, now = perfetto(self.read(self.export("perfetto", "out", trace))), [], {"live": 0, "kept": 0, "reserved": 0}
+        names = {track["uuid"]: track["name"] for packet in packets for track in packet.get("track", [])}
+        for packet in packets:
+            for event in packet["events"]:
+                if event["type"] == 4:
+                    now[names[event["track"]].split(", ")[1]] = event["value"] // M
+                    if found and found[-1][0] == packet["time"]:
+                        found.pop()
+                    found.append((packet["time"], *now.values()))
+        self.assertEqual(found, changes)
         totals = json.loads(self.good("report", "--json", "x.trace"))["traces"][0]["totals"]
         self.assertEqual(totals["peak_reserved_bytes"], 6 * M)
 
@@ -247,8 +368,8 @@ class Export(ToolCase):
     def test_csv_traces_are_exported_too(self):
         self.export("csv", "x.csv")
         for to in ("rmm", "collapsed", "heaptrack"):
-            self.good("export", "--to", to, "-o", "1", "x.trace")
-            self.good("export", "--to", to, "-o", "2", "x.csv")
+            self.good("export", "--force", "--to", to, "-o", "1", "x.trace")
+            self.good("export", "--force", "--to", to, "-o", "2", "x.csv")
             self.assertEqual(self.read(self.path("1")), self.read(self.path("2")), to)
 
     def test_standard_output(self):
@@ -277,7 +398,7 @@ class Export(ToolCase):
         status, _, err = self.run_tool("export", "--to=csv", "-o", "/dev/full", "x.trace")
         self.assertEqual((status, err), (1, "gpumem: cannot write '/dev/full'\n"))
         self.assertEqual(self.run_tool("export", "--to=csv", "-o", "no/such/folder", "x.trace")[0], 1)
-        for closed, line in ((">/dev/full", "cannot write 'standard output'"), (">&-", "standard output: Bad file descriptor")):
+        for closed, line in ((">/dev/full", "cannot write 'standard output'"), (">&-", "cannot write 'standard output': Bad file descriptor")):
             done = subprocess.run(["/bin/sh", "-c", f'exec "$0" export --to=csv -o - x.trace {closed}', self.GPUMEM], cwd=self.folder.name,
                                   capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (1, f"gpumem: {line}\n"))
@@ -297,8 +418,8 @@ class Export(ToolCase):
     def test_trims_are_instants(self):
         trim = t.event(1, 1500, "trim", "cuMemAlloc", 0, 64, reason=t.OUT_OF_MEMORY)
         path = self.export("perfetto", "y", t.header() + t.chunk(trim))
-        (instant,) = [e for e in json.loads(self.read(path))["traceEvents"] if e["ph"] == "i"]
-        self.assertEqual((instant["name"], instant["ts"], instant["args"]["bytes"]), ("cuMemAlloc trim", 1.5, 64))
+        ((time, instant),) = [(packet["time"], event) for packet in perfetto(self.read(path)) for event in packet["events"] if event["type"] == 3]
+        self.assertEqual((instant["name"], time, instant["notes"][0][1]), ("cuMemAlloc trim", 1500, 64))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser
@@ -77,8 +78,13 @@ class Page(ToolCase):
 
     def open(self, content):
         self.write("x.trace", content)
-        self.assertEqual(self.good("html", "x.trace"), "x.trace.html\n")
-        self.browser.open(self.path("x.trace.html"))
+        return self.show("x.trace")
+
+    def show(self, *words, width=1400, link=""):
+        """The page of these traces and options."""
+        self.good("html", "--force", "-o", "x.trace.html", *words)
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=1000, deviceScaleFactor=1, mobile=width < 500)
+        self.browser.open(self.path("x.trace.html") + link)
         self.addCleanup(lambda: self.assertEqual(self.browser.complaints(), []))
         return self.browser
 
@@ -115,7 +121,7 @@ class Page(ToolCase):
         self.tab("Threads")
         self.assertEqual({row["name"]: row["bytes"] for row in self.table()},
                          {f"thread {row['thread']}": row["bytes"] for row in found["threads"]["rows"]})
-        self.assertIn("/bin/solver", page.text("#program"))
+        self.assertEqual((page.text("#program"), page.run("document.querySelector('#program').title")), ("gpumem: solver", "/bin/solver"))
 
     def test_a_range_shows_what_happened_in_it(self):
         self.check_ranges(Trace(1))
@@ -232,7 +238,7 @@ class Page(ToolCase):
             page.move(selector)
         self.assertIn(EVIL, page.text("#facts"))
         self.assertEqual(page.run("[[...document.images].filter(i => !i.src.startsWith('data:')).length, document.scripts.length, document.title]"),
-                         [0, 3, "gpumem: /bin/solver"])
+                         [0, 3, "gpumem: solver"])
 
     def test_many_events(self):
         """Live blocks, call sites and threads of a large trace; few intervals if many call sites are busy."""
@@ -316,12 +322,202 @@ class Page(ToolCase):
         self.assertEqual(page.data("#taken"), {"live": 8 * MIB, "reuse": 6 * MIB, "reserved": 9 * MIB})
         self.assertIn("a summary in intervals of 10 s", page.text("#facts"))
         self.assertEqual(page.run("[...document.querySelectorAll('#tabs button')].map(e => e.textContent)"), ["Call sites", "Kinds"])
-        self.assertEqual(page.run("[document.querySelector('#blocks'), document.querySelectorAll('#by option').length]"), [None, 2])
+        self.assertEqual(page.run("[document.querySelector('#blocks').hidden, document.querySelectorAll('#by option:enabled').length]"), [True, 2])
         self.tab("Kinds")
         self.assertEqual({row["name"]: row["allocs"] for row in self.table()}, {"cache": 8, "host": 1})
         page.drag("#chart", 0.6, 0.9)  # in the second interval
         self.assertEqual(page.data("#selection")["peak_bytes"], 5 * MIB)
         self.assertEqual(page.data("#flame")["total"], 5 * MIB)
+
+    def two_devices(self):
+        """Both hold 6 MiB at their peaks, never at the same time; a request fails on device 1, inside a phase."""
+        records = (t.device(0, 16 * MIB, "Card") + t.device(1, 8 * MIB, "Card") + t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") +
+                   t.site(1, [0x10100, 0x10500]) + t.site(2, [0x10200, 0x10500]) + t.string(1, b"load"))
+        events = [t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000000, 2 * MIB, site=1), t.event(2, 2000, "alloc", "cuMemAlloc", 0x2000000, 4 * MIB, site=2),
+                  t.event(3, 500000, "free", "cuMemFree", 0x2000000, 4 * MIB), t.event(4, 550000, "phase_begin", "none", 0, 0, site=1),
+                  t.event(5, 600000, "alloc", "cuMemAlloc", 0x1000000000, 1 * MIB, site=1, device=1),
+                  t.event(6, 700000, "alloc", "cuMemAlloc", 0x2000000000, 5 * MIB, site=2, device=1),
+                  t.event(7, 800000, "alloc_fail", "cuMemAlloc", 0, 4 * MIB, site=2, device=1, result=2),
+                  t.event(8, 850000, "phase_end", "none", 0, 0), t.event(9, 900000, "free", "cuMemFree", 0x2000000000, 5 * MIB, device=1)]
+        return t.header() + t.chunk(records, kind=2) + t.chunk(b"".join(events))
+
+    def test_devices(self):
+        page = self.open(self.two_devices())
+        self.assertIn("peak of device 0 6.00 MiB at 2.1 us \u00b7 peak of device 1 6.00 MiB at 700.1 us", page.text("#facts"))
+        self.assertEqual(page.run("[...document.querySelectorAll('#legend .name')].map(e => e.textContent)"), ["device 0", "device 1"])
+        self.assertEqual(page.data("#taken"), {"device0": 6 * MIB, "device1": 6 * MIB})
+        self.assertEqual({row["name"]: row["at_peak"] for row in self.table()}, {"app+0x100": 3 * MIB, "app+0x200": 9 * MIB})
+        self.tab("Devices")
+        self.assertEqual({row["name"]: (row["at_peak"], row["live_at_end"]) for row in self.table()},
+                         {"device 0": (6 * MIB, 2 * MIB), "device 1": (6 * MIB, MIB)})
+        self.tab("Call sites")
+        for view, sites, allocs in ((1, {"app+0x100": 2 * MIB, "app+0x200": 4 * MIB}, 2), (2, {"app+0x100": MIB, "app+0x200": 5 * MIB}, 2)):
+            page.choose("#device", view)
+            shown = page.data("#selection")
+            self.assertEqual((shown["peak_bytes"], shown["allocs"], shown["reserved"]), (6 * MIB, allocs, 6 * MIB))
+            self.assertEqual({row["name"]: row["at_peak"] for row in self.table()}, sites)
+            self.assertEqual(page.data("#flame")["total"], 6 * MIB)
+        self.assertIn("The card has 8.00 MiB (the dashed line).", page.text("#taken-note"))
+
+    def test_failed_requests_and_phases(self):
+        page = self.open(self.two_devices())
+        self.tab("Failed requests")
+        self.assertEqual([(row["device"], row["bytes"], row["live"], row["result"], row["site"]) for row in self.table()],
+                         [("1", 4 * MIB, 6 * MIB, "2 CUDA_ERROR_OUT_OF_MEMORY", "app+0x200")])
+        self.assertFalse(page.run("document.querySelector('#phases').hidden"))
+        page.move("#phase-map", 0.79)
+        self.assertEqual(page.text("#tip"), "load\n550 us to 850 us, 300 us, thread 100")
+        page.click("#phase-map", 0.79)
+        shown = page.data("#selection")
+        self.assertEqual((shown["allocs"], shown["bytes"]), (2, 6 * MIB))
+
+    def test_filters(self):
+        """Legend, rows and filters of several kinds together restrict everything."""
+        trace = Trace(6)
+        page = self.open(trace.content)
+        page.click("#table tbody tr:first-child")
+        self.assertEqual(len(self.table()), 1)
+        name = self.table()[0]["name"]
+        site = next(site for site in range(1, 10) if trace.name(site) == name)
+        page.choose("#by", 3)
+        place = page.run("[...document.querySelectorAll('#legend .name')].findIndex(e => e.textContent === 'thread 101')")
+        page.click(f"#legend li:nth-child({place + 1}) .name")
+
+        def wanted(block):
+            return block["site"] == site and block["thread"] == 101
+        expected, shown = trace.sums(0, 10 ** 12, wanted), page.data("#selection")
+        self.assertEqual({field: shown[field] for field in expected}, expected)
+        self.assertEqual(page.run("[...document.querySelectorAll('#filters button')].map(e => e.textContent)"),
+                         [f"only call site {name} \u00d7", "only thread thread 101 \u00d7"])
+        self.tab("Threads")
+        self.assertEqual([(row["name"], row["allocs"]) for row in self.table()], [("thread 101", expected["allocs"])])
+        page.click("#filters button:first-child")
+        self.assertEqual(page.data("#selection")["allocs"], trace.sums(0, 10 ** 12, lambda block: block["thread"] == 101)["allocs"])
+        self.key("Escape")
+        self.assertEqual(page.data("#selection")["allocs"], len(trace.blocks))
+
+    def key(self, key, selector="body"):
+        self.browser.run(f"document.querySelector({json.dumps(selector)}).dispatchEvent(new KeyboardEvent('keydown', "
+                         f"{{key: {json.dumps(key)}, bubbles: true, cancelable: true}}))")
+        self.browser.settle()
+
+    def test_pin(self):
+        page = self.open(self.two_devices())
+        page.choose("#device", 2)
+        page.click("#chart", 0.85, 0.5)
+        self.assertEqual(page.run("[...document.querySelectorAll('#pin-stack li')].map(e => e.textContent)"), ["app+0x200", "app+0x500"])
+        self.assertIn("block 4: 5.00 MiB", page.text("#pin-title"))
+        self.key("Escape")
+        self.assertTrue(page.run("document.querySelector('#pin').hidden"))
+        self.tab("Largest blocks")
+        page.click("#table tbody tr:nth-child(2)")
+        self.assertIn("block 3: 1.00 MiB", page.text("#pin-title"))
+
+    def test_keys_and_wheel(self):
+        page = self.open(Trace(7).content)
+        whole = page.data("#selection")
+        self.key("+")
+        once = page.data("#selection")
+        self.assertLess(once["end_ns"] - once["begin_ns"], 0.82 * whole["end_ns"])
+        self.key("ArrowRight")
+        self.assertGreater(page.data("#selection")["begin_ns"], once["begin_ns"])
+        self.key("0")
+        self.assertEqual(page.data("#selection"), whole)
+        x, y = page.place("#chart", 0.5, 0.4)
+        page.mouse("mouseWheel", x, y, deltaX=0, deltaY=-300, modifiers=2)
+        page.settle()
+        page.settle()
+        self.assertLess(page.data("#selection")["allocs"], 0.9 * whole["allocs"])
+        self.key("Home")
+        self.key("p")
+        self.assertEqual(page.data("#selection")["peak_bytes"], whole["peak_bytes"])
+        self.key("?")
+        self.assertTrue(page.run("document.querySelector('#help').open"))
+        page.run("document.querySelector('#help').close()")
+        page.run("document.querySelector('#flame').focus()")
+        for key in ("ArrowDown", "ArrowDown", "Enter"):
+            self.key(key, "#flame")
+        self.assertLess(page.data("#flame")["root"], page.data("#flame")["total"])
+
+    def test_link_keeps_the_selection(self):
+        self.write("x.trace", self.two_devices())
+        page = self.show("x.trace")
+        page.choose("#device", 2)
+        page.choose("#by", 0)
+        page.choose("#measure", "bytes")
+        page.drag("#chart", 0.6, 0.9)
+        page.click("#table tbody tr:first-child")
+        self.tab("Largest blocks")
+        page.click("#table tbody tr:first-child")
+        before = page.data("#selection"), page.run("[device.value, by.value, measure.value, document.querySelector('#pin-title').textContent]"), self.table()
+        link = page.run("location.hash")
+        page.call("Page.navigate", url="about:blank")
+        page = self.show("x.trace", link=link)
+        self.assertEqual((page.data("#selection"), page.run("[device.value, by.value, measure.value, document.querySelector('#pin-title').textContent]"),
+                          self.table()), before)
+
+    def test_several_traces(self):
+        for rank in range(3):
+            self.write(f"r/{rank}.trace", t.header(rank=rank, pid=10 + rank) + t.chunk(t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000, (rank + 1) * MIB)))
+        page = self.show("r")
+        self.assertEqual(page.run("[...document.querySelectorAll('#traces-body tr')].map(e => [e.cells[1].textContent, e.cells[6].textContent])"),
+                         [["0", "1.00 MiB"], ["1", "2.00 MiB"], ["2", "3.00 MiB"]])
+        page.click("#traces-body tr:nth-child(3)")
+        self.assertEqual(page.data("#selection")["bytes"], 3 * MIB)
+        page.choose("#other", 0)
+        self.assertEqual([(row["bytes"], row["d_bytes"]) for row in self.table()], [(3 * MIB, 2 * MIB)])
+
+    def test_compare(self):
+        records = t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") + t.site(1, [0x10100]) + t.site(2, [0x10200]) + t.site(3, [0x10300])
+        for name, rows in (("old", ((1, 4), (2, 2))), ("new", ((1, 7), (3, 1)))):
+            self.write(name, t.header() + t.chunk(records, kind=2) + t.chunk(b"".join(
+                t.event(site, 1000 * site, "alloc", "cuMemAlloc", 0x100000000 * site, size * MIB, site=site) for site, size in rows)))
+        page = self.show("--compare", "old", "new")
+        self.assertEqual([(row["name"], row["at_peak"], row["d_at_peak"]) for row in self.table()],
+                         [("app+0x100", 7 * MIB, 3 * MIB), ("app+0x200", 0, -2 * MIB), ("app+0x300", MIB, MIB)])
+        page.move("#flame", 0.3, 0.75)
+        self.assertIn("+3.00 MiB against the other trace", page.text("#tip"))
+
+    def test_wrappers_are_skipped(self):
+        """By the option and by the environment, as in the report."""
+        records = (t.module(0x10000, 0x10000, 0x20000, "/opt/none/liballoc.so") + t.module(0x50000, 0x50000, 0x60000, "/opt/none/app") +
+                   t.site(1, [0x10100, 0x50200]))
+        self.write("x.trace", t.header() + t.chunk(records, kind=2) + t.chunk(t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000, 64, site=1)))
+        self.assertEqual([row["name"] for row in (self.show("x.trace"), self.table())[1]], ["liballoc.so+0x100"])
+        self.assertEqual([row["name"] for row in (self.show("--skip=liballoc.so", "x.trace"), self.table())[1]], ["app+0x200"])
+        with unittest.mock.patch.dict(os.environ, GPUMEM_SKIP="liballoc.so"):
+            self.assertEqual([row["name"] for row in (self.show("x.trace"), self.table())[1]], ["app+0x200"])
+
+    def test_a_part_of_the_trace(self):
+        self.write("x.trace", self.two_devices())
+        page = self.show("--from=550us", "--until=1ms", "x.trace")
+        self.assertIn("only from 550 us on", page.text("#facts"))
+        shown = page.data("#selection")
+        self.assertEqual((shown["allocs"], shown["bytes"]), (3, 8 * MIB))
+
+    def test_widths(self):
+        """Nothing is wider than the page, charts keep a useful width, and the panels share their time axis."""
+        self.write("x.trace", self.two_devices())
+        for width in (360, 420, 768, 1099, 1100, 1920):
+            page = self.show("x.trace", width=width)
+            shown = page.run("(() => { const w = e => document.querySelector(e).getBoundingClientRect(); return {page: document.documentElement.scrollWidth, "
+                             "chart: w('#chart').width, height: w('#chart').height, left: ['#chart', '#taken', '#phase-map', '#block-map'].map(e => w(e).left), "
+                             "name: w('#table td.text').width}; })()")
+            self.assertLessEqual(shown["page"], width)
+            self.assertGreater(shown["chart"], 0.58 * width)
+            self.assertGreater(shown["height"], 200)
+            self.assertEqual(len(set(shown["left"])), 1, shown)
+            self.assertGreater(shown["name"], 150)
+
+    def test_dark(self):
+        """No widget stays white."""
+        self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        self.addCleanup(self.browser.call, "Emulation.setEmulatedMedia", features=[])
+        page = self.open(self.two_devices())
+        bright = page.run("[...document.querySelectorAll('body, button, select, input, th, td, dialog, aside')].filter(e => "
+                          "getComputedStyle(e).backgroundColor.match(/\\d+/g).slice(0, 3).every(part => part > 120) && "
+                          "getComputedStyle(e).backgroundColor !== 'rgba(0, 0, 0, 0)').map(e => e.outerHTML.slice(0, 80))")
+        self.assertEqual(bright, [])
 
     def content(self):
         with open(self.path("x.trace.html"), encoding="utf-8") as file:
@@ -353,7 +549,9 @@ class Command(ToolCase):
     def test_bad_use(self):
         self.write("x.trace", t.sample())
         self.write("text", "nothing")
-        for words, status, complaint in (([], 2, "one trace is needed"), (["x.trace", "x.trace"], 2, "one trace is needed"),
+        self.write("there", "a page")
+        for words, status, complaint in (([], 2, "no trace given"), (["--compare", "x.trace"], 2, "--compare needs two traces, not 1"),
+                                         (["-o", "there", "x.trace"], 2, "'there' exists; --force writes over it"),
                                          (["no.trace"], 1, "no.trace"), (["text"], 1, "not a gpumem trace"),
                                          (["-o", "x.trace", "x.trace"], 2, "the trace itself"),
                                          (["-o", "", "x.trace"], 2, "--output '' is not a name; accepted: FILE"),
@@ -362,6 +560,9 @@ class Command(ToolCase):
             found, out, err = self.run_tool("html", *words)
             self.assertEqual((found, out, err.count("\n")), (status, "", 1), (words, err))
             self.assertIn(complaint, err)
+        with open(self.path("there"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "a page")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["text", "there", "x.trace"])
         self.write("y.trace", t.sample() + t.chunk(t.event(90, 20, "alloc", "cuMemAlloc", 0x2000, (1 << 57) + 1)))
         self.assertEqual(self.run_tool("html", "y.trace"), (0, "y.trace.html\n", "gpumem: y.trace: 1 damaged or missing parts of the file were skipped\n"))
 

@@ -140,7 +140,7 @@ class Plan(unittest.TestCase):
             done = self.plan(data or trace(life()), *options)
             self.assertEqual((done[0], done[2]), (status, "gpumem: " + line + "\n"))
         refused("plan: --lifetime and --fit exclude each other", "--lifetime", "1", "--fit", "1G", "-o", "p", "x.trace")
-        refused("plan: --lifetime 'long' is not a time; accepted: seconds such as 0.5, or 500ms, 20us", "--lifetime", "long")
+        refused("plan: --lifetime 'long' is not a time; accepted: seconds such as 0.5, or 500ms, 20us, 2min", "--lifetime", "long")
         refused("plan: --fit 0: nothing fits", "--fit", "0")
         refused("plan: one trace is needed; usage: gpumem plan [option ...] -o PLAN TRACE", "-o", "p")
         refused("plan: no output given; usage: gpumem plan [option ...] -o PLAN TRACE", "x.trace")

@@ -257,6 +257,15 @@ class Command(ToolCase):
         for words in ("/bin/solver", "node7", "Test GPU, 80 GiB", "app+0x123", "libcublas.so.13+0x10 (library of the toolkit)", "16 MiB"):
             self.assertIn(words, text)
 
+    def test_devices_have_pictures_of_their_own(self):
+        events = [t.event(n + 1, 1000 * n, "alloc", "cuMemAlloc", 0x100000 * (n + 1), 3 + n, device=n, site=1) for n in range(2)]
+        events.append(t.event(3, 5000, "free", "cuMemFree", 0x100000, 3))
+        self.write("x.trace", t.header() + t.chunk(b"".join(events)))
+        self.assertEqual(self.plot("x.trace"), "")
+        text = self.check()
+        self.assertIn("<td class=text>peak of live memory of device 1</td><td class=text>4 B</td>", text)
+        self.assertNotIn("peak of live memory of the device", text)
+
     def test_phases(self):
         records = t.string(1, b"load $x$") + t.string(2, b"odd \xff<b>\n")
         self.write("x.trace", t.header() + t.chunk(records, kind=2) + t.chunk(

@@ -48,6 +48,46 @@ class Report(unittest.TestCase):
                      "2 CUDA_ERROR_OUT_OF_MEMORY\n                        cuMemAlloc, app+0x456\n"):
             self.assertIn(line, out)
 
+    def two_devices(self):
+        """Device 0 peaks at 6 MiB before device 1 does at 7 MiB; the same call sites use both."""
+        M = 1 << 20
+        events = [t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000000, 2 * M, site=1), t.event(2, 2000, "alloc", "cuMemAlloc", 0x2000000, 4 * M, site=2),
+                  t.event(3, 3000, "free", "cuMemFree", 0x2000000, 4 * M), t.event(4, 4000, "alloc", "cuMemAlloc", 0x10000000, M, site=1, device=1),
+                  t.event(5, 5000, "alloc", "cuMemAlloc", 0x20000000, 6 * M, site=2, device=1, slack=M),
+                  t.event(6, 6000, "alloc_fail", "cuMemAlloc", 0, 4 * M, site=2, device=1, result=2),
+                  t.event(7, 7000, "free", "cuMemFree", 0x20000000, 6 * M, device=1)]
+        records = (t.device(0, 64 * M, "Card") + t.device(1, 8 * M, "Card") + t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") +
+                   t.site(1, [0x10100]) + t.site(2, [0x10200]))
+        return t.header() + t.chunk(records, kind=2) + t.chunk(b"".join(events))
+
+    def test_devices_are_apart(self):
+        status, out, err = self.report(self.two_devices())
+        self.assertEqual((status, err), (0, ""))
+        self.assertNotIn("\n  peak live", out)
+        for pattern in (r"device 0 +2 +1 +6\.00 MiB +2\.1 us +6\.00 MiB +- +2\.00 MiB\n", r"device 1 +2 +1 +7\.00 MiB +5\.1 us +8\.00 MiB +- +1\.00 MiB\n",
+                        r"HELD AT THE PEAK OF DEVICE 0: 6\.00 MiB at 2\.1 us\n +4\.00 MiB +66\.7 %  app\+0x200\n +2\.00 MiB +33\.3 %  app\+0x100\n",
+                        r"HELD AT THE PEAK OF DEVICE 1: 7\.00 MiB at 5\.1 us\n +6\.00 MiB +85\.7 %  app\+0x200\n +1\.00 MiB +14\.3 %  app\+0x100\n",
+                        r"2\.00 MiB in 1 block on device 0  app\+0x100\n", r"7\.00 MiB  2 CUDA_ERROR_OUT_OF_MEMORY\n +cuMemAlloc, device 1, app",
+                        r" +6\.00 MiB +1 +1 +1  app\+0x200\n", r"  device 1\n  native +2 +7\.00 MiB +1 +1\.00 MiB +7\.00 MiB +7\.00 MiB\n"):
+            self.assertRegex(out, pattern)
+
+    def test_parts_of_single_devices(self):
+        out = self.report(self.two_devices(), "x.trace", "--peak", "--oom", "--reserved", "--leaks", "--kinds")[1]
+        for pattern in (r"WHO HELD MEMORY OF DEVICE 1 AT ITS PEAK\n  live bytes +7\.00 MiB\n  at +5\.1 us\n",
+                        # what device 0 holds is neither live nor held there
+                        r" 1 +6 us +4\.00 MiB +1 +7\.00 MiB +8\.00 MiB +0 B +8\.00 MiB .*this process holds too much",
+                        r" 1 +6\.00 MiB  app\+0x200\n +1 +1\.00 MiB  app\+0x100\n", r"MEMORY TAKEN FROM DEVICE 1\n  peak reserved +8\.00 MiB\n"):
+            self.assertRegex(out, pattern)
+
+    def test_a_limit_is_one_of_each_device(self):
+        for limit, status, err in (("7M", 0, ""), ("6M", 3, "gpumem: x.trace: device 1: peak of 7.00 MiB is above the limit of 6.00 MiB\n")):
+            found = self.report(self.two_devices(), "x.trace", "--limit", limit)
+            self.assertEqual((found[0], found[2]), (status, err))
+
+    def test_processes_have_a_row_for_each_device(self):
+        out = self.report(self.two_devices(), "x.trace", "--processes")[1]
+        self.assertRegex(out, r" 4242 +0 +0 ns .* 6\.00 MiB +6\.00 MiB .*x\.trace\n.* 4242 +1 +0 ns .* 7\.00 MiB +8\.00 MiB .*x\.trace\n")
+
     def test_top(self):
         self.assertIn("and 1 more call site", self.report(
             t.header() + t.chunk(b"".join(t.event(i, i, "alloc", "cuMemAlloc", 4096 * i, 10, site=i) for i in range(1, 4))),
@@ -206,7 +246,7 @@ class Report(unittest.TestCase):
         path = os.path.join(self.folder.name, "x.trace")
         with open(path, "wb") as f:
             f.write(t.sample())
-        for words in (["--version"], ["--help"], ["help", "report"], ["plot", "--help"], ["plan", "--lifetime", "1", "-o", path + ".plan", path]):
+        for words in (["--version"], ["--help"], ["help", "report"], ["plot", "--help"], ["plan", "--lifetime", "1", "--force", "-o", path + ".plan", path]):
             for closed in (">/dev/full", ">&-"):
                 done = subprocess.run(["/bin/sh", "-c", f'exec "$0" "$@" {closed}', GPUMEM, *words], stderr=subprocess.PIPE, text=True)
                 self.assertEqual((done.returncode, done.stderr), (1, "gpumem: cannot write to standard output\n"), (words, closed))

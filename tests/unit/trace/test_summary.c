@@ -5,7 +5,7 @@
 
 #include "shim/trace/ring.h"
 #include "shim/trace/summary.h"
-#include "tools/cli/analysis.h"
+#include "tools/cli/read_trace.h"
 
 #include <pthread.h>
 #include <signal.h>
