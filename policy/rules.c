@@ -238,7 +238,7 @@ static bool read_advice(struct parser *p) {
 static bool read_target(struct parser *p) {
     size_t length = value_length(p);
     if (!gm_setup_kind(p->at, length, p->managed, &p->rule->kind))
-        return wrong(p, "wrong memory", p->at, length, "native, cache, async, managed, managed-pool");
+        return wrong(p, "wrong memory", p->at, length, "native, cache, async, managed, managed-pool, guard");
     p->at += length;
     while (take(p, ","))
         if (!read_advice(p))

@@ -7,7 +7,6 @@
  * starts, but only after there was a block of such a kind. Copies, fills and kernels that access freed memory are
  * not detected. */
 #include "shim/resource/registry.h"
-#include "shim/grow/grow.h"
 #include "shim/hook/freed.h"
 #include "shim/hook/hook.h"
 
@@ -27,7 +26,7 @@ static enum gm_known known_of(const struct gm_block *block) {
     return native ? GM_KNOWN_TO_DRIVER : GM_KNOWN_BLOCK;
 }
 
-static bool has_many_starts(void) { return was_used(GM_TRAIT_POOLED) || gm_grow_mode >= GM_GROW_VMM; }
+static bool has_many_starts(void) { return was_used(GM_TRAIT_POOLED | GM_TRAIT_MAPPED); }
 
 /* For addresses at which no live block starts. */
 static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdeviceptr address, struct gm_block *block) {
@@ -45,7 +44,7 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
 
 enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block) {
     struct gm_registry *registry = gm_registry_shared();
-    if (!registry || (!was_used(GM_TRAIT_KEPT) && gm_grow_mode < GM_GROW_VMM))
+    if (!registry || !was_used(GM_TRAIT_KEPT | GM_TRAIT_MAPPED))
         return GM_KNOWN_TO_DRIVER;
     return gm_registry_find(registry, address, block) ? known_of(block) : look_inside(registry, address, block);
 }

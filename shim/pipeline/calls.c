@@ -361,7 +361,8 @@ gm_status gm_begin_owners_free(struct gm_scope *scope, struct gm_free_request *h
     *how = (struct gm_free_request){.call = scope->request.call,
                                     .stream = scope->request.stream,
                                     .per_thread = scope->request.per_thread,
-                                    .kept = &scope->kept};
+                                    .kept = &scope->kept,
+                                    .site = scope->request.site};
     bool must = GM_LIKELY(how->call == GM_CALL_FREE) && gm_pipeline.synchronise &&
                 scope->block.kind != GM_KIND_NATIVE && scope->block.call != GM_CALL_ALLOC_ASYNC;
     return must ? gm_pipeline.synchronise(&scope->block, &how->settled) : GM_OK;

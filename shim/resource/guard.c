@@ -1,0 +1,383 @@
+/* Resource "guard": each block is a mapping of its own between addresses that are never mapped, so an access outside of
+ * it faults. A free waits for the work submitted before it, as a native cudaFree does (deferred_free.h). Then the
+ * mapping goes and its addresses stay reserved, so a later access faults, too (guard_ranges.h).
+ *
+ * A block ends where its mapping ends, but for its alignment of 512 bytes, which native memory has and textures need.
+ * The bytes between hold a pattern, which the free and the end of the process compare.
+ *
+ * A small block takes a granule of 2 MiB. All blocks together take at most a quarter of the device more than the
+ * program requested. From half of that on fewer and fewer requests are served, and after an out-of-memory error none
+ * for a while. Native memory serves those. */
+#include "shim/resource/guard.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/base/limit.h"
+#include "shim/base/options.h"
+#include "shim/base/stats.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/resource/block.h"
+#include "shim/resource/deferred_free.h"
+#include "shim/resource/pitch.h"
+#include "shim/resource/rows.h"
+#include "shim/resource/vmm.h"
+
+#define PATTERN 0xe5
+enum { ALIGNMENT = 512, DEVICES = 64, CHECKED_AT_EXIT = 4096 };
+
+bool gm_guard_at_begin;
+void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
+
+/* ---- how many requests are served */
+
+static struct share {
+    uint64_t most, extra; /* bytes that mappings may take, and take, beyond the blocks */
+    uint32_t turns;       /* sums the part that is served, in 1/65536 */
+    uint32_t rest, pause; /* requests not to serve; how many after the next out of memory */
+} shares[DEVICES];
+
+static uint64_t most_extra(int device) {
+    size_t total = 0;
+    if (!shares[device].most && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS)
+        __atomic_store_n(&shares[device].most, total / 4, __ATOMIC_RELAXED);
+    return shares[device].most;
+}
+
+static bool takes_turn(struct share *share, uint64_t left, uint64_t half) {
+    uint32_t part = (uint32_t)(left * 65536 / half);
+    uint32_t before = __atomic_fetch_add(&share->turns, part, __ATOMIC_RELAXED);
+    return (before >> 16) != ((before + part) >> 16);
+}
+
+static bool has_room(int device, size_t size, size_t mapped) {
+    struct share *share = &shares[device];
+    uint64_t most = most_extra(device), used = __atomic_load_n(&share->extra, __ATOMIC_RELAXED);
+    uint32_t rest = __atomic_load_n(&share->rest, __ATOMIC_RELAXED);
+    if (gm_limit_on() && gm_limit_live(device) + (mapped - size) > gm_limit_now())
+        return false;
+    if (rest) {
+        __atomic_compare_exchange_n(&share->rest, &rest, rest - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        return false;
+    }
+    if (used + (mapped - size) > most)
+        return false;
+    return used <= most / 2 || takes_turn(share, most - used, most / 2);
+}
+
+static void note_extra(int device, int64_t bytes) {
+    __atomic_add_fetch(&shares[device].extra, (uint64_t)bytes, __ATOMIC_RELAXED);
+}
+
+static void pause_share(struct share *share) {
+    enum { MOST = 4096 };
+    uint32_t pause = share->pause ? share->pause : 16;
+    __atomic_store_n(&share->rest, pause, __ATOMIC_RELAXED);
+    __atomic_store_n(&share->pause, pause < MOST ? 2 * pause : pause, __ATOMIC_RELAXED);
+}
+
+/* ---- the pattern in the bytes behind the block */
+
+static size_t bytes_behind(const struct gm_guard_block *block) {
+    return block->mapping + block->mapped - (block->address + block->size);
+}
+
+/* Within the capture guard. The context is current. */
+static gm_status private_stream(const struct gm_guard_block *block, CUstream *stream) {
+    struct gm_internal internal;
+    if (!gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
+        return GM_NOT_SUPPORTED;
+    return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
+}
+
+static gm_status write_pattern(const struct gm_guard_block *block) {
+    size_t behind = bytes_behind(block);
+    CUstream stream;
+    gm_status status = behind ? private_stream(block, &stream) : GM_OK;
+    if (behind && !status)
+        status = (gm_status)gm_drv.memset_d8_async(block->address + block->size, PATTERN, behind, stream);
+    return behind && !status ? (gm_status)gm_drv.stream_synchronize(stream) : status;
+}
+
+static gm_status read_behind(const struct gm_guard_block *block, unsigned char *bytes, size_t count) {
+    CUcontext context = (CUcontext)(uintptr_t)block->context;
+    CUstreamCaptureMode mode;
+    CUstream stream;
+    bool pushed;
+    int hold = gm_context_hold(context, block->context_id);
+    if (hold < 0)
+        return GM_INVALID_CONTEXT;
+    gm_status status = GM_NOT_SUPPORTED;
+    if (!gm_capture_guard_enter(&mode))
+        goto let_go;
+    status = gm_context_enter(context, &pushed);
+    if (status)
+        goto leave_guard;
+    status = private_stream(block, &stream);
+    if (!status)
+        status =
+            (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)bytes, block->address + block->size, count, stream);
+    if (!status)
+        status = (gm_status)gm_drv.stream_synchronize(stream);
+    gm_context_leave(pushed);
+leave_guard:
+    gm_capture_guard_leave(mode);
+let_go:
+    gm_context_let_go(hold);
+    return status;
+}
+
+static void compare(const struct gm_guard_block *block, const unsigned char *bytes, size_t count, bool at_exit) {
+    size_t first = 0, last = count;
+    while (first < count && bytes[first] == PATTERN)
+        first++;
+    if (first == count)
+        return;
+    while (bytes[last - 1] == PATTERN)
+        last--;
+    __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED);
+    struct gm_guard_damage damage = {.offset = first, .count = last - first, .at_exit = at_exit};
+    if (gm_guard_damaged)
+        gm_guard_damaged(block, &damage);
+}
+
+/* Memory that cannot be read any more, as after a fault, is not compared. */
+static void check_pattern(const struct gm_guard_block *block, bool at_exit) {
+    unsigned char few[ALIGNMENT], *bytes = few;
+    size_t count = bytes_behind(block);
+    if (!count)
+        return;
+    if (count > sizeof few && !(bytes = gm_pages(count)))
+        return;
+    if (!read_behind(block, bytes, count))
+        compare(block, bytes, count, at_exit);
+    if (bytes != few)
+        munmap(bytes, count);
+}
+
+static void check_one(const struct gm_guard_block *block, void *left) {
+    if (*(unsigned *)left && bytes_behind(block)) {
+        --*(unsigned *)left;
+        check_pattern(block, true);
+    }
+}
+
+/* Runs while the driver still works: the driver's own handlers were registered before. */
+static void check_live(void) {
+    unsigned left = CHECKED_AT_EXIT;
+    int depth = gm_mine.depth;
+    gm_mine.depth = 1;
+    gm_guard_each(check_one, &left);
+    gm_mine.depth = (__typeof__(gm_mine.depth))depth;
+}
+
+static void check_at_exit(void) {
+    static bool registered;
+    if (!__atomic_load_n(&registered, __ATOMIC_RELAXED) && !__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
+        atexit(check_live);
+}
+
+/* ---- blocks */
+
+static uint64_t reserve(size_t bytes) {
+    CUdeviceptr address;
+    return gm_addresses_reserve(&gm_drv, bytes, 0, &address) ? 0 : address;
+}
+
+/* Maps new memory at block->mapping. On failure nothing is mapped. */
+static gm_status map_block(struct gm_guard_block *block) {
+    struct gm_location location = {.device = block->device, .node = -1};
+    struct gm_extent extent;
+    gm_status status = gm_extent_create(&gm_drv, &location, block->mapped, &extent);
+    if (status)
+        return status;
+    status = gm_vmm_map(block->device, block->mapping, &extent, 1);
+    gm_extents_release(&gm_drv, &extent, 1); /* the mapping holds the memory */
+    if (!status)
+        status = write_pattern(block);
+    else
+        return status;
+    if (status)
+        (void)gm_extents_unmap(&gm_drv, block->mapping, &extent, 1);
+    return status;
+}
+
+static gm_status create_block(const struct gm_request *request, size_t size, size_t mapped,
+                              struct gm_guard_block *block) {
+    uint64_t mapping = gm_guard_range_take(mapped);
+    if (!mapping)
+        return GM_NOT_SUPPORTED;
+    size_t before = gm_guard_at_begin ? 0 : mapped - (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *block = (struct gm_guard_block){.address = mapping + before,
+                                     .size = size,
+                                     .mapping = mapping,
+                                     .mapped = mapped,
+                                     .context = request->context,
+                                     .context_id = request->context_id,
+                                     .allocated_at = request->site,
+                                     .device = (int16_t)request->device};
+    gm_status status = map_block(block);
+    if (status)
+        gm_guard_range_release(mapping);
+    else
+        gm_guard_range_live(block);
+    return status;
+}
+
+static gm_status unmap_block(const struct gm_guard_block *block) {
+    struct gm_extent extent = {.size = block->mapped};
+    gm_status status = gm_extents_unmap(&gm_drv, block->mapping, &extent, 1);
+    if (!status) {
+        note_extra(block->device, -(int64_t)(block->mapped - block->size));
+        gm_guard_range_release(block->mapping);
+    }
+    return status;
+}
+
+static gm_status free_now(const struct gm_deferred_block *deferred) {
+    struct gm_guard_block block;
+    if (!gm_guard_at(deferred->address, &block) || block.released)
+        return GM_INVALID_VALUE;
+    check_pattern(&block, false);
+    return unmap_block(&block);
+}
+
+static struct gm_deferred_free deferred_frees = {.free_now = free_now};
+
+/* ---- requests */
+
+static gm_status guard_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    gm_guard_ranges_setup(gm_option_number(GM_OPT_GUARD_RANGE), reserve);
+    return GM_OK;
+}
+
+/* Size of the block and of its mapping. */
+static gm_status prepare(const struct gm_request *request, struct gm_piece *piece, size_t *mapped) {
+    size_t granularity;
+    if (!gm_request_is_device(request) || request->capturing)
+        return GM_NOT_SUPPORTED;
+    gm_status status = gm_vmm_prepare(request, &granularity);
+    if (!status && (GM_GUARD_GRANULE % granularity || request->device >= DEVICES))
+        status = GM_NOT_SUPPORTED;
+    if (status)
+        return status;
+    gm_deferred_free_flush(&deferred_frees);
+    status = gm_shape_of(request, piece);
+    if (status)
+        return status;
+    if (piece->reserved > SIZE_MAX - GM_GUARD_GRANULE)
+        return GM_OUT_OF_MEMORY;
+    *mapped = (piece->reserved + GM_GUARD_GRANULE - 1) / GM_GUARD_GRANULE * GM_GUARD_GRANULE;
+    return GM_OK;
+}
+
+static gm_status guard_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
+    struct gm_guard_block made;
+    struct gm_piece piece;
+    CUstreamCaptureMode mode;
+    size_t mapped;
+    gm_status status = prepare(request, &piece, &mapped);
+    if (status)
+        return status;
+    struct share *share = &shares[request->device];
+    size_t size = piece.reserved;
+    if (!has_room(request->device, size, mapped))
+        status = GM_OUT_OF_MEMORY;
+    else if (!gm_capture_guard_enter(&mode))
+        return GM_NOT_SUPPORTED;
+    else {
+        status = create_block(request, size, mapped, &made);
+        gm_capture_guard_leave(mode);
+        if (status == GM_OUT_OF_MEMORY)
+            pause_share(share);
+    }
+    if (status) {
+        __atomic_add_fetch(&gm_stats->guard_refused, status == GM_OUT_OF_MEMORY, __ATOMIC_RELAXED);
+        return status;
+    }
+    __atomic_store_n(&share->pause, 0, __ATOMIC_RELAXED);
+    note_extra(request->device, (int64_t)(mapped - size));
+    if (bytes_behind(&made))
+        check_at_exit();
+    piece.address = made.address;
+    piece.reserved = piece.pitch ? made.mapping + mapped - made.address : mapped; /* rows fill all of it (fill.c) */
+    gm_block_fill(block, self, request, &piece);
+    return GM_OK;
+}
+
+static gm_status guard_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    if (!gm_guard_range_freed(block->address, how->site))
+        return GM_INVALID_VALUE;
+    gm_status status = gm_deferred_free_add(&deferred_frees, block, how);
+    if (status)
+        gm_guard_range_revive(block->address);
+    return status;
+}
+
+static size_t guard_trim(struct gm_resource *self, size_t bytes) {
+    return gm_driver_ready(false) ? gm_deferred_free_drain(&deferred_frees) : 0;
+}
+
+static bool guard_keeps(struct gm_resource *self, uint64_t address) {
+    struct gm_guard_block block;
+    return gm_guard_covers(address) && gm_guard_at(address, &block) && block.state == GM_GUARD_FREED;
+}
+
+static void guard_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
+    gm_internal_forget(context_id);
+}
+
+/* Errors are ignored: a reset of the device may have unmapped the block already. */
+static void guard_abandon(struct gm_resource *self, const struct gm_block *block) {
+    struct gm_guard_block lost;
+    if (!gm_guard_at(block->address, &lost) || lost.released)
+        return;
+    gm_drv.mem_unmap(lost.mapping, lost.mapped);
+    note_extra(lost.device, -(int64_t)(lost.mapped - lost.size));
+    gm_guard_range_release(lost.mapping);
+}
+
+static void guard_capture(struct gm_resource *self, int change) {
+    if (change < 0 && gm_driver_ready(false))
+        gm_deferred_free_flush(&deferred_frees);
+}
+
+static void guard_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
+    struct gm_guard_block found;
+    if (gm_guard_at(block->address, &found) && !found.released && device >= 0 && device < DEVICES &&
+        gm_mapping_open_to(&gm_drv, found.mapping, found.mapped, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+        gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", device, block->device);
+}
+
+static void guard_after_fork(struct gm_resource *self) {
+    gm_deferred_free_after_fork(&deferred_frees);
+    gm_guard_ranges_after_fork();
+}
+
+const struct gm_resource_ops gm_resource_guard = {
+    .name = "guard",
+    .summary = "device memory between addresses that are never mapped, so that accesses outside a block, and after its "
+               "free, fault",
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_DEVICE_STORAGE | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_PEER | GM_PROP_STREAM_ORDERED,
+    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; not served where devices cannot "
+              "access each other, nor while a stream captures; each block takes whole granules of 2 MiB, and all "
+              "together take at most a quarter of the device more than requested; a free waits for the GPU",
+    .kind = GM_KIND_GUARD,
+    .granule = GM_GUARD_GRANULE,
+    .alignment = 9,
+    .serves = "guard",
+    .open = guard_open,
+    .alloc = guard_alloc,
+    .free = guard_free,
+    .trim = guard_trim,
+    .keeps = guard_keeps,
+    .context_destroyed = guard_context_destroyed,
+    .abandon = guard_abandon,
+    .capture = guard_capture,
+    .open_block_to = guard_open_block_to,
+    .after_fork = guard_after_fork,
+};
