@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shim/base/limit.h"
 #include "shim/base/options.h"
 #include "shim/base/stats.h"
 #include "shim/driver/internal_stream.h"
@@ -29,53 +28,6 @@ enum { ALIGNMENT = 512, DEVICES = 64, CHECKED_AT_EXIT = 4096 };
 
 bool gm_guard_at_begin;
 void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
-
-/* ---- how many requests are served */
-
-static struct share {
-    uint64_t most, extra; /* bytes that mappings may take, and take, beyond the blocks */
-    uint32_t turns;       /* sums the part that is served, in 1/65536 */
-    uint32_t rest, pause; /* requests not to serve; how many after the next out of memory */
-} shares[DEVICES];
-
-static uint64_t most_extra(int device) {
-    size_t total = 0;
-    if (!shares[device].most && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS)
-        __atomic_store_n(&shares[device].most, total / 4, __ATOMIC_RELAXED);
-    return shares[device].most;
-}
-
-static bool takes_turn(struct share *share, uint64_t left, uint64_t half) {
-    uint32_t part = (uint32_t)(left * 65536 / half);
-    uint32_t before = __atomic_fetch_add(&share->turns, part, __ATOMIC_RELAXED);
-    return (before >> 16) != ((before + part) >> 16);
-}
-
-static bool has_room(int device, size_t size, size_t mapped) {
-    struct share *share = &shares[device];
-    uint64_t most = most_extra(device), used = __atomic_load_n(&share->extra, __ATOMIC_RELAXED);
-    uint32_t rest = __atomic_load_n(&share->rest, __ATOMIC_RELAXED);
-    if (gm_limit_on() && gm_limit_live(device) + (mapped - size) > gm_limit_now())
-        return false;
-    if (rest) {
-        __atomic_compare_exchange_n(&share->rest, &rest, rest - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-        return false;
-    }
-    if (used + (mapped - size) > most)
-        return false;
-    return used <= most / 2 || takes_turn(share, most - used, most / 2);
-}
-
-static void note_extra(int device, int64_t bytes) {
-    __atomic_add_fetch(&shares[device].extra, (uint64_t)bytes, __ATOMIC_RELAXED);
-}
-
-static void pause_share(struct share *share) {
-    enum { MOST = 4096 };
-    uint32_t pause = share->pause ? share->pause : 16;
-    __atomic_store_n(&share->rest, pause, __ATOMIC_RELAXED);
-    __atomic_store_n(&share->pause, pause < MOST ? 2 * pause : pause, __ATOMIC_RELAXED);
-}
 
 /* ---- the pattern in the bytes behind the block */
 
@@ -228,10 +180,8 @@ static gm_status create_block(const struct gm_request *request, size_t size, siz
 static gm_status unmap_block(const struct gm_guard_block *block) {
     struct gm_extent extent = {.size = block->mapped};
     gm_status status = gm_extents_unmap(&gm_drv, block->mapping, &extent, 1);
-    if (!status) {
-        note_extra(block->device, -(int64_t)(block->mapped - block->size));
+    if (!status)
         gm_guard_range_release(block->mapping);
-    }
     return status;
 }
 
@@ -281,24 +231,12 @@ static gm_status guard_alloc(struct gm_resource *self, const struct gm_request *
     gm_status status = prepare(request, &piece, &mapped);
     if (status)
         return status;
-    struct share *share = &shares[request->device];
-    size_t size = piece.reserved;
-    if (!has_room(request->device, size, mapped))
-        status = GM_OUT_OF_MEMORY;
-    else if (!gm_capture_guard_enter(&mode))
+    if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
-    else {
-        status = create_block(request, size, mapped, &made);
-        gm_capture_guard_leave(mode);
-        if (status == GM_OUT_OF_MEMORY)
-            pause_share(share);
-    }
-    if (status) {
-        __atomic_add_fetch(&gm_stats->guard_refused, status == GM_OUT_OF_MEMORY, __ATOMIC_RELAXED);
+    status = create_block(request, piece.reserved, mapped, &made);
+    gm_capture_guard_leave(mode);
+    if (status)
         return status;
-    }
-    __atomic_store_n(&share->pause, 0, __ATOMIC_RELAXED);
-    note_extra(request->device, (int64_t)(mapped - size));
     if (bytes_behind(&made))
         check_at_exit();
     piece.address = made.address;
@@ -336,7 +274,6 @@ static void guard_abandon(struct gm_resource *self, const struct gm_block *block
     if (!gm_guard_at(block->address, &lost) || lost.released)
         return;
     gm_drv.mem_unmap(lost.mapping, lost.mapped);
-    note_extra(lost.device, -(int64_t)(lost.mapped - lost.size));
     gm_guard_range_release(lost.mapping);
 }
 
@@ -362,10 +299,11 @@ const struct gm_resource_ops gm_resource_guard = {
     .summary = "device memory between addresses that are never mapped, so that accesses outside a block, and after its "
                "free, fault",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_DEVICE_STORAGE | GM_PROP_READY_ANYWHERE |
-                  GM_PROP_PEER | GM_PROP_STREAM_ORDERED,
-    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; not served where devices cannot "
-              "access each other, nor while a stream captures; each block takes whole granules of 2 MiB, and all "
-              "together take at most a quarter of the device more than requested; a free waits for the GPU",
+                  GM_PROP_PEER | GM_PROP_STREAM_ORDERED | GM_PROP_OUTLIVES_CONTEXT,
+    .breaks =
+        "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; not served where devices cannot "
+        "access each other, nor while a stream captures; each block takes whole granules of 2 MiB; a free waits for "
+        "the GPU",
     .kind = GM_KIND_GUARD,
     .granule = GM_GUARD_GRANULE,
     .alignment = 9,

@@ -30,7 +30,6 @@ const char *const stacks[STACKS] = {
     "fill(poison,pinned)",
     "guard",
     "fill(poison,guard)",
-    "cache(guard)",
     "fallback(guard,pinned)",
     "log(async)",
     "statistics(track(native))",
