@@ -270,6 +270,7 @@ struct gm_decision {
 enum gm_want {
     GM_WANT_OBJECT = 1u << 0, /* object and thread */
     GM_WANT_SITE = 1u << 1,   /* where */
+    GM_WANT_GUARD = 1u << 2,  /* nothing: it may choose GM_KIND_GUARD, and errors there are to be explained */
 };
 
 /* Input and result of a policy's setup. `error` is one line that names the value and what is accepted. With GM_OK a

@@ -333,6 +333,8 @@ uint32_t gm_rules_wants(const struct gm_rule *rules, unsigned count) {
         if (rules[i].thread.low || rules[i].thread.high != UINT64_MAX || rules[i].nth.low ||
             rules[i].nth.high != UINT64_MAX)
             wants |= GM_WANT_OBJECT;
+        if (rules[i].kind == GM_KIND_GUARD)
+            wants |= GM_WANT_GUARD;
     }
     return wants;
 }

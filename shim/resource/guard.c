@@ -2,12 +2,9 @@
  * it faults. A free waits for the work submitted before it, as a native cudaFree does (deferred_free.h). Then the
  * mapping goes and its addresses stay reserved, so a later access faults, too (guard_ranges.h).
  *
- * A block ends where its mapping ends, but for its alignment of 512 bytes, which native memory has and textures need.
- * The bytes between hold a pattern, which the free and the end of the process compare.
- *
- * A small block takes a granule of 2 MiB. All blocks together take at most a quarter of the device more than the
- * program requested. From half of that on fewer and fewer requests are served, and after an out-of-memory error none
- * for a while. Native memory serves those. */
+ * A block ends where its mapping ends, but for the alignment of 512 bytes that native memory has and textures need. The
+ * bytes between, and some before the block, hold a pattern. The free and the end of the process compare them.
+ */
 #include "shim/resource/guard.h"
 
 #include <stdlib.h>
@@ -24,15 +21,24 @@
 #include "shim/resource/vmm.h"
 
 #define PATTERN 0xe5
-enum { ALIGNMENT = 512, DEVICES = 64, CHECKED_AT_EXIT = 4096 };
+enum { ALIGNMENT = 512, BEFORE = 512, DEVICES = 64, CHECKED_AT_EXIT = 4096 };
 
 bool gm_guard_at_begin;
 void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
 
-/* ---- the pattern in the bytes behind the block */
+/* ---- the pattern beside the block */
 
-static size_t bytes_behind(const struct gm_guard_block *block) {
-    return block->mapping + block->mapped - (block->address + block->size);
+/* The bytes on one side of the block that its mapping has and that hold the pattern. */
+static struct side {
+    uint64_t address;
+    size_t size;
+} side_of(const struct gm_guard_block *block, bool before) {
+    uint64_t end = block->address + block->size;
+    size_t room = block->address - block->mapping;
+    if (!before)
+        return (struct side){end, block->mapping + block->mapped - end};
+    room = room < BEFORE ? room : BEFORE;
+    return (struct side){block->address - room, room};
 }
 
 /* Within the capture guard. The context is current. */
@@ -43,16 +49,19 @@ static gm_status private_stream(const struct gm_guard_block *block, CUstream *st
     return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
 }
 
+/* Does not wait: nobody may write there, and the check comes later in the same stream. */
 static gm_status write_pattern(const struct gm_guard_block *block) {
-    size_t behind = bytes_behind(block);
     CUstream stream;
-    gm_status status = behind ? private_stream(block, &stream) : GM_OK;
-    if (behind && !status)
-        status = (gm_status)gm_drv.memset_d8_async(block->address + block->size, PATTERN, behind, stream);
-    return behind && !status ? (gm_status)gm_drv.stream_synchronize(stream) : status;
+    gm_status status = private_stream(block, &stream);
+    for (int before = 0; before < 2 && !status; before++) {
+        struct side side = side_of(block, before);
+        if (side.size)
+            status = (gm_status)gm_drv.memset_d8_async(side.address, PATTERN, side.size, stream);
+    }
+    return status;
 }
 
-static gm_status read_behind(const struct gm_guard_block *block, unsigned char *bytes, size_t count) {
+static gm_status read_side(const struct gm_guard_block *block, const struct side *side, unsigned char *bytes) {
     CUcontext context = (CUcontext)(uintptr_t)block->context;
     CUstreamCaptureMode mode;
     CUstream stream;
@@ -68,8 +77,7 @@ static gm_status read_behind(const struct gm_guard_block *block, unsigned char *
         goto leave_guard;
     status = private_stream(block, &stream);
     if (!status)
-        status =
-            (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)bytes, block->address + block->size, count, stream);
+        status = (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)bytes, side->address, side->size, stream);
     if (!status)
         status = (gm_status)gm_drv.stream_synchronize(stream);
     gm_context_leave(pushed);
@@ -80,36 +88,41 @@ let_go:
     return status;
 }
 
-static void compare(const struct gm_guard_block *block, const unsigned char *bytes, size_t count, bool at_exit) {
-    size_t first = 0, last = count;
-    while (first < count && bytes[first] == PATTERN)
+static void compare(const struct gm_guard_block *block, const unsigned char *bytes, size_t size, bool before,
+                    bool at_exit) {
+    size_t first = 0, last = size;
+    while (first < size && bytes[first] == PATTERN)
         first++;
-    if (first == count)
+    if (first == size)
         return;
     while (bytes[last - 1] == PATTERN)
         last--;
     __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED);
-    struct gm_guard_damage damage = {.offset = first, .count = last - first, .at_exit = at_exit};
+    struct gm_guard_damage damage = {
+        .before = before, .at_exit = at_exit, .distance = before ? size - last : first, .count = last - first};
     if (gm_guard_damaged)
         gm_guard_damaged(block, &damage);
 }
 
 /* Memory that cannot be read any more, as after a fault, is not compared. */
-static void check_pattern(const struct gm_guard_block *block, bool at_exit) {
-    unsigned char few[ALIGNMENT], *bytes = few;
-    size_t count = bytes_behind(block);
-    if (!count)
+static void check_side(const struct gm_guard_block *block, bool before, bool at_exit) {
+    struct side side = side_of(block, before);
+    unsigned char few[BEFORE], *bytes = few;
+    if (!side.size || (side.size > sizeof few && !(bytes = gm_pages(side.size))))
         return;
-    if (count > sizeof few && !(bytes = gm_pages(count)))
-        return;
-    if (!read_behind(block, bytes, count))
-        compare(block, bytes, count, at_exit);
+    if (!read_side(block, &side, bytes))
+        compare(block, bytes, side.size, before, at_exit);
     if (bytes != few)
-        munmap(bytes, count);
+        munmap(bytes, side.size);
+}
+
+static void check_pattern(const struct gm_guard_block *block, bool at_exit) {
+    check_side(block, false, at_exit);
+    check_side(block, true, at_exit);
 }
 
 static void check_one(const struct gm_guard_block *block, void *left) {
-    if (*(unsigned *)left && bytes_behind(block)) {
+    if (*(unsigned *)left) {
         --*(unsigned *)left;
         check_pattern(block, true);
     }
@@ -237,8 +250,7 @@ static gm_status guard_alloc(struct gm_resource *self, const struct gm_request *
     gm_capture_guard_leave(mode);
     if (status)
         return status;
-    if (bytes_behind(&made))
-        check_at_exit();
+    check_at_exit();
     piece.address = made.address;
     piece.reserved = piece.pitch ? made.mapping + mapped - made.address : mapped; /* rows fill all of it (fill.c) */
     gm_block_fill(block, self, request, &piece);
