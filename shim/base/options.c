@@ -83,7 +83,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Find memory errors: give all blocks, or one of N, addresses of their own, so that an access outside a block or "
      "after its free ends in an error that names block and call sites; begin = find accesses before a block to the byte "
      "instead of those behind it; blocking = wait for each kernel, to name the one at fault."},
-    {GM_OPT_GUARD_RANGE, GM_OPTION_BYTES, "GPUMEM_GUARD_RANGE", "guard-range", "4T", "bytes", NULL, 0, 0,
+    {GM_OPT_GUARD_RANGE, GM_OPTION_BYTES, "GPUMEM_GUARD_RANGE", "guard-range", "256G", "bytes", NULL, 0, 0,
      "Addresses that guarded blocks use up before those of the blocks that were freed longest ago are used again."},
     {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
      "Memory of each device that this process may hold, as if the device were smaller; requests above the limit take "

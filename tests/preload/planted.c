@@ -237,7 +237,8 @@ static void one_of_many(void) {
     printf(" wait %d", cuCtxSynchronize());
 }
 
-#define ERROR(name) {#name, name}
+#define ERROR(name) \
+    { #name, name }
 static const struct {
     const char *name;
     void (*make)(void);
