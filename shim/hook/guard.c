@@ -194,7 +194,7 @@ static void look_at_launch(const struct gm_called *call, const struct row *row) 
         gm_kernel_read(gm_pointer_argument(call, 1), gm_pointer_argument(call, 2), gm_pointer_argument(call, 3),
                        launch);
     }
-    if (launch->count || gm_guard_every == 1)
+    if (launch->count || gm_sites_are_on())
         launch->site = site_of(call);
     if (launch->count)
         look_at_pointers(launch);

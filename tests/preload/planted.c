@@ -237,6 +237,24 @@ static void one_of_many(void) {
     printf(" wait %d", cuCtxSynchronize());
 }
 
+/* ---- no errors */
+
+/* 200 small blocks live, and one that takes half of what a card of 256 MiB has. */
+static void many_live(void) {
+    CUdeviceptr blocks[200], large;
+    for (int i = 0; i < 200; i++)
+        blocks[i] = allocate_block(4000);
+    MUST(cuMemAlloc(&large, 128 << 20));
+    MUST(cuMemFree(large));
+    for (int i = 0; i < 200; i++)
+        MUST(cuMemFree(blocks[i]));
+}
+
+static void many_freed(void) {
+    for (int i = 0; i < 300; i++)
+        MUST(cuMemFree(allocate_block(1000)));
+}
+
 #define ERROR(name) \
     { #name, name }
 static const struct {
@@ -264,6 +282,8 @@ static const struct {
     ERROR(fill_behind),
     ERROR(never_freed),
     ERROR(one_of_many),
+    ERROR(many_live),
+    ERROR(many_freed),
 };
 
 int main(int count, char **arguments) {
