@@ -28,7 +28,8 @@ struct gm_launch {
     uint32_t site;
     unsigned count;
     struct gm_launch_pointer {
-        unsigned argument; /* from 1 */
+        unsigned argument; /* from 1; 0: not known */
+        bool alone;        /* it is the whole argument, and no member of a structure, which may be unused */
         uint64_t address;
     } pointers[GM_LAUNCH_POINTERS];
 };

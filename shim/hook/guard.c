@@ -13,6 +13,7 @@
 #include "shim/hook/hook.h"
 #include "shim/hook/kernels.h"
 #include "shim/pipeline/guard.h"
+#include "shim/resource/guard.h"
 #include "shim/sites/site.h"
 
 static bool blocking;
@@ -164,8 +165,8 @@ static void look_at_linear(const struct gm_called *call, const struct row *row) 
 
 /* ---- launches */
 
-/* The call that this thread is making: what its result is about. */
-static __thread __attribute__((tls_model("initial-exec"))) struct {
+/* The call that this thread is about to make: what its result is about. */
+static __thread __attribute__((tls_model("initial-exec"))) struct making {
     void *next;
     const char *name;
     uintptr_t caller, frame;
@@ -178,8 +179,8 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
 static void look_at_pointers(const struct gm_launch *launch) {
     struct gm_guard_block block;
     for (unsigned i = 0; i < launch->count; i++)
-        if (gm_guard_find(launch->pointers[i].address, &block) && block.state == GM_GUARD_FREED &&
-            launch->pointers[i].address - block.address <= block.size)
+        if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
+            block.state == GM_GUARD_FREED && launch->pointers[i].address - block.address <= block.size)
             gm_explain_freed_argument(launch, &launch->pointers[i], &block);
 }
 
@@ -202,18 +203,16 @@ static void look_at_launch(const struct gm_called *call, const struct row *row) 
 
 /* ---- results */
 
-static void explain_fault(const char *name, uint32_t site, bool exact) {
+/* `one`: the launch at fault; NULL: any of those that may not have ended. */
+static void explain_fault(const char *name, uint32_t site, const struct gm_launch *one) {
     struct gm_launch *launches = gm_pages(GM_LAUNCHES * sizeof *launches);
-    struct gm_fault fault = {.call = name, .site = site, .launches = launches, .exact = exact};
+    struct gm_fault fault = {.call = name, .site = site, .launches = launches, .exact = one != NULL};
     if (!launches)
         return;
-    if (exact) {
-        launches[0] = making.launch;
-        fault.count = 1;
-    } else {
+    if (one)
+        launches[fault.count++] = *one;
+    else
         fault.count = gm_launches_copy(launches);
-        fault.exact = blocking && fault.count == 1;
-    }
     gm_explain_fault(&fault);
     munmap(launches, GM_LAUNCHES * sizeof *launches);
 }
@@ -222,54 +221,58 @@ static bool is_fault(CUresult result) { return result == CUDA_ERROR_ILLEGAL_ADDR
 
 void gm_guard_faulted(CUresult error, const char *call, uintptr_t caller, uintptr_t frame) {
     if (is_fault(error) && gm_watch_has(GM_WATCH_GUARDS))
-        explain_fault(call, gm_site_find(caller, frame), false);
+        explain_fault(call, gm_site_find(caller, frame), NULL);
 }
 
-static GM_RARE void returned_fault(bool exact) {
-    explain_fault(making.name, gm_site_find(making.caller, making.frame), exact);
+static GM_RARE void returned_fault(const struct making *made, const struct gm_launch *one) {
+    explain_fault(made->name, gm_site_find(made->caller, made->frame), one);
 }
 
-static void launched(void) {
-    if (making.captures)
+static void launched(const struct making *made) {
+    if (made->captures)
         return;
-    gm_launches_add(&making.launch, making.stream);
+    gm_launches_add(&made->launch, made->stream);
     if (!blocking)
         return;
-    CUresult result = gm_drv.stream_synchronize(making.stream);
+    CUresult result = gm_drv.stream_synchronize(made->stream);
     if (is_fault(result))
-        returned_fault(true);
+        returned_fault(made, &made->launch);
     else
-        gm_launches_ended(making.stream, false);
+        gm_launches_ended(made->stream, false);
 }
 
 /* The call is made. */
-static void returned(CUresult result) {
-    if (GM_UNLIKELY(is_fault(result))) {
-        returned_fault(false);
-        return;
-    }
+static void returned(const struct making *made, CUresult result) {
+    if (GM_UNLIKELY(is_fault(result)))
+        returned_fault(made, NULL);
     if (result != CUDA_SUCCESS)
         return;
-    switch ((enum class)making.class) {
+    switch ((enum class)made->class) {
     case LAUNCH:
     case LAUNCH_EX:
-    case LAUNCH_GRAPH: launched(); break;
-    case WAIT_CONTEXT: gm_launches_ended(NULL, true); break;
-    case WAIT_STREAM: gm_launches_ended(making.stream, false); break;
+    case LAUNCH_GRAPH: launched(made); break;
+    case WAIT_CONTEXT:
+    case WAIT_STREAM:
+        gm_launches_ended(made->stream, made->class == WAIT_CONTEXT);
+        gm_guard_settle();
+        break;
+    case WAIT_EVENT: gm_guard_settle(); break;
     default: break;
     }
 }
 
-static void settle(CUresult result) {
+static void settle(const struct making *made, CUresult result) {
     gm_mine.depth = 1;
-    returned(result);
+    returned(made, result);
     gm_mine.depth = 0;
 }
 
+/* The driver may call itself meanwhile, so what is known of the call moves to the stack. */
 typedef CUresult(CUDAAPI *made_by_six)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 static CUresult CUDAAPI make_six(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
-    CUresult result = ((made_by_six)making.next)(a, b, c, d, e, f);
-    settle(result);
+    struct making made = making;
+    CUresult result = ((made_by_six)made.next)(a, b, c, d, e, f);
+    settle(&made, result);
     return result;
 }
 
@@ -277,8 +280,9 @@ typedef CUresult(CUDAAPI *made_by_eleven)(uint64_t, uint64_t, uint64_t, uint64_t
                                           uint64_t, uint64_t, uint64_t, uint64_t);
 static CUresult CUDAAPI make_eleven(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
                                     uint64_t h, uint64_t i, uint64_t j, uint64_t k) {
-    CUresult result = ((made_by_eleven)making.next)(a, b, c, d, e, f, g, h, i, j, k);
-    settle(result);
+    struct making made = making;
+    CUresult result = ((made_by_eleven)made.next)(a, b, c, d, e, f, g, h, i, j, k);
+    settle(&made, result);
     return result;
 }
 

@@ -125,7 +125,7 @@ static void look_at(struct gm_launch *launch, unsigned argument, const void *val
         uint64_t word;
         memcpy(&word, (const char *)value + i * sizeof word, sizeof word);
         if (GM_UNLIKELY(gm_guard_covers(word)) && launch->count < GM_LAUNCH_POINTERS)
-            launch->pointers[launch->count++] = (struct gm_launch_pointer){argument, word};
+            launch->pointers[launch->count++] = (struct gm_launch_pointer){argument, size == sizeof word, word};
     }
 }
 

@@ -130,7 +130,8 @@ static bool has_room(const struct gm_request *request) {
         return false;
     if (used + extra > most)
         return false;
-    return used <= most / 2 || takes_turn(most - used, most / 2);
+    uint64_t half = most / 2;
+    return used <= half || takes_turn(most - used, half);
 }
 
 bool gm_guard_takes(const struct gm_request *request) {

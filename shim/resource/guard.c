@@ -208,6 +208,8 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
 
 static struct gm_deferred_free deferred_frees = {.free_now = free_now};
 
+void gm_guard_settle(void) { gm_deferred_free_flush(&deferred_frees); }
+
 /* ---- requests */
 
 static gm_status guard_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {

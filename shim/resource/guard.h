@@ -7,6 +7,9 @@
 /* Blocks start at the beginning of their mapping, where an access before them faults, and not at its end. Set it before
  * the first request. */
 GM_INTERNAL extern bool gm_guard_at_begin;
+/* Unmaps the blocks that were freed in stream order and that their streams have reached. Does not wait. */
+GM_INTERNAL void gm_guard_settle(void);
+
 /* Bytes beside a block that belong to its mapping were written. Called without locks. NULL: nobody wants to know. */
 struct gm_guard_damage {
     bool before;     /* before the start of the block, else behind its end */

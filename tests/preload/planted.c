@@ -131,14 +131,21 @@ static void before_stride(void) {
     printf(" wait %d", cuStreamSynchronize(one));
 }
 
-static void in_a_struct(void) {
+static void launch_view(CUdeviceptr data, int64_t at) {
     struct {
         CUdeviceptr data;
         int64_t at;
-    } argument = {allocate_block(4096), 4096};
+    } argument = {data, at};
     void *arguments[] = {&argument};
     printf(" launch %d", cuLaunchKernel(view, 1, 1, 1, 1, 1, 1, 0, one, arguments, NULL));
     printf(" wait %d", cuStreamSynchronize(one));
+}
+
+static void in_a_struct(void) { launch_view(allocate_block(4096), 4096); }
+
+static void after_free_in_a_struct(void) {
+    free_block(allocate_block(4096));
+    launch_view(block, 0);
 }
 
 static void after_free(void) {
@@ -272,6 +279,7 @@ static const struct {
     ERROR(after_free_other_stream),
     ERROR(after_free_other_thread),
     ERROR(after_free_in_order),
+    ERROR(after_free_in_a_struct),
     ERROR(freed_twice),
     ERROR(freed_inside),
     ERROR(freed_as_host),
