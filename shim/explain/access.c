@@ -8,7 +8,7 @@
 #include "shim/base/stats.h"
 #include "shim/sites/site_text.h"
 
-enum what { FREED_ARGUMENT, ACCESS, DAMAGE, WHATS };
+enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE };
 enum { SEEN = 1024 };
 
 /* Hashes of what was explained. When the table is full, everything counts as seen. */
@@ -118,7 +118,8 @@ static void add_outside(struct work *w, const struct gm_access *access, const st
 void gm_explain_access(const struct gm_access *access, const struct gm_guard_block *block) {
     struct work *w;
     count_error();
-    if (!is_first(ACCESS, access->site, block->allocated_at) || !(w = begin()))
+    enum what what = block->state == GM_GUARD_FREED ? FREED : OUTSIDE;
+    if (!is_first(what, access->site, block->allocated_at) || !(w = begin()))
         return;
     add_outside(w, access, block);
     gm_log_add(&w->lines, "  called by     %s", gm_site_text(&w->site, access->site));
