@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "shim/base/options.h"
+#include "shim/base/room.h"
 #include "shim/driver/in_flight.h"
 #include "shim/explain/access.h"
 #include "shim/hook/hook.h"
@@ -165,8 +166,8 @@ static void look_at_linear(const struct gm_called *call, const struct row *row) 
 
 /* ---- launches */
 
-/* The call that this thread is about to make: what its result is about. */
-static __thread __attribute__((tls_model("initial-exec"))) struct making {
+/* The call that a thread is about to make: what its result is about. */
+struct making {
     void *next;
     const char *name;
     uintptr_t caller, frame;
@@ -174,7 +175,8 @@ static __thread __attribute__((tls_model("initial-exec"))) struct making {
     uint8_t class;
     bool captures; /* no work, but a node of a graph */
     struct gm_launch launch;
-} making;
+};
+_Static_assert(GM_ROOM_MAKING + sizeof(struct making) <= GM_ROOM_BYTES, "its part of the thread's memory");
 
 static void look_at_pointers(const struct gm_launch *launch) {
     struct gm_guard_block block;
@@ -184,8 +186,7 @@ static void look_at_pointers(const struct gm_launch *launch) {
             gm_explain_freed_argument(launch, &launch->pointers[i], &block);
 }
 
-static void look_at_launch(const struct gm_called *call, const struct row *row) {
-    struct gm_launch *launch = &making.launch;
+static void look_at_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
     *launch = (struct gm_launch){0};
     if (row->class == LAUNCH) {
         bool cooperative = call->row->name[8] == 'C'; /* it has no `extra` */
@@ -232,7 +233,7 @@ static void launched(const struct making *made) {
     if (made->captures)
         return;
     gm_launches_add(&made->launch, made->stream);
-    if (!blocking)
+    if (!blocking || gm_capture_any()) /* a wait could end the capture of another thread */
         return;
     CUresult result = gm_drv.stream_synchronize(made->stream);
     if (is_fault(result))
@@ -270,7 +271,7 @@ static void settle(const struct making *made, CUresult result) {
 /* The driver may call itself meanwhile, so what is known of the call moves to the stack. */
 typedef CUresult(CUDAAPI *made_by_six)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 static CUresult CUDAAPI make_six(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
-    struct making made = making;
+    struct making made = *(struct making *)gm_room_part_known(GM_ROOM_MAKING);
     CUresult result = ((made_by_six)made.next)(a, b, c, d, e, f);
     settle(&made, result);
     return result;
@@ -280,7 +281,7 @@ typedef CUresult(CUDAAPI *made_by_eleven)(uint64_t, uint64_t, uint64_t, uint64_t
                                           uint64_t, uint64_t, uint64_t, uint64_t);
 static CUresult CUDAAPI make_eleven(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
                                     uint64_t h, uint64_t i, uint64_t j, uint64_t k) {
-    struct making made = making;
+    struct making made = *(struct making *)gm_room_part_known(GM_ROOM_MAKING);
     CUresult result = ((made_by_eleven)made.next)(a, b, c, d, e, f, g, h, i, j, k);
     settle(&made, result);
     return result;
@@ -288,11 +289,11 @@ static CUresult CUDAAPI make_eleven(uint64_t a, uint64_t b, uint64_t c, uint64_t
 
 /* ---- the door */
 
-static void look(const struct gm_called *call, const struct row *row) {
+static void look(const struct gm_called *call, const struct row *row, struct making *making) {
     switch ((enum class)row->class) {
     case LAUNCH:
     case LAUNCH_EX:
-    case LAUNCH_GRAPH: look_at_launch(call, row); break;
+    case LAUNCH_GRAPH: look_at_launch(call, row, &making->launch); break;
     case LINEAR: look_at_linear(call, row); break;
     case ROWS: look_at_rows(call, gm_pointer_argument(call, 0)); break;
     case VOLUME: look_at_volume(call, gm_pointer_argument(call, 0)); break;
@@ -304,19 +305,20 @@ static void look(const struct gm_called *call, const struct row *row) {
 
 void *gm_guard_observe(const struct gm_called *call, void *next) {
     const struct row *row = row_of(call);
-    if (row->class == OTHER)
+    struct making *making = row->class == OTHER ? NULL : gm_room_part(GM_ROOM_MAKING);
+    if (!making)
         return next;
-    look(call, row);
+    look(call, row, making);
     if (row->class == UNLOAD)
         return next;
     CUstream stream = gm_called_stream(call);
-    making.next = next;
-    making.name = call->row->name;
-    making.caller = call->caller;
-    making.frame = (uintptr_t)call->stack;
-    making.class = row->class;
-    making.stream = gm_is_per_thread(stream, call->row->twin) ? CU_STREAM_PER_THREAD : stream;
-    making.captures = GM_UNLIKELY(gm_capture_any()) && gm_capture_on(stream, call->row->twin);
+    making->next = next;
+    making->name = call->row->name;
+    making->caller = call->caller;
+    making->frame = (uintptr_t)call->stack;
+    making->class = row->class;
+    making->stream = gm_is_per_thread(stream, call->row->twin) ? CU_STREAM_PER_THREAD : stream;
+    making->captures = GM_UNLIKELY(gm_capture_any()) && gm_capture_on(stream, call->row->twin);
     return row->class == LAUNCH ? (void *)make_eleven : (void *)make_six;
 }
 

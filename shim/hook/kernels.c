@@ -152,7 +152,7 @@ void gm_kernel_read(CUfunction function, void *const *parameters, void *const *e
     if (!parameters && extra)
         look_at_buffer(launch, extra);
     for (unsigned i = 0; parameters && known && i < count; i++)
-        if (sizes[i] >= sizeof(uint64_t))
+        if (sizes[i] >= sizeof(uint64_t) && parameters[i])
             look_at(launch, i + 1, parameters[i], sizes[i]);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shim/base/limit.h"
-#include "shim/base/options.h"
+#include "shim/base/room.h"
 #include "shim/base/stats.h"
 
 enum { PAUSE = 16, MOST_PAUSE = 4096, ONE = 65536 };
@@ -56,10 +56,12 @@ gm_status gm_guard_parse(const char *text, struct gm_guard_choice *choice, char 
 
 /* ---- one of N */
 
-static __thread __attribute__((tls_model("initial-exec"))) struct {
+/* Of a thread. */
+struct samples {
     uint64_t due; /* the count of allocations from which on a request is taken; 0 = not chosen yet */
     uint64_t random;
-} mine;
+};
+_Static_assert(GM_ROOM_SAMPLES + sizeof(struct samples) <= GM_ROOM_MAKING, "its part of the thread's memory");
 
 static uint64_t allocations(void) {
     const struct gm_stats_shard *shard = gm_stats_mine();
@@ -70,22 +72,25 @@ static uint64_t allocations(void) {
 }
 
 /* From 1 to 2N - 1, N on average. */
-static uint64_t next_distance(void) {
-    if (!mine.random)
-        mine.random = (uint64_t)gm_thread_id() * 0x9e3779b97f4a7c15ull ^ gm_ticks() ^ 1;
-    mine.random ^= mine.random << 13;
-    mine.random ^= mine.random >> 7;
-    mine.random ^= mine.random << 17;
-    return 1 + mine.random % (2 * gm_guard_every - 1);
+static uint64_t next_distance(struct samples *mine) {
+    if (!mine->random)
+        mine->random = (uint64_t)gm_thread_id() * 0x9e3779b97f4a7c15ull ^ gm_ticks() ^ 1;
+    mine->random ^= mine->random << 13;
+    mine->random ^= mine->random >> 7;
+    mine->random ^= mine->random << 17;
+    return 1 + mine->random % (2 * gm_guard_every - 1);
 }
 
 bool gm_guard_is_due(void) {
     if (gm_guard_every <= 1)
         return gm_guard_every;
+    struct samples *mine = gm_room_part(GM_ROOM_SAMPLES);
+    if (!mine)
+        return false;
     uint64_t count = allocations();
-    if (GM_UNLIKELY(!mine.due) || GM_UNLIKELY(mine.due > count + 2 * gm_guard_every)) /* a shard of another thread */
-        mine.due = count + next_distance();
-    return count + 1 >= mine.due;
+    if (GM_UNLIKELY(!mine->due) || GM_UNLIKELY(mine->due > count + 2 * gm_guard_every)) /* a shard of another thread */
+        mine->due = count + next_distance(mine);
+    return count + 1 >= mine->due;
 }
 
 void gm_guard_look(void) {
@@ -118,7 +123,7 @@ static uint64_t most_extra(int device) {
         return UINT64_MAX / ONE;
     uint64_t total = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
     if (!total)
-        __atomic_store_n(&known[device], total = gm_guard_total(device) | 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&known[device], total = gm_guard_total(device), __ATOMIC_RELAXED);
     return total / 4;
 }
 
@@ -137,7 +142,9 @@ static bool has_room(const struct gm_request *request) {
 bool gm_guard_takes(const struct gm_request *request) {
     if (request->capturing || !request->context || !gm_guard_is_due())
         return false;
-    mine.due = 0;
+    struct samples *mine = gm_room_part_known(GM_ROOM_SAMPLES);
+    if (mine)
+        mine->due = 0;
     if (!is_resting() && has_room(request))
         return true;
     __atomic_add_fetch(&gm_stats->guard_refused, 1, __ATOMIC_RELAXED);

@@ -3,8 +3,7 @@
  * mapping goes and its addresses stay reserved, so a later access faults, too (guard_ranges.h).
  *
  * A block ends where its mapping ends, but for the alignment of 512 bytes that native memory has and textures need. The
- * bytes between, and some before the block, hold a pattern. The free and the end of the process compare them.
- */
+ * bytes between, and some before the block, hold a pattern. The free and the end of the process compare them. */
 #include "shim/resource/guard.h"
 
 #include <stdlib.h>
@@ -49,7 +48,8 @@ static gm_status private_stream(const struct gm_guard_block *block, CUstream *st
     return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
 }
 
-/* Does not wait: nobody may write there, and the check comes later in the same stream. */
+/* Does not wait: nobody may write there, and the check comes later in the same stream. After a failure nothing is left
+ * to be written. */
 static gm_status write_pattern(const struct gm_guard_block *block) {
     CUstream stream;
     gm_status status = private_stream(block, &stream);
@@ -57,6 +57,8 @@ static gm_status write_pattern(const struct gm_guard_block *block) {
         struct side side = side_of(block, before);
         if (side.size)
             status = (gm_status)gm_drv.memset_d8_async(side.address, PATTERN, side.size, stream);
+        if (status && before)
+            (void)gm_drv.stream_synchronize(stream);
     }
     return status;
 }
@@ -159,10 +161,9 @@ static gm_status map_block(struct gm_guard_block *block) {
         return status;
     status = gm_vmm_map(block->device, block->mapping, &extent, 1);
     gm_extents_release(&gm_drv, &extent, 1); /* the mapping holds the memory */
-    if (!status)
-        status = write_pattern(block);
-    else
+    if (status)
         return status;
+    status = write_pattern(block);
     if (status)
         (void)gm_extents_unmap(&gm_drv, block->mapping, &extent, 1);
     return status;
