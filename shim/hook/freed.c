@@ -37,6 +37,8 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
         return address - start < block->size ? known_of(block) : known_of(block) ? GM_KNOWN_FREED : GM_KNOWN_TO_DRIVER;
     if (has_many_starts() && gm_registry_find_range(registry, address, block))
         return known_of(block);
+    if (gm_guard_covers(address)) /* beside a guarded block */
+        return GM_KNOWN_FREED;
     if (!gm_pipeline_is_free(start) && (start == address || !gm_pipeline_is_free(address)))
         return GM_KNOWN_TO_DRIVER;
     return start != address && gm_registry_find_range(registry, address, block) ? known_of(block) : GM_KNOWN_FREED;

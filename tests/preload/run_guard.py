@@ -124,6 +124,25 @@ def counted(place):
     check("guarded" not in run().stderr, "unguarded runs do not speak of it")
 
 
+UNHARMED = ["runtime_basic", "driver_linked", "driver_dlopened", "threads", "fork_child", "leaks", "managed", "advice", "async", "pitch", "pools",
+            "host_memory", "arrays", "vmm", "per_thread_stream", "context_reset", "capture", "capture_memory", "lost_capture", "freed_pointers",
+            "free_memory", "graph_memory", "two_devices", "peer_copies", "two_sites", "mapped", "relies_order", "relies_host"]
+REPORT = re.compile("illegal address|bytes? (was|were) written|pointer to freed memory| (reads|writes) [0-9]+ bytes")
+
+
+def unharmed(place):
+    """Programs without such an error run as natively and hear nothing, whatever part of their blocks is guarded."""
+    for program in UNHARMED:
+        devices = {"SIMCUDA_DEVICES": "2"} if program in ("two_devices", "peer_copies") else {}
+        native = place.run([place.program(program)], **devices)
+        for value, policy in (("all", "auto"), ("all", "async"), ("1/3", "cache"), ("all,begin", "observe")):
+            done = place.run_shimmed([place.program(program)], policy, trace=False, GPUMEM_GUARD=value, **devices)
+            label = f"{program}, guard {value}, policy {policy}"
+            check((done.returncode, done.stdout) == (native.returncode, native.stdout),
+                  f"{label}: status {done.returncode}, natively {native.returncode}\n{done.stdout}{done.stderr}")
+            check(not REPORT.search(done.stderr), f"{label}: a false report:\n{done.stderr}")
+
+
 def shortage(place):
     """Where memory is short, fewer blocks are guarded, and the program gets all it gets natively."""
     command = [place.program("planted"), "many_live"]
@@ -143,7 +162,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {"found": found, "silent": silent, "blocking": blocking, "begin": begin, "rules": rules, "wrong": wrong, "counted": counted,
+CASES = {"found": found, "silent": silent, "blocking": blocking, "begin": begin, "rules": rules, "wrong": wrong, "counted": counted, "unharmed": unharmed,
          "shortage": shortage, "ranges": ranges}
 
 
