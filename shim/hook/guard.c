@@ -187,7 +187,9 @@ static void look_at_pointers(const struct gm_launch *launch) {
 }
 
 static void look_at_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
-    *launch = (struct gm_launch){0};
+    launch->kernel = NULL;
+    launch->site = 0;
+    launch->count = 0;
     if (row->class == LAUNCH) {
         bool cooperative = call->row->name[8] == 'C'; /* it has no `extra` */
         gm_kernel_read(gm_pointer_argument(call, 0), gm_pointer_argument(call, 9),
@@ -303,13 +305,20 @@ static void look(const struct gm_called *call, const struct row *row, struct mak
     }
 }
 
+/* Whether the result of the call does. Of samples, only launches that use them: any wait returns a fault later. */
+static bool matters(const struct row *row, const struct making *making) {
+    if (row->class >= WAIT_CONTEXT)
+        return row->class != UNLOAD;
+    return blocking || gm_sites_are_on() || (row->class <= LAUNCH_GRAPH && making->launch.count);
+}
+
 void *gm_guard_observe(const struct gm_called *call, void *next) {
     const struct row *row = row_of(call);
     struct making *making = row->class == OTHER ? NULL : gm_room_part(GM_ROOM_MAKING);
     if (!making)
         return next;
     look(call, row, making);
-    if (row->class == UNLOAD)
+    if (!matters(row, making))
         return next;
     CUstream stream = gm_called_stream(call);
     making->next = next;

@@ -105,19 +105,6 @@ void gm_kernels_forget(void) {
     gm_spin_unlock(&lock);
 }
 
-/* Copies the sizes of the kernel's parameters. False: they are not known. */
-static bool read_sizes(CUfunction handle, uint16_t sizes[PARAMETERS], unsigned *count, const char **name) {
-    uint32_t before = __atomic_load_n(&era, __ATOMIC_ACQUIRE);
-    const struct kernel *kernel = find_kernel(handle);
-    if (!kernel)
-        return false;
-    *count = kernel->count;
-    *name = kernel->name;
-    memcpy(sizes, kernel->sizes, sizeof kernel->sizes);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&era, __ATOMIC_RELAXED) == before && *count <= PARAMETERS;
-}
-
 /* ---- arguments */
 
 static void look_at(struct gm_launch *launch, unsigned argument, const void *value, size_t size) {
@@ -143,17 +130,26 @@ static void look_at_buffer(struct gm_launch *launch, void *const *extra) {
         look_at(launch, 0, buffer, size);
 }
 
+/* A size counts only if the kernel was not forgotten before it was read. */
+static void look_at_parameters(struct gm_launch *launch, const struct kernel *kernel, uint32_t before,
+                               void *const *parameters) {
+    for (unsigned i = 0; i < __atomic_load_n(&kernel->count, __ATOMIC_RELAXED); i++) {
+        size_t size = __atomic_load_n(&kernel->sizes[i], __ATOMIC_ACQUIRE);
+        if (GM_UNLIKELY(__atomic_load_n(&era, __ATOMIC_RELAXED) != before))
+            return;
+        if (size >= sizeof(uint64_t) && parameters[i])
+            look_at(launch, i + 1, parameters[i], size);
+    }
+}
+
 void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra, struct gm_launch *launch) {
-    uint16_t sizes[PARAMETERS];
-    unsigned count = 0;
-    launch->kernel = "?";
-    launch->count = 0;
-    bool known = read_sizes(function, sizes, &count, &launch->kernel);
-    if (!parameters && extra)
+    uint32_t before = __atomic_load_n(&era, __ATOMIC_ACQUIRE);
+    const struct kernel *kernel = find_kernel(function);
+    launch->kernel = kernel ? kernel->name : "?";
+    if (parameters && kernel)
+        look_at_parameters(launch, kernel, before, parameters);
+    else if (!parameters && extra)
         look_at_buffer(launch, extra);
-    for (unsigned i = 0; parameters && known && i < count; i++)
-        if (sizes[i] >= sizeof(uint64_t) && parameters[i])
-            look_at(launch, i + 1, parameters[i], sizes[i]);
 }
 
 /* ---- launches */
