@@ -63,7 +63,10 @@ static gm_status write_pattern(const struct gm_guard_block *block) {
     return status;
 }
 
-static gm_status read_side(const struct gm_guard_block *block, const struct side *side, unsigned char *bytes) {
+/* `waits`: also for a pattern that is not written yet, because a kernel has all of the device. Otherwise that is
+ * CUDA_ERROR_NOT_READY: such a kernel may never end. */
+static gm_status read_side(const struct gm_guard_block *block, const struct side *side, unsigned char *bytes,
+                           bool waits) {
     CUcontext context = (CUcontext)(uintptr_t)block->context;
     CUstreamCaptureMode mode;
     CUstream stream;
@@ -78,6 +81,8 @@ static gm_status read_side(const struct gm_guard_block *block, const struct side
     if (status)
         goto leave_guard;
     status = private_stream(block, &stream);
+    if (!status && !waits)
+        status = (gm_status)gm_drv.stream_query(stream);
     if (!status)
         status = (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)bytes, side->address, side->size, stream);
     if (!status)
@@ -112,7 +117,7 @@ static void check_side(const struct gm_guard_block *block, bool before, bool at_
     unsigned char few[BEFORE], *bytes = few;
     if (!side.size || (side.size > sizeof few && !(bytes = gm_pages(side.size))))
         return;
-    if (!read_side(block, &side, bytes))
+    if (!read_side(block, &side, bytes, !at_exit))
         compare(block, bytes, side.size, before, at_exit);
     if (bytes != few)
         munmap(bytes, side.size);
