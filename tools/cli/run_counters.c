@@ -214,8 +214,10 @@ static void print_guarded(const struct sum *s) {
     uint64_t guarded = s->kind_allocs[GM_KIND_GUARD];
     if (!guarded && !s->guard_every)
         return;
-    say("guarded", "%s, %s of the allocations; %s more not, for lack of memory", gm_text_count(&t[0], guarded),
-        gm_text_percent(&t[1], guarded, s->allocs), gm_text_count(&t[2], s->guard_refused));
+    say("guarded", "%s, %s of the allocations%s%s%s", gm_text_count(&t[0], guarded),
+        gm_text_percent(&t[1], guarded, s->allocs), s->guard_refused ? "; " : "",
+        s->guard_refused ? gm_text_count(&t[2], s->guard_refused) : "",
+        s->guard_refused ? " more were not, for lack of memory" : "");
     say("memory errors", "%s%s%s", s->guard_errors ? gm_paint(stderr, GM_BAD) : "",
         s->guard_errors ? gm_text_count(&t[3], s->guard_errors) : "none found",
         s->guard_errors ? gm_paint(stderr, GM_PLAIN) : "");
