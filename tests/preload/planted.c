@@ -41,7 +41,7 @@ static const char image[] = ".version 7.0\n"
                             "    st.global.u8 [%rd1], %r1;\n"
                             "    ret;\n"
                             "}\n"
-                            ".visible .entry write_view(.param .align 8 .b8 view[16])\n"
+                            ".visible .entry write_view(.param .align 8 .b8 view[24])\n"
                             "{\n"
                             "    .reg .b32 %r<2>;\n"
                             "    .reg .b64 %rd<3>;\n"
@@ -73,7 +73,7 @@ static void write_view(const struct simcuda_launch *l) {
 }
 SIMCUDA_TWIN(write_words, "q84", write_words);
 SIMCUDA_TWIN(write_byte, "q8", write_byte);
-SIMCUDA_TWIN(write_view, "[16]", write_view);
+SIMCUDA_TWIN(write_view, "[24]", write_view);
 #endif
 
 static CUfunction words, byte, view;
@@ -131,21 +131,29 @@ static void before_stride(void) {
     printf(" wait %d", cuStreamSynchronize(one));
 }
 
-static void launch_view(CUdeviceptr data, int64_t at) {
+/* The kernel does not use the last member. */
+static void launch_view(CUdeviceptr data, int64_t at, CUdeviceptr unused) {
     struct {
         CUdeviceptr data;
         int64_t at;
-    } argument = {data, at};
+        CUdeviceptr unused;
+    } argument = {data, at, unused};
     void *arguments[] = {&argument};
     printf(" launch %d", cuLaunchKernel(view, 1, 1, 1, 1, 1, 1, 0, one, arguments, NULL));
     printf(" wait %d", cuStreamSynchronize(one));
 }
 
-static void in_a_struct(void) { launch_view(allocate_block(4096), 4096); }
+static void in_a_struct(void) { launch_view(allocate_block(4096), 4096, 0); }
 
 static void after_free_in_a_struct(void) {
     free_block(allocate_block(4096));
-    launch_view(block, 0);
+    launch_view(block, 0, 0);
+}
+
+static void stale_member(void) {
+    CUdeviceptr stale = allocate_block(4096);
+    free_block(stale);
+    launch_view(allocate_block(4096), 0, stale);
 }
 
 static void after_free(void) {
@@ -280,6 +288,7 @@ static const struct {
     ERROR(after_free_other_thread),
     ERROR(after_free_in_order),
     ERROR(after_free_in_a_struct),
+    ERROR(stale_member),
     ERROR(freed_twice),
     ERROR(freed_inside),
     ERROR(freed_as_host),

@@ -27,6 +27,7 @@ FOUND = {
     "after_free_other_thread": ["gets a pointer to freed memory", "freed by .*after_free_other_thread", "illegal address: ", "seen by .*other_thread"],
     "after_free_in_order": ["gets a pointer to freed memory", "freed by .*after_free_in_order", "illegal address: "],
     "after_free_in_a_struct": ["illegal address: ", "argument 1  a block of 4.00 KiB that was freed, allocated by .*after_free_in_a_struct"],
+    "stale_member": [],  # the kernel does not use it
     "freed_twice": ["cuMemFree of 0x.*which was freed before: a block of 4.00 KiB", "allocated by .*freed_twice", "first freed +by .*freed_twice"],
     "freed_inside": ["cuMemFree of 0x.*lies 256 bytes inside a live block of 4.00 KiB", "allocated by .*freed_inside"],
     "freed_as_host": [],  # the driver refuses the call
