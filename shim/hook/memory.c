@@ -159,7 +159,9 @@ static GM_APART CUresult give_back(CUdeviceptr address, uintptr_t caller, uintpt
         LEAVE(error);
     BEGIN_FREE_OF(&scope, GM_CALL_FREE, address, gm_site_find(caller, frame));
     gm_status status = gm_pipeline_free(&scope, GM_ACT_FREE, address, native_free);
-    if (GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)) && !status && scope.block.kind == GM_KIND_GUARD)
+    if (GM_UNLIKELY(status))
+        fault_of(status, "cuMemFree", caller, frame);
+    else if (GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)) && scope.block.kind == GM_KIND_GUARD)
         gm_launches_ended(NULL, true); /* such a free waits */
     LEAVE(status);
 }
