@@ -110,7 +110,7 @@ static struct gm_plan_item read_object(struct gm_plan_reader *reader, struct wor
                      "a line is \"ID DECISION SIZE SITE\" or \"site NUMBER FRAMES\", ids rising from 1 to 100000000");
     struct word decision = next_word(&at, end), size = next_word(&at, end), place = next_word(&at, end);
     if (!gm_setup_kind(decision.text, decision.length, reader->managed, &item.kind))
-        return wrong(reader, "a decision is native, cache, async, managed or managed-pool");
+        return wrong(reader, "a decision is native, cache, async, managed, managed-pool or guard");
     item.has_size = size.length && !word_is(size, "-");
     if (item.has_size && !read_number(size, UINT64_MAX, &item.size))
         return wrong(reader, "a size is a number of bytes, or -");

@@ -6,7 +6,7 @@
  *   gpumem-plan 1                  the first line
  *   # ...                          a comment, to the end of the line
  *   site NUMBER FRAME[<FRAME]...   a call site; sites are numbered 1, 2, 3 ...
- *   ID DECISION [SIZE [SITE]]      an object; ids rise; DECISION is native, cache, async, managed or managed-pool;
+ *   ID DECISION [SIZE [SITE]]      an object; ids rise; DECISION is native, cache, async, managed, managed-pool, guard;
  *                                  SIZE is in bytes or -; SITE is a number, a call site as text, or -
  *
  * The reader also accepts the paper's plain list: 0 (managed) or 1 (async) for each object in the order of the ids,

@@ -110,6 +110,7 @@ enum gm_kind_trait {
     GM_TRAIT_POOLED = 1u << 4,    /* blocks are cut from larger ranges of the driver */
     GM_TRAIT_KEPT = 1u << 5,      /* freed blocks may stay in the process as free blocks */
     GM_TRAIT_FOREIGN = 1u << 6,   /* belongs to a graph or to another process: not a leak of this program */
+    GM_TRAIT_MAPPED = 1u << 7,    /* gpumem mapped it: a block is smaller than its mapping, or has several */
 };
 
 /* Kinds of memory that serve blocks. X(enumerator, name in traces and options, colour in pictures, traits) */
@@ -129,7 +130,7 @@ enum gm_kind_trait {
     X(GM_KIND_HOST, "host", "#999999", 0)                                                                              \
     X(GM_KIND_ARRAY, "array", "#8C6D31", GM_TRAIT_DEVICE)                                                              \
     /* virtual memory management: gpumem's blocks, and handles and reservations of the program */                      \
-    X(GM_KIND_VMM, "vmm", "#CC79A7", GM_TRAIT_DEVICE | GM_TRAIT_PLACED)                                                \
+    X(GM_KIND_VMM, "vmm", "#CC79A7", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)                              \
     /* the program's own stream-ordered pools */                                                                       \
     X(GM_KIND_POOL, "pool", "#D55E00", GM_TRAIT_DEVICE)                                                                \
     X(GM_KIND_GRAPH, "graph", "#F0E442", GM_TRAIT_DEVICE | GM_TRAIT_FOREIGN)                                           \
@@ -142,7 +143,9 @@ enum gm_kind_trait {
     /* host memory mapped to the device */                                                                             \
     X(GM_KIND_HOST_NUMA, "host-numa", "#000000", GM_TRAIT_PLACED | GM_TRAIT_KEPT)                                      \
     /* device memory that the program mapped itself (cuMemMap) */                                                      \
-    X(GM_KIND_MAPPED, "mapped", "#882255", GM_TRAIT_DEVICE | GM_TRAIT_OWN_RANGE | GM_TRAIT_KEPT)
+    X(GM_KIND_MAPPED, "mapped", "#882255", GM_TRAIT_DEVICE | GM_TRAIT_OWN_RANGE | GM_TRAIT_KEPT)                       \
+    /* a mapping of its own between addresses that are never mapped */                                                 \
+    X(GM_KIND_GUARD, "guard", "#AA3377", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)
 // clang-format on
 
 enum gm_kind {
@@ -193,7 +196,8 @@ static inline unsigned gm_kind_traits(enum gm_kind kind) {
     /* why kept mapped memory was released to the driver */                                      \
     X(GM_REASON_REMAPPED, "remapped") /* the program uses its addresses otherwise */             \
     /* why a block was not decided about */                                                      \
-    X(GM_REASON_FREE_BLOCK, "free-block") /* a free block of its size class served */
+    X(GM_REASON_FREE_BLOCK, "free-block") /* a free block of its size class served */            \
+    X(GM_REASON_GUARD, "guard")           /* GPUMEM_GUARD takes the request */
 
 enum gm_reason {
 #define X(e, n) e,
@@ -266,6 +270,7 @@ struct gm_decision {
 enum gm_want {
     GM_WANT_OBJECT = 1u << 0, /* object and thread */
     GM_WANT_SITE = 1u << 1,   /* where */
+    GM_WANT_GUARD = 1u << 2,  /* nothing: it may choose GM_KIND_GUARD, and errors there are to be explained */
 };
 
 /* Input and result of a policy's setup. `error` is one line that names the value and what is accepted. With GM_OK a

@@ -238,7 +238,7 @@ static bool read_advice(struct parser *p) {
 static bool read_target(struct parser *p) {
     size_t length = value_length(p);
     if (!gm_setup_kind(p->at, length, p->managed, &p->rule->kind))
-        return wrong(p, "wrong memory", p->at, length, "native, cache, async, managed, managed-pool");
+        return wrong(p, "wrong memory", p->at, length, "native, cache, async, managed, managed-pool, guard");
     p->at += length;
     while (take(p, ","))
         if (!read_advice(p))
@@ -333,6 +333,8 @@ uint32_t gm_rules_wants(const struct gm_rule *rules, unsigned count) {
         if (rules[i].thread.low || rules[i].thread.high != UINT64_MAX || rules[i].nth.low ||
             rules[i].nth.high != UINT64_MAX)
             wants |= GM_WANT_OBJECT;
+        if (rules[i].kind == GM_KIND_GUARD)
+            wants |= GM_WANT_GUARD;
     }
     return wants;
 }

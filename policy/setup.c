@@ -56,8 +56,8 @@ const char *gm_setup_digits(char room[GM_DIGITS], uint64_t value) {
 }
 
 bool gm_setup_kind(const char *word, size_t length, enum gm_kind managed, enum gm_kind *kind) {
-    static const enum gm_kind accepted[] = {GM_KIND_NATIVE, GM_KIND_CACHE, GM_KIND_ASYNC, GM_KIND_MANAGED,
-                                            GM_KIND_MANAGED_POOL};
+    static const enum gm_kind accepted[] = {GM_KIND_NATIVE,  GM_KIND_CACHE,        GM_KIND_ASYNC,
+                                            GM_KIND_MANAGED, GM_KIND_MANAGED_POOL, GM_KIND_GUARD};
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         const char *name = gm_kind_name(accepted[i]);
         if (strlen(name) == length && !memcmp(name, word, length)) {

@@ -27,7 +27,7 @@ void gm_setup_error(struct gm_policy_setup *setup, const char *const *words);
 const char *gm_setup_digits(char room[GM_DIGITS], uint64_t value);
 
 /* Reads the word for a kind of memory in a plan or rule: native, cache, async, managed (setup->managed decides which
- * kind), managed-pool. False: it is none of them. */
+ * kind), managed-pool, guard. False: it is none of them. */
 bool gm_setup_kind(const char *word, size_t length, enum gm_kind managed, enum gm_kind *kind);
 
 #endif

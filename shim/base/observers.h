@@ -11,6 +11,7 @@ enum gm_observed {
     GM_OBSERVED_TIMES = 1u << 2,    /* the time of calls is measured */
     GM_OBSERVED_POLICY = 1u << 3,   /* the policy decides each request */
     GM_OBSERVED_COVERAGE = 1u << 4, /* calls are counted by entry point */
+    GM_OBSERVED_GUARD = 1u << 5,    /* GPUMEM_GUARD takes each request */
 };
 
 GM_INTERNAL extern uint32_t gm_observers;

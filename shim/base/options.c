@@ -79,6 +79,11 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Free blocks that were unused for this time are released when later blocks are freed; 0 = never."},
     {GM_OPT_FILL, GM_OPTION_CHOICE, "GPUMEM_FILL", "fill", "off", "", "off zero poison", 0, 0,
      "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written."},
+    {GM_OPT_GUARD, GM_OPTION_TEXT, "GPUMEM_GUARD", "guard", "off", "off|all|1/N[,begin][,blocking]", NULL, 0, 0,
+     "Find memory errors: give all blocks, or one of N, addresses of their own, so that wrong accesses fault; begin = "
+     "exact before a block instead of behind it; blocking = wait for each kernel, to name the one at fault."},
+    {GM_OPT_GUARD_RANGE, GM_OPTION_BYTES, "GPUMEM_GUARD_RANGE", "guard-range", "256G", "bytes", NULL, 0, 0,
+     "Addresses that guarded blocks use up before those of the blocks that were freed longest ago are used again."},
     {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
      "Memory of each device that this process may hold, as if the device were smaller; requests above the limit take "
      "the steps of GPUMEM_OOM; 0 = no limit."},

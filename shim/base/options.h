@@ -46,8 +46,10 @@ enum gm_option_id {
                          */
     GM_OPT_CACHE_IDLE, /* GPUMEM_CACHE_IDLE time after which an unused free block is released, default 10s; 0 = never */
     GM_OPT_FILL,       /* GPUMEM_FILL choice off zero poison */
-    GM_OPT_LIMIT,      /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
-    GM_OPT_GROUP,      /* GPUMEM_GROUP text: processes of this name share GPUMEM_LIMIT, default empty = none */
+    GM_OPT_GUARD,      /* GPUMEM_GUARD text: which blocks are guarded, and how (shim/pipeline/guard.h), default off */
+    GM_OPT_GUARD_RANGE, /* GPUMEM_GUARD_RANGE bytes of addresses of guarded blocks, default 256G */
+    GM_OPT_LIMIT,       /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
+    GM_OPT_GROUP,       /* GPUMEM_GROUP text: processes of this name share GPUMEM_LIMIT, default empty = none */
     GM_OPT_OOM,  /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,host,fail */
     GM_OPT_GROW, /* GPUMEM_GROW choice off report vmm move */
     GM_OPT_GROW_MATCH,       /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */

@@ -18,7 +18,9 @@ enum gm_room_part {
     GM_ROOM_ERROR = 672,
     GM_ROOM_NAMED = 1024,
     GM_ROOM_HALVES = 1536,
-    GM_ROOM_BYTES = 1664,
+    GM_ROOM_SAMPLES = 1664,
+    GM_ROOM_MAKING = 1728,
+    GM_ROOM_BYTES = 1984,
 };
 
 GM_INTERNAL extern __thread char *gm_room __attribute__((tls_model("initial-exec")));

@@ -92,6 +92,9 @@ struct gm_stats {
     uint64_t peak_total;                    /* device memory: all kinds but host, imported */
     uint64_t peak_reserved;                 /* of all kinds on devices together */
     uint64_t released_bytes;                /* destroyed with their context */
+    uint64_t guard_every;                   /* GPUMEM_GUARD: one of so many blocks, 0 = off */
+    uint64_t guard_refused;                 /* requests not guarded for lack of memory */
+    uint64_t guard_errors;                  /* memory errors found */
     struct gm_stats_recording recording;
     /* Blocks that an out-of-memory step placed in this kind, because the device or GPUMEM_LIMIT had no room. */
     struct gm_stats_displaced {

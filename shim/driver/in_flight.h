@@ -47,11 +47,12 @@ enum {
 
 /* Why an entry (hook/entry.S) calls gm_called before it jumps on. */
 enum gm_watch_flag {
-    GM_WATCH_CLOSED = 1,     /* the hooks have not started */
-    GM_WATCH_CHECKS = 2,     /* GPUMEM_CHECK_ORDER observes calls */
-    GM_WATCH_HANDOVER = 4,   /* a page handover must end before work is submitted or memory changes */
-    GM_WATCH_CAPTURES = 8,   /* a stream captures */
-    GM_WATCH_PER_THREAD = 16 /* per-thread default streams were not used before */
+    GM_WATCH_CLOSED = 1,      /* the hooks have not started */
+    GM_WATCH_CHECKS = 2,      /* GPUMEM_CHECK_ORDER observes calls */
+    GM_WATCH_HANDOVER = 4,    /* a page handover must end before work is submitted or memory changes */
+    GM_WATCH_CAPTURES = 8,    /* a stream captures */
+    GM_WATCH_PER_THREAD = 16, /* per-thread default streams were not used before */
+    GM_WATCH_GUARDS = 32      /* blocks are guarded: what calls do to them is looked at */
 };
 
 /* The entries read it as one word: the state in the lower half. */

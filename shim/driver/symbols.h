@@ -84,6 +84,10 @@
     X(event_record_ptsz, cuEventRecord_ptsz, 0)                           \
     X(event_query, cuEventQuery, 0)                                       \
     X(event_synchronize, cuEventSynchronize, 0)                           \
+    X(func_get_param_info, cuFuncGetParamInfo, 1)                         \
+    X(kernel_get_param_info, cuKernelGetParamInfo, 1)                     \
+    X(func_get_name, cuFuncGetName, 1)                                    \
+    X(kernel_get_name, cuKernelGetName, 1)                                \
     X(pointer_get_attribute, cuPointerGetAttribute, 0)                    \
     X(pointer_get_attributes, cuPointerGetAttributes, 0)
 

@@ -8,6 +8,7 @@
 #include "shim/hook/check.h"
 #include "shim/hook/copies.h"
 #include "shim/hook/entry_points.h"
+#include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
 
 static void submits(const struct gm_called *call) {
@@ -75,6 +76,8 @@ void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stac
     if (ready && gm_mine.depth == 0) {
         gm_mine.depth = 1;
         look(&call);
+        if (GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)))
+            next = gm_guard_observe(&call, next);
         gm_mine.depth = 0;
     }
     return next;

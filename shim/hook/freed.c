@@ -7,7 +7,6 @@
  * starts, but only after there was a block of such a kind. Copies, fills and kernels that access freed memory are
  * not detected. */
 #include "shim/resource/registry.h"
-#include "shim/grow/grow.h"
 #include "shim/hook/freed.h"
 #include "shim/hook/hook.h"
 
@@ -27,7 +26,7 @@ static enum gm_known known_of(const struct gm_block *block) {
     return native ? GM_KNOWN_TO_DRIVER : GM_KNOWN_BLOCK;
 }
 
-static bool has_many_starts(void) { return was_used(GM_TRAIT_POOLED) || gm_grow_mode >= GM_GROW_VMM; }
+static bool has_many_starts(void) { return was_used(GM_TRAIT_POOLED | GM_TRAIT_MAPPED); }
 
 /* For addresses at which no live block starts. */
 static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdeviceptr address, struct gm_block *block) {
@@ -38,6 +37,8 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
         return address - start < block->size ? known_of(block) : known_of(block) ? GM_KNOWN_FREED : GM_KNOWN_TO_DRIVER;
     if (has_many_starts() && gm_registry_find_range(registry, address, block))
         return known_of(block);
+    if (gm_guard_covers(address)) /* beside a guarded block */
+        return GM_KNOWN_FREED;
     if (!gm_pipeline_is_free(start) && (start == address || !gm_pipeline_is_free(address)))
         return GM_KNOWN_TO_DRIVER;
     return start != address && gm_registry_find_range(registry, address, block) ? known_of(block) : GM_KNOWN_FREED;
@@ -45,7 +46,7 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
 
 enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block) {
     struct gm_registry *registry = gm_registry_shared();
-    if (!registry || (!was_used(GM_TRAIT_KEPT) && gm_grow_mode < GM_GROW_VMM))
+    if (!registry || !was_used(GM_TRAIT_KEPT | GM_TRAIT_MAPPED))
         return GM_KNOWN_TO_DRIVER;
     return gm_registry_find(registry, address, block) ? known_of(block) : look_inside(registry, address, block);
 }

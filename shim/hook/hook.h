@@ -15,6 +15,8 @@
 #include "shim/driver/call.h"
 #include "shim/driver/in_flight.h"
 #include "shim/grow/handover.h"
+#include "shim/pipeline/guard.h"
+#include "shim/resource/guard_ranges.h"
 #include "shim/trace/writer.h"
 
 #define GM_IF_HOOK(...) __VA_ARGS__
@@ -129,9 +131,16 @@ static inline void gm_hook_leave(void) {
         (scope)->request.site = GM_UNLIKELY(gm_trace_is_on()) ? (found) : 0; \
     } while (0)
 #define BEGIN_FREE(scope, call, size) BEGIN_FREE_AT(scope, call, size, GM_SITE_HERE())
-#define BEGIN_AT(scope, call, size, found)                                \
-    gm_scope_begin(scope, call, size, 0);                                 \
-    (scope)->request.site = GM_UNLIKELY(gm_sites_are_on()) ? (found) : 0; \
+/* Of device memory: what is said of a guarded block names the call that freed it. */
+#define BEGIN_FREE_OF(scope, call, address, found)                                                   \
+    do {                                                                                             \
+        gm_scope_begin(scope, call, 0, 0);                                                           \
+        bool guarded = GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)) && gm_guard_covers(address);       \
+        (scope)->request.site = GM_UNLIKELY(gm_trace_is_on()) || GM_UNLIKELY(guarded) ? (found) : 0; \
+    } while (0)
+#define BEGIN_AT(scope, call, size, found)                                                                           \
+    gm_scope_begin(scope, call, size, 0);                                                                            \
+    (scope)->request.site = GM_UNLIKELY(gm_sites_are_on()) || (gm_guard_is_on() && gm_guard_is_due()) ? (found) : 0; \
     gm_hook_context(scope)
 #define BEGIN(scope, call, size) BEGIN_AT(scope, call, size, GM_SITE_HERE())
 void gm_hook_context(struct gm_scope *scope);

@@ -4,6 +4,7 @@
  * that the cache leaves free protects them. Linking (cuLinkComplete) works on the host, and a failed update leaves a
  * graph undefined, so neither is repeated. */
 #include "shim/driver/streams.h"
+#include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
 #include "shim/hook/prints.h"
 
@@ -67,6 +68,7 @@ HANDLES_CODE(cuLibraryLoadFromFile, (CUlibrary * library, const char *file, JIT,
 
 HOOK(cuLibraryUnload, CUlibrary library) {
     ENTER(cuLibraryUnload, library);
+    gm_guard_forget_kernels();
     const void *unread = gm_prints_forget(library);
     CUresult result = gm_real.cuLibraryUnload(library);
     if (unread && result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED)

@@ -4,6 +4,8 @@
 #include "shim/grow/handover.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/freed.h"
+#include "shim/hook/guard.h"
+#include "shim/hook/kernels.h"
 #include "shim/hook/advice.h"
 #include "shim/hook/pool.h"
 #include "shim/hook/hook.h"
@@ -22,8 +24,10 @@ static inline CUresult context_error(void) {
 }
 
 /* Only such errors: other calls may succeed all the same. */
-static GM_APART CUresult fault_of(CUresult error) {
+static GM_APART CUresult fault_of(CUresult error, const char *call, uintptr_t caller, uintptr_t frame) {
     bool kernel = error >= CUDA_ERROR_ILLEGAL_ADDRESS && error <= CUDA_ERROR_LAUNCH_FAILED;
+    if (kernel)
+        gm_guard_faulted(error, call, caller, frame);
     return kernel || error == CUDA_ERROR_ECC_UNCORRECTABLE ? error : CUDA_SUCCESS;
 }
 
@@ -33,7 +37,7 @@ static GM_APART CUresult alloc(CUdeviceptr *address, size_t size, uintptr_t call
     if (GM_UNLIKELY(!address || !size)) /* the driver's own error */
         LEAVE(gm_real.cuMemAlloc_v2(address, size));
     BEGIN_AT(&scope, GM_CALL_ALLOC, size, gm_site_find(caller, frame));
-    gm_status status = fault_of(context_error());
+    gm_status status = fault_of(context_error(), "cuMemAlloc", caller, frame);
     if (GM_UNLIKELY(status))
         gm_pipeline_made(&scope, status);
     else
@@ -151,10 +155,15 @@ static GM_APART CUresult give_back(CUdeviceptr address, uintptr_t caller, uintpt
     if (error == CUDA_ERROR_INVALID_CONTEXT && /* not every driver refuses a free without a context */
         gm_real.cuMemFree_v2(UNKNOWN_ADDRESS) == CUDA_ERROR_INVALID_CONTEXT)
         LEAVE(error);
-    if (GM_UNLIKELY(fault_of(error)))
+    if (GM_UNLIKELY(fault_of(error, "cuMemFree", caller, frame)))
         LEAVE(error);
-    BEGIN_FREE_AT(&scope, GM_CALL_FREE, 0, gm_site_find(caller, frame));
-    LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_free));
+    BEGIN_FREE_OF(&scope, GM_CALL_FREE, address, gm_site_find(caller, frame));
+    gm_status status = gm_pipeline_free(&scope, GM_ACT_FREE, address, native_free);
+    if (GM_UNLIKELY(status))
+        fault_of(status, "cuMemFree", caller, frame);
+    else if (GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)) && scope.block.kind == GM_KIND_GUARD)
+        gm_launches_ended(NULL, true); /* such a free waits */
+    LEAVE(status);
 }
 
 HOOK(cuMemFree_v2, CUdeviceptr address) {
@@ -174,7 +183,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     HOOK(symbol, CUdeviceptr address, CUstream stream) {                                   \
         struct gm_scope scope;                                                             \
         ENTER(symbol, address, stream);                                                    \
-        BEGIN_FREE(&scope, GM_CALL_FREE_ASYNC, 0);                                         \
+        BEGIN_FREE_OF(&scope, GM_CALL_FREE_ASYNC, address, GM_SITE_HERE());                \
         gm_hook_on_stream(&scope.request, stream, twin);                                   \
         LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_##symbol));            \
     }

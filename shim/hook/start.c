@@ -13,8 +13,10 @@
 #include "shim/base/room.h"
 #include "shim/base/real_dl.h"
 #include "shim/cache/mapped.h"
+#include "shim/explain/access.h"
 #include "shim/explain/explain.h"
 #include "shim/pipeline/fast.h"
+#include "shim/pipeline/guard.h"
 #include "shim/pipeline/phase.h"
 #include "shim/sites/python.h"
 #include "shim/api/resources.h"
@@ -37,6 +39,7 @@
 #include "shim/hook/capture.h"
 #include "shim/hook/nvtx.h"
 #include "shim/hook/prints.h"
+#include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
@@ -423,6 +426,7 @@ static void in_child(void) {
     gm_stats_after_fork();
     gm_limit_publish();
     gm_grow_after_fork();
+    gm_guard_after_fork();
 }
 
 void gm_process_prepare(void) {
@@ -439,8 +443,8 @@ void gm_process_started(void) {
 }
 
 /* A call site of GPUMEM_GROW is a whole stack: with deeper ones it would take other arrays when a trace is written. */
-static unsigned stack_frames(void) {
-    bool deep = gm_option_is_set(GM_OPT_STACKS) || (gm_trace_is_on() && gm_grow_mode < GM_GROW_VMM);
+static unsigned stack_frames(bool guards) {
+    bool deep = gm_option_is_set(GM_OPT_STACKS) || ((guards || gm_trace_is_on()) && gm_grow_mode < GM_GROW_VMM);
     return deep ? (unsigned)gm_option_number(GM_OPT_STACKS) : 0;
 }
 
@@ -467,6 +471,8 @@ void gm_process_start(void) {
     gm_limit_publish();
     wants |= gm_grow_start();
     gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
+    bool guards = gm_guard_start(wants & GM_WANT_GUARD);
+    wants &= ~(uint32_t)GM_WANT_GUARD;
 
     struct gm_pipeline_setup setup = {
         .policy = policy,
@@ -492,8 +498,9 @@ void gm_process_start(void) {
     }
     gm_copies_start();
     gm_host_copies_start();
+    bool sites = wants & GM_WANT_SITE || checks || (guards && gm_guard_every <= 1);
     const struct gm_recording_setup recording = {
-        .keeps_sites = wants & GM_WANT_SITE || checks || tracks(),
+        .keeps_sites = sites || tracks(),
         .bound = bound_trace,
         .opened = describe_contexts,
         .ranges = gm_nvtx_begin_waiting,
@@ -501,10 +508,12 @@ void gm_process_start(void) {
     };
     gm_recording_setup(&recording);
     skip_wrappers();
-    if (gm_trace_is_on() && gm_option_number(GM_OPT_STACKS) && gm_option_bool(GM_OPT_PYTHON))
+    if ((gm_trace_is_on() || guards) && gm_option_number(GM_OPT_STACKS) && gm_option_bool(GM_OPT_PYTHON))
         gm_python_setup();
-    if (gm_trace_is_on() || wants & GM_WANT_SITE || checks)
-        gm_site_setup(stack_frames(), wants & GM_WANT_SITE);
+    if (gm_trace_is_on() || sites || guards)
+        gm_site_setup(stack_frames(guards), wants & GM_WANT_SITE);
+    if (!gm_trace_is_on() && !sites) /* one of N blocks is guarded: only these have a call site */
+        __atomic_store_n(&gm_sites_on, false, __ATOMIC_RELEASE);
     if (tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
     gm_explain_card = read_card;
@@ -548,6 +557,7 @@ __attribute__((destructor)) static void process_end(void) {
     log_policy_end();
     report_stacks();
     gm_explain_finish();
+    gm_explain_access_finish();
     gm_grow_report(STDERR_FILENO);
     gm_check_report(STDERR_FILENO);
     gm_recording_report();

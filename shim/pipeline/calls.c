@@ -5,9 +5,11 @@
 #include "shim/pipeline/counts.h"
 #include "shim/explain/explain.h"
 #include "shim/explain/freed.h"
+#include "shim/pipeline/guard.h"
 #include "shim/pipeline/parts.h"
 #include "shim/sites/site.h"
 #include "shim/placement/router.h"
+#include "shim/resource/guard_ranges.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys; no address uses them */
 
@@ -249,6 +251,10 @@ static struct gm_block_record *take_free(struct gm_request *request) {
  * free. */
 static struct gm_block_record *decide(struct gm_request *request, struct gm_decision *decision, bool *counted) {
     const struct gm_policy *policy = gm_pipeline.policy;
+    if (gm_guard_is_on() && gm_guard_takes(request)) {
+        *decision = (struct gm_decision){GM_KIND_GUARD, GM_REASON_GUARD, GM_KIND_GUARD, 0};
+        return NULL;
+    }
     struct gm_block_record *record = policy->reuse ? take_free(request) : NULL;
     if (record) {
         *decision = *policy->reuse;
@@ -273,14 +279,17 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         gm_direct_reuse(scope, record, &decision, counted);
         return GM_OK;
     }
-    if (GM_UNLIKELY(gm_pipeline.grows != NULL) && movable && gm_pipeline.grows(request)) {
+    bool guards = decision.reason == GM_REASON_GUARD;
+    if (GM_UNLIKELY(gm_pipeline.grows != NULL) && movable && !guards && gm_pipeline.grows(request)) {
         decision.kind = GM_KIND_VMM;
         decision.reason = GM_REASON_GROWTH;
     }
     uint64_t open = gm_devices_open();
     gm_status status = gm_limit_on() ? serve_within_limit(scope, &decision) : serve(scope, &decision);
+    if (GM_UNLIKELY(guards))
+        gm_guard_served(!status && scope->block.reason != GM_REASON_FALLBACK);
     if (status != GM_OK) {
-        if (movable && policy->failed)
+        if (movable && !guards && policy->failed)
             policy->failed(request);
         alloc_failed(scope, decision.kind, decision.reason, decision.verdict, status);
         explain_failed(request, decision.kind, status, decision.reason == GM_REASON_OUT_OF_MEMORY);
@@ -361,7 +370,8 @@ gm_status gm_begin_owners_free(struct gm_scope *scope, struct gm_free_request *h
     *how = (struct gm_free_request){.call = scope->request.call,
                                     .stream = scope->request.stream,
                                     .per_thread = scope->request.per_thread,
-                                    .kept = &scope->kept};
+                                    .kept = &scope->kept,
+                                    .site = scope->request.site};
     bool must = GM_LIKELY(how->call == GM_CALL_FREE) && gm_pipeline.synchronise &&
                 scope->block.kind != GM_KIND_NATIVE && scope->block.call != GM_CALL_ALLOC_ASYNC;
     return must ? gm_pipeline.synchronise(&scope->block, &how->settled) : GM_OK;
@@ -406,7 +416,7 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
     if (status == GM_OK)
         return;
     gm_count_one(&shard->failed_frees);
-    if (GM_UNLIKELY(gm_sites_are_on()) && !scope->known && status == GM_INVALID_VALUE &&
+    if (GM_UNLIKELY(gm_sites_are_on() || gm_guard_covers(key)) && !scope->known && status == GM_INVALID_VALUE &&
         is_device_free(scope->request.call))
         gm_explain_wrong_free(&scope->request, key);
     if (!scope->known)
@@ -451,9 +461,11 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
     } else {
         count_freed(scope);
         gm_notify_freed(block);
-        if (GM_UNLIKELY(gm_sites_are_on()))
+        if (GM_UNLIKELY(gm_sites_are_on() || block->kind == GM_KIND_GUARD))
             gm_freed_note(block, scope->request.site);
     }
+    if (gm_guard_is_on())
+        gm_guard_look();
     gm_spend(scope);
     if (scope->sequence) {
         if (scope->known)

@@ -1,3 +1,4 @@
+#include "shim/pipeline/guard.h"
 #include "shim/pipeline/parts.h"
 #include "shim/sites/site.h"
 #ifdef GM_HAVE_CUDA
@@ -27,6 +28,7 @@ void gm_fast_open(bool coverage) {
     gm_observers_set(GM_OBSERVED_TIMES, gm_pipeline_timed);
     gm_observers_set(GM_OBSERVED_POLICY, !gm_pipeline.policy->reuse);
     gm_observers_set(GM_OBSERVED_COVERAGE, coverage);
+    gm_observers_set(GM_OBSERVED_GUARD, gm_guard_every == 1);
     if (gm_direct && gm_drv.ctx_record_event)
         gm_observers_set(GM_OBSERVED_START, false);
 }

@@ -1,6 +1,7 @@
 /* What the source files of the pipeline share. calls.c: allocation and free. direct.c: blocks that a cache keeps
- * between two lives. fast.h: the fast case of both. events.c: the events of the trace. counts.h: counters. contexts.c:
- * what all resources learn, of contexts for example, and the stacks of the program. */
+ * between two lives. fast.h: the fast case of both. guard.h: which requests are guarded. events.c: the events of the
+ * trace. counts.h: counters. contexts.c: what all resources learn, of contexts for example, and the stacks of the
+ * program. */
 #ifndef GM_PIPELINE_PARTS_H
 #define GM_PIPELINE_PARTS_H
 

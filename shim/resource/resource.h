@@ -90,9 +90,10 @@ struct gm_free_request {
         call; /* GM_CALL_FREE: after all earlier work of the context; GM_CALL_FREE_ASYNC: in the order of `stream` */
     uint64_t stream;
     bool per_thread;
-    bool settled; /* all earlier work that may use the block is done, or runs before whatever uses the block next */
-    bool idle;    /* nobody uses the block any more, so neither host nor device has to wait */
-    bool *kept;   /* set when the memory is kept for reuse; may be NULL */
+    bool settled;  /* all earlier work that may use the block is done, or runs before whatever uses the block next */
+    bool idle;     /* nobody uses the block any more, so neither host nor device has to wait */
+    bool *kept;    /* set when the memory is kept for reuse; may be NULL */
+    uint32_t site; /* call site of the free; 0 = unknown */
 };
 
 struct gm_resource;

@@ -121,8 +121,7 @@ static gm_status granularity_of(int device, size_t *granularity) {
     return known > 1 ? GM_OK : GM_NOT_SUPPORTED;
 }
 
-/* Maps extents side by side and opens them to every device that has a context. On failure none is mapped. */
-static gm_status map_extents(int device, CUdeviceptr address, const struct gm_extent *extents, unsigned count) {
+gm_status gm_vmm_map(int device, uint64_t address, const struct gm_extent *extents, unsigned count) {
     struct gm_location location = location_of(device);
     size_t size = 0;
     for (unsigned i = 0; i < count; i++)
@@ -174,7 +173,7 @@ static gm_status create_block(struct mapped *block, uint64_t front) {
     status = create_extents(block, front);
     if (status)
         goto unreserve;
-    status = map_extents(block->device, address, block->extents, block->count);
+    status = gm_vmm_map(block->device, address, block->extents, block->count);
     if (status)
         goto release;
     block->address = address;
@@ -216,7 +215,7 @@ static gm_status extend_block(struct mapped *block, uint64_t step) {
     status = address == end ? gm_extent_create(&gm_drv, &location, step, extent) : GM_OUT_OF_MEMORY;
     if (status)
         goto unreserve;
-    status = map_extents(block->device, address, extent, 1);
+    status = gm_vmm_map(block->device, address, extent, 1);
     if (status)
         goto release;
     block->count++;
@@ -261,10 +260,10 @@ static gm_status replace_front(const struct mapped *block, unsigned front_count,
                                unsigned count) {
     gm_status status = gm_extents_unmap(&gm_drv, block->address, block->extents, front_count);
     if (!status)
-        status = map_extents(block->device, block->address, extents, count);
+        status = gm_vmm_map(block->device, block->address, extents, count);
     uint64_t at = block->address;
     for (unsigned i = 0; status && i < front_count; at += block->extents[i++].size)
-        if (map_extents(block->device, at, &block->extents[i], 1))
+        if (gm_vmm_map(block->device, at, &block->extents[i], 1))
             gm_log(GM_LOG_ERROR, "%llu bytes cannot be mapped again", (unsigned long long)block->extents[i].size);
     return status;
 }
@@ -319,21 +318,24 @@ gm_status gm_vmm_move(uint64_t from, uint64_t to) {
 
 /* ---- requests */
 
-/* Can the request be served? *reserved: its size in whole granules. Also finishes frees that were deferred. */
-static gm_status prepare(const struct gm_request *request, uint64_t *reserved) {
-    size_t granularity;
-    if (request->call != GM_CALL_ALLOC || !request->size || !request->context_id || request->device < 0 ||
-        request->device >= GM_VMM_DEVICES)
+gm_status gm_vmm_prepare(const struct gm_request *request, size_t *granularity) {
+    if (!request->size || !request->context_id || request->device < 0 || request->device >= GM_VMM_DEVICES)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (gm_rdma_in_process() || gm_transport_in_process() || !gm_reach_all())
         return GM_NOT_SUPPORTED;
-    gm_deferred_free_flush(&deferred_frees);
-    gm_vmm_reserve_release(true);
-    gm_status status = granularity_of(request->device, &granularity);
+    return granularity_of(request->device, granularity);
+}
+
+/* Can the request be served? *reserved: its size in whole granules. Also finishes frees that were deferred. */
+static gm_status prepare(const struct gm_request *request, uint64_t *reserved) {
+    size_t granularity;
+    gm_status status = request->call == GM_CALL_ALLOC ? gm_vmm_prepare(request, &granularity) : GM_NOT_SUPPORTED;
     if (status)
         return status;
+    gm_deferred_free_flush(&deferred_frees);
+    gm_vmm_reserve_release(true);
     uint64_t over = request->size % granularity;
     return __builtin_add_overflow(request->size, over ? granularity - over : 0, reserved) ? GM_OUT_OF_MEMORY : GM_OK;
 }

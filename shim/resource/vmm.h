@@ -1,9 +1,17 @@
-/* Page handover between blocks of resource "vmm": a larger block takes the pages of a smaller one. */
+/* Device memory mapped by gpumem: what resources "vmm" and "guard" share, and page handover between blocks of "vmm": a
+ * larger block takes the pages of a smaller one. */
 #ifndef GM_RESOURCE_VMM_H
 #define GM_RESOURCE_VMM_H
 
 #include "shim/base/base.h"
+#include "shim/driver/mapping.h"
 #include "shim/resource/resource.h"
+
+/* Whether gpumem may map device memory for a request now. `granularity`: the device's, in bytes. GM_NOT_SUPPORTED: the
+ * call, or the device, or a library in the process that needs another kind of memory, excludes it. */
+GM_INTERNAL gm_status gm_vmm_prepare(const struct gm_request *request, size_t *granularity);
+/* Maps extents side by side and opens them to every device that has a context. After a failure none is mapped. */
+GM_INTERNAL gm_status gm_vmm_map(int device, uint64_t address, const struct gm_extent *extents, unsigned count);
 
 /* From now on each new block is prepared to take the pages of the largest smaller block: its front, of the same size,
  * is an extent of its own. */

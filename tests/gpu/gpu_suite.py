@@ -14,7 +14,7 @@ of cudaFree; ORDER_ROWS as above), blind_calls (calls of the driver that have no
 programs of driver calls; FUZZ_SECONDS, default 120; FUZZ_SEED: the first), pressure (a program that
 needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
 it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), doors (PyTorch, CuPy
-and Numba with gpumem plugged in; resources in C++, CCCL and Thrust), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
+and Numba with gpumem plugged in; resources in C++, CCCL and Thrust), guard (planted memory errors, PyTorch under GPUMEM_GUARD), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
 eviction policy of examples/hadron against the host's numbers). Ends with 77 without a GPU, peers and nccl without two.
 
 Kernels of order and waiting spin until the host sets a flag. Such a kernel holds the card for whole seconds, so a part that runs
@@ -40,6 +40,7 @@ import ordering  # noqa: E402
 from doors import doors  # noqa: E402
 from contractions import hadron  # noqa: E402
 from blind_calls import blind_calls  # noqa: E402
+from guarded import guarded_blocks  # noqa: E402
 from in_flight import in_flight  # noqa: E402
 from order_rows import order_rows  # noqa: E402
 from place import SKIP, Failure, Place  # noqa: E402
@@ -595,6 +596,7 @@ def main():
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
              "pressure": pressure, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
              "fuzz": fuzz, "order_rows": order_rows, "blind_calls": blind_calls,
+             "guard": lambda options: guarded_blocks(options, build, framework, sanitizer_tool(options)),
              "doors": lambda options: doors(options, execute), "spgemm": lambda options: spgemm(options, WORKERS), "hadron": lambda options: hadron(options, WORKERS)}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()

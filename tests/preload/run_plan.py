@@ -154,7 +154,7 @@ def wrong():
     """A plan or rules that make no sense are said once, and the program runs on under the default policy."""
     (WORK / "none").write_text("gpumem-plan 1\n1 async\n2 fast\n")
     (WORK / "rules").write_text("*->async\n*->fast\n")
-    accepted = "native, cache, async, managed or managed-pool"
+    accepted = "native, cache, async, managed, managed-pool or guard"
     cases = {
         f"plan:{WORK}/none": f"{WORK}/none line 3: a decision is {accepted}",
         f"plan:{WORK}/missing": f"{WORK}/missing: no such file or directory",

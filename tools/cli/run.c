@@ -4,6 +4,7 @@
 #include "shim/base/file.h"
 #include "shim/base/group.h"
 #include "shim/base/options.h"
+#include "shim/pipeline/guard.h"
 #include "shim/placement/oom.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/colour.h"
@@ -94,6 +95,13 @@ static int check_steps(const char *value) {
     return gm_oom_parse(value, &chain, error, sizeof error) ? gm_usage_error("GPUMEM_OOM=%s: %s", value, error) : 0;
 }
 
+static int check_guard(const char *value) {
+    struct gm_guard_choice choice;
+    char error[160];
+    return gm_guard_parse(value, &choice, error, sizeof error) ? gm_usage_error("GPUMEM_GUARD=%s: %s", value, error)
+                                                               : 0;
+}
+
 static int check_group(const char *value) {
     if (gm_group_name_is_valid(value))
         return 0;
@@ -106,6 +114,8 @@ static int check_value(enum gm_option_id id, const char *value) {
         return check_policy(value);
     if (id == GM_OPT_OOM && *value)
         return check_steps(value);
+    if (id == GM_OPT_GUARD)
+        return check_guard(value);
     return id == GM_OPT_GROUP && *value ? check_group(value) : 0;
 }
 

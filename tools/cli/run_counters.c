@@ -114,6 +114,7 @@ struct sum {
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
+    uint64_t guard_every, guard_refused, guard_errors;
     uint64_t untracked, untracked_shared; /* what the processes hold beyond gpumem's view */
     uint64_t displaced_peak[GM_KIND_COUNT], displaced_live[GM_KIND_COUNT];
     uint64_t displaced_ns[GM_KIND_COUNT]; /* from the start of a process to its first such block; the least */
@@ -162,6 +163,9 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->untracked += now.untracked_peak;
     sum->untracked_shared |= now.untracked_shared;
     sum->released_bytes += s->released_bytes;
+    sum->guard_every |= s->guard_every;
+    sum->guard_refused += s->guard_refused;
+    sum->guard_errors += s->guard_errors;
 }
 
 static bool is_used(const struct gm_stats *s) { return s->pid && s->magic == GM_STATS_MAGIC; }
@@ -205,6 +209,20 @@ static void print_displaced(const struct sum *s) {
                 gm_text_bytes(&t[2], s->displaced_live[k]));
 }
 
+static void print_guarded(const struct sum *s) {
+    struct gm_text t[4];
+    uint64_t guarded = s->kind_allocs[GM_KIND_GUARD];
+    if (!guarded && !s->guard_every)
+        return;
+    say("guarded", "%s, %s of the allocations%s%s%s", gm_text_count(&t[0], guarded),
+        gm_text_percent(&t[1], guarded, s->allocs), s->guard_refused ? "; " : "",
+        s->guard_refused ? gm_text_count(&t[2], s->guard_refused) : "",
+        s->guard_refused ? " more were not, for lack of memory" : "");
+    say("memory errors", "%s%s%s", s->guard_errors ? gm_paint(stderr, GM_BAD) : "",
+        s->guard_errors ? gm_text_count(&t[3], s->guard_errors) : "none found",
+        s->guard_errors ? gm_paint(stderr, GM_PLAIN) : "");
+}
+
 static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     struct gm_text t[4];
     say("calls", "%s %s, %s %s, %s%s failed%s", gm_text_count(&t[0], s->allocs),
@@ -228,6 +246,7 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
         say("fence waits", "%s, %s", gm_text_count(&t[0], s->waits), gm_text_time(&t[1], s->wait_ns));
     if (s->moved)
         say("moved", "%s to another kind of memory than requested", gm_text_count(&t[0], s->moved));
+    print_guarded(s);
     if (s->unknown)
         say("unknown frees", "%s, of addresses without a live block", gm_text_count(&t[0], s->unknown));
     if (s->leaked_count)

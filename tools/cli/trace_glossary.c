@@ -26,6 +26,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_LIST_TURNOVER] = "more blocks of that size (for a new size: of similar sizes) were freed so far "
                                     "than are alive, so it counts as short-lived",
         [GM_REASON_FREE_BLOCK] = "a free block of its size class served it, so the policy did not decide",
+        [GM_REASON_GUARD] = "GPUMEM_GUARD gave it a guarded block",
         [GM_REASON_PLAN] = "the plan's entry with the number of this object",
         [GM_REASON_PLAN_SITE] = "the plan's entry for this call site, size and occurrence; the order differed",
         [GM_REASON_RULE] = "a rule of the policy static",

@@ -34,8 +34,7 @@ enum { README_WIDTH = 118 };
 
 /* The options in the README; libgpumem(7) has all. */
 static const enum gm_option_id readme_options[] = {
-    GM_OPT_POLICY,   GM_OPT_FREE,  GM_OPT_TRACE, GM_OPT_STACKS,      GM_OPT_LOG,
-    GM_OPT_COVERAGE, GM_OPT_LIMIT, GM_OPT_OOM,   GM_OPT_CACHE_LIMIT, GM_OPT_FILL,
+    GM_OPT_POLICY, GM_OPT_FREE, GM_OPT_TRACE, GM_OPT_LIMIT, GM_OPT_OOM, GM_OPT_GUARD,
 };
 
 /* Writes a list item in lines of README_WIDTH columns. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "shim/driver/fence.h"
+#include "shim/resource/guard_ranges.h"
 #include "shim/resource/reach.h"
 #include "shim/resource/vmm.h"
 #include "stacks.h"
@@ -72,7 +73,8 @@ static void fail_each_call(const char *name, struct gm_resource *resource, unsig
         char script[64];
         size_t free_before, free_after, total;
         world_open(&world);
-        size_t live = simcuda_live_blocks(), ranges = simcuda_live_reservations(), handles = simcuda_live_handles();
+        size_t live = simcuda_live_blocks(), ranges = simcuda_live_reservations() - gm_guard_arenas(),
+               handles = simcuda_live_handles();
         CU(cuMemGetInfo_v2(&free_before, &total));
         simcuda_reset_counters();
         snprintf(script, sizeof script, "*:%d:%d", n, code);
@@ -91,7 +93,7 @@ static void fail_each_call(const char *name, struct gm_resource *resource, unsig
             fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes leaked, %llu managed bytes counted", name,
                      n, code, simcuda_live_blocks() - live, free_before - free_after,
                      (unsigned long long)gm_managed_alive());
-        assert_int_equal(simcuda_live_reservations(), ranges);
+        assert_int_equal(simcuda_live_reservations() - gm_guard_arenas(), ranges);
         assert_int_equal(simcuda_live_handles(), handles);
         assert_int_equal(gm_host_numa_alive(), 0);
         assert_int_equal(simcuda_violations(), 0);

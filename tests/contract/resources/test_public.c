@@ -8,6 +8,7 @@
 
 #include "public.h"
 #include "shim/driver/fence.h"
+#include "shim/resource/guard_ranges.h"
 #include "shim/resource/rows.h"
 
 static struct world world;
@@ -25,7 +26,7 @@ static int close_world(void **state) {
     OK(gpumem_resource_destroy(any));
     assert_int_equal(simcuda_live_blocks(), 0);
     assert_int_equal(simcuda_live_handles(), 0);
-    assert_int_equal(simcuda_live_reservations(), 0);
+    assert_int_equal(simcuda_live_reservations(), gm_guard_arenas());
     assert_int_equal(gpumem_live_count(), 0);
     world_close(&world, build("async"));
     return 0;
@@ -70,6 +71,7 @@ static const struct {
     {"pinned", "cuMemHostAlloc", GPUMEM_KIND_PINNED, GPUMEM_CROSS_DEVICE_ACCESSIBLE},
     {"async", "cuMemAllocFromPoolAsync", GPUMEM_KIND_DEVICE, GPUMEM_STREAM_ORDERED},
     {"vmm", "cuMemMap", GPUMEM_KIND_DEVICE, GPUMEM_GROWABLE},
+    {"guard", "cuMemMap", GPUMEM_KIND_DEVICE, GPUMEM_STREAM_ORDERED},
     {"host-numa", "cuMemMap", GPUMEM_KIND_PINNED, GPUMEM_STREAM_ORDERED},
 };
 enum { CONCRETE = sizeof concrete / sizeof *concrete };
@@ -287,7 +289,7 @@ static void test_plain_memory_is_ready_on_every_stream(void **state) {
 }
 
 static void test_stream_order(void **state) {
-    static const char *const ordered[] = {"native", "async", "managed", "managed-pool", "pinned", "host-numa"};
+    static const char *const ordered[] = {"native", "async", "managed", "managed-pool", "pinned", "host-numa", "guard"};
     for (size_t i = 0; i < sizeof ordered / sizeof *ordered; i++) {
         struct gpumem_resource *resource = create(ordered[i]);
         void *memory;

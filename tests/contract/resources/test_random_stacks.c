@@ -9,6 +9,7 @@
 
 #include "public.h"
 #include "shim/base/base.h"
+#include "shim/resource/guard_ranges.h"
 
 enum { SLOTS = 8, STEPS = 60, THREADS = 4, TEXT = 400 };
 
@@ -21,8 +22,8 @@ static uint32_t next(uint32_t *random) {
 
 /* ---- random texts */
 
-static const char *const makers[] = {"native", "async", "managed",   "managed-pool",
-                                     "pinned", "vmm",   "host-numa", "new-delete"};
+static const char *const makers[] = {"native", "async",     "managed",    "managed-pool", "pinned",
+                                     "vmm",    "host-numa", "new-delete", "guard"};
 static const char *const adaptors[] = {
     "log(",
     "limit(64GiB,",
@@ -244,7 +245,8 @@ static void test_driver_calls_fail(void **state) {
     char script[32];
     world_open(&world);
     trim_makers();
-    size_t live = simcuda_live_blocks(), handles = simcuda_live_handles(), reserved = simcuda_live_reservations();
+    size_t live = simcuda_live_blocks(), handles = simcuda_live_handles(),
+           reserved = simcuda_live_reservations() - gm_guard_arenas();
     EACH_RANDOM_STACK(resource, seed) {
         for (unsigned n = 1; n < 40; n += 1 + seed % 3) {
             struct user user = user_of(&world, resource, seed + n);
@@ -259,7 +261,7 @@ static void test_driver_calls_fail(void **state) {
         OK(gpumem_resource_destroy(resource));
         trim_makers();
         if (simcuda_live_blocks() != live || simcuda_live_handles() != handles ||
-            simcuda_live_reservations() != reserved)
+            simcuda_live_reservations() - gm_guard_arenas() != reserved)
             fail_msg("seed %u leaks", seed);
         assert_int_equal(simcuda_violations(), 0);
     }

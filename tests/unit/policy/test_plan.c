@@ -164,7 +164,7 @@ static void a_child_begins_anew(void **unused) {
 }
 
 static void wrong_lines_are_named(void **unused) {
-    static const char decisions[] = "a decision is native, cache, async, managed or managed-pool";
+    static const char decisions[] = "a decision is native, cache, async, managed, managed-pool or guard";
     static const char lines[] =
         "a line is \"ID DECISION SIZE SITE\" or \"site NUMBER FRAMES\", ids rising from 1 to 100000000";
     char text[256];

@@ -149,7 +149,7 @@ static void wrong_rules_are_named(void **unused) {
         {"size=99999999999999999999->async", 1, 1, "wrong value"},
         {"size=16777216T->async", 1, 1, "wrong value"},
         {"*->async\n\n# x\n*->fast", 4, 2,
-         "wrong memory \"fast\"; accepted: native, cache, async, managed, managed-pool"},
+         "wrong memory \"fast\"; accepted: native, cache, async, managed, managed-pool, guard"},
         {"*->async;*->native;*", 1, 3, "no -> at \"\""},
         {"call=cuMemFree->async", 1, 1,
          "wrong call \"cuMemFree\"; accepted: cuMemAlloc, cuMemAllocPitch, cuMemAllocAsync"},
@@ -286,8 +286,9 @@ static void wrong_arguments_are_one_line(void **unused) {
         {"", "policy static needs rules: static:RULES or static:@FILE"},
         {"# nothing", "policy static needs rules: static:RULES or static:@FILE"},
         {"@missing", "missing: No such file"},
-        {"@wrong", "wrong line 3: wrong memory \"slow\"; accepted: native, cache, async, managed, managed-pool"},
-        {"*->async;*->slow", "rule 2: wrong memory \"slow\"; accepted: native, cache, async, managed, managed-pool"},
+        {"@wrong", "wrong line 3: wrong memory \"slow\"; accepted: native, cache, async, managed, managed-pool, guard"},
+        {"*->async;*->slow",
+         "rule 2: wrong memory \"slow\"; accepted: native, cache, async, managed, managed-pool, guard"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gm_policy_setup setup = setup_of(rows[i].argument);

@@ -175,6 +175,25 @@ static void name_pointers(struct sim_op *op) {
     }
 }
 
+CUresult sim_cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *size) {
+    static struct sim_launch l; /* every call holds the driver's lock */
+    const struct simcuda_twin *twin;
+    if (!sim_function_valid(f))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!(twin = sim_twin_find(f->name)))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    l = (struct sim_launch){0};
+    if (!offset || !layout(&l, twin->params) || index >= l.count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *offset = l.offsets[index];
+    if (size)
+        *size = l.sizes[index];
+    return CUDA_SUCCESS;
+}
+CUresult sim_cuKernelGetParamInfo(CUkernel k, size_t index, size_t *offset, size_t *size) {
+    return sim_cuFuncGetParamInfo((CUfunction)k, index, offset, size);
+}
+
 /* ---- kernels without a twin */
 
 /* As the program's source has it where the program has a demangler; NULL: mangled. The caller frees it. */

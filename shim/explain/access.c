@@ -1,0 +1,207 @@
+/* The texts of access.h. */
+#include "shim/explain/access.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/base/function_name.h"
+#include "shim/base/stats.h"
+#include "shim/sites/site_text.h"
+
+enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE };
+enum { SEEN = 1024 };
+
+/* Hashes of what was explained. When the table is full, everything counts as seen. */
+static uint64_t seen[SEEN];
+static uint64_t found, explained;
+static bool faulted;
+
+static bool is_first(enum what what, uint32_t one, uint32_t two) {
+    uint64_t key = (((uint64_t)one << 32 | two) ^ (uint64_t)what << 29) * 0x9e3779b97f4a7c15ull | 1;
+    __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < SEEN; i++) {
+        uint64_t *at = &seen[(key + i) % SEEN], there = __atomic_load_n(at, __ATOMIC_RELAXED);
+        if (there == key)
+            return false;
+        if (!there && __atomic_compare_exchange_n(at, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            __atomic_add_fetch(&explained, 1, __ATOMIC_RELAXED);
+            return true;
+        }
+        if (there == key)
+            return false;
+    }
+    return false;
+}
+
+struct work {
+    struct gm_log_lines lines;
+    struct gm_size_text size[2];
+    struct gm_site_text site;
+    char name[200], place[160], text[6000];
+};
+
+/* NULL: the kernel has no memory, and nothing is explained. */
+static struct work *begin(void) {
+    struct work *w = gm_pages(sizeof *w);
+    if (w)
+        w->lines = (struct gm_log_lines){w->text, sizeof w->text, 0};
+    return w;
+}
+
+static void end(struct work *w) {
+    gm_log_lines(GM_LOG_ERROR, &w->lines);
+    munmap(w, sizeof *w);
+}
+
+static const char *kernel_name(struct work *w, const char *symbol) {
+    if (!symbol)
+        return "of a graph";
+    gm_function_name(w->name, sizeof w->name, symbol);
+    return w->name;
+}
+
+/* "block of 1000 bytes" */
+static const char *size_of(struct work *w, const struct gm_guard_block *block) {
+    if (block->size < 4096)
+        gm_format(w->size[1].text, sizeof w->size[1].text, "%lu %s", (unsigned long)block->size,
+                  block->size == 1 ? "byte" : "bytes");
+    else
+        gm_size_text(&w->size[1], block->size);
+    return w->size[1].text;
+}
+
+/* Where the address lies, seen from the block. */
+static const char *place_of(struct work *w, const struct gm_guard_block *block, uint64_t address) {
+    uint64_t end = block->address + block->size;
+    const char *freed = block->state == GM_GUARD_FREED ? " that was freed" : "";
+    if (address < block->address)
+        gm_format(w->place, sizeof w->place, "%lu bytes before a block of %s%s",
+                  (unsigned long)(block->address - address), size_of(w, block), freed);
+    else if (address >= end)
+        gm_format(w->place, sizeof w->place, "%lu bytes behind the end of a block of %s%s",
+                  (unsigned long)(address - end), size_of(w, block), freed);
+    else if (address == block->address)
+        gm_format(w->place, sizeof w->place, "a block of %s%s", size_of(w, block), freed);
+    else
+        gm_format(w->place, sizeof w->place, "%lu bytes inside a block of %s%s",
+                  (unsigned long)(address - block->address), size_of(w, block), freed);
+    return w->place;
+}
+
+static void add_life(struct work *w, const struct gm_guard_block *block) {
+    gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->allocated_at));
+    if (block->state == GM_GUARD_FREED)
+        gm_log_add(&w->lines, "  freed by      %s", gm_site_text(&w->site, block->freed_at));
+}
+
+static void count_error(void) { __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED); }
+
+/* ---- copies and fills */
+
+static void add_outside(struct work *w, const struct gm_access *access, const struct gm_guard_block *block) {
+    uint64_t end = block->address + block->size, last = access->address + access->size;
+    const char *verb = access->writes ? "writes" : "reads";
+    uint64_t before = access->address < block->address ? block->address - access->address : 0;
+    uint64_t behind = last > end ? last - (access->address > end ? access->address : end) : 0;
+    if (block->state == GM_GUARD_FREED)
+        gm_log_add(&w->lines, "%s %s %lu bytes at %s", access->call, verb, (unsigned long)access->size,
+                   place_of(w, block, access->address));
+    else if (before)
+        gm_log_add(&w->lines, "%s %s %lu bytes, the first %lu before a block of %s", access->call, verb,
+                   (unsigned long)access->size, (unsigned long)(before < access->size ? before : access->size),
+                   size_of(w, block));
+    else
+        gm_log_add(&w->lines, "%s %s %lu bytes, the last %lu behind the end of a block of %s", access->call, verb,
+                   (unsigned long)access->size, (unsigned long)behind, size_of(w, block));
+}
+
+void gm_explain_access(const struct gm_access *access, const struct gm_guard_block *block) {
+    struct work *w;
+    count_error();
+    enum what what = block->state == GM_GUARD_FREED ? FREED : OUTSIDE;
+    if (!is_first(what, access->site, block->allocated_at) || !(w = begin()))
+        return;
+    add_outside(w, access, block);
+    gm_log_add(&w->lines, "  called by     %s", gm_site_text(&w->site, access->site));
+    add_life(w, block);
+    end(w);
+}
+
+/* ---- kernels */
+
+void gm_explain_freed_argument(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
+                               const struct gm_guard_block *block) {
+    struct work *w;
+    count_error();
+    if (!is_first(FREED_ARGUMENT, launch->site, block->allocated_at) || !(w = begin()))
+        return;
+    gm_log_add(&w->lines, "kernel %s gets a pointer to freed memory: argument %u points to %s",
+               kernel_name(w, launch->kernel), pointer->argument, place_of(w, block, pointer->address));
+    gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
+    add_life(w, block);
+    end(w);
+}
+
+static void add_launch(struct work *w, const struct gm_launch *launch, bool exact) {
+    struct gm_guard_block block;
+    gm_log_add(&w->lines, "  %s        %s, launched by %s", exact ? "at fault" : "kernel  ",
+               kernel_name(w, launch->kernel), gm_site_text(&w->site, launch->site));
+    for (unsigned i = 0; i < launch->count; i++) {
+        if (!gm_guard_find(launch->pointers[i].address, &block))
+            continue;
+        gm_log_add(&w->lines, "    argument %u  %s, allocated by %s", launch->pointers[i].argument,
+                   place_of(w, &block, launch->pointers[i].address), gm_site_text(&w->site, block.allocated_at));
+        if (block.state == GM_GUARD_FREED)
+            gm_log_add(&w->lines, "      freed by  %s", gm_site_text(&w->site, block.freed_at));
+    }
+}
+
+void gm_explain_fault(const struct gm_fault *fault) {
+    struct work *w;
+    if (__atomic_exchange_n(&faulted, true, __ATOMIC_RELAXED) || !(w = begin()))
+        return;
+    count_error();
+    gm_log_add(&w->lines, "illegal address: a kernel used memory outside of all blocks; %s returned the error",
+               fault->call);
+    gm_log_add(&w->lines, "  seen by       %s", gm_site_text(&w->site, fault->site));
+    for (unsigned i = 0; i < fault->count && (!fault->exact || !i); i++)
+        add_launch(w, &fault->launches[i], fault->exact);
+    if (!fault->count)
+        gm_log_add(&w->lines, "  kernel        not known: none was launched by a call that gpumem sees");
+    else if (!fault->exact && fault->count > 1)
+        gm_log_add(&w->lines, "  try           GPUMEM_GUARD=all,blocking, which names the kernel at fault");
+    end(w);
+}
+
+/* ---- bytes behind a block */
+
+void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard_damage *damage) {
+    struct work *w;
+    if (!is_first(DAMAGE, block->allocated_at, block->freed_at) || !(w = begin()))
+        return;
+    gm_format(w->place, sizeof w->place, damage->distance ? "%lu bytes" : "right", (unsigned long)damage->distance);
+    gm_log_add(&w->lines, "%lu %s written %s %s of a block of %s", (unsigned long)damage->count,
+               damage->count == 1 ? "byte was" : "bytes were", w->place,
+               damage->before ? "before the start" : "behind the end", size_of(w, block));
+    gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->allocated_at));
+    if (damage->at_exit)
+        gm_log_add(&w->lines, "  found         at the end of the process: the block was not freed");
+    else
+        gm_log_add(&w->lines, "  found         at its free by %s", gm_site_text(&w->site, block->freed_at));
+    end(w);
+}
+
+/* ---- life */
+
+void gm_explain_access_finish(void) {
+    uint64_t all = __atomic_load_n(&found, __ATOMIC_RELAXED), said = __atomic_load_n(&explained, __ATOMIC_RELAXED);
+    if (all > said)
+        gm_log(GM_LOG_WARN, "memory errors: %lu in all; the first of each pair of call sites is explained above",
+               (unsigned long)all);
+}
+
+void gm_explain_access_after_fork(void) {
+    memset(seen, 0, sizeof seen);
+    found = explained = 0;
+    faulted = false;
+}

@@ -1,0 +1,58 @@
+/* Explains memory errors of guarded blocks (shim/resource/guard.h) on stderr: accesses outside of a block or after its
+ * free. An error of the same kind, block and call sites is explained once and counted afterwards; so is a fault of the
+ * device, whichever call returns it.
+ *
+ * As in explain.h, all functions use no heap and little stack, and hold no lock across a call. */
+#ifndef GM_EXPLAIN_ACCESS_H
+#define GM_EXPLAIN_ACCESS_H
+
+#include "shim/base/base.h"
+#include "shim/resource/guard.h"
+
+/* A copy or fill of `size` bytes from `address` on. */
+struct gm_access {
+    const char *call; /* name of the call */
+    uint32_t site;
+    bool writes;
+    uint64_t address;
+    size_t size;
+};
+/* It leaves the block, or the block was freed. */
+GM_INTERNAL void gm_explain_access(const struct gm_access *access, const struct gm_guard_block *block);
+
+enum { GM_LAUNCH_POINTERS = 6, GM_LAUNCHES = 24 };
+
+/* A kernel, with the pointers among its arguments that lead to guarded blocks. */
+struct gm_launch {
+    const char *kernel; /* as in its image; NULL: a graph */
+    uint32_t site;
+    unsigned count;
+    struct gm_launch_pointer {
+        unsigned argument; /* from 1; 0: not known */
+        bool alone;        /* it is the whole argument, and no member of a structure, which may be unused */
+        uint64_t address;
+    } pointers[GM_LAUNCH_POINTERS];
+};
+/* An argument of a launch points to a freed block. Called before the launch is made. */
+GM_INTERNAL void gm_explain_freed_argument(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
+                                           const struct gm_guard_block *block);
+
+/* The device reported an illegal address. `launches`: those that may not have ended before, the latest first. `exact`:
+ * the first of them is the one at fault. */
+struct gm_fault {
+    const char *call; /* that returned the error */
+    uint32_t site;
+    const struct gm_launch *launches;
+    unsigned count;
+    bool exact;
+};
+GM_INTERNAL void gm_explain_fault(const struct gm_fault *fault);
+
+/* Bytes beside a block were written; as gm_guard_damaged (shim/resource/guard.h). */
+GM_INTERNAL void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
+
+/* At the end of the process: how many were not explained. */
+GM_INTERNAL void gm_explain_access_finish(void);
+GM_INTERNAL void gm_explain_access_after_fork(void);
+
+#endif

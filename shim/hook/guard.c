@@ -1,0 +1,368 @@
+/* Looks at copies, fills and launches before they are made, and at results after them (guard.h).
+ *
+ * A call whose result matters continues at a function that makes the call with the same arguments. All of them are
+ * integers or pointers, and no call here has more than eleven. */
+#include "shim/hook/guard.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/base/options.h"
+#include "shim/base/room.h"
+#include "shim/driver/in_flight.h"
+#include "shim/explain/access.h"
+#include "shim/hook/hook.h"
+#include "shim/hook/kernels.h"
+#include "shim/pipeline/guard.h"
+#include "shim/resource/guard.h"
+#include "shim/sites/site.h"
+
+static bool blocking;
+
+/* ---- what each call does, by its name */
+
+enum class {
+    UNKNOWN,
+    OTHER,
+    LAUNCH,       /* function, grid, block, shared, stream, parameters, extra */
+    LAUNCH_EX,    /* configuration, function, parameters, extra */
+    LAUNCH_GRAPH, /* graph, stream */
+    LINEAR,       /* destination, source, size: each may be an argument */
+    ROWS,         /* CUDA_MEMCPY2D, CUDA_MEMCPY3D */
+    VOLUME,
+    PLANE, /* destination, pitch, value, width, height */
+    WAIT_CONTEXT,
+    WAIT_STREAM,
+    WAIT_EVENT,
+    UNLOAD,
+};
+
+enum { NONE = 15 };
+static const struct row {
+    const char *name;
+    uint8_t class, to, from, size; /* LINEAR: indices of arguments, NONE: it has none. PLANE: `size` of an element */
+    uint8_t element;               /* LINEAR: bytes that `size` counts */
+} rows[] = {
+    {"cuLaunchKernel", LAUNCH, 0, 0, 0, 0},
+    {"cuLaunchCooperativeKernel", LAUNCH, 0, 0, 0, 0},
+    {"cuLaunchKernelEx", LAUNCH_EX, 0, 0, 0, 0},
+    {"cuGraphLaunch", LAUNCH_GRAPH, 0, 0, 0, 0},
+    {"cuMemcpy", LINEAR, 0, 1, 2, 1},
+    {"cuMemcpyAsync", LINEAR, 0, 1, 2, 1},
+    {"cuMemcpyPeer", LINEAR, 0, 2, 4, 1},
+    {"cuMemcpyPeerAsync", LINEAR, 0, 2, 4, 1},
+    {"cuMemcpyHtoD", LINEAR, 0, NONE, 2, 1},
+    {"cuMemcpyHtoDAsync", LINEAR, 0, NONE, 2, 1},
+    {"cuMemcpyDtoH", LINEAR, NONE, 1, 2, 1},
+    {"cuMemcpyDtoHAsync", LINEAR, NONE, 1, 2, 1},
+    {"cuMemcpyDtoD", LINEAR, 0, 1, 2, 1},
+    {"cuMemcpyDtoDAsync", LINEAR, 0, 1, 2, 1},
+    {"cuMemcpyDtoA", LINEAR, NONE, 2, 3, 1},
+    {"cuMemcpyAtoD", LINEAR, 0, NONE, 3, 1},
+    {"cuMemcpy2D", ROWS, 0, 0, 0, 0},
+    {"cuMemcpy2DUnaligned", ROWS, 0, 0, 0, 0},
+    {"cuMemcpy2DAsync", ROWS, 0, 0, 0, 0},
+    {"cuMemcpy3D", VOLUME, 0, 0, 0, 0},
+    {"cuMemcpy3DAsync", VOLUME, 0, 0, 0, 0},
+    {"cuMemsetD8", LINEAR, 0, NONE, 2, 1},
+    {"cuMemsetD16", LINEAR, 0, NONE, 2, 2},
+    {"cuMemsetD32", LINEAR, 0, NONE, 2, 4},
+    {"cuMemsetD8Async", LINEAR, 0, NONE, 2, 1},
+    {"cuMemsetD16Async", LINEAR, 0, NONE, 2, 2},
+    {"cuMemsetD32Async", LINEAR, 0, NONE, 2, 4},
+    {"cuMemsetD2D8", PLANE, 0, 0, 1, 0},
+    {"cuMemsetD2D16", PLANE, 0, 0, 2, 0},
+    {"cuMemsetD2D32", PLANE, 0, 0, 4, 0},
+    {"cuMemsetD2D8Async", PLANE, 0, 0, 1, 0},
+    {"cuMemsetD2D16Async", PLANE, 0, 0, 2, 0},
+    {"cuMemsetD2D32Async", PLANE, 0, 0, 4, 0},
+    {"cuCtxSynchronize", WAIT_CONTEXT, 0, 0, 0, 0},
+    {"cuStreamSynchronize", WAIT_STREAM, 0, 0, 0, 0},
+    {"cuStreamQuery", WAIT_STREAM, 0, 0, 0, 0},
+    {"cuEventSynchronize", WAIT_EVENT, 0, 0, 0, 0},
+    {"cuEventQuery", WAIT_EVENT, 0, 0, 0, 0},
+    {"cuModuleUnload", UNLOAD, 0, 0, 0, 0},
+};
+
+static const struct row other = {"", OTHER, 0, 0, 0, 0};
+
+/* Variants older than CUDA 4.0 have addresses of 32 bits and other structs. */
+static bool has_old_form(const struct gm_call_row *call) {
+    return call->version < 3020 && (!strncmp(call->name, "cuMemcpy", 8) || !strncmp(call->name, "cuMemset", 8));
+}
+
+static const struct row *row_of(const struct gm_called *call) {
+    static const struct row *known[GM_CALL_ROWS];
+    if (GM_UNLIKELY(call->number >= GM_CALL_ROWS))
+        return &other;
+    const struct row *row = __atomic_load_n(&known[call->number], __ATOMIC_RELAXED);
+    if (GM_LIKELY(row != NULL))
+        return row;
+    row = &other;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && !has_old_form(call->row); i++)
+        if (!strcmp(call->row->name, rows[i].name))
+            row = &rows[i];
+    __atomic_store_n(&known[call->number], row, __ATOMIC_RELAXED);
+    return row;
+}
+
+/* ---- copies and fills */
+
+static uint32_t site_of(const struct gm_called *call) { return gm_site_find(call->caller, (uintptr_t)call->stack); }
+
+static void look_at_range(const struct gm_called *call, bool writes, uint64_t address, size_t size) {
+    struct gm_guard_block block;
+    if (GM_LIKELY(!gm_guard_covers(address)) || !size || !gm_guard_find(address, &block))
+        return;
+    bool inside = address >= block.address && address + size <= block.address + block.size;
+    if (GM_LIKELY(inside && block.state == GM_GUARD_LIVE))
+        return;
+    struct gm_access access = {call->row->name, site_of(call), writes, address, size};
+    gm_explain_access(&access, &block);
+}
+
+static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t layer) {
+    return width && height && depth ? (depth - 1) * layer + (height - 1) * pitch + width : 0;
+}
+
+#define ON_DEVICE(type) ((type) == CU_MEMORYTYPE_DEVICE || (type) == CU_MEMORYTYPE_UNIFIED)
+#define LOOK_AT_END(call, copy, end, writes, height, depth, z, layer)                                           \
+    do {                                                                                                        \
+        size_t pitch = (copy)->end##Pitch ? (copy)->end##Pitch : (copy)->WidthInBytes;                          \
+        if (ON_DEVICE((copy)->end##MemoryType))                                                                 \
+            look_at_range(call, writes,                                                                         \
+                          (copy)->end##Device + (copy)->end##XInBytes + (copy)->end##Y * pitch + (z) * (layer), \
+                          span((copy)->WidthInBytes, (copy)->Height, depth, pitch, layer));                     \
+    } while (0)
+
+static void look_at_rows(const struct gm_called *call, const CUDA_MEMCPY2D *copy) {
+    if (!copy)
+        return;
+    LOOK_AT_END(call, copy, src, false, copy->Height, 1, (size_t)0, (size_t)0);
+    LOOK_AT_END(call, copy, dst, true, copy->Height, 1, (size_t)0, (size_t)0);
+}
+
+static void look_at_volume(const struct gm_called *call, const CUDA_MEMCPY3D *copy) {
+    if (!copy)
+        return;
+    size_t from = copy->srcHeight ? copy->srcHeight : copy->Height,
+           to = copy->dstHeight ? copy->dstHeight : copy->Height;
+    LOOK_AT_END(call, copy, src, false, copy->Height, copy->Depth, copy->srcZ, pitch * from);
+    LOOK_AT_END(call, copy, dst, true, copy->Height, copy->Depth, copy->dstZ, pitch * to);
+}
+
+static void look_at_plane(const struct gm_called *call, size_t element) {
+    size_t pitch = gm_argument(call, 1), width = gm_argument(call, 3) * element, height = gm_argument(call, 4);
+    look_at_range(call, true, gm_argument(call, 0), span(width, height, 1, pitch, 0));
+}
+
+static void look_at_linear(const struct gm_called *call, const struct row *row) {
+    size_t size = gm_argument(call, row->size) * row->element;
+    if (row->from != NONE)
+        look_at_range(call, false, gm_argument(call, row->from), size);
+    if (row->to != NONE)
+        look_at_range(call, true, gm_argument(call, row->to), size);
+}
+
+/* ---- launches */
+
+/* The call that a thread is about to make: what its result is about. */
+struct making {
+    void *next;
+    const char *name;
+    uintptr_t caller, frame;
+    CUstream stream;
+    uint8_t class;
+    bool captures; /* no work, but a node of a graph */
+    struct gm_launch launch;
+};
+_Static_assert(GM_ROOM_MAKING + sizeof(struct making) <= GM_ROOM_BYTES, "its part of the thread's memory");
+
+static void look_at_pointers(const struct gm_launch *launch) {
+    struct gm_guard_block block;
+    for (unsigned i = 0; i < launch->count; i++)
+        if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
+            block.state == GM_GUARD_FREED && launch->pointers[i].address - block.address <= block.size)
+            gm_explain_freed_argument(launch, &launch->pointers[i], &block);
+}
+
+static void look_at_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
+    launch->kernel = NULL;
+    launch->site = 0;
+    launch->count = 0;
+    if (row->class == LAUNCH) {
+        bool cooperative = call->row->name[8] == 'C'; /* it has no `extra` */
+        gm_kernel_read(gm_pointer_argument(call, 0), gm_pointer_argument(call, 9),
+                       cooperative ? NULL : gm_pointer_argument(call, 10), launch);
+    } else if (row->class == LAUNCH_EX) {
+        gm_kernel_read(gm_pointer_argument(call, 1), gm_pointer_argument(call, 2), gm_pointer_argument(call, 3),
+                       launch);
+    }
+    if (launch->count || gm_sites_are_on())
+        launch->site = site_of(call);
+    if (launch->count)
+        look_at_pointers(launch);
+}
+
+/* ---- results */
+
+/* `one`: the launch at fault; NULL: any of those that may not have ended. */
+static void explain_fault(const char *name, uint32_t site, const struct gm_launch *one) {
+    struct gm_launch *launches = gm_pages(GM_LAUNCHES * sizeof *launches);
+    struct gm_fault fault = {.call = name, .site = site, .launches = launches, .exact = one != NULL};
+    if (!launches)
+        return;
+    if (one)
+        launches[fault.count++] = *one;
+    else
+        fault.count = gm_launches_copy(launches);
+    gm_explain_fault(&fault);
+    munmap(launches, GM_LAUNCHES * sizeof *launches);
+}
+
+static bool is_fault(CUresult result) { return result == CUDA_ERROR_ILLEGAL_ADDRESS; }
+
+void gm_guard_faulted(CUresult error, const char *call, uintptr_t caller, uintptr_t frame) {
+    if (is_fault(error) && gm_watch_has(GM_WATCH_GUARDS))
+        explain_fault(call, gm_site_find(caller, frame), NULL);
+}
+
+static GM_RARE void returned_fault(const struct making *made, const struct gm_launch *one) {
+    explain_fault(made->name, gm_site_find(made->caller, made->frame), one);
+}
+
+static void launched(const struct making *made) {
+    if (made->captures)
+        return;
+    gm_launches_add(&made->launch, made->stream);
+    if (!blocking || gm_capture_any()) /* a wait could end the capture of another thread */
+        return;
+    CUresult result = gm_drv.stream_synchronize(made->stream);
+    if (is_fault(result))
+        returned_fault(made, &made->launch);
+    else
+        gm_launches_ended(made->stream, false);
+}
+
+/* The call is made. */
+static void returned(const struct making *made, CUresult result) {
+    if (GM_UNLIKELY(is_fault(result)))
+        returned_fault(made, NULL);
+    if (result != CUDA_SUCCESS)
+        return;
+    switch ((enum class)made->class) {
+    case LAUNCH:
+    case LAUNCH_EX:
+    case LAUNCH_GRAPH: launched(made); break;
+    case WAIT_CONTEXT:
+    case WAIT_STREAM:
+        gm_launches_ended(made->stream, made->class == WAIT_CONTEXT);
+        gm_guard_settle();
+        break;
+    case WAIT_EVENT: gm_guard_settle(); break;
+    default: break;
+    }
+}
+
+static void settle(const struct making *made, CUresult result) {
+    gm_mine.depth = 1;
+    returned(made, result);
+    gm_mine.depth = 0;
+}
+
+/* The driver may call itself meanwhile, so what is known of the call moves to the stack. */
+typedef CUresult(CUDAAPI *made_by_six)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+static CUresult CUDAAPI make_six(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    struct making made = *(struct making *)gm_room_part_known(GM_ROOM_MAKING);
+    CUresult result = ((made_by_six)made.next)(a, b, c, d, e, f);
+    settle(&made, result);
+    return result;
+}
+
+typedef CUresult(CUDAAPI *made_by_eleven)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                                          uint64_t, uint64_t, uint64_t, uint64_t);
+static CUresult CUDAAPI make_eleven(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
+                                    uint64_t h, uint64_t i, uint64_t j, uint64_t k) {
+    struct making made = *(struct making *)gm_room_part_known(GM_ROOM_MAKING);
+    CUresult result = ((made_by_eleven)made.next)(a, b, c, d, e, f, g, h, i, j, k);
+    settle(&made, result);
+    return result;
+}
+
+/* ---- the door */
+
+static void look(const struct gm_called *call, const struct row *row, struct making *making) {
+    switch ((enum class)row->class) {
+    case LAUNCH:
+    case LAUNCH_EX:
+    case LAUNCH_GRAPH: look_at_launch(call, row, &making->launch); break;
+    case LINEAR: look_at_linear(call, row); break;
+    case ROWS: look_at_rows(call, gm_pointer_argument(call, 0)); break;
+    case VOLUME: look_at_volume(call, gm_pointer_argument(call, 0)); break;
+    case PLANE: look_at_plane(call, row->size); break;
+    case UNLOAD: gm_guard_forget_kernels(); break;
+    default: break;
+    }
+}
+
+/* Whether the result of the call does. Of samples, only launches that use them: any wait returns a fault later. */
+static bool matters(const struct row *row, const struct making *making) {
+    if (row->class >= WAIT_CONTEXT)
+        return row->class != UNLOAD;
+    return blocking || gm_sites_are_on() || (row->class <= LAUNCH_GRAPH && making->launch.count);
+}
+
+void *gm_guard_observe(const struct gm_called *call, void *next) {
+    const struct row *row = row_of(call);
+    struct making *making = row->class == OTHER ? NULL : gm_room_part(GM_ROOM_MAKING);
+    if (!making)
+        return next;
+    look(call, row, making);
+    if (!matters(row, making))
+        return next;
+    CUstream stream = gm_called_stream(call);
+    making->next = next;
+    making->name = call->row->name;
+    making->caller = call->caller;
+    making->frame = (uintptr_t)call->stack;
+    making->class = row->class;
+    making->stream = gm_is_per_thread(stream, call->row->twin) ? CU_STREAM_PER_THREAD : stream;
+    making->captures = GM_UNLIKELY(gm_capture_any()) && gm_capture_on(stream, call->row->twin);
+    return row->class == LAUNCH ? (void *)make_eleven : (void *)make_six;
+}
+
+void gm_guard_forget_kernels(void) {
+    if (gm_watch_has(GM_WATCH_GUARDS))
+        gm_kernels_forget();
+}
+
+/* ---- life */
+
+static uint64_t total_of(int device) {
+    size_t total = 0;
+    return gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS ? total : 0;
+}
+
+bool gm_guard_start(bool by_policy) {
+    const char *text = gm_option_text(GM_OPT_GUARD);
+    struct gm_guard_choice choice = {0};
+    struct gm_option_label label;
+    char error[160];
+    if (gm_guard_parse(text, &choice, error, sizeof error))
+        gm_log(GM_LOG_ERROR, "%s=%.80s: %s; no block is guarded", gm_option_label(GM_OPT_GUARD, &label), text, error);
+    gm_guard_every = choice.every;
+    gm_guard_at_begin = choice.begin;
+    gm_guard_total = total_of;
+    gm_guard_damaged = gm_explain_damage;
+    gm_stats->guard_every = choice.every;
+    blocking = choice.blocking;
+    bool guards = choice.every || by_policy;
+    if (guards)
+        gm_watch_set(GM_WATCH_GUARDS, true);
+    return guards;
+}
+
+void gm_guard_after_fork(void) {
+    gm_kernels_after_fork();
+    gm_explain_access_after_fork();
+}

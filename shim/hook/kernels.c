@@ -1,0 +1,198 @@
+/* Kernels by their handles, and a ring of the latest launches (kernels.h). */
+#include "shim/hook/kernels.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/resource/guard_ranges.h"
+
+enum { KERNELS = 2048, PARAMETERS = 48, NAME = 448, WORDS = 128 };
+
+/* ---- kernels; a full table takes no more of them, and those have no names */
+
+struct kernel {
+    CUfunction handle; /* NULL: the place is free. Written last */
+    uint16_t count;    /* parameters that are known */
+    uint16_t sizes[PARAMETERS];
+    char name[NAME];
+};
+
+static struct kernel *kernels;
+static unsigned kernel_count;
+static uint32_t era; /* rises when kernels are forgotten: places have other kernels afterwards */
+static gm_spin lock;
+
+static struct kernel *table(void) {
+    struct kernel *known = __atomic_load_n(&kernels, __ATOMIC_ACQUIRE);
+    if (GM_LIKELY(known != NULL))
+        return known;
+    struct kernel *fresh = gm_pages(KERNELS * sizeof *fresh);
+    if (fresh && !__atomic_compare_exchange_n(&kernels, &known, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        munmap(fresh, KERNELS * sizeof *fresh);
+        return known;
+    }
+    return fresh;
+}
+
+/* The place of the handle, or the free one where it belongs. */
+static struct kernel *place_of(struct kernel *all, CUfunction handle) {
+    unsigned at = (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 32) % KERNELS;
+    CUfunction there;
+    while ((there = __atomic_load_n(&all[at].handle, __ATOMIC_ACQUIRE)) && there != handle)
+        at = (at + 1) % KERNELS;
+    return &all[at];
+}
+
+/* A handle may be that of a CUkernel, which launches take, too. */
+static CUresult size_of_parameter(CUfunction handle, size_t i, size_t *size) {
+    size_t offset;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    if (gm_drv.func_get_param_info)
+        result = gm_drv.func_get_param_info(handle, i, &offset, size);
+    if (result && result != CUDA_ERROR_INVALID_VALUE && gm_drv.kernel_get_param_info)
+        result = gm_drv.kernel_get_param_info((CUkernel)handle, i, &offset, size);
+    return result;
+}
+
+static const char *name_of(CUfunction handle) {
+    const char *name = NULL;
+    if (gm_drv.func_get_name && !gm_drv.func_get_name(&name, handle) && name)
+        return name;
+    return gm_drv.kernel_get_name && !gm_drv.kernel_get_name(&name, (CUkernel)handle) && name ? name : "?";
+}
+
+static void describe(CUfunction handle, struct kernel *kernel) {
+    size_t size;
+    memset(kernel, 0, sizeof *kernel);
+    while (kernel->count < PARAMETERS && !size_of_parameter(handle, kernel->count, &size))
+        kernel->sizes[kernel->count++] = (uint16_t)(size < UINT16_MAX ? size : UINT16_MAX);
+    gm_format(kernel->name, sizeof kernel->name, "%s", name_of(handle));
+    kernel->handle = handle;
+}
+
+static GM_RARE const struct kernel *add_kernel(struct kernel *all, CUfunction handle) {
+    struct kernel *made = gm_pages(sizeof *made), *place = NULL;
+    if (!made)
+        return NULL;
+    describe(handle, made);
+    gm_spin_lock(&lock);
+    if (kernel_count < KERNELS / 2) {
+        place = place_of(all, handle);
+        if (!place->handle) {
+            kernel_count++;
+            memcpy((char *)place + sizeof place->handle, (char *)made + sizeof made->handle,
+                   sizeof *made - sizeof made->handle);
+            __atomic_store_n(&place->handle, handle, __ATOMIC_RELEASE);
+        }
+    }
+    gm_spin_unlock(&lock);
+    munmap(made, sizeof *made);
+    return place;
+}
+
+static const struct kernel *find_kernel(CUfunction handle) {
+    struct kernel *all = handle ? table() : NULL, *place = all ? place_of(all, handle) : NULL;
+    return !place || place->handle ? place : add_kernel(all, handle);
+}
+
+void gm_kernels_forget(void) {
+    struct kernel *all = __atomic_load_n(&kernels, __ATOMIC_ACQUIRE);
+    gm_spin_lock(&lock);
+    __atomic_add_fetch(&era, 1, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; all && i < KERNELS; i++)
+        __atomic_store_n(&all[i].handle, NULL, __ATOMIC_RELAXED);
+    kernel_count = 0;
+    gm_spin_unlock(&lock);
+}
+
+/* ---- arguments */
+
+static void look_at(struct gm_launch *launch, unsigned argument, const void *value, size_t size) {
+    for (size_t i = 0; i < WORDS && (i + 1) * sizeof(uint64_t) <= size; i++) {
+        uint64_t word;
+        memcpy(&word, (const char *)value + i * sizeof word, sizeof word);
+        if (GM_UNLIKELY(gm_guard_covers(word)) && launch->count < GM_LAUNCH_POINTERS)
+            launch->pointers[launch->count++] = (struct gm_launch_pointer){argument, size == sizeof word, word};
+    }
+}
+
+/* All arguments as one buffer: those of 8 bytes lie at multiples of 8. */
+static void look_at_buffer(struct gm_launch *launch, void *const *extra) {
+    const void *buffer = NULL;
+    size_t size = 0;
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[1];
+        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            size = *(const size_t *)extra[1];
+    }
+    if (buffer)
+        look_at(launch, 0, buffer, size);
+}
+
+/* A size counts only if the kernel was not forgotten before it was read. */
+static void look_at_parameters(struct gm_launch *launch, const struct kernel *kernel, uint32_t before,
+                               void *const *parameters) {
+    for (unsigned i = 0; i < __atomic_load_n(&kernel->count, __ATOMIC_RELAXED); i++) {
+        size_t size = __atomic_load_n(&kernel->sizes[i], __ATOMIC_ACQUIRE);
+        if (GM_UNLIKELY(__atomic_load_n(&era, __ATOMIC_RELAXED) != before))
+            return;
+        if (size >= sizeof(uint64_t) && parameters[i])
+            look_at(launch, i + 1, parameters[i], size);
+    }
+}
+
+void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra, struct gm_launch *launch) {
+    uint32_t before = __atomic_load_n(&era, __ATOMIC_ACQUIRE);
+    const struct kernel *kernel = find_kernel(function);
+    launch->kernel = kernel ? kernel->name : "?";
+    if (parameters && kernel)
+        look_at_parameters(launch, kernel, before, parameters);
+    else if (!parameters && extra)
+        look_at_buffer(launch, extra);
+}
+
+/* ---- launches */
+
+static struct {
+    struct gm_launch launch;
+    CUstream stream;
+    bool open;
+} ring[GM_LAUNCHES];
+static unsigned newest; /* the next place */
+static gm_spin ring_lock;
+
+void gm_launches_add(const struct gm_launch *launch, CUstream stream) {
+    gm_spin_lock(&ring_lock);
+    ring[newest].launch = *launch;
+    ring[newest].stream = stream;
+    ring[newest].open = true;
+    newest = (newest + 1) % GM_LAUNCHES;
+    gm_spin_unlock(&ring_lock);
+}
+
+void gm_launches_ended(CUstream stream, bool all) {
+    gm_spin_lock(&ring_lock);
+    for (unsigned i = 0; i < GM_LAUNCHES; i++)
+        ring[i].open &= !all && ring[i].stream != stream;
+    gm_spin_unlock(&ring_lock);
+}
+
+unsigned gm_launches_copy(struct gm_launch launches[GM_LAUNCHES]) {
+    unsigned count = 0;
+    gm_spin_lock(&ring_lock);
+    for (unsigned i = 1; i <= GM_LAUNCHES; i++) {
+        unsigned at = (newest + GM_LAUNCHES - i) % GM_LAUNCHES;
+        if (ring[at].open)
+            launches[count++] = ring[at].launch;
+    }
+    gm_spin_unlock(&ring_lock);
+    return count;
+}
+
+void gm_kernels_after_fork(void) {
+    lock.held = ring_lock.held = 0;
+    kernels = NULL;
+    kernel_count = 0;
+    memset(ring, 0, sizeof ring);
+}

@@ -1,0 +1,24 @@
+/* What is known of kernels that were launched: name, parameters; and the launches that may not have ended. */
+#ifndef GM_HOOK_KERNELS_H
+#define GM_HOOK_KERNELS_H
+
+#include "shim/driver/driver.h"
+#include "shim/explain/access.h"
+
+/* Fills in the kernel's name, and adds the pointers among its arguments that lead to guarded blocks. `parameters` and
+ * `extra` are those of cuLaunchKernel. */
+GM_INTERNAL void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra,
+                                struct gm_launch *launch);
+/* Forgets what is known of kernels. */
+GM_INTERNAL void gm_kernels_forget(void);
+
+/* The launch was made. `stream`: the handle of its stream, and of the per-thread default stream CU_STREAM_PER_THREAD.
+ */
+GM_INTERNAL void gm_launches_add(const struct gm_launch *launch, CUstream stream);
+/* The work of the stream has ended, or (all) of every stream. */
+GM_INTERNAL void gm_launches_ended(CUstream stream, bool all);
+/* Copies the launches that may not have ended, the latest first. Returns their number, at most GM_LAUNCHES. */
+GM_INTERNAL unsigned gm_launches_copy(struct gm_launch launches[GM_LAUNCHES]);
+GM_INTERNAL void gm_kernels_after_fork(void);
+
+#endif

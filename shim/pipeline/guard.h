@@ -1,0 +1,42 @@
+/* GPUMEM_GUARD: which requests get a guarded block (shim/resource/guard.c), whatever the policy.
+ *
+ * With `all` every movable request outside of captures is taken, and no call takes the fast case. With 1/N each thread
+ * takes one of N of its requests on average, at random. The fast case (fast.h) counts allocations anyway, and does not
+ * know of this: when a call that takes the whole way finds that a block is due, the thread's next allocation takes the
+ * whole way, too. A free that fills its batch takes the whole way, so a block comes late by a batch at most.
+ *
+ * A guarded block takes whole granules of 2 MiB. All of them take at most a quarter of the device more than the program
+ * requested. From half of that on fewer and fewer requests are taken, and after one that found no memory none for a
+ * while. */
+#ifndef GM_PIPELINE_GUARD_H
+#define GM_PIPELINE_GUARD_H
+
+#include "policy/policy.h"
+#include "shim/base/base.h"
+
+struct gm_guard_choice {
+    uint64_t every; /* one of so many blocks; 1 = all, 0 = off */
+    bool begin;     /* blocks lie at the beginning of their mapping */
+    bool blocking;  /* each kernel ends before the program goes on */
+};
+
+/* Reads the value of GPUMEM_GUARD. GM_INVALID_VALUE: *choice is untouched, and a one-line error names the wrong word
+ * and what is accepted. */
+GM_INTERNAL gm_status gm_guard_parse(const char *text, struct gm_guard_choice *choice, char *error, size_t error_size);
+
+/* Bytes of the device's memory, of which a quarter is the most that guarding may take. NULL: no bound. */
+GM_INTERNAL extern uint64_t (*gm_guard_total)(int device);
+/* One of so many; 0 = off. Set once, before the first request. */
+GM_INTERNAL extern uint64_t gm_guard_every;
+static inline bool gm_guard_is_on(void) { return GM_UNLIKELY(gm_guard_every != 0); }
+
+/* True when this thread's next movable request is one to be guarded. */
+GM_INTERNAL bool gm_guard_is_due(void);
+/* Whether the request gets a guarded block. */
+GM_INTERNAL bool gm_guard_takes(const struct gm_request *request);
+/* After such a request: false if there was no memory for it, and another kind served or none. */
+GM_INTERNAL void gm_guard_served(bool served);
+/* At the end of a free that took the whole way. */
+GM_RARE void gm_guard_look(void);
+
+#endif

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Guarded blocks: unmodified programs with one memory error each, and what gpumem says of it.
+
+usage: run_guard.py --programs DIR --cuda DIR --shim FILE --work DIR --gpumem FILE CASE
+"""
+
+import re
+import sys
+
+from place import check, is_simulated, run_case
+
+# What is said, line by line, as patterns. What stands before the call sites is the same on a card.
+FOUND = {
+    "none": [],
+    "behind_byte": ["1 byte was written right behind the end of a block of 1000 bytes", "allocated by .*behind_byte", "found +at its free by .*behind_byte"],
+    "before_byte": ["1 byte was written right before the start of a block of 1000 bytes", "allocated by .*before_byte", "found +at its free by .*before_byte"],
+    "never_freed": ["1 byte was written 1 bytes behind the end of a block of 1000 bytes", "allocated by .*never_freed", "at the end of the process"],
+    "behind_element": ["illegal address: .*cuCtxSynchronize returned the error", "seen by .*behind_element", "kernel +write_words, launched by",
+                       "argument 1  a block of 4.00 KiB, allocated by .*behind_element"],
+    "behind_stride": ["illegal address: .*cuStreamSynchronize", "kernel +write_words", "argument 1  a block of 4.00 KiB, allocated by .*behind_stride"],
+    "before_stride": ["illegal address: .*cuStreamSynchronize", "kernel +write_byte", "argument 1  a block of 1000 bytes, allocated by .*before_stride"],
+    "in_a_struct": ["illegal address: ", "kernel +write_view, launched by .*launch_view", "argument 1  a block of 4.00 KiB, allocated by .*in_a_struct"],
+    "after_free": ["kernel write_words gets a pointer to freed memory: argument 1 points to a block of 4.00 KiB that was freed", "launched by",
+                   "allocated by .*after_free", "freed by .*after_free", "illegal address: ", "kernel +write_words",
+                   "a block of 4.00 KiB that was freed, allocated by .*after_free"],
+    "after_free_other_stream": ["gets a pointer to freed memory", "freed by .*after_free_other_stream", "illegal address: "],
+    "after_free_other_thread": ["gets a pointer to freed memory", "freed by .*after_free_other_thread", "illegal address: ", "seen by .*other_thread"],
+    "after_free_in_order": ["gets a pointer to freed memory", "freed by .*after_free_in_order", "illegal address: "],
+    "after_free_in_a_struct": ["illegal address: ", "argument 1  a block of 4.00 KiB that was freed, allocated by .*after_free_in_a_struct"],
+    "stale_member": [],  # the kernel does not use it
+    "freed_twice": ["cuMemFree of 0x.*which was freed before: a block of 4.00 KiB", "allocated by .*freed_twice", "first freed +by .*freed_twice"],
+    "freed_inside": ["cuMemFree of 0x.*lies 256 bytes inside a live block of 4.00 KiB", "allocated by .*freed_inside"],
+    "freed_as_host": [],  # the driver refuses the call
+    "copy_behind": ["cuMemcpyDtoH reads 2000 bytes, the last 1000 behind the end of a block of 1000 bytes", "called by .*copy_behind",
+                    "allocated by .*copy_behind"],
+    "copy_to_behind": ["cuMemcpyHtoDAsync writes 1100 bytes, the last 100 behind the end of a block of 1000 bytes"],
+    "copy_rows_behind": ["cuMemcpy2D reads 1088 bytes, the last 64 behind the end of a block of 1024 bytes"],
+    "copy_freed": ["cuMemcpyDtoH reads 100 bytes at a block of 1000 bytes that was freed", "freed by .*copy_freed"],
+    "fill_behind": ["cuMemsetD32Async writes 1004 bytes, the last 4 behind the end of a block of 1000 bytes"],
+}
+
+
+def guarded(place, program, value="all", policy="auto", **settings):
+    return place.run_shimmed([place.program("planted"), program], policy, trace=False, GPUMEM_GUARD=value, **settings)
+
+
+def check_said(done, patterns, label):
+    """Each pattern has a line, in this order."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("gpumem: ")]
+    at = 0
+    for pattern in patterns:
+        while at < len(lines) and not re.search(pattern, lines[at]):
+            at += 1
+        check(at < len(lines), f"{label}: nobody says '{pattern}':\n{done.stdout}{done.stderr}")
+    check(patterns or not lines, f"{label}: a false report:\n{done.stderr}")
+    check(len(lines) < 20, f"{label}: too much is said:\n{done.stderr}")
+
+
+def found(place):
+    """Each planted error is found under every policy; a program without one hears nothing."""
+    for program, patterns in FOUND.items():
+        for policy in ("auto", "observe", "async", "managed"):
+            done = guarded(place, program, policy=policy)
+            check(done.returncode == 0 and done.stdout.endswith("ok planted\n"), f"{program}: status {done.returncode}\n{done.stdout}{done.stderr}")
+            check_said(done, patterns, f"{program} under {policy}")
+
+
+def silent(place):
+    """Without the option nothing is guarded and nothing is said."""
+    for program in ("behind_byte", "copy_behind", "none"):
+        done = place.run_shimmed([place.program("planted"), program], "auto", trace=False)
+        check(not done.stderr, f"{program}: {done.stderr}")
+    if is_simulated(place):  # the kernel never runs: the end of the process does not wait for it
+        check_said(guarded(place, "never_freed", SIMCUDA_STREAMS="manual"), [], "a process that ends before its kernel")
+
+
+def blocking(place):
+    """Of several kernels in flight, the one at fault is named."""
+    done = guarded(place, "one_of_many", "all,blocking")
+    check_said(done, ["illegal address: ", "at fault +write_words", "argument 1  a block of 8.00 KiB, allocated by .*one_of_many"], "blocking")
+    check("try  " not in done.stderr and "  kernel  " not in done.stderr, done.stderr)
+    if not is_simulated(place):
+        return
+    done = guarded(place, "one_of_many", SIMCUDA_STREAMS="manual")
+    check_said(done, ["illegal address: .*cuCtxSynchronize", "kernel +write_byte", "kernel +write_words", "argument 1  a block of 8.00 KiB",
+                      "try +GPUMEM_GUARD=all,blocking"], "several kernels")
+
+
+def begin(place):
+    """Blocks at the beginning of their mapping: the byte before faults, and the bytes behind hold the pattern."""
+    check_said(guarded(place, "before_byte", "all,begin"), ["illegal address: .*cuMemFree", "kernel +write_byte", "argument 1  a block of 1000 bytes"],
+               "before, begin")
+    if is_simulated(place):  # the free itself waits for the kernel
+        check_said(guarded(place, "before_byte", "all,begin", SIMCUDA_STREAMS="manual"), ["illegal address: .*cuMemFree", "kernel +write_byte"],
+                   "before, begin, at the free")
+    check_said(guarded(place, "behind_byte", "all,begin"), ["1 byte was written right behind the end of a block of 1000 bytes"], "behind, begin")
+    check_said(guarded(place, "none", "all,begin"), [], "none, begin")
+
+
+def rules(place):
+    """Placement rules guard by size, and by what else they know."""
+    done = guarded(place, "behind_byte", "off", policy="static:size=1000->guard")
+    check_said(done, FOUND["behind_byte"], "by a rule")
+    done = guarded(place, "copy_behind", "off", policy="static:size>=1M->guard")
+    check(not done.stderr, f"a block that no rule guards: {done.stderr}")
+    done = guarded(place, "after_free", "off", policy="static:*->guard")
+    check_said(done, FOUND["after_free"], "by a rule, freed")
+
+
+def wrong(place):
+    """A value that is not accepted is named; the program runs unguarded."""
+    done = guarded(place, "behind_byte", "1/0")
+    check_said(done, ['GPUMEM_GUARD=1/0: "1/0" is not accepted: write off, all or 1/N'], "wrong value")
+    refused = place.run([place.options.gpumem, "run", "--guard=sometimes", "--", "true"])
+    check(refused.returncode == 2 and "GPUMEM_GUARD=sometimes" in refused.stderr and not refused.stdout, refused.stderr)
+
+
+def counted(place):
+    """The closing lines say how many were guarded; the results of a program are as without."""
+    def run(*options):
+        command = [place.options.gpumem, "run", f"--library={place.options.shim}", *options, "--", place.program("threads")]
+        return place.run(command)
+    done = run("--guard=all")
+    check(done.returncode == 0 and "memory errors    none found" in done.stderr, done.stderr)
+    (count, part) = re.search(r"guarded +(\d+), ([\d.]+) % of the allocations", done.stderr).groups()
+    check(int(count) > 50 and float(part) > 90, done.stderr)
+    done = run("--guard=1/10")
+    (count, part) = re.search(r"guarded +(\d+), ([\d.]+) % of the allocations", done.stderr).groups()
+    check(1 < float(part) < 30, done.stderr)
+    check("guarded" not in run().stderr, "unguarded runs do not speak of it")
+
+
+UNHARMED = ["runtime_basic", "driver_linked", "driver_dlopened", "threads", "fork_child", "leaks", "managed", "advice", "async", "pitch", "pools",
+            "host_memory", "arrays", "vmm", "per_thread_stream", "context_reset", "capture", "capture_memory", "lost_capture", "freed_pointers",
+            "free_memory", "graph_memory", "two_devices", "peer_copies", "two_sites", "mapped", "relies_order", "relies_host"]
+REPORT = re.compile("illegal address|bytes? (was|were) written|pointer to freed memory| (reads|writes) [0-9]+ bytes")
+
+
+def unharmed(place):
+    """Programs without such an error run as natively and hear nothing, whatever part of their blocks is guarded."""
+    for program in UNHARMED:
+        devices = {"SIMCUDA_DEVICES": "2"} if program in ("two_devices", "peer_copies") else {}
+        native = place.run([place.program(program)], **devices)
+        for value, policy in (("all", "auto"), ("all", "async"), ("1/3", "cache"), ("all,begin", "observe")):
+            done = place.run_shimmed([place.program(program)], policy, trace=False, GPUMEM_GUARD=value, **devices)
+            label = f"{program}, guard {value}, policy {policy}"
+            check((done.returncode, done.stdout) == (native.returncode, native.stdout),
+                  f"{label}: status {done.returncode}, natively {native.returncode}\n{done.stdout}{done.stderr}")
+            check(not REPORT.search(done.stderr), f"{label}: a false report:\n{done.stderr}")
+
+
+def shortage(place):
+    """Where memory is short, fewer blocks are guarded, and the program gets all it gets natively."""
+    command = [place.program("planted"), "many_live"]
+    native = place.run_native(command, SIMCUDA_MEMORY="256M")
+    done = place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", "--", *command], SIMCUDA_MEMORY="256M")
+    check(done.stdout == native.stdout and done.returncode == 0, done.stdout + done.stderr)
+    guards, refused = map(int, re.search(r"guarded +(\d+), .*allocations; (\d+) more were not", done.stderr).groups())
+    check(10 < guards < 64 and refused > 100, done.stderr)
+    limited = place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", "--limit=4M", "--", *command])
+    check(limited.stdout == native.stdout, limited.stdout + limited.stderr)
+
+
+def ranges(place):
+    """The addresses of freed blocks come back when the budget of addresses ends; nothing fails."""
+    command = [place.program("planted"), "many_freed"]
+    done = place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", "--guard-range=64M", "--", *command])
+    check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
+
+
+CASES = {"found": found, "silent": silent, "blocking": blocking, "begin": begin, "rules": rules, "wrong": wrong, "counted": counted, "unharmed": unharmed,
+         "shortage": shortage, "ranges": ranges}
+
+
+if __name__ == "__main__":
+    sys.exit(run_case(CASES, "--gpumem"))

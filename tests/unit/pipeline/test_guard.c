@@ -1,0 +1,138 @@
+/* GPUMEM_GUARD: its values, one of N requests, and the bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/base/stats.h"
+#include "shim/pipeline/guard.h"
+
+static void test_values(void **state) {
+    static const struct {
+        const char *text;
+        struct gm_guard_choice choice;
+    } good[] = {
+        {"off", {0, false, false}},       {"all", {1, false, false}},      {"1/1", {1, false, false}},
+        {"1/1000", {1000, false, false}}, {"all,begin", {1, true, false}}, {"1/20,blocking,begin", {20, true, true}},
+    };
+    static const char *const bad[] = {
+        "", "on", "1/0", "1/", "2/3", "1/x", "all,", "all,beginning", "all begin", "1/12345678901", "begin"};
+    char error[160];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct gm_guard_choice choice;
+        memset(&choice, 0x55, sizeof choice);
+        assert_int_equal(gm_guard_parse(good[i].text, &choice, error, sizeof error), GM_OK);
+        assert_int_equal(choice.every, good[i].choice.every);
+        assert_int_equal(choice.begin, good[i].choice.begin);
+        assert_int_equal(choice.blocking, good[i].choice.blocking);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct gm_guard_choice choice = {.every = 77};
+        assert_int_equal(gm_guard_parse(bad[i], &choice, error, sizeof error), GM_INVALID_VALUE);
+        assert_int_equal(choice.every, 77);
+        assert_non_null(strstr(error, "write off, all or 1/N"));
+    }
+}
+
+static uint64_t total;
+static uint64_t total_of(int device) { return total; }
+
+static bool ask(size_t size) {
+    struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .context = 1};
+    bool takes = gm_guard_takes(&request);
+    gm_stats_mine()->allocs[GM_KIND_CACHE]++;
+    return takes;
+}
+
+static void test_one_of_n(void **state) {
+    gm_guard_total = NULL;
+    for (uint64_t every = 1; every <= 1000; every *= 10) {
+        unsigned taken = 0, due = 0;
+        gm_guard_every = every;
+        for (unsigned i = 0; i < 200 * every; i++) {
+            bool expected = gm_guard_is_due();
+            bool takes = ask(100);
+            assert_int_equal(takes, expected);
+            taken += takes;
+            due += expected;
+        }
+        assert_in_range(taken, every == 1 ? 200 : 150, every == 1 ? 200 : 260);
+    }
+    gm_guard_every = 1;
+    struct gm_request capturing = {.call = GM_CALL_ALLOC_ASYNC, .size = 100, .context = 1, .capturing = true};
+    assert_false(gm_guard_takes(&capturing));
+}
+
+/* Allocations of the fast case are counted only. The next call that takes the whole way is due. */
+static void test_due_after_the_fast_case(void **state) {
+    struct gm_shard *shard = (struct gm_shard *)8;
+    gm_guard_every = 100;
+    ask(100);
+    gm_mine.shard = shard;
+    gm_guard_look();
+    bool at_once = gm_mine.shard == NULL;
+    gm_stats_mine()->allocs[GM_KIND_CACHE] += 250;
+    gm_guard_look();
+    assert_null(gm_mine.shard);
+    assert_true(at_once || gm_guard_is_due());
+    gm_guard_every = 1;
+    gm_mine.shard = shard;
+    gm_guard_look();
+    assert_ptr_equal(gm_mine.shard, shard);
+    gm_mine.shard = NULL;
+}
+
+static void test_the_share_falls(void **state) {
+    const uint64_t granule = (uint64_t)2 << 20, most = 1000 * granule;
+    uint64_t refused = gm_stats->guard_refused;
+    unsigned taken = 0;
+    gm_guard_total = total_of;
+    total = 4 * most;
+    gm_guard_every = 1;
+    gm_stats->slack_bytes[GM_KIND_GUARD] = most / 2;
+    for (unsigned i = 0; i < 100; i++)
+        taken += ask(1);
+    assert_int_equal(taken, 100);
+    gm_stats->slack_bytes[GM_KIND_GUARD] = most / 4 * 3;
+    for (unsigned i = taken = 0; i < 1000; i++)
+        taken += ask(1);
+    assert_in_range(taken, 480, 520);
+    gm_stats->slack_bytes[GM_KIND_GUARD] = most;
+    assert_false(ask(1));
+    assert_true(ask(granule) == false); /* it needs nothing more, but the share is 0 */
+    gm_stats->slack_bytes[GM_KIND_GUARD] = 0;
+    assert_true(ask(1));
+    assert_in_range(gm_stats->guard_refused - refused, 480, 522);
+}
+
+static void test_pause_after_out_of_memory(void **state) {
+    unsigned paused[3] = {0};
+    gm_guard_total = NULL;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(ask(100));
+        gm_guard_served(i == 3);
+        while (!ask(100))
+            paused[i]++;
+    }
+    assert_true(paused[0] && paused[1] == 2 * paused[0] && paused[2] == 4 * paused[0]);
+    gm_guard_served(true);
+    gm_guard_served(false);
+    unsigned again = 0;
+    while (!ask(100))
+        again++;
+    assert_int_equal(again, paused[0]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_one_of_n),
+        cmocka_unit_test(test_due_after_the_fast_case),
+        cmocka_unit_test(test_the_share_falls),
+        cmocka_unit_test(test_pause_after_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
