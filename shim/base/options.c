@@ -85,9 +85,10 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_GROUP, GM_OPTION_TEXT, "GPUMEM_GROUP", "group", "", "NAME", NULL, 0, 0,
      "Share GPUMEM_LIMIT with all processes of this user and machine that have the same name here; gpumem limit NAME "
      "BYTES changes it; empty = each process has its own limit."},
-    {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,host,fail", "STEPS", NULL, 0, 0,
+    {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,fail", "STEPS", NULL, 0, 0,
      "Steps when the device is out of memory, in this order: trim = release free blocks, host = host memory mapped to "
-     "the device, managed = managed memory while it fits free device memory, fail = return the error."},
+     "the device, at most half of what the host can spare, managed = managed memory while it fits free device memory, "
+     "fail = return the error."},
     {GM_OPT_GROW, GM_OPTION_CHOICE, "GPUMEM_GROW", "grow", "off", "", "off report vmm move", 0, 0,
      "What to do with arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at "
      "exit, vmm serves matching allocations from memory that can be remapped, move hands their pages over instead of "

@@ -48,9 +48,9 @@ enum gm_option_id {
     GM_OPT_FILL,       /* GPUMEM_FILL choice off zero poison */
     GM_OPT_LIMIT,      /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
     GM_OPT_GROUP,      /* GPUMEM_GROUP text: processes of this name share GPUMEM_LIMIT, default empty = none */
-    GM_OPT_OOM,  /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,host,fail */
-    GM_OPT_GROW, /* GPUMEM_GROW choice off report vmm move */
-    GM_OPT_GROW_MATCH,       /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
+    GM_OPT_OOM,        /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,fail */
+    GM_OPT_GROW,       /* GPUMEM_GROW choice off report vmm move */
+    GM_OPT_GROW_MATCH, /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
     GM_OPT_RESOURCE_NATIVE,  /* GPUMEM_RESOURCE_NATIVE text: the stack that serves kind native */
     GM_OPT_RESOURCE_ASYNC,   /* GPUMEM_RESOURCE_ASYNC */
     GM_OPT_RESOURCE_MANAGED, /* GPUMEM_RESOURCE_MANAGED */

@@ -155,11 +155,11 @@ static void add_advice(struct work *w) {
                    now, gm_call_name(w->request->call));
     else if (!gm_oom_has(steps, GM_OOM_HOST))
         gm_log_add(&w->lines,
-                   "  try           %sGPUMEM_OOM=trim,host,fail in place of %s: host memory, many times slower", higher,
-                   now);
+                   "  try           %sgpumem run --oom=trim,host,fail in place of %s: host memory, many times slower",
+                   higher, now);
     else if (!gm_oom_has(steps, GM_OOM_MANAGED))
         gm_log_add(&w->lines,
-                   "  try           %sGPUMEM_OOM=trim,host,managed,fail in place of %s, which could not serve "
+                   "  try           %sgpumem run --oom=trim,host,managed,fail in place of %s, which could not serve "
                    "(GPUMEM_LOG=info says why)",
                    higher, now);
     else

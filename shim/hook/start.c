@@ -252,22 +252,18 @@ static struct gm_resource *build_resources(const struct gm_policy *policy) {
 
 /* ---- out of memory */
 
-/* Policy observe passes the driver's own out-of-memory error to the program, unless the user set GPUMEM_OOM. */
-static void choose_steps(const struct gm_policy *policy) {
-    bool named = gm_option_is_set(GM_OPT_OOM);
+static void choose_steps(void) {
     const char *initial = gm_option_rows[GM_OPT_OOM].initial;
     struct gm_oom_chain chain;
     char error[160];
     struct gm_option_label label;
 
-    if (named && gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof(error)) != GM_OK) {
+    if (gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof(error)) != GM_OK) {
         gm_log(GM_LOG_WARN, "%s=%.80s: %s; using %s", gm_option_label(GM_OPT_OOM, &label), gm_option_text(GM_OPT_OOM),
                error, initial);
-        named = false;
+        if (gm_oom_parse(initial, &chain, error, sizeof(error)) != GM_OK)
+            return;
     }
-    if (!named &&
-        gm_oom_parse(strcmp(policy->name, "observe") ? initial : "trim,fail", &chain, error, sizeof(error)) != GM_OK)
-        return;
     gm_router_set_steps(&chain);
 }
 
@@ -459,7 +455,7 @@ void gm_process_start(void) {
     __atomic_store_n(&gm_coverage_on, gm_option_bool(GM_OPT_COVERAGE), __ATOMIC_RELAXED);
     const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
-    choose_steps(policy);
+    choose_steps();
     __atomic_store_n(&gm_limit_uuid, read_uuid, __ATOMIC_RELAXED);
     gm_limit_start(gm_option_text(GM_OPT_GROUP), gm_option_number(GM_OPT_LIMIT));
     gm_limit_publish();
