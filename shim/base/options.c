@@ -37,15 +37,15 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_TRACE_COPIES, GM_OPTION_BOOL, "GPUMEM_TRACE_COPIES", "trace-copies", "0", "", NULL, 0, 0,
      "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "
      "--duplicates; the processor reads all bytes of each copy once more."},
-    {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "8", "frames", NULL, 0, 64,
+    {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "32", "frames", NULL, 0, 64,
      "Stack frames that a trace records for each call site beyond the first."},
     {GM_OPT_PYTHON, GM_OPTION_BOOL, "GPUMEM_PYTHON", "python", "1", "", NULL, 0, 0,
      "With GPUMEM_STACKS and a trace, also record the Python functions of each call site, with file and line: the "
      "innermost 48, of CPython 3.9 to 3.15."},
     {GM_OPT_SKIP, GM_OPTION_TEXT, "GPUMEM_SKIP", "skip", "", "GLOBS", NULL, 0, 0,
      "Further allocation wrappers, globs of functions, modules or source files separated by commas: the call site is "
-     "the "
-     "first frame outside them, in explanations of errors, reports, exports and pictures."},
+     "the first frame outside them, in explanations of errors, reports, exports and pictures; none: the tools do not "
+     "step past functions of the program through which nearly all call stacks pass."},
     {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,
      "Which messages to write to standard error."},
     {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,

@@ -328,7 +328,7 @@ def cgroup(place):
 
 def blocks_of_words(done, head="out of memory: cu"):
     """The explanations on stderr: the lines of each, without the prefix, by their labels; `head` of the first line."""
-    found = []
+    found, before = [], ""
     for line in done.stderr.splitlines():
         check(line.startswith("gpumem: "), f"another line: {line}")
         line = line.removeprefix("gpumem: ")
@@ -336,10 +336,13 @@ def blocks_of_words(done, head="out of memory: cu"):
             found.append({"head": line, "held by": []})
         elif line.startswith("  ") and found:
             label, text = line[2:16].strip(), line[16:]
-            if label in ("held by", ""):
+            before = label or before  # a line without a label goes on with the one before
+            if before == "held by":
                 found[-1]["held by"].append(text)
-            else:
+            elif label:
                 found[-1][label] = text
+            else:
+                found[-1][before] += " < " + text
     return found
 
 

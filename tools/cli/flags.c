@@ -19,10 +19,10 @@ const struct gm_flag gm_flags[] = {
     {"stacks", "", "report",
      "One row for each stack: the call site, how many wrappers it calls through, and its callers; run with --stacks=N "
      "records more."},
-    {"skip", "GLOBS", "report diff export plot",
+    {"skip", "GLOBS", "report diff export plot html",
      "Further allocation wrappers, besides the known ones and GPUMEM_SKIP: globs of functions, modules or source "
-     "files, "
-     "separated by commas; may be given several times."},
+     "files, separated by commas; may be given several times. none: do not step past functions of the program through "
+     "which nearly all call stacks pass."},
     {"peak", "", "report", "Who held device memory at the peak, as a tree of callers."},
     {"leaks", "", "report", "Blocks never freed, by call site, and blocks released with their context."},
     {"temporary", "", "report", "Blocks freed before their thread allocated again, by call site."},

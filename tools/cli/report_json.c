@@ -165,6 +165,14 @@ static json_t *sites(struct gm_report *r) {
     return list;
 }
 
+static json_t *own_wrappers(const struct gm_own_wrappers *own) {
+    json_t *names = json_array();
+    for (unsigned i = 0; i < own->count; i++)
+        json_array_append_new(names, gm_json_text(own->names[i]));
+    return json_pack("{s:o, s:o, s:o}", "functions", names, "stacks_through", gm_json_number(own->passing), "stacks",
+                     gm_json_number(own->stacks));
+}
+
 static json_t *failures(const struct gm_report *r) {
     const struct gm_analysis *a = r->a;
     json_t *list = json_array();
@@ -204,10 +212,11 @@ void *gm_report_json_document(struct gm_report_json *j) { return j->document; }
 
 void *gm_report_json_add(struct gm_report_json *j, struct gm_report *r) {
     json_t *trace =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path), "process",
-                  process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals", totals(r->a),
-                  "by_kind", kinds(r->a), "by_call", calls(r->a), "decisions", decisions(r->a), "sites", sites(r),
-                  "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path),
+                  "process", process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals",
+                  totals(r->a), "by_kind", kinds(r->a), "by_call", calls(r->a), "decisions", decisions(r->a),
+                  "stepped_past", own_wrappers(gm_symbols_own_wrappers(r->symbols)), "sites", sites(r), "failures",
+                  failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
     return trace && !json_array_append_new(j->traces, trace) ? trace : NULL;
 }
 

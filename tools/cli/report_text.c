@@ -17,6 +17,16 @@ static struct gm_text room[6];
 
 static const char *blocks(uint64_t count) { return count == 1 ? "block" : "blocks"; }
 
+static void print_stepping(const struct gm_own_wrappers *own) {
+    if (!own->count)
+        return;
+    printf("call sites: the callers of ");
+    for (unsigned i = 0; i < own->count; i++)
+        printf("%s%s", i ? ", " : "", own->names[i]);
+    printf("; %s of %s call stacks pass through %s; --skip=none names %s\n", COUNT(0, own->passing),
+           COUNT(1, own->stacks), own->count == 1 ? "it" : "them", own->count == 1 ? "it" : "them");
+}
+
 void gm_report_head(const struct gm_report *r) {
     const struct gm_trace_header *h = r->header;
     const struct gm_analysis *a = r->a;
@@ -40,6 +50,7 @@ void gm_report_head(const struct gm_report *r) {
         printf("note: %s events were lost while writing (disk full?)\n", COUNT(0, h->dropped));
     if (gm_reader_damaged(r->reader))
         printf("note: %s damaged or missing parts of the file were skipped\n", COUNT(0, gm_reader_damaged(r->reader)));
+    print_stepping(gm_symbols_own_wrappers(r->symbols));
 }
 
 /* Memory that an out-of-memory step served in place of the device's. Only the managed part counts in the peak. */
