@@ -150,19 +150,28 @@ static bool parse_bool(const char *text, uint64_t *number) {
     return false;
 }
 
+/* "4096", "512M" and "1.5GiB" with powers of 1024, "1GB" with powers of 1000. A part of a byte is left out. */
 static bool parse_bytes(const char *text, uint64_t *number) {
     static const char prefixes[] = "KMGT";
+    uint64_t part = 0, scale = 1, unit = 1, rest;
     const char *p = read_digits(text, number), *found;
-    if (!p || !*p)
-        return p != NULL;
+    bool point = p && *p == '.';
+    if (!p)
+        return false;
+    for (p += point; point && *p >= '0' && *p <= '9'; p++, scale *= 10) {
+        if (scale == 1000000000)
+            return false;
+        part = part * 10 + (uint64_t)(*p - '0');
+    }
+    if (!*p)
+        return !point;
     found = strchr(prefixes, *p >= 'a' ? *p - 'a' + 'A' : *p);
-    if (!found || (p[1] && strcmp(p + 1, "iB")))
+    if (!found || (point && scale == 1) || (p[1] && strcmp(p + 1, "iB") && strcmp(p + 1, "B")))
         return false;
-    unsigned shift = 10u * (unsigned)(found - prefixes + 1);
-    if (*number > UINT64_MAX >> shift)
-        return false;
-    *number <<= shift;
-    return true;
+    for (const char *prefix = prefixes; prefix <= found; prefix++)
+        unit *= p[1] == 'B' ? 1000 : 1024;
+    rest = unit / scale * part + unit % scale * part / scale;
+    return !__builtin_mul_overflow(*number, unit, number) && !__builtin_add_overflow(*number, rest, number);
 }
 
 static bool parse_time(const char *text, uint64_t *number) {
@@ -211,6 +220,16 @@ static bool parse(const struct gm_option *row, const char *text, uint64_t *numbe
     case GM_OPTION_TEXT: *number = 0; return strlen(text) < TEXT_SIZE;
     }
     return false;
+}
+
+bool gm_option_ring(const char *text, uint64_t *bytes, uint64_t *ns) {
+    bool is_bytes = parse_bytes(text, bytes) && *bytes >= GM_TRACE_LEAST;
+    bool is_time = !is_bytes && parse_time(text, ns) && *ns;
+    if (!is_bytes)
+        *bytes = 0;
+    if (!is_time)
+        *ns = 0;
+    return is_bytes || is_time;
 }
 
 /* "off, zero or poison" */

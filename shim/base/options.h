@@ -94,6 +94,12 @@ const char *gm_option_label(enum gm_option_id id, struct gm_option_label *room);
  * writes one line into error[size], which names the value and what is accepted. */
 int gm_option_parse(const struct gm_option *row, const char *text, uint64_t *number, char *error, size_t size);
 
+/* Reads GPUMEM_TRACE_RING: bytes from GM_TRACE_LEAST on, or a time; the other number becomes 0. False: it is neither.
+ */
+#define GM_TRACE_LEAST   ((uint64_t)1 << 20)
+#define GM_RING_ACCEPTED "bytes from 1M on, such as 64M, or a time such as 30s"
+bool gm_option_ring(const char *text, uint64_t *bytes, uint64_t *ns);
+
 /* Writes the effective values, one NAME=value line each, to file descriptor `fd`. */
 void gm_options_print(int fd);
 

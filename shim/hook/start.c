@@ -342,12 +342,6 @@ static void describe_contexts(void) {
 
 /* ---- bounds of the trace */
 
-static bool parse_as(enum gm_option_type type, const char *text, uint64_t *number) {
-    const struct gm_option row = {.type = type, .name = "GPUMEM_TRACE_RING", .initial = "", .unit = "", .help = ""};
-    char error[160];
-    return !gm_option_parse(&row, text, number, error, sizeof(error)) && *number;
-}
-
 /* Returns whether the trace is a summary. */
 static bool sum_up(void) {
     uint64_t interval = gm_option_number(GM_OPT_TRACE_SUMMARY);
@@ -372,17 +366,17 @@ static bool sum_up(void) {
 static void bound_trace(void) {
     uint64_t limit = gm_option_number(GM_OPT_TRACE_LIMIT), bytes = 0, ns = 0;
     const char *ring = sum_up() ? "" : gm_option_text(GM_OPT_TRACE_RING);
-    const uint64_t least = (uint64_t)1 << 20;
+    const uint64_t least = GM_TRACE_LEAST;
     struct gm_option_label label;
     if (limit && limit < least) {
         gm_log(GM_LOG_WARN, "%s is below 1M: the trace has at most 1M", gm_option_label(GM_OPT_TRACE_LIMIT, &label));
         limit = least;
     }
-    if (ring[0] && !(parse_as(GM_OPTION_BYTES, ring, &bytes) && bytes >= least) &&
-        !(bytes = 0, parse_as(GM_OPTION_TIME, ring, &ns)))
-        gm_log(GM_LOG_WARN,
-               "%s=%.80s: accepted: bytes from 1M on, such as 64M, or a time such as 30s; keeping all events",
+    if (ring[0] && !gm_option_ring(ring, &bytes, &ns)) {
+        gm_log(GM_LOG_WARN, "%s=%.80s: accepted: " GM_RING_ACCEPTED "; keeping 64M",
                gm_option_label(GM_OPT_TRACE_RING, &label), ring);
+        bytes = (uint64_t)64 << 20;
+    }
     gm_trace_bound(limit, bytes, ns);
     gm_trace_is_live = gm_pipeline_is_live;
 }

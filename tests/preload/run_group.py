@@ -250,7 +250,7 @@ def wrong():
     for bad in ("a/b", "", ".hidden", "x" * 48, "a b"):
         check("accepted: 1 to 47 letters" in limit(bad, "1G", status=2), bad)
     check("BYTES" in limit(status=2), "no arguments")
-    check("'1.5G' is not a number of bytes; accepted: " in limit(NAME, "1.5G", status=2), "bytes")
+    check("'1.5X' is not a number of bytes; accepted: " in limit(NAME, "1.5X", status=2), "bytes")
     check("does not exist" in limit(NAME, status=1), "a group that is not there")
     check("no such process" in limit(4194305, "1G", status=1), "process")
     check("not a process id" in limit("99999999999", "1G", status=2), "process")

@@ -1,6 +1,6 @@
-/* A program whose memory all comes through wrappers of its own, as a C++ library of layers has them: a template, a class
- * that owns a block, a factory. Two places forget a block: the embedding, in the main thread, and the cache of keys, in
- * a std::thread. */
+/* A program whose memory all comes through wrappers of its own, as a C++ library of layers has them: a template, a
+ * class that owns a block, a factory. Two places forget a block: the embedding, in the main thread, and the cache of
+ * keys, in a std::thread. */
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -27,8 +27,9 @@ template <typename T> __attribute__((noinline)) T *allocate_tensor(std::size_t c
 }
 
 class tensor {
-public:
-    __attribute__((noinline)) explicit tensor(std::size_t count) : data(allocate_tensor<float>(count)), bytes(count * 4) {}
+  public:
+    __attribute__((noinline)) explicit tensor(std::size_t count)
+        : data(allocate_tensor<float>(count)), bytes(count * 4) {}
     __attribute__((noinline)) void resize(std::size_t count) {
         cudaFree(data);
         data = allocate_tensor<float>(count);

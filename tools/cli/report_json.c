@@ -42,10 +42,11 @@ static json_t *process(const struct gm_report *r) {
         json_array_append_new(devices, json_pack("{s:i, s:o, s:o}", "device", device.device, "name",
                                                  gm_json_text(device.name), "bytes", gm_json_number(device.total)));
     json_t *interval = h->summary_ns ? gm_json_number(h->summary_ns) : json_null();
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "pid", h->pid, "parent", h->parent,
-                     "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host", gm_json_text(h->host),
-                     "program", gm_json_text(h->program), "policy", gm_json_text(h->policy), "library",
-                     gm_json_text(h->library), "epoch_ns", gm_json_number(h->epoch_ns), "finished", (int)h->finished,
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o, s:o}", "pid", h->pid, "parent",
+                     h->parent, "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host",
+                     gm_json_text(h->host), "program", gm_json_text(h->program), "policy", gm_json_text(h->policy),
+                     "library", gm_json_text(h->library), "epoch_ns", gm_json_number(h->epoch_ns), "finished",
+                     h->finished == GM_TRACE_WHOLE, "stopped", h->finished == GM_TRACE_STOPPED, "ring", (int)h->ring,
                      "lost_events", gm_json_number(h->dropped), "devices", devices, "summary_ns", interval);
 }
 

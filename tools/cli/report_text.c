@@ -44,9 +44,15 @@ void gm_report_head(const struct gm_report *r) {
                TIME(0, h->summary_ns), TIME(1, a->end_ns));
     else
         printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
-    if (!h->finished)
+    if (h->finished == GM_TRACE_CUT)
         puts("note: the program did not end normally (killed, crashed, or still running)");
-    if (h->dropped)
+    if (h->finished == GM_TRACE_STOPPED)
+        puts("note: recording was stopped before the program ended");
+    if (h->ring)
+        puts("note: a ring (GPUMEM_TRACE_RING): only the latest events and the allocations of live blocks");
+    if (h->dropped && h->limit)
+        printf("note: %s events did not fit below GPUMEM_TRACE_LIMIT=%s\n", COUNT(0, h->dropped), BYTES(1, h->limit));
+    else if (h->dropped)
         printf("note: %s events were lost while writing (disk full?)\n", COUNT(0, h->dropped));
     if (gm_reader_damaged(r->reader))
         printf("note: %s damaged or missing parts of the file were skipped\n", COUNT(0, gm_reader_damaged(r->reader)));
@@ -194,13 +200,15 @@ static struct gm_count_and_bytes print_leaks_of(struct gm_report *r, bool toolki
 
 static void print_leaks(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_LEAK);
-    gm_print_heading("LEAKS (live at the end, not released with their context)");
+    bool whole = r->header->finished == GM_TRACE_WHOLE;
+    gm_print_heading(whole ? "LEAKS (live at the end, not released with their context)"
+                           : "LIVE AT THE END OF THE TRACE (the program had not ended: they need not be leaks)");
     struct gm_count_and_bytes own = print_leaks_of(r, false), toolkit = print_leaks_of(r, true);
     if (own.count)
-        printf("  %sleaked: %s in %s %s%s\n", gm_paint(stdout, GM_BAD), BYTES(0, own.bytes), COUNT(1, own.count),
-               blocks(own.count), gm_paint(stdout, GM_PLAIN));
+        printf("  %s%s: %s in %s %s%s\n", gm_paint(stdout, whole ? GM_BAD : GM_PLAIN), whole ? "leaked" : "live",
+               BYTES(0, own.bytes), COUNT(1, own.count), blocks(own.count), gm_paint(stdout, GM_PLAIN));
     else
-        puts("  leaked: nothing");
+        puts(whole ? "  leaked: nothing" : "  live: nothing");
     struct gm_leaks leaks = gm_report_leaks(r);
     if (leaks.suppressed.count)
         printf("  suppressed: %s in %s %s\n", BYTES(0, leaks.suppressed.bytes), COUNT(1, leaks.suppressed.count),
