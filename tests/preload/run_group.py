@@ -244,6 +244,7 @@ def parse(text, one, two):
     equal(samples["gpumem_allocations_total", label], 2, "allocations")
     equal(samples["gpumem_group_used_bytes", f'{{group="{NAME}",device="0"}}'], 33 * MIB, "used by the group")
     equal(samples["gpumem_group_limit_bytes", f'{{group="{NAME}"}}'], 64 * MIB, "limit")
+    equal(samples["gpumem_limit_bytes", f'{{pid="{two.pid}",program="watched",group="{NAME}"}}'], 64 * MIB, "the group's limit is in force")
 
 
 def wrong():

@@ -152,7 +152,7 @@ static void error_texts(void **unused) {
         {"GPUMEM_FILL=ones", "gpumem: GPUMEM_FILL=ones is not one of off, zero or poison; using off\n"},
         {"GPUMEM_GROW=move-overcommit",
          "gpumem: GPUMEM_GROW=move-overcommit is not one of off, report, vmm or move; using off\n"},
-        {"GPUMEM_LIMIT=8GB",
+        {"GPUMEM_LIMIT=8XB",
          "gpumem: GPUMEM_LIMIT=8XB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
         {"GPUMEM_WORKSPACE_SIZE=-1",
          "gpumem: GPUMEM_WORKSPACE_SIZE=-1 is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
