@@ -1,7 +1,6 @@
 /* Who holds memory now: the live blocks of the registry, added up by call site. Stacks are one call site if they share
- * the first frame outside the known wrappers in which the holders differ. Without call sites
- * blocks are added up by kind and size, which is what
- * the registry knows. */
+ * the first frame outside the known wrappers in which the holders differ. Without call sites blocks are added up by
+ * kind and size, which is what the registry knows. */
 #ifndef GM_HOLDERS_H
 #define GM_HOLDERS_H
 

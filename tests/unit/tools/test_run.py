@@ -1,4 +1,4 @@
-"""gpumem run and stat: what reaches the program, what comes back, what is refused before anything starts."""
+"""gpumem run: what reaches the program, what comes back, what is refused before anything starts."""
 import os
 import re
 import shutil
