@@ -84,7 +84,7 @@ struct gpumem_block {
 enum gpumem_status gpumem_block_of(const void *address, struct gpumem_block *block);
 
 /* Number of live blocks: those that gpumem_block_of() finds. Address reservations, memory handles, pools and arrays are
- * not blocks. Takes time in proportion to the blocks. */
+ * not blocks. Takes time in proportion to the blocks. As a CUDA call it answers `gpumem trace start` and `stop`. */
 size_t gpumem_live_count(void);
 
 /* Releases free memory that gpumem caches, until `bytes` (SIZE_MAX: all) are back at the driver or nothing is left. It

@@ -9,6 +9,7 @@
 #include "shim/base/real_dl.h"
 #include "shim/pipeline/phase.h"
 #include "shim/pipeline/pipeline.h"
+#include "shim/base/stats.h"
 #include "shim/resource/registry.h"
 #include "shim/trace/writer.h"
 #ifdef GM_HAVE_CUDA
@@ -41,6 +42,8 @@ static void count_block(const struct gm_block *block, void *count) {
 GM_PUBLIC size_t gpumem_live_count(void) {
     struct gm_registry *registry = gm_registry_shared();
     size_t count = 0;
+    if (gm_stats_watched() && gm_stats_requested)
+        gm_stats_requested();
     if (registry)
         gm_registry_each(registry, count_block, &count);
     return count;

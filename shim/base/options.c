@@ -37,15 +37,15 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_TRACE_COPIES, GM_OPTION_BOOL, "GPUMEM_TRACE_COPIES", "trace-copies", "0", "", NULL, 0, 0,
      "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "
      "--duplicates; the processor reads all bytes of each copy once more."},
-    {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "8", "frames", NULL, 0, 64,
+    {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "32", "frames", NULL, 0, 64,
      "Stack frames that a trace records for each call site beyond the first."},
     {GM_OPT_PYTHON, GM_OPTION_BOOL, "GPUMEM_PYTHON", "python", "1", "", NULL, 0, 0,
      "With GPUMEM_STACKS and a trace, also record the Python functions of each call site, with file and line: the "
      "innermost 48, of CPython 3.9 to 3.15."},
     {GM_OPT_SKIP, GM_OPTION_TEXT, "GPUMEM_SKIP", "skip", "", "GLOBS", NULL, 0, 0,
      "Further allocation wrappers, globs of functions, modules or source files separated by commas: the call site is "
-     "the "
-     "first frame outside them, in explanations of errors, reports, exports and pictures."},
+     "the first frame outside them, in explanations of errors, reports, exports and pictures; none: the tools do not "
+     "step past functions of the program through which nearly all call stacks pass."},
     {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,
      "Which messages to write to standard error."},
     {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
@@ -90,9 +90,10 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_GROUP, GM_OPTION_TEXT, "GPUMEM_GROUP", "group", "", "NAME", NULL, 0, 0,
      "Share GPUMEM_LIMIT with all processes of this user and machine that have the same name here; gpumem limit NAME "
      "BYTES changes it; empty = each process has its own limit."},
-    {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,host,fail", "STEPS", NULL, 0, 0,
+    {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,fail", "STEPS", NULL, 0, 0,
      "Steps when the device is out of memory, in this order: trim = release free blocks, host = host memory mapped to "
-     "the device, managed = managed memory while it fits free device memory, fail = return the error."},
+     "the device, at most half of what the host can spare, managed = managed memory while it fits free device memory, "
+     "fail = return the error."},
     {GM_OPT_GROW, GM_OPTION_CHOICE, "GPUMEM_GROW", "grow", "off", "", "off report vmm move", 0, 0,
      "What to do with arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at "
      "exit, vmm serves matching allocations from memory that can be remapped, move hands their pages over instead of "
@@ -154,19 +155,28 @@ static bool parse_bool(const char *text, uint64_t *number) {
     return false;
 }
 
+/* "4096", "512M" and "1.5GiB" with powers of 1024, "1GB" with powers of 1000. A part of a byte is left out. */
 static bool parse_bytes(const char *text, uint64_t *number) {
     static const char prefixes[] = "KMGT";
+    uint64_t part = 0, scale = 1, unit = 1, rest;
     const char *p = read_digits(text, number), *found;
-    if (!p || !*p)
-        return p != NULL;
+    bool point = p && *p == '.';
+    if (!p)
+        return false;
+    for (p += point; point && *p >= '0' && *p <= '9'; p++, scale *= 10) {
+        if (scale == 1000000000)
+            return false;
+        part = part * 10 + (uint64_t)(*p - '0');
+    }
+    if (!*p)
+        return !point;
     found = strchr(prefixes, *p >= 'a' ? *p - 'a' + 'A' : *p);
-    if (!found || (p[1] && strcmp(p + 1, "iB")))
+    if (!found || (point && scale == 1) || (p[1] && strcmp(p + 1, "iB") && strcmp(p + 1, "B")))
         return false;
-    unsigned shift = 10u * (unsigned)(found - prefixes + 1);
-    if (*number > UINT64_MAX >> shift)
-        return false;
-    *number <<= shift;
-    return true;
+    for (const char *prefix = prefixes; prefix <= found; prefix++)
+        unit *= p[1] == 'B' ? 1000 : 1024;
+    rest = unit / scale * part + unit % scale * part / scale;
+    return !__builtin_mul_overflow(*number, unit, number) && !__builtin_add_overflow(*number, rest, number);
 }
 
 static bool parse_time(const char *text, uint64_t *number) {
@@ -215,6 +225,16 @@ static bool parse(const struct gm_option *row, const char *text, uint64_t *numbe
     case GM_OPTION_TEXT: *number = 0; return strlen(text) < TEXT_SIZE;
     }
     return false;
+}
+
+bool gm_option_ring(const char *text, uint64_t *bytes, uint64_t *ns) {
+    bool is_bytes = parse_bytes(text, bytes) && *bytes >= GM_TRACE_LEAST;
+    bool is_time = !is_bytes && parse_time(text, ns) && *ns;
+    if (!is_bytes)
+        *bytes = 0;
+    if (!is_time)
+        *ns = 0;
+    return is_bytes || is_time;
 }
 
 /* "off, zero or poison" */

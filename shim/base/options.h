@@ -50,9 +50,9 @@ enum gm_option_id {
     GM_OPT_GUARD_RANGE, /* GPUMEM_GUARD_RANGE bytes of addresses of guarded blocks, default 256G */
     GM_OPT_LIMIT,       /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
     GM_OPT_GROUP,       /* GPUMEM_GROUP text: processes of this name share GPUMEM_LIMIT, default empty = none */
-    GM_OPT_OOM,  /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,host,fail */
-    GM_OPT_GROW, /* GPUMEM_GROW choice off report vmm move */
-    GM_OPT_GROW_MATCH,       /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
+    GM_OPT_OOM,         /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,fail */
+    GM_OPT_GROW,        /* GPUMEM_GROW choice off report vmm move */
+    GM_OPT_GROW_MATCH,  /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
     GM_OPT_RESOURCE_NATIVE,  /* GPUMEM_RESOURCE_NATIVE text: the stack that serves kind native */
     GM_OPT_RESOURCE_ASYNC,   /* GPUMEM_RESOURCE_ASYNC */
     GM_OPT_RESOURCE_MANAGED, /* GPUMEM_RESOURCE_MANAGED */
@@ -95,6 +95,12 @@ const char *gm_option_label(enum gm_option_id id, struct gm_option_label *room);
 /* Parses `text` by the type of `row`. Returns 0 and writes *number (choice index, bytes, ns ...), or returns -1 and
  * writes one line into error[size], which names the value and what is accepted. */
 int gm_option_parse(const struct gm_option *row, const char *text, uint64_t *number, char *error, size_t size);
+
+/* Reads GPUMEM_TRACE_RING: bytes from GM_TRACE_LEAST on, or a time; the other number becomes 0. False: it is neither.
+ */
+#define GM_TRACE_LEAST   ((uint64_t)1 << 20)
+#define GM_RING_ACCEPTED "bytes from 1M on, such as 64M, or a time such as 30s"
+bool gm_option_ring(const char *text, uint64_t *bytes, uint64_t *ns);
 
 /* Writes the effective values, one NAME=value line each, to file descriptor `fd`. */
 void gm_options_print(int fd);

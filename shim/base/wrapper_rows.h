@@ -1,7 +1,7 @@
 /* Known allocation wrappers. A row: layer, where it is recognised, glob. FUNCTION: the qualified name without arguments
  * ("rmm::mr::allocate"). MODULE and SOURCE: the path, or its last part. TOOLKIT and SYSTEM are modules. DISPATCH and
- * START are functions; START has the meaning of SYSTEM (wrappers.h). SOURCE also recognises the files of Python frames.
- * The first row that matches counts. */
+ * START are functions; START has the meaning of SYSTEM (wrappers.h). STANDARD is a function, a module or a source file.
+ * SOURCE also recognises the files of Python frames. The first row that matches counts. */
 #ifndef GM_BASE_WRAPPER_ROWS_H
 #define GM_BASE_WRAPPER_ROWS_H
 
@@ -81,10 +81,11 @@
     X("Python",         MODULE,   "python3")                  \
     X("Python",         MODULE,   "python3.*")                \
     X("Python",         SOURCE,   "<frozen *")                \
-    X("libstdc++",      MODULE,   "libstdc++.so*")            \
+    X("libstdc++",      STANDARD, "libstdc++.so*")            \
+    X("libstdc++",      STANDARD, "*/include/c++/*")          \
     X("libstdc++",      FUNCTION, "operator new*")            \
-    X("libstdc++",      FUNCTION, "std::*")                   \
-    X("libstdc++",      FUNCTION, "__gnu_cxx::*")             \
+    X("libstdc++",      STANDARD, "std::*")                   \
+    X("libstdc++",      STANDARD, "__gnu_cxx::*")             \
     X("C library",      SYSTEM,   "libc.so*")                 \
     X("C library",      SYSTEM,   "libc-2.*")                 \
     X("C library",      SYSTEM,   "libpthread*")              \

@@ -6,7 +6,7 @@
 #include "shim/base/function_name.h"
 #include "shim/base/wrapper_rows.h"
 
-enum where { FUNCTION, MODULE, SOURCE, TOOLKIT, DISPATCH, SYSTEM, START, ANYWHERE };
+enum where { FUNCTION, MODULE, SOURCE, TOOLKIT, DISPATCH, STANDARD, SYSTEM, START, ANYWHERE };
 
 struct row {
     enum where where;
@@ -25,6 +25,7 @@ static const char *user_globs[USER_GLOBS];
 static unsigned user_count;
 static char user_text[USER_TEXT];
 static size_t user_used;
+static bool unstepped;
 
 bool gm_glob_matches(const char *glob, const char *text) {
     const char *star = NULL, *again = NULL;
@@ -74,6 +75,7 @@ static bool matches(enum where where, const char *glob, const struct names *n) {
     case DISPATCH:
     case START: return function_matches(glob, n);
     case SOURCE: return path_matches(glob, n->frame->source);
+    case STANDARD:
     case ANYWHERE:
         return function_matches(glob, n) || path_matches(glob, n->frame->module) ||
                path_matches(glob, n->frame->source);
@@ -84,6 +86,7 @@ static bool matches(enum where where, const char *glob, const struct names *n) {
 static enum gm_wrapper_kind kind_of(enum where where) {
     switch (where) {
     case DISPATCH: return GM_WRAPPER_DISPATCH;
+    case STANDARD: return GM_WRAPPER_STANDARD;
     case SYSTEM:
     case START: return GM_WRAPPER_SYSTEM;
     default: return GM_WRAPPER_LAYER;
@@ -120,12 +123,17 @@ static const char *split(char *from) {
             return "an empty glob";
         if (user_count == USER_GLOBS)
             return "more than 256 globs";
-        user_globs[user_count++] = from;
+        if (!strcmp(from, "none"))
+            unstepped = true;
+        else
+            user_globs[user_count++] = from;
         if (!comma)
             return NULL;
         from = comma + 1;
     }
 }
+
+bool gm_wrappers_step(void) { return !unstepped; }
 
 bool gm_wrappers_skip(const char *globs, char *error, size_t size) {
     size_t length = strlen(globs), before = user_used;

@@ -17,6 +17,7 @@ enum gm_wrapper_kind {
     GM_WRAPPER_NONE,     /* the program itself: a call site */
     GM_WRAPPER_LAYER,    /* allocates for its caller */
     GM_WRAPPER_DISPATCH, /* a layer that only selects the function to call, so it says least about the request */
+    GM_WRAPPER_STANDARD, /* a layer of the C++ library, which also calls on for others: std::invoke, std::thread */
     GM_WRAPPER_SYSTEM,   /* the C library's code around main and threads, and no call site either */
 };
 
@@ -26,9 +27,12 @@ enum gm_wrapper_kind gm_wrapper_kind(const struct gm_wrapper_frame *frame);
 bool gm_wrapper_is_toolkit(const char *module);
 
 /* Adds globs of the user (--skip, GPUMEM_SKIP), separated by commas. They match a function, the path or the last part
- * of the path of a module or of a source file. * stands for any text, ? for one character. `globs` is copied. Call
- * before other threads ask. False: nothing was added, and `error` states why. */
+ * of the path of a module or of a source file. * stands for any text, ? for one character. The word none in place of a
+ * glob turns gm_wrappers_step off. `globs` is copied. Call before other threads ask. False: nothing was added, and
+ * `error` states why. */
 bool gm_wrappers_skip(const char *globs, char *error, size_t size);
+/* The tools also step past functions of the program through which nearly all call stacks pass. */
+bool gm_wrappers_step(void);
 
 /* * stands for any text, ? for one character. */
 bool gm_glob_matches(const char *glob, const char *text);

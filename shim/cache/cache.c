@@ -495,6 +495,19 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
 
 /* ---- the other ops */
 
+/* The block's context was destroyed, and the upstream resource knows whether its memory was. */
+static void cache_abandon(struct gm_resource *self, const struct gm_block *block) {
+    if (self->upstream->ops->abandon)
+        self->upstream->ops->abandon(self->upstream, block);
+    if (is_cached(block))
+        gm_cache_count_released(self->state, block->device, block->reserved);
+}
+
+static void cache_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
+    if (self->upstream->ops->open_block_to)
+        self->upstream->ops->open_block_to(self->upstream, block, device);
+}
+
 static bool cache_keeps(struct gm_resource *self, uint64_t address) {
     return gm_adaptor_keeps(self, address) || gm_registry_holds(gm_registry_shared(), address, self);
 }
@@ -585,9 +598,11 @@ const struct gm_resource_ops gm_resource_cache = {
     .held = gm_cache_held,
     .keeps = cache_keeps,
     .context_ending = gm_cache_empty,
+    .abandon = cache_abandon,
     .context_destroyed = cache_context_destroyed,
     .capture = gm_adaptor_capture,
     .open_to = gm_adaptor_open_to,
+    .open_block_to = cache_open_block_to,
     .report = gm_adaptor_report,
     .after_fork = cache_after_fork,
 };

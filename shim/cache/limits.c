@@ -97,7 +97,7 @@ void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *devic
     if (!__atomic_compare_exchange_n(&device->checked, &checked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return; /* another thread checks now */
     if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS) {
-        bool tight = free_bytes < gm_device_headroom(total);
+        bool tight = gm_kind_is_on_device(state->shards[0].kind) && free_bytes < gm_device_headroom(total);
         __atomic_store_n(&device->unused, free_bytes, __ATOMIC_RELAXED);
         __atomic_store_n(&device->tight, tight, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < GM_CACHE_SHARDS; i++)

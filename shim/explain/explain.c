@@ -54,9 +54,10 @@ struct work {
     uint64_t kept; /* free blocks of the cache */
     struct gm_holders holders;
     struct gm_site_text site;
+    uintptr_t frames[GM_SITE_NAMED];
     struct gm_size_text size[3];
     struct gm_oom_text steps;
-    char text[4096];
+    char text[8192];
 };
 
 #define SIZE(i, bytes) gm_size_text(&w->size[i], bytes)
@@ -90,7 +91,16 @@ static void add_head(struct work *w) {
 /* Without a trace the stack is walked now. */
 static void add_site(struct work *w) {
     uint32_t site = w->request->site;
-    gm_log_add(&w->lines, "  requested by  %s", site ? gm_site_text(&w->site, site) : gm_site_text_here(&w->site));
+    unsigned count = site ? gm_site_named(site, w->frames) : gm_site_named_here(w->frames);
+    gm_log_add(&w->lines, "  requested by  %s", gm_frames_text(&w->site, w->frames, count ? 1 : 0));
+    for (unsigned i = 1; i < count; i++)
+        gm_log_add(&w->lines, "                %s", gm_frames_text(&w->site, &w->frames[i], 1));
+}
+
+/* Frames that all holders share tell nothing. */
+static const char *holder_text(struct work *w, const struct gm_holder *row) {
+    gm_site_named(row->site, w->frames);
+    return gm_frames_text(&w->site, w->frames + w->holders.common, row->shared);
 }
 
 static void add_live(struct work *w) {
@@ -122,7 +132,7 @@ static void add_holders(struct work *w) {
         const char *label = i ? "" : "held by", *blocks = row->count == 1 ? "block" : "blocks";
         if (row->site)
             gm_log_add(&w->lines, "  %s%.*s%s in %lu %s: %s", label, 14 - (int)strlen(label), "              ",
-                       SIZE(0, row->bytes), (unsigned long)row->count, blocks, gm_site_text(&w->site, row->site));
+                       SIZE(0, row->bytes), (unsigned long)row->count, blocks, holder_text(w, row));
         else
             gm_log_add(&w->lines, "  %s%.*s%s in %lu %s of %s, %s", label, 14 - (int)strlen(label), "              ",
                        SIZE(0, row->bytes), (unsigned long)row->count, blocks, SIZE(1, row->size),
@@ -155,11 +165,11 @@ static void add_advice(struct work *w) {
                    now, gm_call_name(w->request->call));
     else if (!gm_oom_has(steps, GM_OOM_HOST))
         gm_log_add(&w->lines,
-                   "  try           %sGPUMEM_OOM=trim,host,fail in place of %s: host memory, many times slower", higher,
-                   now);
+                   "  try           %sgpumem run --oom=trim,host,fail in place of %s: host memory, many times slower",
+                   higher, now);
     else if (!gm_oom_has(steps, GM_OOM_MANAGED))
         gm_log_add(&w->lines,
-                   "  try           %sGPUMEM_OOM=trim,host,managed,fail in place of %s, which could not serve "
+                   "  try           %sgpumem run --oom=trim,host,managed,fail in place of %s, which could not serve "
                    "(GPUMEM_LOG=info says why)",
                    higher, now);
     else
@@ -193,7 +203,7 @@ static GM_RARE void explain_failure(const struct gm_request *request, enum cause
     w->kept = gm_stats_kept(gm_stats);
     w->card.known =
         cause != HOST && request->context && gm_explain_card && gm_explain_card(&w->card.free, &w->card.total);
-    gm_holders_find(&w->holders, request->device, cause == HOST);
+    gm_holders_find(&w->holders, request->device, cause == HOST, request->site);
     add_all(w);
     gm_log_lines(GM_LOG_WARN, &w->lines);
     munmap(w, sizeof *w);
@@ -232,7 +242,7 @@ struct wrong_free {
     struct gm_freed before;
     struct gm_site_text site;
     struct gm_size_text size;
-    char text[2048];
+    char text[4096];
 };
 
 static void note_block_around(const struct gm_block *block, void *arg) {

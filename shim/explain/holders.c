@@ -65,21 +65,57 @@ static void rank(struct gm_holders *holders, const struct gm_holder *row) {
     holders->most[at] = *row;
 }
 
-/* Joins the rows that gm_site_text names alike. Only the largest rows are named, because that reads files. */
+/* Frames that two stacks share, without the last frame of either. */
+static unsigned count_shared(const uintptr_t *a, unsigned a_depth, const uintptr_t *b, unsigned b_depth) {
+    unsigned same = 0;
+    while (same + 1 < a_depth && same + 1 < b_depth && a[same] == b[same])
+        same++;
+    return same;
+}
+
+/* Names the largest rows only, because that reads files. */
+static void name_rows(struct gm_holders *holders) {
+    uintptr_t request[GM_SITE_NAMED];
+    unsigned named = 0, common = GM_SITE_NAMED;
+    for (; named < GM_HOLDERS_NAMED && holders->most[named].count; named++) {
+        uintptr_t *frames = holders->frames[named];
+        unsigned depth = gm_site_named(holders->most[named].site, frames);
+        unsigned same = named ? count_shared(frames, depth, holders->frames[0], holders->depths[0]) : common;
+        holders->depths[named] = depth;
+        common = same < common ? same : common;
+    }
+    if (named == 1)
+        common =
+            count_shared(holders->frames[0], holders->depths[0], request, gm_site_named(holders->request, request));
+    holders->common = named ? common : 0;
+}
+
+/* Frames that two rows share from the first one that tells holders apart. */
+static unsigned count_same(const struct gm_holders *holders, unsigned a, unsigned b) {
+    unsigned same = holders->common;
+    while (same < holders->depths[a] && same < holders->depths[b] &&
+           holders->frames[a][same] == holders->frames[b][same])
+        same++;
+    return same - holders->common;
+}
+
+/* Joins rows of the same first frame. The text of a row has the frames that all its stacks share. */
 static void join(struct gm_holders *holders) {
     struct gm_holder *rows = holders->table; /* its rows are ranked */
-    unsigned count = 0;
+    unsigned first[GM_HOLDERS_NAMED], count = 0;
+    name_rows(holders);
     for (unsigned i = 0; i < GM_HOLDERS_NAMED && holders->most[i].count; i++) {
-        const struct gm_holder *row = &holders->most[i];
-        uintptr_t frame = row->site ? gm_site_named_frame(row->site) : 0;
-        unsigned same = 0;
-        while (same < count && !(frame && holders->frames[same] == frame))
-            same++;
-        if (same < count) {
-            rows[same].bytes += row->bytes;
-            rows[same].count += row->count;
+        struct gm_holder *row = &holders->most[i];
+        unsigned to = 0, same = 0;
+        while (to < count && !(same = count_same(holders, first[to], i)))
+            to++;
+        row->shared = (uint8_t)(holders->depths[i] - holders->common);
+        if (to < count) {
+            rows[to].bytes += row->bytes;
+            rows[to].count += row->count;
+            rows[to].shared = same < rows[to].shared ? (uint8_t)same : rows[to].shared;
         } else {
-            holders->frames[count] = frame;
+            first[count] = i;
             rows[count++] = *row;
         }
     }
@@ -88,10 +124,11 @@ static void join(struct gm_holders *holders) {
         rank(holders, &rows[i]);
 }
 
-void gm_holders_find(struct gm_holders *holders, int device, bool host) {
+void gm_holders_find(struct gm_holders *holders, int device, bool host, uint32_t request) {
     struct gm_registry *registry = gm_registry_shared();
     holders->device = device;
     holders->host = host;
+    holders->request = request;
     if (registry)
         gm_registry_each(registry, count, holders);
     for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++)

@@ -1,11 +1,12 @@
-/* Who holds memory now: the live blocks of the registry, added up by call site. Stacks whose first frame outside the
- * known wrappers is the same are one call site. Without call sites blocks are added up by kind and size, which is what
- * the registry knows. */
+/* Who holds memory now: the live blocks of the registry, added up by call site. Stacks are one call site if they share
+ * the first frame outside the known wrappers in which the holders differ. Without call sites blocks are added up by
+ * kind and size, which is what the registry knows. */
 #ifndef GM_HOLDERS_H
 #define GM_HOLDERS_H
 
 #include "policy/policy.h"
 #include "shim/base/base.h"
+#include "shim/sites/site_text.h"
 
 enum { GM_HOLDERS = 5, GM_HOLDERS_NAMED = 32, GM_HOLDERS_TABLE = 2048 };
 
@@ -14,6 +15,7 @@ struct gm_holder {
     size_t size;           /* of each block; 0 where `site` counts */
     uint32_t site;
     uint8_t kind;
+    uint8_t shared; /* frames of the site that tell it apart and that all stacks of the row share */
 };
 
 struct gm_holders {
@@ -22,13 +24,16 @@ struct gm_holders {
     /* The question and the work of gm_holders_find. */
     int device;
     bool host;
-    uintptr_t frames[GM_HOLDERS_NAMED];
+    uint32_t request; /* site of the request that found no memory: what one holder shares with it tells nothing */
+    unsigned common;  /* frames that all holders share, before those that tell them apart */
+    uintptr_t frames[GM_HOLDERS_NAMED][GM_SITE_NAMED];
+    unsigned depths[GM_HOLDERS_NAMED];
     struct gm_holder table[GM_HOLDERS_TABLE];
 };
 
 /* Counts the blocks on `device`, or those in host memory. *holders is zeroed by the caller; it is too large for a
  * stack. Further holders than the table has room for count in the sums alone. Blocks that come or go meanwhile may be
  * missed. */
-GM_INTERNAL void gm_holders_find(struct gm_holders *holders, int device, bool host);
+GM_INTERNAL void gm_holders_find(struct gm_holders *holders, int device, bool host, uint32_t request);
 
 #endif

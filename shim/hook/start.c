@@ -255,22 +255,18 @@ static struct gm_resource *build_resources(const struct gm_policy *policy) {
 
 /* ---- out of memory */
 
-/* Policy observe passes the driver's own out-of-memory error to the program, unless the user set GPUMEM_OOM. */
-static void choose_steps(const struct gm_policy *policy) {
-    bool named = gm_option_is_set(GM_OPT_OOM);
+static void choose_steps(void) {
     const char *initial = gm_option_rows[GM_OPT_OOM].initial;
     struct gm_oom_chain chain;
     char error[160];
     struct gm_option_label label;
 
-    if (named && gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof(error)) != GM_OK) {
+    if (gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof(error)) != GM_OK) {
         gm_log(GM_LOG_WARN, "%s=%.80s: %s; using %s", gm_option_label(GM_OPT_OOM, &label), gm_option_text(GM_OPT_OOM),
                error, initial);
-        named = false;
+        if (gm_oom_parse(initial, &chain, error, sizeof(error)) != GM_OK)
+            return;
     }
-    if (!named &&
-        gm_oom_parse(strcmp(policy->name, "observe") ? initial : "trim,fail", &chain, error, sizeof(error)) != GM_OK)
-        return;
     gm_router_set_steps(&chain);
 }
 
@@ -351,12 +347,6 @@ static void describe_contexts(void) {
 
 /* ---- bounds of the trace */
 
-static bool parse_as(enum gm_option_type type, const char *text, uint64_t *number) {
-    const struct gm_option row = {.type = type, .name = "GPUMEM_TRACE_RING", .initial = "", .unit = "", .help = ""};
-    char error[160];
-    return !gm_option_parse(&row, text, number, error, sizeof(error)) && *number;
-}
-
 /* Returns whether the trace is a summary. */
 static bool sum_up(void) {
     uint64_t interval = gm_option_number(GM_OPT_TRACE_SUMMARY);
@@ -381,17 +371,17 @@ static bool sum_up(void) {
 static void bound_trace(void) {
     uint64_t limit = gm_option_number(GM_OPT_TRACE_LIMIT), bytes = 0, ns = 0;
     const char *ring = sum_up() ? "" : gm_option_text(GM_OPT_TRACE_RING);
-    const uint64_t least = (uint64_t)1 << 20;
+    const uint64_t least = GM_TRACE_LEAST;
     struct gm_option_label label;
     if (limit && limit < least) {
         gm_log(GM_LOG_WARN, "%s is below 1M: the trace has at most 1M", gm_option_label(GM_OPT_TRACE_LIMIT, &label));
         limit = least;
     }
-    if (ring[0] && !(parse_as(GM_OPTION_BYTES, ring, &bytes) && bytes >= least) &&
-        !(bytes = 0, parse_as(GM_OPTION_TIME, ring, &ns)))
-        gm_log(GM_LOG_WARN,
-               "%s=%.80s: accepted: bytes from 1M on, such as 64M, or a time such as 30s; keeping all events",
+    if (ring[0] && !gm_option_ring(ring, &bytes, &ns)) {
+        gm_log(GM_LOG_WARN, "%s=%.80s: accepted: " GM_RING_ACCEPTED "; keeping 64M",
                gm_option_label(GM_OPT_TRACE_RING, &label), ring);
+        bytes = (uint64_t)64 << 20;
+    }
     gm_trace_bound(limit, bytes, ns);
     gm_trace_is_live = gm_pipeline_is_live;
 }
@@ -465,7 +455,7 @@ void gm_process_start(void) {
     __atomic_store_n(&gm_coverage_on, gm_option_bool(GM_OPT_COVERAGE), __ATOMIC_RELAXED);
     const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
-    choose_steps(policy);
+    choose_steps();
     __atomic_store_n(&gm_limit_uuid, read_uuid, __ATOMIC_RELAXED);
     gm_limit_start(gm_option_text(GM_OPT_GROUP), gm_option_number(GM_OPT_LIMIT));
     gm_limit_publish();

@@ -254,7 +254,7 @@ void gm_pipeline_open_to(int device) {
     if (top->ops->open_to)
         top->ops->open_to(top, device);
     if (registry)
-        gm_registry_each(registry, open_block, &device);
+        gm_registry_each_record(registry, open_block, &device);
 }
 
 #ifdef GM_HAVE_CUDA

@@ -67,13 +67,16 @@ static inline void set_served(struct gm_block *block, unsigned server, enum gm_r
     block->reason = (uint8_t)reason;
 }
 
+static bool serves_device_memory(int kind) { return servers[kind] && gm_kind_is_on_device((enum gm_kind)kind); }
+
 /* ---- the steps of GPUMEM_OOM */
 
-static size_t trim_servers(size_t bytes) {
+/* Host memory is left alone: its release would free nothing on the device, and the next step would take it again. */
+static size_t trim_device_memory(void) {
     size_t released = 0;
-    for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
-        if (servers[kind] && servers[kind]->ops->trim)
-            released += servers[kind]->ops->trim(servers[kind], bytes - released);
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (serves_device_memory(kind) && servers[kind]->ops->trim)
+            released += servers[kind]->ops->trim(servers[kind], SIZE_MAX);
     return released;
 }
 
@@ -85,7 +88,7 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
     struct gm_releases releases;
     gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
     releases.request = request;
-    size_t released = trim_servers(SIZE_MAX);
+    size_t released = trim_device_memory();
     gm_releases_end(&releases, true);
     gm_status status = released ? native->ops->alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
     if (!status)
@@ -179,7 +182,13 @@ static gm_status router_free(struct gm_resource *self, const struct gm_block *bl
     return server ? server->ops->free(server, block, how) : GM_INVALID_VALUE;
 }
 
-static size_t router_trim(struct gm_resource *self, size_t bytes) { return trim_servers(bytes); }
+static size_t router_trim(struct gm_resource *self, size_t bytes) {
+    size_t released = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
+        if (servers[kind] && servers[kind]->ops->trim)
+            released += servers[kind]->ops->trim(servers[kind], bytes - released);
+    return released;
+}
 
 /* One stack of the user's may serve two kinds. */
 static bool serves_before(int kind) {
@@ -192,7 +201,7 @@ static bool serves_before(int kind) {
 static size_t router_releasable(struct gm_resource *self, int device) {
     size_t bytes = 0;
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (servers[kind] && servers[kind]->ops->releasable && !serves_before(kind))
+        if (serves_device_memory(kind) && servers[kind]->ops->releasable && !serves_before(kind))
             bytes += servers[kind]->ops->releasable(servers[kind], device);
     return bytes;
 }
@@ -217,7 +226,7 @@ static void router_after_fork(struct gm_resource *self) {
 
 static void router_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (servers[kind] && servers[kind]->ops->held && !serves_before(kind))
+        if (serves_device_memory(kind) && servers[kind]->ops->held && !serves_before(kind))
             servers[kind]->ops->held(servers[kind], device, bytes);
 }
 

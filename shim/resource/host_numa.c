@@ -2,10 +2,10 @@
  * the driver's virtual memory management. Nothing migrates: every access of the device crosses the bus (27 GB/s read on
  * an H200).
  *
- * The memory is pinned, so the host cannot reclaim it. A request is served only from memory that the machine, the node
- * and the control groups can spare (hostmem.h). A block is a reserved address range with one mapping; its handle is
- * released as soon as it is mapped. Unmapping does not wait for the GPU, so a free first waits for all work submitted
- * before it. */
+ * The memory is pinned, so the host cannot reclaim it. All blocks together take at most half of what the machine, the
+ * node and the control groups could spare without them (hostmem.h). A block is a reserved address range with one
+ * mapping; its handle is released as soon as it is mapped. Unmapping does not wait for the GPU, so a free first waits
+ * for all work submitted before it. */
 #include "shim/resource/host_numa.h"
 
 #include "shim/resource/block.h"
@@ -19,7 +19,7 @@
 enum { DEVICES = 64 };
 
 static uint64_t in_flight; /* bytes requested from the driver that the machine still reports as available */
-static uint64_t alive;     /* bytes of blocks not yet freed */
+static uint64_t alive;     /* bytes of blocks not yet freed: the machine no longer reports them as available */
 
 static gm_spin lock; /* to store the answer of a device, once: other threads copy it without the lock */
 static struct device {
@@ -72,15 +72,17 @@ void gm_host_numa_set_reader(bool (*replacement)(int node, struct gm_hostmem *me
         devices[device].known = 0;
 }
 
-/* Counts the request before it reads the free host memory, so that parallel requests see each other. */
-static gm_status charge(int node, size_t bytes, uint64_t *spare) {
+/* Counts the request before it reads the free host memory, so that parallel requests see each other. *room: bytes that
+ * may be taken, so that all blocks have half of what the host could spare without them. */
+static gm_status charge(int node, size_t bytes, uint64_t *room) {
     struct gm_hostmem memory;
-    *spare = 0;
+    *room = 0;
     if (bytes > SIZE_MAX / 1024) /* no sum of these overflows */
         return GM_OUT_OF_MEMORY;
-    uint64_t wanted = __atomic_add_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
-    *spare = read_host(node, &memory) ? gm_hostmem_takeable(&memory) : 0;
-    if (wanted <= *spare)
+    uint64_t wanted = __atomic_add_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST), taken = gm_host_numa_alive();
+    uint64_t spare = read_host(node, &memory) ? gm_hostmem_takeable(&memory) : 0;
+    *room = spare > taken ? (spare - taken) / 2 : 0;
+    if (wanted <= *room)
         return GM_OK;
     __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
     return GM_OUT_OF_MEMORY;
@@ -154,14 +156,14 @@ static gm_status shape(const struct gm_request *request, const struct gm_locatio
 static gm_status create_charged(const struct gm_request *request, const struct gm_location *location, size_t bytes,
                                 CUdeviceptr *address) {
     CUstreamCaptureMode mode;
-    uint64_t spare;
-    gm_status status = charge(location->node, bytes, &spare);
+    uint64_t room;
+    gm_status status = charge(location->node, bytes, &room);
     /* Waits for deferred frees, which return host memory. A stream-ordered call must not wait. */
     if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_deferred_free_drain(&deferred_frees))
-        status = charge(location->node, bytes, &spare);
+        status = charge(location->node, bytes, &room);
     if (status) {
-        gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes requested, %llu to spare", bytes,
-               (unsigned long long)spare);
+        gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes requested, %llu may be taken",
+               bytes, (unsigned long long)room);
         return status;
     }
     if (gm_capture_guard_enter(&mode)) {
@@ -170,6 +172,8 @@ static gm_status create_charged(const struct gm_request *request, const struct g
     } else {
         status = GM_NOT_SUPPORTED;
     }
+    if (!status)
+        __atomic_add_fetch(&alive, bytes, __ATOMIC_SEQ_CST);
     discharge(bytes);
     return status;
 }
@@ -194,7 +198,6 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
         status = create_charged(request, &known.location, piece.reserved, &address);
     if (status)
         return status;
-    __atomic_add_fetch(&alive, piece.reserved, __ATOMIC_RELAXED);
     piece.address = address;
     gm_block_fill(block, self, request, &piece);
     return GM_OK;
@@ -247,13 +250,13 @@ const struct gm_resource_ops gm_resource_host_numa = {
     .name = "host-numa",
     .summary = "host memory mapped to the device, within what the host can spare",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_HOST_STORAGE |
-                  GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
+                  GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
     .breaks = "every access of the device crosses the bus and nothing migrates; no cuIpcGetMemHandle, no dma-buf and "
               "no GPUDirect RDMA registration; pointer attributes name host memory; a free waits for the GPU, a free "
               "in stream order is done by a later call; each block takes whole granules of 2 MiB",
     .kind = GM_KIND_HOST_NUMA,
     .granule = (size_t)2 << 20,
-    .serves = "host-numa",
+    .serves = "cache(host-numa)",
     .alloc = host_numa_alloc,
     .free = host_numa_free,
     .trim = host_numa_trim,

@@ -528,21 +528,33 @@ bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, stru
     return false;
 }
 
+enum which { LIVE_OF_CONTEXT, LIVE, ALL };
+
+static bool copy_if(const struct gm_block_record *node, enum which which, uint64_t context_id, struct gm_block *out) {
+    if (which == LIVE_OF_CONTEXT && node->block.context_id != context_id)
+        return false;
+    bool live = copy_live(node, out);
+    if (!live && which == ALL)
+        out->address &= ~GM_RECORD_HELD;
+    return live || which == ALL;
+}
+
 /* Copies up to `room` blocks of one shard from *bucket on, and advances *bucket. */
-static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, uint64_t context_id, bool any_context,
+static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, enum which which, uint64_t context_id,
                          struct gm_block *out, size_t room) {
     size_t copied = 0;
     gm_spin_lock(&shard->lock);
     for (; *bucket < bucket_count(shard); ++*bucket) {
         size_t before = copied;
         for (struct gm_block_record *node = shard->table->buckets[*bucket]; node; node = node->next_address) {
-            if (gm_word_is_held(gm_record_tagged(node)) || (!any_context && node->block.context_id != context_id))
+            struct gm_block block;
+            if (!copy_if(node, which, context_id, &block))
                 continue;
             if (copied == room) { /* the whole bucket is copied again next time */
                 copied = before ? before : copied;
                 goto full;
             }
-            copied += copy_live(node, &out[copied]);
+            out[copied++] = block;
         }
     }
 full:
@@ -552,14 +564,15 @@ full:
 
 enum { BATCH = 16 }; /* the blocks lie on the stack, which may be small */
 
-static void walk(struct gm_registry *registry, uint64_t context_id, bool take, uint64_t (*number)(void),
+static void walk(struct gm_registry *registry, enum which which, uint64_t context_id, uint64_t (*number)(void),
                  void (*visit)(const struct gm_block *, void *), void *arg) {
     struct gm_block batch[BATCH];
+    bool take = which == LIVE_OF_CONTEXT;
     for (unsigned s = 0; s < SHARDS; s++) {
         uint32_t bucket = 0;
         for (;;) {
             uint32_t from = bucket;
-            size_t count = copy_shard(&registry->by_address[s], &bucket, context_id, !take, batch, BATCH);
+            size_t count = copy_shard(&registry->by_address[s], &bucket, which, context_id, batch, BATCH);
             if (count == 0)
                 break;
             for (size_t i = 0; i < count; i++)
@@ -574,11 +587,16 @@ static void walk(struct gm_registry *registry, uint64_t context_id, bool take, u
 
 void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
                               void (*visit)(const struct gm_block *block, void *arg), void *arg) {
-    walk(registry, context_id, true, number, visit, arg);
+    walk(registry, LIVE_OF_CONTEXT, context_id, number, visit, arg);
 }
 
 void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg), void *arg) {
-    walk(registry, 0, false, NULL, visit, arg);
+    walk(registry, LIVE, 0, NULL, visit, arg);
+}
+
+void gm_registry_each_record(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg),
+                             void *arg) {
+    walk(registry, ALL, 0, NULL, visit, arg);
 }
 
 /* A number before the block is read as live, so that a free which comes meanwhile has a later one. */

@@ -52,6 +52,9 @@ void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id,
 /* Calls visit for a copy of every live block, in no particular order. May miss blocks that are added or removed
  * meanwhile. */
 void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg), void *arg);
+/* The same for every block that gpumem holds, live or free. */
+GM_INTERNAL void gm_registry_each_record(struct gm_registry *registry,
+                                         void (*visit)(const struct gm_block *block, void *arg), void *arg);
 /* Calls visit for each live block that the trace does not hold, and marks it as recorded (shim/trace/recorded.h).
  * `block->sequence` is the number of its event. `handles`: only handles of memory, else only other blocks. */
 GM_INTERNAL void gm_registry_record_all(struct gm_registry *registry, bool handles,

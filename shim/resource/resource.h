@@ -156,7 +156,7 @@ struct gm_resource_ops {
     /* `device` has a context from now on: gives it access to the memory of the other devices, which copies between them
      * need (reach.h). May be NULL. */
     void (*open_to)(struct gm_resource *self, int device);
-    /* The same for one live block of another device, where each block has its own mapping. May be NULL. */
+    /* The same for one block of another device, live or free, where each block has its own mapping. May be NULL. */
     void (*open_block_to)(struct gm_resource *self, const struct gm_block *block, int device);
     /* In the child of a fork: forgets the unused memory, which belongs to the parent. May be NULL. */
     void (*after_fork)(struct gm_resource *self);

@@ -401,15 +401,15 @@ unsigned gm_site_frames(uint32_t id, const uintptr_t **frames) {
     return count;
 }
 
-uintptr_t gm_site_python(uint32_t id) {
+unsigned gm_site_python(uint32_t id, uintptr_t *frames, unsigned room) {
     const struct chain *chain = is_known(id) ? &chains[id] : NULL;
-    uintptr_t frame = 0;
-    for (unsigned i = chain ? chain->native : 0; chain && i < chain->count; i++) {
-        frame = words[chain->first + i];
-        if (!gm_python_is_wrapper(frame))
-            break;
-    }
-    return frame;
+    unsigned count = 0;
+    for (unsigned i = chain ? chain->native : 0; chain && i < chain->count && count < room; i++)
+        if (!gm_python_is_wrapper(words[chain->first + i]))
+            frames[count++] = words[chain->first + i];
+    if (chain && !count && room && chain->count > chain->native)
+        frames[count++] = words[chain->first + chain->count - 1];
+    return count;
 }
 
 /* ---- unwinding and layouts */

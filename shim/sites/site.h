@@ -66,9 +66,9 @@ unsigned gm_site_frames(uint32_t id, const uintptr_t **frames);
  * number. Takes microseconds, and may wait for locks of the loader. Needs no gm_site_setup. */
 unsigned gm_site_walk(uintptr_t *frames, unsigned room);
 
-/* The innermost Python frame of a site outside the known wrappers, or the outermost one: a word for gm_python_text. 0:
- * it has none. */
-uintptr_t gm_site_python(uint32_t id);
+/* Writes the Python frames of a site outside the known wrappers, innermost first, or the outermost one where all are
+ * wrappers: words for gm_python_text. Returns their number. */
+unsigned gm_site_python(uint32_t id, uintptr_t *frames, unsigned room);
 
 /* Writes modules and chains to a trace that begins in the middle of the run. It queries the dynamic loader. */
 GM_INTERNAL void gm_site_define_again(void);

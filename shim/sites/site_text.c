@@ -60,7 +60,7 @@ static unsigned choose(struct names *n, const uintptr_t *frames, unsigned count)
         enum gm_wrapper_kind kind = look_up(n, frames[i]);
         if (gm_library_traits(n->path) & GM_LIBRARY_RUNTIME)
             linked_in = false;
-        if (kind == GM_WRAPPER_LAYER)
+        if (kind == GM_WRAPPER_LAYER || kind == GM_WRAPPER_STANDARD)
             outermost = i;
         if (kind != GM_WRAPPER_NONE)
             continue;
@@ -76,55 +76,71 @@ static unsigned choose(struct names *n, const uintptr_t *frames, unsigned count)
     return unnamed < count ? unnamed : outermost;
 }
 
-static void describe(struct names *n, uintptr_t address, struct gm_site_text *room) {
-    if (GM_FRAME_IS_PYTHON(address)) {
-        gm_format(room->text, sizeof room->text, "%s", gm_python_text(address));
-        return;
-    }
+static size_t describe(struct names *n, uintptr_t address, char *text, size_t size) {
+    if (GM_FRAME_IS_PYTHON(address))
+        return (size_t)gm_format(text, size, "%s", gm_python_text(address));
     look_up(n, address);
     const char *slash = strrchr(n->path, '/'), *file = slash ? slash + 1 : n->path;
     if (n->symbol[0])
         gm_function_name(n->name, sizeof n->name, n->symbol);
     if (!n->path[0])
-        gm_format(room->text, sizeof room->text, "0x%lx", (unsigned long)address);
-    else
-        gm_format(room->text, sizeof room->text, n->symbol[0] ? "%s (%s+0x%lx)" : "%s%s+0x%lx",
-                  n->symbol[0] ? n->name : "", file, (unsigned long)(address - n->base));
+        return (size_t)gm_format(text, size, "0x%lx", (unsigned long)address);
+    return (size_t)gm_format(text, size, n->symbol[0] ? "%s (%s+0x%lx)" : "%s%s+0x%lx", n->symbol[0] ? n->name : "",
+                             file, (unsigned long)(address - n->base));
 }
 
-uintptr_t gm_site_named_frame(uint32_t site) {
+/* The frame that names the site, and those of its callers that are no wrappers. */
+static unsigned choose_native(struct names *n, const uintptr_t *frames, unsigned count, uintptr_t *chosen) {
+    unsigned first = choose(n, frames, count), used = 1;
+    chosen[0] = frames[first];
+    for (unsigned i = first + 1; i < count && used < GM_SITE_NAMED; i++)
+        if (look_up(n, frames[i]) == GM_WRAPPER_NONE)
+            chosen[used++] = frames[i];
+    return used;
+}
+
+unsigned gm_site_named(uint32_t site, uintptr_t chosen[GM_SITE_NAMED]) {
     const uintptr_t *frames;
-    unsigned count = gm_site_frames(site, &frames);
-    uintptr_t python = gm_site_python(site);
+    uintptr_t python[GM_SITE_NAMED];
+    unsigned count = gm_site_frames(site, &frames), used = 0;
+    unsigned pythons = gm_site_python(site, python, GM_SITE_NAMED);
     struct names *n = count ? gm_pages(sizeof *n) : NULL;
+    if (n) {
+        used = choose_native(n, frames, count, chosen);
+        if (pythons && look_up(n, chosen[0]) != GM_WRAPPER_NONE)
+            used = 0;
+        munmap(n, sizeof *n);
+    }
+    for (unsigned i = 0; i < pythons && used < GM_SITE_NAMED; i++)
+        chosen[used++] = python[i];
+    return used;
+}
+
+unsigned gm_site_named_here(uintptr_t chosen[GM_SITE_NAMED]) {
+    struct names *n = gm_pages(sizeof *n);
     if (!n)
-        return python;
-    uintptr_t address = frames[choose(n, frames, count)];
-    if (python && look_up(n, address) != GM_WRAPPER_NONE)
-        address = python;
+        return 0;
+    unsigned count = gm_site_walk(n->frames, WALK);
+    unsigned used = count ? choose_native(n, n->frames, count, chosen) : 0;
     munmap(n, sizeof *n);
-    return address;
+    return used;
+}
+
+const char *gm_frames_text(struct gm_site_text *room, const uintptr_t *frames, unsigned count) {
+    struct names *n = count ? gm_pages(sizeof *n) : NULL;
+    size_t size = sizeof room->text, used = 0;
+    gm_format(room->text, size, "unknown");
+    for (unsigned i = 0; n && i < count && i < GM_SITE_SHOWN && used < size; i++) {
+        used += (size_t)gm_format(room->text + used, size - used, "%s", i ? " < " : "");
+        if (used < size)
+            used += describe(n, frames[i], room->text + used, size - used);
+    }
+    if (n)
+        munmap(n, sizeof *n);
+    return room->text;
 }
 
 const char *gm_site_text(struct gm_site_text *room, uint32_t site) {
-    uintptr_t address = gm_site_named_frame(site);
-    struct names *n = address ? gm_pages(sizeof *n) : NULL;
-    gm_format(room->text, sizeof room->text, "unknown");
-    if (!n)
-        return room->text;
-    describe(n, address, room);
-    munmap(n, sizeof *n);
-    return room->text;
-}
-
-const char *gm_site_text_here(struct gm_site_text *room) {
-    struct names *n = gm_pages(sizeof *n);
-    gm_format(room->text, sizeof room->text, "unknown");
-    if (!n)
-        return room->text;
-    unsigned count = gm_site_walk(n->frames, WALK);
-    if (count)
-        describe(n, n->frames[choose(n, n->frames, count)], room);
-    munmap(n, sizeof *n);
-    return room->text;
+    uintptr_t frames[GM_SITE_NAMED];
+    return gm_frames_text(room, frames, gm_site_named(site, frames));
 }

@@ -4,20 +4,27 @@
 
 #include "shim/base/base.h"
 
+enum { GM_SITE_NAMED = 8, GM_SITE_SHOWN = 3 };
+
 struct gm_site_text {
-    char text[200];
+    char text[400];
 };
 
-/* "function (module+0xoffset)", or "module+0xoffset" where the module's file has no symbol there. Names the first frame
- * outside the CUDA runtime, also where the runtime is linked into the program, and outside the known wrappers
- * (shim/base/wrappers.h); if all frames are wrappers, the first Python frame that is none, as
- * "train.py:42 step"; without Python frames, the outermost. Asks the loader and reads the modules' files, so
- * call these functions only for lines that are written once. Site 0: "unknown". Return the text. */
-GM_INTERNAL const char *gm_site_text(struct gm_site_text *room, uint32_t site);
+/* Writes the frames of a site that say who requested the memory, innermost first, and returns their number: return
+ * addresses, then Python frames (GM_FRAME_IS_PYTHON). The first one lies outside the CUDA runtime, also where the
+ * runtime is linked into the program, and outside the known wrappers (shim/base/wrappers.h). If all frames are
+ * wrappers, it is the first Python frame that is none; without Python frames, the outermost. Further frames are no
+ * wrappers. Asks the loader and reads the modules' files, so call these functions only for lines that are written once.
+ * Site 0: 0. */
+GM_INTERNAL unsigned gm_site_named(uint32_t site, uintptr_t frames[GM_SITE_NAMED]);
 /* The same for the stack of this thread now. */
-GM_INTERNAL const char *gm_site_text_here(struct gm_site_text *room);
+GM_INTERNAL unsigned gm_site_named_here(uintptr_t frames[GM_SITE_NAMED]);
 
-/* The frame that gm_site_text names: a return address or a Python frame (GM_FRAME_IS_PYTHON). 0: unknown. */
-GM_INTERNAL uintptr_t gm_site_named_frame(uint32_t site);
+/* Names at most GM_SITE_SHOWN of these frames, as in "solve (app+0x12a0) < main (app+0x1f00)" or "train.py:42 step". A
+ * frame is "function (module+0xoffset)", or "module+0xoffset" where the module's file has no symbol there. No frame:
+ * "unknown". Returns the text. */
+GM_INTERNAL const char *gm_frames_text(struct gm_site_text *room, const uintptr_t *frames, unsigned count);
+/* The frames of a site. */
+GM_INTERNAL const char *gm_site_text(struct gm_site_text *room, uint32_t site);
 
 #endif

@@ -465,7 +465,7 @@ void gm_chunks_flush(void) {
     gm_spin_unlock(&head_lock);
 }
 
-void gm_chunks_finish(void) {
+void gm_chunks_finish(enum gm_trace_end how) {
     bool holds = gm_trace_file_holds(file);
     if (holds)
         restore_header();
@@ -477,7 +477,7 @@ void gm_chunks_finish(void) {
     }
     struct stat st;
     gm_spin_lock(&head_lock);
-    head.finished = 1;
+    head.finished = how;
     head.file_bytes = holds && !gm_fstat(gm_trace_fd(file), &st) ? (uint64_t)st.st_size : 0;
     if (holds)
         write_head();

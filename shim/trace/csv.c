@@ -224,9 +224,12 @@ size_t gm_trace_csv_about(char *out, size_t size, const struct gm_trace_header *
         {"parent ", h->parent},
         {"rank ", h->rank},
         {"summary_ns ", (int64_t)h->summary_ns},
+        {"limit ", (int64_t)h->limit},
     };
-    size_t count = sizeof numbers / sizeof numbers[0] - !h->summary_ns;
-    for (size_t i = 0; i < count; i++) {
+    enum { ALWAYS = 6 };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (i >= ALWAYS && !numbers[i].value)
+            continue;
         add_word(&l, numbers[i].name);
         add_number(&l, numbers[i].value);
     }

@@ -135,7 +135,7 @@ struct gm_trace_header { /* padded to GM_TRACE_HEADER */
     int32_t pid;
     int32_t parent;    /* ppid */
     int32_t rank;      /* MPI/torchrun/Slurm, -1 none */
-    uint32_t finished; /* 1 after an orderly exit */
+    uint32_t finished; /* enum gm_trace_end */
     uint64_t dropped;  /* events that could not be written (disk full) or that somebody cut off */
     char host[64];
     char program[256]; /* /proc/self/exe */
@@ -143,6 +143,13 @@ struct gm_trace_header { /* padded to GM_TRACE_HEADER */
     char library[32];    /* version of gpumem */
     uint64_t file_bytes; /* length of the file after an orderly exit; 0: unknown */
     uint64_t summary_ns; /* interval of a summary; 0: the trace has an event for each block */
+    uint64_t limit;      /* GPUMEM_TRACE_LIMIT; 0: none */
+    uint64_t ring;       /* 1: only the latest events, GPUMEM_TRACE_RING */
+};
+enum gm_trace_end {
+    GM_TRACE_CUT,     /* the program was killed, or still runs */
+    GM_TRACE_WHOLE,   /* orderly exit of the program */
+    GM_TRACE_STOPPED, /* recording was stopped before */
 };
 
 enum gm_chunk_type { GM_CHUNK_NONE = 0, GM_CHUNK_EVENTS = 1, GM_CHUNK_RECORDS = 2, GM_CHUNK_PACKED = 3 };

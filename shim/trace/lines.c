@@ -198,16 +198,17 @@ void gm_lines_flush(void) {
     gm_spin_unlock(&lock);
 }
 
-void gm_lines_finish(void) {
+void gm_lines_finish(enum gm_trace_end how) {
     char end[64];
     if (file->pipe) {
-        gm_pipe_finish();
+        gm_pipe_finish(how);
         return;
     }
     gm_spin_lock(&lock);
     flush_held();
-    int length = gm_format(end, sizeof end, "# end dropped %llu\n",
-                           (unsigned long long)__atomic_load_n(&dropped, __ATOMIC_RELAXED));
+    int length = gm_format(end, sizeof end, "# end dropped %llu%s\n",
+                           (unsigned long long)__atomic_load_n(&dropped, __ATOMIC_RELAXED),
+                           how == GM_TRACE_STOPPED ? " stopped" : "");
     while (used + (size_t)length > BUFFER)
         flush_held();
     memcpy(buffers[active] + used, end, (size_t)length);

@@ -61,7 +61,7 @@ GM_INTERNAL bool gm_chunks_have_room(uint64_t events);
 GM_INTERNAL void gm_chunks_use_reserve(void);
 /* Writes to the file what waits in memory. */
 GM_INTERNAL void gm_chunks_flush(void);
-GM_INTERNAL void gm_chunks_finish(void);
+GM_INTERNAL void gm_chunks_finish(enum gm_trace_end how);
 /* In the child of a fork: forgets what the parent's threads have not written. */
 GM_INTERNAL void gm_chunks_forget(void);
 
@@ -72,7 +72,7 @@ GM_INTERNAL void gm_lines_event(const struct gm_event *event);
 GM_INTERNAL void gm_lines_record(const struct gm_record *record);
 GM_INTERNAL bool gm_lines_have_room(uint64_t events);
 GM_INTERNAL void gm_lines_flush(void);
-GM_INTERNAL void gm_lines_finish(void);
+GM_INTERNAL void gm_lines_finish(enum gm_trace_end how);
 GM_INTERNAL void gm_lines_forget(void);
 
 /* ---- pipe.c: text for everything but regular files: a pipe, a socket, a terminal */
@@ -82,7 +82,7 @@ GM_INTERNAL void gm_pipe_open(struct gm_trace_file *file);
 GM_INTERNAL bool gm_pipe_line(const char *text, size_t bytes);
 /* Writes the waiting lines; waits for the reader at most `wait_ms` in all. */
 GM_INTERNAL void gm_pipe_flush(unsigned wait_ms);
-GM_INTERNAL void gm_pipe_finish(void);
+GM_INTERNAL void gm_pipe_finish(enum gm_trace_end how);
 GM_INTERNAL void gm_pipe_forget(void);
 
 /* ---- csv.c */

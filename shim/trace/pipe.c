@@ -130,7 +130,7 @@ static void flush_until(uint64_t until, bool last) {
 void gm_pipe_flush(unsigned wait_ms) { flush_until(gm_now_ns() + wait_ms * UINT64_C(1000000), false); }
 
 /* The flusher thread stops at once, unless the reader delays its write. */
-void gm_pipe_finish(void) {
+void gm_pipe_finish(enum gm_trace_end how) {
     char end[64];
     uint64_t until = gm_now_ns() + END_WAIT;
     bool busy;
@@ -148,7 +148,8 @@ void gm_pipe_finish(void) {
     if (!writing)
         drop_all();
     gm_spin_unlock(&lock);
-    gm_pipe_line(end, (size_t)gm_format(end, sizeof end, "# end dropped %llu\n", lost));
+    gm_pipe_line(end, (size_t)gm_format(end, sizeof end, "# end dropped %llu%s\n", lost,
+                                        how == GM_TRACE_STOPPED ? " stopped" : ""));
     flush_until(gm_now_ns() + END_WAIT / 10, true);
     if (lost)
         gm_log(GM_LOG_ERROR, "trace '%s' lost %llu lines", file->name, lost);

@@ -78,7 +78,10 @@ void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char 
         __atomic_store_n(&gm_trace_on, true, __ATOMIC_RELAXED);
 }
 
+static uint64_t most_bytes; /* of the file */
+
 void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns) {
+    most_bytes = bytes;
     gm_chunks_limit(bytes);
     gm_lines_limit(bytes);
     gm_ring_setup(ring_bytes, ring_ns);
@@ -107,6 +110,8 @@ static void fill_header(struct gm_trace_header *h) {
     gm_format(h->policy, sizeof h->policy, "%s", policy_name);
     gm_format(h->library, sizeof h->library, "%s", library_version);
     h->summary_ns = gm_summary_ns;
+    h->limit = most_bytes;
+    h->ring = gm_ring_on();
 }
 
 /* The generation lies in a page that the kernel clears in every child, also after a bare clone(), which runs no fork
@@ -395,7 +400,7 @@ bool gm_trace_start(bool fresh, const char **why) {
     return true;
 }
 
-static void finish(bool waits) {
+static void finish(enum gm_trace_end how) {
     if (is_unnotified_child())
         gm_trace_after_fork(); /* the child must not finish its parent's file */
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
@@ -404,18 +409,18 @@ static void finish(bool waits) {
     enum state was = state;
     __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
     gm_spin_unlock(&opening);
-    if (waits)
+    if (how == GM_TRACE_STOPPED)
         wait_for_users();
     if (gm_summary_on())
         write_summary(was, gm_now_ns(), true);
     if (was == STATE_BINARY)
-        gm_chunks_finish();
+        gm_chunks_finish(how);
     else if (was == STATE_TEXT)
-        gm_lines_finish();
+        gm_lines_finish(how);
 }
 
 void gm_trace_stop(void) {
-    finish(true);
+    finish(GM_TRACE_STOPPED);
     gm_spin_lock(&opening);
     __atomic_store_n(&gm_trace_flusher, false, __ATOMIC_RELAXED);
     new_generation(); /* what a thread still has in its buffer belongs to no file */
@@ -427,7 +432,7 @@ void gm_trace_stop(void) {
     gm_trace_wake();
 }
 
-void gm_trace_finish(void) { finish(false); }
+void gm_trace_finish(void) { finish(GM_TRACE_WHOLE); }
 
 void gm_trace_after_fork(void) {
     opening.held = 0;

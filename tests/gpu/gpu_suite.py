@@ -412,7 +412,7 @@ def pressure(options):
     if (native.returncode, native.stdout) != (0, expected):
         return [("natively", "FAILED", f"{native.returncode} {native.stdout} {native.stderr[-500:]}")]
     results = []
-    cases = [(policy, {}, "host-numa") for policy in ("cache", "async", "managed", "active-list", "auto")]
+    cases = [(policy, {"GPUMEM_OOM": "trim,host,fail"}, "host-numa") for policy in ("cache", "async", "managed", "active-list", "auto")]
     cases += [("observe", {"GPUMEM_OOM": "host,fail"}, "host-numa"), ("auto", {"GPUMEM_OOM": "managed,host,fail"}, "managed")]
     for policy, settings, kind in cases:
         done, events = execute(options, [str(target), "1024"], policy, GPUMEM_LIMIT="1GiB", **settings)

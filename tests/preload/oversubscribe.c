@@ -1,9 +1,9 @@
 /* Needs more memory than the device has: many live blocks that are written, compared and freed out of order.
  *
- * usage: oversubscribe BLOCKS MIB [CHURN_MIB]
+ * usage: oversubscribe BLOCKS MIB [CHURN_MIB [ROUNDS]]
  *
- * CHURN_MIB: a block of this size is allocated and freed first, so that a cache has a free block. Exit status 3: out
- * of memory, after all blocks were freed. */
+ * CHURN_MIB: a block of this size is allocated and freed first, so that a cache has a free block. ROUNDS: the last
+ * block is freed and allocated again so many times. Exit status 3: out of memory, after all blocks were freed. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"
@@ -44,6 +44,7 @@ static unsigned wrong_words(const char *block, size_t size, unsigned number) {
 int main(int count, char **arguments) {
     static void *blocks[MOST];
     unsigned wanted = count > 1 ? (unsigned)atoi(arguments[1]) : 0, got = 0, wrong = 0;
+    unsigned rounds = count > 4 ? (unsigned)atoi(arguments[4]) : 0;
     size_t size = count > 2 ? (size_t)atoi(arguments[2]) << 20 : 0,
            churn = count > 3 ? (size_t)atoi(arguments[3]) << 20 : 0;
     EXPECT(wanted && wanted <= MOST && size);
@@ -59,6 +60,11 @@ int main(int count, char **arguments) {
         }
         note_alloc("cuMemAlloc", (long long)size, blocks[got]);
         write_block((char *)blocks[got], size, got);
+    }
+    for (unsigned i = 0; got == wanted && i < rounds; i++) {
+        device_free(blocks[got - 1]);
+        blocks[got - 1] = device_alloc(size);
+        write_block((char *)blocks[got - 1], size, got - 1);
     }
     for (unsigned i = 0; i < got; i++)
         wrong += wrong_words((const char *)blocks[i], size, i);

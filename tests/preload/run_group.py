@@ -244,13 +244,14 @@ def parse(text, one, two):
     equal(samples["gpumem_allocations_total", label], 2, "allocations")
     equal(samples["gpumem_group_used_bytes", f'{{group="{NAME}",device="0"}}'], 33 * MIB, "used by the group")
     equal(samples["gpumem_group_limit_bytes", f'{{group="{NAME}"}}'], 64 * MIB, "limit")
+    equal(samples["gpumem_limit_bytes", f'{{pid="{two.pid}",program="watched",group="{NAME}"}}'], 64 * MIB, "the group's limit is in force")
 
 
 def wrong():
     for bad in ("a/b", "", ".hidden", "x" * 48, "a b"):
         check("accepted: 1 to 47 letters" in limit(bad, "1G", status=2), bad)
     check("BYTES" in limit(status=2), "no arguments")
-    check("'1.5G' is not a number of bytes; accepted: " in limit(NAME, "1.5G", status=2), "bytes")
+    check("'1.5X' is not a number of bytes; accepted: " in limit(NAME, "1.5X", status=2), "bytes")
     check("does not exist" in limit(NAME, status=1), "a group that is not there")
     check("no such process" in limit(4194305, "1G", status=1), "process")
     check("not a process id" in limit("99999999999", "1G", status=2), "process")

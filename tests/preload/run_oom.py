@@ -19,6 +19,7 @@ from traces import match_events, read_notes, read_trace
 
 MIB = 1 << 20
 OTHER_MEMORY = {"host-numa"}
+TO_HOST = "trim,host,fail"
 MOVING_POLICIES = ("cache", "async", "managed", "active-list", "auto")
 
 
@@ -75,10 +76,9 @@ def limit(place):
     """1.5 times GPUMEM_LIMIT, under every policy: right results, and a trace that says what went where."""
     command = [place.program("oversubscribe"), "24", "4"]
     native = place.run_native(command)
-    for policy, steps in [(policy, None) for policy in MOVING_POLICIES] + [("observe", "host,fail")]:
+    for policy, steps in [(policy, TO_HOST) for policy in MOVING_POLICIES] + [("observe", "host,fail")]:
         label = f"limit under {policy}"
-        settings = {"GPUMEM_OOM": steps} if steps else {}
-        done = start(place, command, policy, GPUMEM_LIMIT="64M", **settings)
+        done = start(place, command, policy, GPUMEM_LIMIT="64M", GPUMEM_OOM=steps)
         check((done.returncode, done.stdout) == (0, native.stdout), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
         events = events_of(done)
         check_whole(done, label)
@@ -87,21 +87,39 @@ def limit(place):
 
 
 def small_card(place):
-    """A card that really is too small: natively out of memory."""
+    """A card that really is too small: the error that the program meets natively, under every policy, or host memory if
+    wished."""
     command = [place.program("oversubscribe"), "24", "4"]
     native = place.run(command, SIMCUDA_MEMORY=str(64 * MIB))
     check(native.returncode == 3 and "out of memory after" in native.stdout, f"natively: {native.returncode} {native.stdout}")
     for policy in MOVING_POLICIES:
         label = f"small card under {policy}"
-        done = start(place, command, policy, SIMCUDA_MEMORY=str(64 * MIB))
+        done = start(place, command, policy, SIMCUDA_MEMORY=str(64 * MIB), GPUMEM_OOM=TO_HOST)
         check((done.returncode, done.stdout) == (0, "ok 24 blocks\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
         events = events_of(done)
         check_whole(done, label)
         check_elsewhere(events, "host-numa", 32 * MIB, label)
         check_report_of_steps(place, done, {"host"}, label)
-    done = start(place, command, "observe", SIMCUDA_MEMORY=str(64 * MIB))  # only looks
-    check((done.returncode, done.stdout) == (3, native.stdout), f"observe: {done.returncode} {done.stdout}{done.stderr}")
-    check(not bytes_of(events_of(done), "host-numa"), "observe moved a block")
+    for policy in (*MOVING_POLICIES, "observe"):
+        done = start(place, command, policy, SIMCUDA_MEMORY=str(64 * MIB))
+        check((done.returncode, done.stdout) == (3, native.stdout), f"{policy}: {done.returncode} {done.stdout}{done.stderr}")
+        check(not bytes_of(events_of(done), "host-numa"), f"{policy} moved a block unasked")
+
+
+def reuse(place):
+    """A job that needs one block more than it may have, and allocates it again and again: the driver makes few blocks."""
+    command = [place.program("oversubscribe"), "17", "4", "0", "200"]
+    log = place.options.work / "calls.log"
+    for settings in ({"GPUMEM_LIMIT": "64M"}, {"SIMCUDA_MEMORY": str(64 * MIB)}):
+        for policy in MOVING_POLICIES:
+            label = f"{policy}, {settings}"
+            done = start(place, command, policy, GPUMEM_OOM=TO_HOST, SIMCUDA_LOG=str(log), **settings)
+            check((done.returncode, done.stdout) == (0, "ok 17 blocks\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+            check_whole(done, label)
+            check_elsewhere(events_of(done), "host-numa", 200 * 4 * MIB, label)
+            made = sum(" cuMemCreate " in line for line in log.read_text().splitlines())
+            log.unlink()  # the next run appends
+            check(0 < made <= 4, f"{label}: {made} blocks made for 200 pairs")
 
 
 def trim(place):
@@ -178,7 +196,7 @@ def fail(place):
             why = {request["reason"] for request in check_report_of_steps(place, done, {"fail"}, steps)}
             check(("GPUMEM_LIMIT" in why) == ("GPUMEM_LIMIT" in settings), f"{steps} {settings}: {why}")
     # The driver cannot: its own error, too.
-    done = start(place, command, "auto", GPUMEM_LIMIT="64M", SIMCUDA_HIDE="cuMemCreate")
+    done = start(place, command, "auto", GPUMEM_LIMIT="64M", GPUMEM_OOM=TO_HOST, SIMCUDA_HIDE="cuMemCreate")
     check((done.returncode, done.stdout) == (3, "out of memory after 16\n"), f"hidden: {done.returncode} {done.stdout}{done.stderr}")
 
 
@@ -186,10 +204,9 @@ def wrong(place):
     """A step that is none is named once; the default stays."""
     command = [place.program("oversubscribe"), "24", "4"]
     done = start(place, command, "auto", GPUMEM_LIMIT="64M", GPUMEM_OOM="foo")
-    check(done.returncode == 0, f"{done.returncode} {done.stdout}{done.stderr}")
-    expected = 'gpumem: GPUMEM_OOM=foo: "foo" is not a step; accepted: trim, host, managed, fail; using trim,host,fail\n'
+    check((done.returncode, done.stdout) == (3, "out of memory after 16\n"), f"{done.returncode} {done.stdout}{done.stderr}")
+    expected = 'gpumem: GPUMEM_OOM=foo: "foo" is not a step; accepted: trim, host, managed, fail; using trim,fail\n'
     check(done.stderr.startswith(expected) and done.stderr.count("GPUMEM_OOM=foo") == 1, f"said: {done.stderr}")
-    check_elsewhere(events_of(done), "host-numa", 32 * MIB, "wrong step")
 
 
 def calls(place):
@@ -212,11 +229,11 @@ def host_tier(place):
     command = [place.program("limit_calls")]
     drivers = ({"SIMCUDA_STRICT": "1"}, {"SIMCUDA_HIDE": "cuCtxRecordEvent"}, {"SIMCUDA_STREAMS": "random:7"})
     for policy, settings in [*((policy, {}) for policy in MOVING_POLICIES), *(("auto", driver) for driver in drivers)]:
-        done = start(place, command, policy, LIMIT_MIB="64", GPUMEM_LIMIT="64M", HOST_TIER="1", **settings)
+        done = start(place, command, policy, LIMIT_MIB="64", GPUMEM_LIMIT="64M", GPUMEM_OOM=TO_HOST, HOST_TIER="1", **settings)
         label = f"host tier under {policy} {settings}"
         check((done.returncode, done.stdout) == (0, "ok limit_calls\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
         check_elsewhere(events_of(done), "host-numa", 22 * 65 * MIB, label)
-    two = {"HOST_TIER": "2", "SIMCUDA_DEVICES": "2", "LIMIT_MIB": "64", "GPUMEM_LIMIT": "64M"}
+    two = {"HOST_TIER": "2", "SIMCUDA_DEVICES": "2", "LIMIT_MIB": "64", "GPUMEM_LIMIT": "64M", "GPUMEM_OOM": TO_HOST}
     done = start(place, command, "auto", **two)
     check((done.returncode, done.stdout) == (0, "ok limit_calls\n"), f"two devices: {done.returncode} {done.stdout}{done.stderr}")
     released = [row for row in events_of(done) if row["action"] == "release" and row["kind"] == "host-numa"]
@@ -226,7 +243,7 @@ def host_tier(place):
 def capture(place):
     command = [place.program("oom_capture"), "100"]
     for settings in ({"GPUMEM_LIMIT": "64M"}, {"SIMCUDA_MEMORY": str(64 * MIB)}):
-        done = start(place, command, "auto", **settings)
+        done = start(place, command, "auto", GPUMEM_OOM=TO_HOST, **settings)
         check(
             (done.returncode, done.stdout)
             == (0, "in capture: cudaErrorMemoryAllocation\nafter it: cudaSuccess\nok oom_capture\n"),
@@ -238,7 +255,7 @@ def transport(place):
     """Memory that another library may register or export is never host memory."""
     command = [place.program("oversubscribe"), "24", "4"]
     library = str(place.options.programs / "libmpi.so")
-    done = start(place, command, "auto", preload=(place.options.shim, library), GPUMEM_LIMIT="64M")
+    done = start(place, command, "auto", preload=(place.options.shim, library), GPUMEM_LIMIT="64M", GPUMEM_OOM=TO_HOST)
     check((done.returncode, done.stdout) == (3, "out of memory after 16\n"), f"{done.returncode} {done.stdout}{done.stderr}")
 
 
@@ -250,7 +267,7 @@ def failures(place):
     for name in names:
         for nth in (1, 2, 3):
             label = f"{name} fails at call {nth}"
-            done = start(place, command, "auto", GPUMEM_LIMIT="64M", SIMCUDA_FAIL=f"{name}:{nth}:2")
+            done = start(place, command, "auto", GPUMEM_LIMIT="64M", GPUMEM_OOM=TO_HOST, SIMCUDA_FAIL=f"{name}:{nth}:2")
             unfreed = name == "cuMemUnmap" and done.returncode == 1 and "cudaFree" in done.stderr
             check(done.returncode in (0, 3) or unfreed, f"{label}: {done.returncode} {done.stdout}{done.stderr}")
             seen += done.returncode != 0 or bool(done.stderr)
@@ -296,7 +313,7 @@ def cgroup(place):
         sys.exit(SKIP)
     try:
         command = ["/bin/sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh", place.program("oversubscribe"), "100", "8"]
-        done = start(place, command, "auto", SIMCUDA_MEMORY=str(64 * MIB), GPUMEM_LOG="info")
+        done = start(place, command, "auto", SIMCUDA_MEMORY=str(64 * MIB), GPUMEM_OOM=TO_HOST, GPUMEM_LOG="info")
         check(done.returncode == 3 and "out of memory after" in done.stdout, f"{done.returncode} {done.stdout}{done.stderr}")
         there = bytes_of(events_of(done), "host-numa")
         check(0 < there < 400 * MIB, f"{there} bytes of host memory in a group of 900 MiB")
@@ -312,7 +329,7 @@ def cgroup(place):
 
 def blocks_of_words(done, head="out of memory: cu"):
     """The explanations on stderr: the lines of each, without the prefix, by their labels; `head` of the first line."""
-    found = []
+    found, before = [], ""
     for line in done.stderr.splitlines():
         check(line.startswith("gpumem: "), f"another line: {line}")
         line = line.removeprefix("gpumem: ")
@@ -320,10 +337,13 @@ def blocks_of_words(done, head="out of memory: cu"):
             found.append({"head": line, "held by": []})
         elif line.startswith("  ") and found:
             label, text = line[2:16].strip(), line[16:]
-            if label in ("held by", ""):
+            before = label or before  # a line without a label goes on with the one before
+            if before == "held by":
                 found[-1]["held by"].append(text)
-            else:
+            elif label:
                 found[-1][label] = text
+            else:
+                found[-1][before] += " < " + text
     return found
 
 
@@ -332,10 +352,10 @@ def explained(place):
     command = [place.program("oversubscribe"), "24", "4"]
     for trace in (True, False):
         for settings, head, free, advice in (
-            ({"GPUMEM_LIMIT": "50M"}, " exceeds GPUMEM_LIMIT=50.00 MiB", "16.00 MiB free", "a higher GPUMEM_LIMIT, or GPUMEM_OOM=trim,host,fail"),
-            ({"SIMCUDA_MEMORY": str(48 * MIB)}, "", "0 B free", "GPUMEM_OOM=trim,host,fail"),
+            ({"GPUMEM_LIMIT": "50M"}, " exceeds GPUMEM_LIMIT=50.00 MiB", "16.00 MiB free", "a higher GPUMEM_LIMIT, or gpumem run --oom=trim,host,fail"),
+            ({"SIMCUDA_MEMORY": str(48 * MIB)}, "", "0 B free", "gpumem run --oom=trim,host,fail"),
         ):
-            settings = {"SIMCUDA_MEMORY": str(64 * MIB), "GPUMEM_OOM": "trim,fail", **settings}
+            settings = {"SIMCUDA_MEMORY": str(64 * MIB), **settings}
             done = start(place, command, "observe", trace=trace, **settings)
             label = f"{settings}, trace {trace}: {done.stderr}"
             (words,) = blocks_of_words(done)
@@ -421,7 +441,7 @@ def explained_frees(place):
     check(not done.stderr, f"without call sites: {done.stderr}")
 
 
-CASES = {"limit": limit, "small_card": small_card, "trim": trim, "order": order, "fail": fail, "wrong": wrong, "calls": calls, "host_tier": host_tier,
+CASES = {"limit": limit, "small_card": small_card, "reuse": reuse, "trim": trim, "order": order, "fail": fail, "wrong": wrong, "calls": calls, "host_tier": host_tier,
          "capture": capture, "transport": transport, "failures": failures, "cgroup": cgroup, "explained": explained,
          "explained_move": explained_move, "explained_once": explained_once,
          "explained_without_driver": explained_without_driver, "explained_frees": explained_frees}

@@ -31,6 +31,7 @@ def run(place, command, preload=None, **more):
         "GPUMEM_TRACE": str(folder / "trace-%p.csv"),
         "GPUMEM_TRACE_FLUSH": "0",  # the child of a fork ends by _exit
         "GPUMEM_STACKS": "8",
+        "SIMCUDA_MEMORY": "64G",  # the blocks stay live
         "GPUMEM_LOG": "info",
         **more,
     }
@@ -172,8 +173,73 @@ def line_of(text):
 def explained(place):
     done = run(place, [sys.executable, SCRIPT, "functions", "too_much"], GPUMEM_OOM="fail", GPUMEM_LIMIT="512M")
     for words in (f"requested by  python_frames.py:{line_of('1 << 50')} too_much\n",
-                  f": python_frames.py:{line_of('c_size_t(note(')} allocate\n"):  # fmt: skip
+                  " in 5 blocks: python_frames.py:", " functions.<locals>.inner"):  # what tells the holders apart
         check(words in done.stderr, f"not {words!r} in\n{done.stderr}")
+
+
+def use_package(place):
+    """The package of the source tree, and the program `gpumem` of the build."""
+    return {"PYTHONPATH": str(SCRIPT.parents[2] / "tools" / "python"), "GPUMEM_TRACE": "",
+            "PATH": str(pathlib.Path(place.options.gpumem).parent) + ":" + os.environ["PATH"]}
+
+
+MODULE = """
+import ctypes, os, gpumem
+runtime, address = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+def malloc(size):
+    assert runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(size)) == 0
+for name in "first.gmt", "100%.gmt":
+    with gpumem.trace(name) as path:
+        assert path == os.path.abspath(name)
+        gpumem.mark("epoch 3")
+        malloc(1 << 20)
+    malloc(1 << 21)
+try:
+    gpumem.trace("first.gmt").__enter__()
+except FileExistsError as error:
+    print(error)
+print(gpumem.peak(), gpumem.__version__)
+"""
+
+
+def module(place):
+    """gpumem.trace, mark, peak and __version__ of the Python package."""
+    done = run(place, [sys.executable, "-c", MODULE.replace('"first.gmt"', repr(str(place.options.work / "first.gmt"))).replace(
+        '"100%.gmt"', repr(str(place.options.work / "100%.gmt")))], **use_package(place))
+    lines = done.stdout.splitlines()
+    check("first.gmt exists, and a trace replaces no file" in lines[0], done.stdout)
+    check(lines[1].split()[0] == str(6 << 20) and re.fullmatch(r"\d+\.\d+\.\d+", lines[1].split()[1]), done.stdout)
+    for name, older in ("first.gmt", 0), ("100%.gmt", 3 << 20):
+        said = subprocess.run([place.options.gpumem, "report", "--json", "--phases", place.options.work / name], capture_output=True, text=True)
+        (trace,) = json.loads(said.stdout)["traces"]
+        totals = trace["totals"]
+        check((totals["older_bytes"], totals["leaked_bytes"]) == (older, older + (1 << 20)), f"{name}: {totals}")
+        check("epoch 3" in said.stdout and trace["process"]["stopped"], f"{name}: {said.stdout}")
+    done = subprocess.run([sys.executable, "-c", "import gpumem; gpumem.mark('x'); gpumem.peak()"], capture_output=True, text=True,
+                          env={**os.environ, **use_package(place)})
+    check("RuntimeError: this process does not run under gpumem; start it by: gpumem run -- python ..." in done.stderr, done.stderr)
+
+
+def limits(place):
+    """The plug-in of pytest: which tests fail, and what it says."""
+    python = shutil.which("python3") and next((p for p in (sys.executable, shutil.which("python3")) if subprocess.run(
+        [p, "-c", "import pytest"], capture_output=True).returncode == 0), None)
+    if not python:
+        print("skipped: no pytest here")
+        sys.exit(SKIP)
+    command = [python, "-m", "pytest", "-q", "-p", "gpumem.pytest_plugin", "-p", "no:cacheprovider", str(SCRIPT.parent / "limited.py")]
+    variables = {**use_package(place), "TMPDIR": str(place.options.work)}
+    done = place.run(command, (place.options.shim,), **variables)
+    check(done.returncode == 1 and "3 failed, 4 passed" in done.stdout, done.stdout + done.stderr)
+    failed = set(re.findall(r"^FAILED \S+::(\w+)", done.stdout, re.M))
+    check(failed == {"test_peak_exceeded", "test_leak", "test_own_failure"}, done.stdout)
+    check("peak of 3145728 bytes of GPU memory, above the limit of 2097152; gpumem report " in done.stdout
+          and "leak of 4096 bytes of GPU memory, above the limit of 0; gpumem report " in done.stdout, done.stdout)
+    check(f":{next(n for n, text in enumerate((SCRIPT.parent / 'limited.py').read_text().splitlines(), 1) if 'return malloc(3' in text)} "
+          "attention < " in done.stdout, done.stdout)
+    check(len(list(place.options.work.glob("gpumem-*/*.gmt"))) == 2, "files of tests that failed stay, and no others")
+    done = place.run(command, **variables)
+    check("1 passed, 6 skipped" in done.stdout, done.stdout)
 
 
 def tools(place):
@@ -187,18 +253,20 @@ def tools(place):
         check(got.returncode == 0, f"{words}: {got.stderr}")
         return got.stdout
 
-    where = f"python_frames.py:{line_of('c_size_t(note(')} allocate"
+    where, callers = f"python_frames.py:{line_of('c_size_t(note(')} allocate", f":{line_of('return inner(depth - 1)')} {qualified}"
     report = gpumem("report", str(trace))
+    check(where not in report and callers in report and "the callers of allocate (python_frames.py);" in report, report)
+    report = gpumem("report", "--skip=none", str(trace))
     check(where in report and "libffi" not in report, report)
     leaks = gpumem("report", "--leaks", "--stacks", str(trace))
     check(f"{qualified}\n" in leaks and "_PyEval" not in leaks, leaks)
-    check(where in gpumem("report", "--json", str(trace)), "report --json")
+    check(callers in gpumem("report", "--json", str(trace)), "report --json")
     check(f";{qualified};allocate " in gpumem("export", "--to=collapsed", "-o", "-", str(trace)), "collapsed")
     gpumem("export", "--to=perfetto", "-o", str(csv) + ".pftrace", str(trace))
-    check(where.encode() in pathlib.Path(str(csv) + ".pftrace").read_bytes(), "perfetto")
+    check(callers.encode() in pathlib.Path(str(csv) + ".pftrace").read_bytes(), "perfetto")
     check(f" {SCRIPT}\n" in gpumem("export", "--to=heaptrack", "-o", "-", str(trace)), "heaptrack")
     gpumem("export", "--to=csv", "-o", str(csv), str(trace))
-    check(gpumem("report", str(csv)).split("\n")[1:] == report.split("\n")[1:], "a trace as CSV has another report")
+    check(gpumem("report", "--skip=none", str(csv)).split("\n")[1:] == report.split("\n")[1:], "a trace as CSV has another report")
 
 
 if __name__ == "__main__":
@@ -214,6 +282,8 @@ if __name__ == "__main__":
                 "versions": versions,
                 "explained": explained,
                 "tools": tools,
+                "module": module,
+                "limits": limits,
             },
             "--gpumem",
         )

@@ -258,7 +258,7 @@ def bounded():
         program.do("halt")
         equal(stop(program), trace, "stop")
         holds(trace, program)
-        check(trace.read_text().startswith("seq,") and "\n# end dropped 0\n" in trace.read_text(), "the text")
+        check(trace.read_text().startswith("seq,") and "\n# end dropped 0 stopped\n" in trace.read_text(), "the text")
         program.do("release", "go")
         trace = start(program, "--trace=fork.gmt")
         program.do("halt", "alloc")

@@ -72,7 +72,6 @@ def peaks(policy, *plan, replays=True, **more):
     equal(max(row["reserved_bytes"] for row in part["over_time"]), peak, f"{policy} over time")
     equal(size_in(text, "peak reserved"), peak, f"{policy} report")
     equal(size_in(lines, "peak reserved"), peak, f"{policy} run")
-    equal(size_in(run(policy, *plan, command="stat", **more)[0], "peak reserved"), peak, f"{policy} stat")
     equal(peak_in_top(policy, plan, **more)["peak_reserved_bytes"], peak, f"{policy} top")
     return peak, totals, part
 

@@ -71,14 +71,15 @@ def same(found, expected):
 @case
 def report(place):
     place.trace(place.build("c"), "t")
-    same(place.sites(), {"gpu_malloc": sum(FUNCTIONS.values())})
+    same(place.sites(), FUNCTIONS)  # nearly all stacks pass through gpu_malloc
+    same(place.sites("--skip=none"), {"gpu_malloc": sum(FUNCTIONS.values())})
     for globs in (["--skip=gpu_malloc"], ["--skip=none", "--skip=x,gpu_*lo?"]):
         same(place.sites(*globs), FUNCTIONS)
     same(place.sites(GPUMEM_SKIP="gpu_malloc"), FUNCTIONS)
     same(place.sites("--skip=load_*", GPUMEM_SKIP="gpu_malloc,make_*"), {"descend": 14 << 20, "main": 1 << 20})
-    same(place.sites("--skip=call_sites"), {"descend": 14 << 20, "main": 1 << 20})  # by module: the outermost that is recorded
+    same(place.sites("--skip=call_sites"), {"main": 15 << 20})  # by module: the outermost that is recorded
     if place.libdw:
-        same(place.sites("--skip=call_sites.c"), {"descend": 14 << 20, "main": 1 << 20})
+        same(place.sites("--skip=call_sites.c"), {"main": 15 << 20})
     text = place.tool("report", "--stacks", "--leaks", "--skip=gpu_malloc", "t")
     assert re.search(r"program +load_vector .*\n      through 1 frame of wrappers\n      from descend ", text), text
 
@@ -138,14 +139,14 @@ def depths(place):
     """The shorter stacks decide, and that is said once."""
     program = place.build("c")
     place.trace(program, "a", "--stacks=0")
-    place.trace(program, "b")
-    place.trace(program, "c", "--stacks=64")
+    place.trace(program, "b", "--stacks=8")
+    place.trace(program, "c")
     for names in ("ab", "ba", "bc", "cb"):
         out = place.tool("diff", "--skip=gpu_malloc,load_*,make_*,descend", *names)
         assert out.endswith("\n  none\n") and out.count("are ignored") == 1, out
         shorter, longer = sorted(names)
         assert re.search(f"of {'AB'[names.index(shorter)]} have at most .* of {'AB'[names.index(longer)]} are ignored", out), out
-    depth = [max(len(site.get("callers", [])) for site in json.loads(place.tool("report", "--json", "--stacks", name))["traces"][0]["sites"])
+    depth = [max(len(site.get("callers", [])) for site in json.loads(place.tool("report", "--json", "--stacks", "--skip=none", name))["traces"][0]["sites"])
              for name in "abc"]
     assert depth[0] < depth[1] == 8 < depth[2], depth
 

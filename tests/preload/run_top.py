@@ -285,7 +285,7 @@ def everything():
         equal(found[two.pid]["memory"]["by_kind"]["native"]["live_bytes"], 1000, "native")
         status, out, _ = top("--batch", "--count=2", "--interval=20ms", one.pid, two.pid)
         equal((status, len(out.splitlines())), (0, 5), "a head and two lines twice")
-        check(all(len(line) < 90 for line in out.splitlines()), out)
+        check(all(len(line) < 100 for line in out.splitlines()), out)
 
 
 def terminal():

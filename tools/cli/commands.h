@@ -14,8 +14,6 @@ struct gm_command {
 
 int gm_command_run(int argc, char **argv);
 void gm_command_run_help(void);
-int gm_command_stat(int argc, char **argv);
-void gm_command_stat_help(void);
 int gm_command_top(int argc, char **argv);
 void gm_command_top_help(void);
 int gm_command_limit(int argc, char **argv);

@@ -186,6 +186,7 @@ static bool open_sides(struct diff *d, char **paths) {
     unsigned depth = d->depths[0] < d->depths[1] ? d->depths[0] : d->depths[1];
     for (int side = 0; side < 2; side++)
         gm_symbols_limit_depth(d->symbols[side], depth);
+    gm_symbols_share_wrappers(d->symbols[0], d->symbols[1]);
     return true;
 }
 

@@ -50,7 +50,7 @@ void gm_command_export_help(void) {
 
 const struct gm_frame_name *gm_export_stack(const struct gm_export *x, uint32_t site, unsigned *count) {
     static struct gm_frame_name names[GM_EXPORT_FRAMES];
-    *count = gm_symbols_stack(x->symbols, site, false, names, GM_EXPORT_FRAMES);
+    *count = gm_symbols_stack(x->symbols, site, GM_STACK_KNOWN, names, GM_EXPORT_FRAMES);
     return names;
 }
 

@@ -116,7 +116,8 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
         gm_reader_each_site(x->reader, put_site, c);
         gm_reader_each_string(x->reader, put_string, c);
         if (x->header->finished)
-            fprintf(x->out, "# end dropped %llu\n", (unsigned long long)x->header->dropped);
+            fprintf(x->out, "# end dropped %llu%s\n", (unsigned long long)x->header->dropped,
+                    x->header->finished == GM_TRACE_STOPPED ? " stopped" : "");
     }
     bool done = !c->failed;
     free(c);

@@ -6,23 +6,23 @@
 #include <string.h>
 
 const struct gm_flag gm_flags[] = {
-    {"library", "FILE", "run stat", "The libgpumem.so to load instead of this tool's own."},
-    {"sim", "", "run stat",
+    {"library", "FILE", "run", "The libgpumem.so to load instead of this tool's own."},
+    {"sim", "", "run",
      "Run on the simulated CUDA, without a GPU; for programs built with nvcc -cudart shared. It does not run a "
      "program's own kernels: their launches fail, and stderr names each kernel once."},
-    {"audit", "", "run stat", "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
-    {"nvtx", "", "run stat",
+    {"audit", "", "run", "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
+    {"nvtx", "", "run",
      "Record the program's NVTX ranges and marks in the trace, unless another tool receives them; see report "
      "--phases."},
-    {"exec", "", "run stat", "Replace this process by the program instead of waiting for it; no closing lines."},
+    {"exec", "", "run", "Replace this process by the program instead of waiting for it; no closing lines."},
     {"top", "N", "report diff plot", "Rows of each list; default 10."},
     {"stacks", "", "report",
      "One row for each stack: the call site, how many wrappers it calls through, and its callers; run with --stacks=N "
      "records more."},
     {"skip", "GLOBS", "report diff export plot html",
      "Further allocation wrappers, besides the known ones and GPUMEM_SKIP: globs of functions, modules or source "
-     "files, "
-     "separated by commas; may be given several times."},
+     "files, separated by commas; may be given several times. none: do not step past functions of the program through "
+     "which nearly all call stacks pass."},
     {"from", "TIME", "report export html",
      "Only what happens from this time of the trace on, a number with ns, us, ms, s or min; blocks that are live then "
      "count as made before, and times count from there."},
@@ -99,9 +99,9 @@ const struct gm_flag gm_flags[] = {
      "A value of GPUMEM_POLICY, or all: every one that needs no argument (default); may be given several times."},
     {"limit", "BYTES", "replay", "Memory of each device; default as in the trace."},
     {"json", "", "replay", "Everything as one JSON document, for programs."},
-    {"color", "auto|always|never", "run stat top report diff",
+    {"color", "auto|always|never", "run top report diff",
      "Colours of the text; auto (the default) uses them on a terminal unless NO_COLOR is set."},
-    {"help", "", "run stat top limit trace report diff export plot html plan replay", "Print a summary and exit."},
+    {"help", "", "run top limit trace report diff export plot html plan replay", "Print a summary and exit."},
     {NULL, NULL, NULL, NULL},
 };
 

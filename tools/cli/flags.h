@@ -18,6 +18,9 @@ extern const struct gm_flag gm_flags[]; /* ends with a NULL name */
 
 bool gm_flag_is_of(const struct gm_flag *flag, const char *command);
 
+/* Prints text in lines of at most 110 columns and ends the last one. The first begins at `column`, or behind a blank
+ * where that is beyond `indent`; the others begin at `indent`. */
+void gm_help_wrapped(const char *text, int column, int indent);
 /* Prints lines "  --name=ARGUMENT  help" for a command to stdout. */
 void gm_flags_help(const char *command);
 
@@ -27,7 +30,7 @@ void gm_flags_help(const char *command);
 int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *name, const char *value), void *options,
                   void (*help)(void), int *first);
 
-/* Accepts "64" or "16K", not "1.5". Returns 0, or GM_EXIT_USAGE after an error message that names the flag. */
+/* Accepts "64", "16K", "1.5GiB" and "1GB". Returns 0, or GM_EXIT_USAGE after an error message that names the flag. */
 int gm_flag_bytes(const char *command, const char *name, const char *value, unsigned long long *bytes);
 /* Accepts a whole number from `low` to `high`; returns as gm_flag_bytes does. */
 /* Accepts seconds, or a number with ns, us, ms, s or min; returns as gm_flag_bytes does. */

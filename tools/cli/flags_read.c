@@ -16,16 +16,14 @@
 #define HELP_AT   26 /* column of the help texts */
 #define WIDTH     110
 
-static void print_wrapped(const char *text, int column) {
-    int at = HELP_AT;
-    printf("%*s", column < HELP_AT ? HELP_AT - column : 1, "");
-    if (column >= HELP_AT)
-        at = column + 1;
+void gm_help_wrapped(const char *text, int column, int indent) {
+    int at = column < indent ? indent : column + 1;
+    printf("%*s", at - column, "");
     for (bool first = true; *text; first = false) {
         int word = (int)strcspn(text, " ");
         if (!first && at + 1 + word > WIDTH) {
-            printf("\n%*s", HELP_AT, "");
-            at = HELP_AT;
+            printf("\n%*s", indent, "");
+            at = indent;
         } else if (!first) {
             at += printf(" ");
         }
@@ -44,7 +42,7 @@ void gm_flags_help(const char *command) {
             column += printf("[=%s", f->argument + 1);
         else if (*f->argument)
             column += printf("=%s", strchr(f->argument, '|') ? "WHAT" : f->argument);
-        print_wrapped(f->help, column);
+        gm_help_wrapped(f->help, column, HELP_AT);
         if (strchr(f->argument, '|')) {
             printf("%*sWHAT: ", HELP_AT, "");
             for (const char *p = f->argument; *p; p++)
@@ -177,7 +175,7 @@ int gm_flag_bytes(const char *command, const char *name, const char *value, unsi
     char error[256];
     uint64_t number;
     if (!*value || gm_option_parse(&row, value, &number, error, sizeof error))
-        return gm_usage_error("%s: --%s '%s' is not a number of bytes; accepted: 4096, 512M, 2GiB", command, name,
+        return gm_usage_error("%s: --%s '%s' is not a number of bytes; accepted: 4096, 512M, 1.5GiB", command, name,
                               value);
     *bytes = number;
     return 0;

@@ -51,7 +51,7 @@ struct gm_run_counters {
 void gm_run_counters_create(struct gm_run_counters *counters);
 void gm_run_counters_destroy(struct gm_run_counters *counters);
 /* Prints the closing lines to stderr: one block for the run, one line for each process if there are several, then the
- * traces (not with `table`). `run_ns` is how long the program ran. */
-void gm_run_counters_print(const struct gm_run_counters *counters, bool table, uint64_t run_ns);
+ * traces. `run_ns` is how long the program ran. */
+void gm_run_counters_print(const struct gm_run_counters *counters, uint64_t run_ns);
 
 #endif

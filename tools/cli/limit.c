@@ -114,7 +114,7 @@ int gm_command_limit(int argc, char **argv) {
         return gm_usage_error("limit: expected %s", remove ? "--remove GROUP" : "GROUP or PID, and perhaps BYTES");
     bool changes = argc - first == 2;
     if (changes && gm_option_parse(&bytes_row, argv[first + 1], &bytes, error, sizeof error))
-        return gm_usage_error("limit: '%s' is not a number of bytes; accepted: 0, 4096, 512M, 2GiB", argv[first + 1]);
+        return gm_usage_error("limit: '%s' is not a number of bytes; accepted: 0, 4096, 512M, 1.5GiB", argv[first + 1]);
     if (remove)
         return remove_group(argv[first]);
     errno = 0;

@@ -10,7 +10,6 @@
 
 static const struct gm_command commands[] = {
     {"run", "run a program under libgpumem and print what it did with GPU memory", gm_command_run, gm_command_run_help},
-    {"stat", "run a program and print a short table of counters", gm_command_stat, gm_command_stat_help},
     {"top", "show live counters of processes that run under libgpumem", gm_command_top, gm_command_top_help},
     {"limit", "show or change the memory limit of a group or a process while it runs", gm_command_limit,
      gm_command_limit_help},

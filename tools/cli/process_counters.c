@@ -88,6 +88,32 @@ static int32_t own_pid(pid_t pid) {
     return last ? (int32_t)atol(last) : (int32_t)pid;
 }
 
+/* An interpreter's command line names the program that it runs: the first word that is no option, or that of -m. False:
+ * there is none. */
+static bool name_script(pid_t pid, char *out, size_t size) {
+    char path[PATH], words[4096];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(words, 1, sizeof words - 1, file) : 0;
+    if (file)
+        fclose(file);
+    words[length] = 0;
+    for (const char *word = words + strlen(words) + 1; word < words + length; word += strlen(word) + 1) {
+        const char *slash = strrchr(word, '/');
+        bool module = !strcmp(word, "-m");
+        if (!strcmp(word, "-c") || !strcmp(word, "-"))
+            return false;
+        bool option = *word == '-';
+        if (module || !strcmp(word, "-W") || !strcmp(word, "-X"))
+            word += strlen(word) + 1; /* the word behind it belongs to it */
+        if (word < words + length && *word && (module || !option)) {
+            snprintf(out, size, "%.*s", (int)size - 1, slash && !option ? slash + 1 : word);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void name_program(pid_t pid, char *out, size_t size) {
     char path[PATH], target[4096];
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
@@ -97,7 +123,9 @@ static void name_program(pid_t pid, char *out, size_t size) {
     if (deleted && !deleted[strlen(" (deleted)")])
         *deleted = 0;
     slash = strrchr(target, '/');
-    snprintf(out, size, "%.*s", (int)size - 1, slash ? slash + 1 : target);
+    const char *name = slash ? slash + 1 : target;
+    if (strncmp(name, "python", 6) || !name_script(pid, out, size))
+        snprintf(out, size, "%.*s", (int)size - 1, name);
 }
 
 /* ---- checking counters */
@@ -324,7 +352,7 @@ enum gm_counters_status gm_process_counters_read(struct gm_process_counters *w, 
     else if (alive)
         length = read_memory(w->pid, w->address, copy, sizeof *copy);
     bool whole = length == sizeof *copy && copy->magic == GM_STATS_MAGIC;
-    if (whole && !copy->program[0])
+    if (whole && (!copy->program[0] || !strncmp(copy->program, "python", 6)))
         memcpy(copy->program, w->program, sizeof copy->program);
     if (whole)
         *out = *copy;

@@ -101,6 +101,7 @@ void gm_reader_close(struct gm_reader *r) {
     free(r);
 }
 
+const char *gm_reader_path(const struct gm_reader *r) { return r->file.path; }
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) { return &r->file.header; }
 uint64_t gm_reader_damaged(const struct gm_reader *r) { return r->file.damaged; }
 

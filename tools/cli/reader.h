@@ -15,6 +15,7 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t size);
 struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size_t size);
 void gm_reader_close(struct gm_reader *reader);
 
+const char *gm_reader_path(const struct gm_reader *reader);
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *reader);
 
 /* Whether the trace has its single blocks. If not, it is a summary, which `what` cannot use: `error` then is one line.

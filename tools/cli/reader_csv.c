@@ -269,11 +269,8 @@ static void read_about(struct gm_trace_header *h, char *text) {
         const char *name;
         uint64_t *wide;
         int32_t *narrow;
-    } rows[] = {{"start_ns ", &h->start_ns, NULL},
-                {"epoch_ns ", &h->epoch_ns, NULL},
-                {"pid ", NULL, &h->pid},
-                {"parent ", NULL, &h->parent},
-                {"summary_ns ", &h->summary_ns, NULL}};
+    } rows[] = {{"start_ns ", &h->start_ns, NULL}, {"epoch_ns ", &h->epoch_ns, NULL},     {"pid ", NULL, &h->pid},
+                {"parent ", NULL, &h->parent},     {"summary_ns ", &h->summary_ns, NULL}, {"limit ", &h->limit, NULL}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         p = strstr(text, rows[i].name);
         if (!p)
@@ -325,7 +322,7 @@ static bool read_comment(struct gm_trace_input *f, char *text) {
     uint64_t dropped;
     char *rest = text + 12;
     if (!strncmp(text, "end dropped ", 12) && take_number(&rest, &dropped)) {
-        f->header.finished = 1;
+        f->header.finished = !strncmp(rest, " stopped", 8) ? GM_TRACE_STOPPED : GM_TRACE_WHOLE;
         f->header.dropped = dropped;
     }
     rest = text + 8;

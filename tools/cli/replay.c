@@ -99,29 +99,33 @@ static void print_kinds(const struct gm_replay *r) {
                    gm_text_percent(&hits, r->hits[kind], r->allocs[kind]));
 }
 
-static void print_one(const char *policy, const struct gm_replay *r) {
+static void print_head(void) {
+    printf("%-14s %8s %12s %12s %12s %8s %12s %12s %10s\n", "policy", "failed", "moved", "peak live", "reserved",
+           "reused", "allocated", "freed", "waits");
+    printf("%-14s %8s %12s %12s %12s %8s %12s %12s %10s\n", "", "", "", "", "at most", "", "by driver", "by driver",
+           "for GPU");
+}
+
+/* One row; the policy that stands alone is described below it. */
+static void print_one(const char *policy, const struct gm_replay *r, bool alone) {
     const struct gm_replay_counts *c = &r->counts;
-    struct gm_text a, b, d;
-    printf("%s\n", policy);
-    if (c->failed) {
-        printf("  fits           no: %s failed", gm_text_count(&a, c->failed));
-        printf(" (%s), the first after %s for %s on device %d\n", gm_text_bytes(&a, c->failed_bytes),
-               gm_text_time(&b, r->first.time_ns), gm_text_bytes(&d, r->first.bytes), r->first.device);
-    } else {
-        printf("  fits           yes\n");
-    }
-    printf("  allocations    %s, frees %s, moved %s\n", gm_text_count(&a, c->allocs), gm_text_count(&b, c->frees),
-           gm_text_count(&d, c->moved));
+    struct gm_text t[8];
+    printf("%-14s %8s %12s %12s %12s %8s %12s %12s %10s\n", policy, gm_text_count(&t[0], c->failed),
+           gm_text_count(&t[1], c->moved), gm_text_bytes(&t[2], c->peak_live), gm_text_bytes(&t[3], c->peak_reserved),
+           gm_text_percent(&t[4], c->hits, c->allocs), gm_text_count(&t[5], c->driver_allocs),
+           gm_text_count(&t[6], c->driver_frees), gm_text_count(&t[7], c->waits));
+    if (c->failed)
+        printf("  does not fit: %s failed (%s), the first after %s for %s on device %d\n",
+               gm_text_count(&t[0], c->failed), gm_text_bytes(&t[1], c->failed_bytes),
+               gm_text_time(&t[2], r->first.time_ns), gm_text_bytes(&t[3], r->first.bytes), r->first.device);
+    if (!alone)
+        return;
+    printf("  allocations    %s, frees %s\n", gm_text_count(&t[0], c->allocs), gm_text_count(&t[1], c->frees));
     print_kinds(r);
-    printf("  peak live      %s\n", gm_text_bytes(&a, c->peak_live));
-    printf("  peak reserved  %s", gm_text_bytes(&a, c->peak_reserved));
-    printf(", of which %s not requested (cached or rounded up)\n",
-           gm_text_percent(&b, c->peak_reserved - c->live_at_reserved, c->peak_reserved));
-    printf("  reused         %s of the allocations\n", gm_text_percent(&a, c->hits, c->allocs));
-    printf("  driver calls   %s allocations, %s frees, %s waits for the device\n", gm_text_count(&a, c->driver_allocs),
-           gm_text_count(&b, c->driver_frees), gm_text_count(&d, c->waits));
+    printf("  not requested  %s of the reserved memory (cached or rounded up)\n",
+           gm_text_percent(&t[0], c->peak_reserved - c->live_at_reserved, c->peak_reserved));
     if (c->given_back)
-        printf("  given back     %s of cached memory\n", gm_text_bytes(&a, c->given_back));
+        printf("  given back     %s of cached memory\n", gm_text_bytes(&t[0], c->given_back));
     if (r->policy_line[0])
         printf("  %s\n", r->policy_line);
 }
@@ -195,6 +199,7 @@ int gm_command_replay(int argc, char **argv) {
     struct options options = {0};
     bool done = true;
     uint64_t damaged = 0;
+    unsigned shown = 0;
     const char *trace = NULL;
     int status = read_options(argc, argv, &options, &trace);
     if (status >= 0)
@@ -220,7 +225,9 @@ int gm_command_replay(int argc, char **argv) {
             continue;
         }
 #endif
-        print_one(options.policies[i], &replay);
+        if (!shown++)
+            print_head();
+        print_one(options.policies[i], &replay, options.count == 1);
     }
 #ifdef GM_HAVE_JANSSON
     json_t *document = options.json ? json_pack("{s:i, s:s, s:o, s:O}", "format", 1, "gpumem", GM_VERSION, "trace",

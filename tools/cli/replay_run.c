@@ -117,9 +117,7 @@ static bool set_up(struct run *r, const char *policy_text) {
                                             .user_named = true,
                                             .wants = r->wants};
     gm_pipeline_setup(&setup);
-    const char *steps =
-        strcmp(policy->name, "observe") || gm_option_is_set(GM_OPT_OOM) ? gm_option_text(GM_OPT_OOM) : "trim,fail";
-    if (!gm_oom_parse(steps, &chain, error, sizeof error))
+    if (!gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof error))
         gm_router_set_steps(&chain);
     gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
     return true;

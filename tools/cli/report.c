@@ -96,8 +96,9 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
     struct gm_leaks leaks = gm_report_leaks(r);
     int status = 0;
     if (o->fail_on_leak && leaks.own.count && leaks.own.bytes > o->leak) {
-        fprintf(stderr, "gpumem: %s: leaked %s in %s blocks\n", r->path, gm_text_bytes(&room[0], leaks.own.bytes),
-                gm_text_count(&room[1], leaks.own.count));
+        fprintf(stderr, "gpumem: %s: %s %s in %s blocks\n", r->path,
+                r->header->finished == GM_TRACE_WHOLE ? "leaked" : "live where the trace ends:",
+                gm_text_bytes(&room[0], leaks.own.bytes), gm_text_count(&room[1], leaks.own.count));
         status = GM_EXIT_CHECK;
     }
     for (unsigned device = 0; o->has_limit && device < GM_DEVICES; device++) {

@@ -42,10 +42,11 @@ static json_t *process(const struct gm_report *r) {
         json_array_append_new(devices, json_pack("{s:i, s:o, s:o}", "device", device.device, "name",
                                                  gm_json_text(device.name), "bytes", gm_json_number(device.total)));
     json_t *interval = h->summary_ns ? gm_json_number(h->summary_ns) : json_null();
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "pid", h->pid, "parent", h->parent,
-                     "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host", gm_json_text(h->host),
-                     "program", gm_json_text(h->program), "policy", gm_json_text(h->policy), "library",
-                     gm_json_text(h->library), "epoch_ns", gm_json_number(h->epoch_ns), "finished", (int)h->finished,
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o, s:o}", "pid", h->pid, "parent",
+                     h->parent, "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host",
+                     gm_json_text(h->host), "program", gm_json_text(h->program), "policy", gm_json_text(h->policy),
+                     "library", gm_json_text(h->library), "epoch_ns", gm_json_number(h->epoch_ns), "finished",
+                     h->finished == GM_TRACE_WHOLE, "stopped", h->finished == GM_TRACE_STOPPED, "ring", (int)h->ring,
                      "lost_events", gm_json_number(h->dropped), "devices", devices, "summary_ns", interval);
 }
 
@@ -184,6 +185,14 @@ static json_t *sites(struct gm_report *r) {
     return list;
 }
 
+static json_t *own_wrappers(const struct gm_own_wrappers *own) {
+    json_t *names = json_array();
+    for (unsigned i = 0; i < own->count; i++)
+        json_array_append_new(names, gm_json_text(own->names[i]));
+    return json_pack("{s:o, s:o, s:o}", "functions", names, "stacks_through", gm_json_number(own->passing), "stacks",
+                     gm_json_number(own->stacks));
+}
+
 static json_t *failures(const struct gm_report *r) {
     const struct gm_analysis *a = r->a;
     json_t *list = json_array();
@@ -222,11 +231,12 @@ static json_t *lifetimes(const struct gm_analysis *a) {
 void *gm_report_json_document(struct gm_report_json *j) { return j->document; }
 
 void *gm_report_json_add(struct gm_report_json *j, struct gm_report *r) {
-    json_t *trace = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path), "process",
-        process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals", totals(r->a), "by_device",
-        devices(r->a), "by_kind", kinds(r->a->by_kind), "by_call", calls(r->a), "decisions", decisions(r->a), "sites",
-        sites(r), "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
+    json_t *trace =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path),
+                  "process", process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals",
+                  totals(r->a), "by_device", devices(r->a), "by_kind", kinds(r->a->by_kind), "by_call", calls(r->a),
+                  "decisions", decisions(r->a), "stepped_past", own_wrappers(gm_symbols_own_wrappers(r->symbols)),
+                  "sites", sites(r), "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
     return trace && !json_array_append_new(j->traces, trace) ? trace : NULL;
 }
 

@@ -28,8 +28,9 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *observer, struct gm
                                         gm_report_device_column(r)};
     (void)observer;
     struct gm_leaks sum = gm_report_leaks(r);
-    gm_out_section(out, "leaks", "LEAKS BY CALL SITE");
-    gm_out_fact(out, "leaked_bytes", "leaked", GM_CELL_BYTES, sum.own.bytes);
+    bool whole = r->header->finished == GM_TRACE_WHOLE;
+    gm_out_section(out, "leaks", whole ? "LEAKS BY CALL SITE" : "LIVE AT THE END OF THE TRACE BY CALL SITE");
+    gm_out_fact(out, "leaked_bytes", whole ? "leaked" : "live, not leaked", GM_CELL_BYTES, sum.own.bytes);
     gm_out_fact(out, "leaked_blocks", "in blocks", GM_CELL_COUNT, sum.own.count);
     gm_out_fact(out, "toolkit_bytes", "held by libraries of the toolkit", GM_CELL_BYTES, sum.toolkit.bytes);
     gm_out_fact(out, "suppressed_bytes", "suppressed", GM_CELL_BYTES, sum.suppressed.bytes);

@@ -47,7 +47,9 @@ static bool grow_tree(struct gm_report *r, unsigned device, struct node *root) {
         struct node *n = root;
         if (!s->at_peak || s->device != (int)device)
             continue;
-        for (unsigned f = gm_symbols_stack(r->symbols, s->id, r->stacks, names, GM_STACK_ROOM); f-- > 0;) {
+        for (unsigned f = gm_symbols_stack(r->symbols, s->id, r->stacks ? GM_STACK_REQUESTER : GM_STACK_SITE, names,
+                                           GM_STACK_ROOM);
+             f-- > 0;) {
             n->bytes += s->at_peak;
             if (!(n = child_of(n, names[f].text)))
                 return false;

@@ -44,13 +44,15 @@ static int by_name(const void *x, const void *y) {
 
 static struct gm_frame_name stack[GM_STACK_ROOM];
 
-/* A suppression may begin with the function that requested the memory, or with the call site. */
+/* A suppression may begin with the function that requested the memory, with the first one outside the known wrappers,
+ * or with the call site. */
 static void suppress(struct gm_report *r, struct gm_site_totals *s) {
     if (!r->suppressions || !s->leaked_count)
         return;
     bool covered = false;
-    for (int whole = 1; whole >= 0 && !covered; whole--) {
-        unsigned count = gm_symbols_stack(r->symbols, s->id, whole, stack, GM_STACK_ROOM);
+    static const enum gm_stack_begin begins[] = {GM_STACK_REQUESTER, GM_STACK_KNOWN, GM_STACK_SITE};
+    for (unsigned i = 0; i < sizeof begins / sizeof *begins && !covered; i++) {
+        unsigned count = gm_symbols_stack(r->symbols, s->id, begins[i], stack, GM_STACK_ROOM);
         covered = gm_suppressions_cover(r->suppressions, stack, count, s->leaked_count, s->leaked_bytes);
     }
     if (!covered)
@@ -131,7 +133,7 @@ struct gm_site_names gm_report_site_names(struct gm_report *r, const struct gm_r
     struct gm_site_names names = {.names = &site->name, .count = 1, .wrappers = stack};
     if (!r->stacks)
         return names;
-    unsigned count = gm_symbols_stack(r->symbols, site->totals.id, true, stack, GM_STACK_ROOM);
+    unsigned count = gm_symbols_stack(r->symbols, site->totals.id, GM_STACK_REQUESTER, stack, GM_STACK_ROOM);
     names.wrapper_count = gm_symbols_wrappers(r->symbols, site->totals.id);
     if (names.wrapper_count < count) {
         names.names = stack + names.wrapper_count;

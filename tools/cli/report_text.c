@@ -28,6 +28,16 @@ static void print_part(void) {
         printf("only blocks of at least %s\n", BYTES(0, gm_window.min_bytes));
 }
 
+static void print_stepping(const struct gm_own_wrappers *own) {
+    if (!own->count)
+        return;
+    printf("call sites: the callers of ");
+    for (unsigned i = 0; i < own->count; i++)
+        printf("%s%s", i ? ", " : "", own->names[i]);
+    printf("; %s of %s call stacks pass through %s; --skip=none names %s\n", COUNT(0, own->passing),
+           COUNT(1, own->stacks), own->count == 1 ? "it" : "them", own->count == 1 ? "it" : "them");
+}
+
 void gm_report_head(const struct gm_report *r) {
     const struct gm_trace_header *h = r->header;
     const struct gm_analysis *a = r->a;
@@ -46,12 +56,19 @@ void gm_report_head(const struct gm_report *r) {
     else
         printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
     print_part();
-    if (!h->finished)
+    if (h->finished == GM_TRACE_CUT)
         puts("note: the program did not end normally (killed, crashed, or still running)");
-    if (h->dropped)
+    if (h->finished == GM_TRACE_STOPPED)
+        puts("note: recording was stopped before the program ended");
+    if (h->ring)
+        puts("note: a ring (GPUMEM_TRACE_RING): only the latest events and the allocations of live blocks");
+    if (h->dropped && h->limit)
+        printf("note: %s events did not fit below GPUMEM_TRACE_LIMIT=%s\n", COUNT(0, h->dropped), BYTES(1, h->limit));
+    else if (h->dropped)
         printf("note: %s events were lost while writing (disk full?)\n", COUNT(0, h->dropped));
     if (gm_reader_damaged(r->reader))
         printf("note: %s damaged or missing parts of the file were skipped\n", COUNT(0, gm_reader_damaged(r->reader)));
+    print_stepping(gm_symbols_own_wrappers(r->symbols));
 }
 
 /* Memory that an out-of-memory step served in place of the device's. Only the managed part counts in the peak. */
@@ -251,13 +268,15 @@ static struct gm_count_and_bytes print_leaks_of(struct gm_report *r, bool toolki
 
 static void print_leaks(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_LEAK);
-    gm_print_heading("LEAKS (live at the end, not released with their context)");
+    bool whole = r->header->finished == GM_TRACE_WHOLE;
+    gm_print_heading(whole ? "LEAKS (live at the end, not released with their context)"
+                           : "LIVE AT THE END OF THE TRACE (the program had not ended: they need not be leaks)");
     struct gm_count_and_bytes own = print_leaks_of(r, false), toolkit = print_leaks_of(r, true);
     if (own.count)
-        printf("  %sleaked: %s in %s %s%s\n", gm_paint(stdout, GM_BAD), BYTES(0, own.bytes), COUNT(1, own.count),
-               blocks(own.count), gm_paint(stdout, GM_PLAIN));
+        printf("  %s%s: %s in %s %s%s\n", gm_paint(stdout, whole ? GM_BAD : GM_PLAIN), whole ? "leaked" : "live",
+               BYTES(0, own.bytes), COUNT(1, own.count), blocks(own.count), gm_paint(stdout, GM_PLAIN));
     else
-        puts("  leaked: nothing");
+        puts(whole ? "  leaked: nothing" : "  live: nothing");
     struct gm_leaks leaks = gm_report_leaks(r);
     if (leaks.suppressed.count)
         printf("  suppressed: %s in %s %s\n", BYTES(0, leaks.suppressed.bytes), COUNT(1, leaks.suppressed.count),

@@ -1,4 +1,4 @@
-/* gpumem run and gpumem stat: set the environment, start the program, and print what it did with GPU memory. */
+/* gpumem run: sets the environment, starts the program, and prints what it did with GPU memory. */
 #include "shim/base/base.h"
 #include "shim/base/config.h"
 #include "shim/base/file.h"
@@ -6,6 +6,7 @@
 #include "shim/base/options.h"
 #include "shim/pipeline/guard.h"
 #include "shim/placement/oom.h"
+#include "shim/resource/stack.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
@@ -108,6 +109,21 @@ static int check_group(const char *value) {
     return gm_usage_error("GPUMEM_GROUP=%s is not a name; " GM_GROUP_ACCEPTED, value);
 }
 
+static int check_ring(const char *value) {
+    uint64_t bytes, ns;
+    return gm_option_ring(value, &bytes, &ns)
+               ? 0
+               : gm_usage_error("GPUMEM_TRACE_RING=%s: accepted: " GM_RING_ACCEPTED, value);
+}
+
+static int check_resource(enum gm_option_id id, const char *value) {
+    struct gm_stack_plan plan;
+    char error[256];
+    return gm_stack_parse(value, 0, &plan, error, sizeof error)
+               ? gm_usage_error("%s=%s: %s", gm_option_rows[id].name, value, error)
+               : 0;
+}
+
 /* What the syntax of the row does not say. An empty value is the default. */
 static int check_value(enum gm_option_id id, const char *value) {
     if (id == GM_OPT_POLICY)
@@ -116,6 +132,10 @@ static int check_value(enum gm_option_id id, const char *value) {
         return check_steps(value);
     if (id == GM_OPT_GUARD)
         return check_guard(value);
+    if (id == GM_OPT_TRACE_RING && *value)
+        return check_ring(value);
+    if ((id == GM_OPT_RESOURCE_NATIVE || id == GM_OPT_RESOURCE_ASYNC || id == GM_OPT_RESOURCE_MANAGED) && *value)
+        return check_resource(id, value);
     return id == GM_OPT_GROUP && *value ? check_group(value) : 0;
 }
 
@@ -183,7 +203,7 @@ static int read_options(int argc, char **argv, struct setup *setup) {
                 return gm_usage_error("%s: --color '%s' is none of auto|always|never", argv[0], optarg);
             break;
         case OWN_HELP:
-        case 'h': (!strcmp(argv[0], "stat") ? gm_command_stat_help : gm_command_run_help)(); return 0;
+        case 'h': gm_command_run_help(); return 0;
         case ':':
         case '?': return bad_option(argv[0], argv, options);
         default:
@@ -223,14 +243,11 @@ static void find_trace(void *arg, const struct gm_config_line *line) {
     *trace = strdup(line->value);
 }
 
-/* Moves the trace that the file of options names to the environment, where this program checks it. `table`: there is
- * no trace. */
-static int settle_trace(bool table) {
+/* Moves the trace that the file of options names to the environment, where this program checks it. */
+static int settle_trace(void) {
     const char *config = getenv("GPUMEM_CONFIG");
     char *trace = NULL;
     int status = 0;
-    if (table)
-        return config ? setenv("GPUMEM_TRACE", "", 1) : unsetenv("GPUMEM_TRACE");
     if (!config || !*config || getenv("GPUMEM_TRACE") || gm_config_read(config, find_trace, &trace))
         return 0;
     if (trace && *trace)
@@ -277,7 +294,7 @@ static int take_nvtx(const char *library) {
     return setenv("NVTX_INJECTION64_PATH", library, 1) ? gm_usage_error("%s", strerror(errno)) : 0;
 }
 
-static int launch(int argc, char **argv, bool table) {
+int gm_command_run(int argc, char **argv) {
     struct setup setup = {0};
     struct gm_run_counters counters = {0};
     struct timespec begin, end;
@@ -292,7 +309,7 @@ static int launch(int argc, char **argv, bool table) {
     if (gm_preload_find(setup.library, library, sizeof library) || gm_preload_set(library) ||
         (setup.audit && gm_preload_audit(library)) || (setup.sim && gm_preload_sim()))
         return GM_EXIT_USAGE;
-    if (settle_trace(table) || clear_trace())
+    if (settle_trace() || clear_trace())
         return GM_EXIT_USAGE;
     const char *range = getenv("GPUMEM_TRACE_RANGE"), *traces = getenv("GPUMEM_TRACE");
     setup.nvtx |= range && *range && traces && *traces;
@@ -312,21 +329,23 @@ static int launch(int argc, char **argv, bool table) {
     clock_gettime(CLOCK_MONOTONIC, &begin);
     status = gm_child_run(path, program);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    gm_run_counters_print(&counters, table,
+    gm_run_counters_print(&counters,
                           (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec));
     gm_run_counters_destroy(&counters);
     return status;
 }
 
 static void print_options(void) {
+    char help[1024];
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         if (!row->flag)
             continue;
         const char *values = row->choices ? row->choices : row->unit;
-        printf("  --%s%s%s\n      %s", row->flag, row->type == GM_OPTION_BOOL ? "[=0|1]" : "=",
-               row->type == GM_OPTION_BOOL ? "" : (*values ? values : "N"), row->help);
-        printf(" (%s, default %s)\n", row->name, *row->initial ? row->initial : "none");
+        printf("  --%s%s%s\n", row->flag, row->type == GM_OPTION_BOOL ? "[=0|1]" : "=",
+               row->type == GM_OPTION_BOOL ? "" : (*values ? values : "N"));
+        snprintf(help, sizeof help, "%s (%s, default %s)", row->help, row->name, *row->initial ? row->initial : "none");
+        gm_help_wrapped(help, 0, 6);
     }
     gm_flags_help("run");
 }
@@ -339,12 +358,3 @@ void gm_command_run_help(void) {
          "for a bad option.\n");
     print_options();
 }
-
-void gm_command_stat_help(void) {
-    puts("usage: gpumem stat [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
-         "Works as gpumem run, without a trace, and prints a table of counters by kind of memory.\n");
-    print_options();
-}
-
-int gm_command_run(int argc, char **argv) { return launch(argc, argv, false); }
-int gm_command_stat(int argc, char **argv) { return launch(argc, argv, true); }

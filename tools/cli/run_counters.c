@@ -111,6 +111,7 @@ void gm_run_counters_destroy(struct gm_run_counters *c) {
 struct sum {
     uint64_t allocs, frees, failed, temporary, moved, time_ns, unknown;
     uint64_t hits, reusable, cached, waits, wait_ns;
+    bool cut; /* a process ended without normal exit */
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
@@ -134,6 +135,7 @@ static void add_displaced(struct sum *sum, const struct gm_stats *s, int kind) {
 static void add(struct sum *sum, const struct gm_stats *s) {
     struct gm_counter_sample now;
     gm_counter_sample_take(&now, s, s->pid, 0);
+    sum->cut |= !s->finished;
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         sum->kind_allocs[k] += now.total.allocs[k];
         sum->kind_frees[k] += now.total.frees[k];
@@ -240,8 +242,8 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
         gm_text_percent(&t[1], s->temporary, s->allocs));
     if (s->reusable)
-        say("reused", "%s, %s of the reusable allocations; kept at the end %s", gm_text_count(&t[0], s->hits),
-            gm_text_percent(&t[1], s->hits, s->reusable), gm_text_bytes(&t[2], s->cached));
+        say("reused", "%s, %s of the allocations; kept at the end %s", gm_text_count(&t[0], s->hits),
+            gm_text_percent(&t[1], s->hits, s->allocs), gm_text_bytes(&t[2], s->cached));
     if (s->waits)
         say("fence waits", "%s, %s", gm_text_count(&t[0], s->waits), gm_text_time(&t[1], s->wait_ns));
     if (s->moved)
@@ -249,7 +251,10 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     print_guarded(s);
     if (s->unknown)
         say("unknown frees", "%s, of addresses without a live block", gm_text_count(&t[0], s->unknown));
-    if (s->leaked_count)
+    if (s->cut)
+        say("live at the end", "%s in %s %s, which need not leak: no normal exit",
+            gm_text_bytes(&t[0], s->leaked_bytes), gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count));
+    else if (s->leaked_count)
         say("leaked", "%s%s in %s %s%s", gm_paint(stderr, GM_BAD), gm_text_bytes(&t[0], s->leaked_bytes),
             gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count), gm_paint(stderr, GM_PLAIN));
     else
@@ -281,9 +286,9 @@ static void print_process(const struct gm_stats *s) {
     struct sum sum = {0};
     add(&sum, s);
     print_name(s);
-    fprintf(stderr, ": %s %s, peak live %s, leaked %s\n", gm_text_count(&t[0], sum.allocs),
+    fprintf(stderr, ": %s %s, peak live %s, %s %s\n", gm_text_count(&t[0], sum.allocs),
             sum.allocs == 1 ? "allocation" : "allocations", gm_text_bytes(&t[1], sum.peak),
-            gm_text_bytes(&t[2], sum.leaked_bytes));
+            sum.cut ? "live at the end" : "leaked", gm_text_bytes(&t[2], sum.leaked_bytes));
 }
 
 static void name_site(struct gm_symbols *symbols, const struct gm_stats_reliance *row, struct gm_frame_name *name) {
@@ -324,8 +329,8 @@ static bool is_readable_trace(const char *name) {
         return false;
     uint64_t dropped = gm_reader_header(reader)->dropped;
     if (dropped)
-        fprintf(stderr, "gpumem: %s events are missing from the trace %s (disk full?)\n", gm_text_count(&t, dropped),
-                name);
+        fprintf(stderr, "gpumem: %s events are missing from the trace %s (%s)\n", gm_text_count(&t, dropped), name,
+                gm_reader_header(reader)->limit ? "GPUMEM_TRACE_LIMIT" : "disk full?");
     gm_reader_close(reader);
     return true;
 }
@@ -353,7 +358,7 @@ static void print_traces(const struct gm_run_counters *c) {
         fputc('\n', stderr);
 }
 
-void gm_run_counters_print(const struct gm_run_counters *c, bool table, uint64_t run_ns) {
+void gm_run_counters_print(const struct gm_run_counters *c, uint64_t run_ns) {
     struct sum total = {0};
     const struct gm_stats *only = NULL;
     unsigned active = 0, used = 0;
@@ -395,6 +400,5 @@ void gm_run_counters_print(const struct gm_run_counters *c, bool table, uint64_t
         }
     if (used == GM_STATS_SLOTS)
         fprintf(stderr, "gpumem: only the first %d processes are counted\n", GM_STATS_SLOTS);
-    if (!table)
-        print_traces(c);
+    print_traces(c);
 }

@@ -1,5 +1,6 @@
 /* Names call sites (symbols.h). Each return address is looked up once. */
 #include "tools/cli/symbols.h"
+#include "tools/cli/cxx_name.h"
 #include "tools/cli/debuginfo.h"
 #include "tools/cli/number_text.h"
 
@@ -29,11 +30,15 @@ struct gm_symbols {
     bool grown;
     unsigned depth;       /* limit of frames beyond the first one outside the runtime */
     struct frame *frames; /* by address */
+    bool own_known;
+    struct gm_own_wrappers own;
 };
 
 struct function {
     struct gm_frame_name name;
     enum gm_wrapper_kind kind;
+    uint64_t key;    /* the same for all frames of the function, in any trace; 0 = unknown */
+    char plain[128]; /* name without arguments; of Python with its file */
 };
 
 /* The functions at one return address, innermost first: those that are inlined there, and the one that contains them.
@@ -136,6 +141,8 @@ static void write_function(struct gm_symbols *s, const char *function, char *out
     char *symbol = strndup(function, dot && dot > function ? (size_t)(dot - function) : strlen(function));
     bool mangled = symbol && starts(symbol, "_Z");
     char *plain = s->demangle && mangled ? s->demangle(symbol, NULL, NULL, &status) : NULL;
+    if (plain)
+        gm_cxx_name_shorten(plain);
     const char *shown = plain && !status ? plain : symbol ? symbol : function;
     if (mangled && strlen(shown) >= size)
         gm_function_name(out, size, symbol);
@@ -185,6 +192,17 @@ static void write_python_name(const struct gm_python_frame *python, struct gm_fr
              python->function);
 }
 
+static uint64_t hash_of(const char *a, const char *b) {
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    for (unsigned i = 0; i < 2; i++)
+        for (const char *p = i ? b : a;; p++) {
+            hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
+            if (!*p)
+                break;
+        }
+    return hash;
+}
+
 static void write_functions(struct gm_symbols *s, struct frame *f, const struct gm_module *in,
                             const struct gm_source_location *locations) {
     for (unsigned i = 0; i < f->count; i++) {
@@ -198,6 +216,11 @@ static void write_functions(struct gm_symbols *s, struct frame *f, const struct 
             .module = function->name.module,
             .source = function->name.file,
         });
+        if (!function->name.function[0])
+            continue;
+        gm_function_name(function->plain, sizeof function->plain, locations[i].function);
+        *strchrnul(function->plain, '.') = '\0'; /* suffixes of the compiler */
+        function->key = hash_of(gm_text_base_name(function->name.module), function->plain);
     }
 }
 
@@ -245,6 +268,9 @@ static struct frame *new_python_frame(uint64_t address, const struct gm_python_f
     write_python_name(python, &function->name);
     function->kind =
         gm_wrapper_kind(&(struct gm_wrapper_frame){.function = function->name.function, .source = function->name.file});
+    snprintf(function->plain, sizeof function->plain, "%.80s (%.40s)", function->name.function,
+             gm_text_base_name(function->name.file));
+    function->key = hash_of(function->name.file, function->name.function);
     return f;
 }
 
@@ -338,18 +364,125 @@ static void advance(struct cursor *c) {
     find_frame(c);
 }
 
-/* Moves from the requester to the call site. */
-static void skip_wrappers(struct cursor *c) {
-    struct cursor outermost = *c;
-    for (; c->frame && current(c)->kind != GM_WRAPPER_NONE; advance(c))
-        if (current(c)->kind == GM_WRAPPER_LAYER)
-            outermost = *c;
-    if (!c->frame)
-        *c = outermost;
+static bool is_own_wrapper(const struct gm_symbols *s, uint64_t key) {
+    for (unsigned i = 0; i < s->own.count; i++)
+        if (s->own.functions[i] == key)
+            return true;
+    return false;
 }
 
-unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, bool whole, struct gm_frame_name *names, unsigned room) {
+/* Moves from the requester to the call site. `own`: past the program's own wrappers, too. */
+static void skip_wrappers(struct cursor *c, bool own) {
+    struct cursor outermost = *c;
+    bool stepped = false;
+    for (; c->frame; advance(c)) {
+        const struct function *f = current(c);
+        bool steps = own && f->kind == GM_WRAPPER_NONE && is_own_wrapper(c->symbols, f->key);
+        if (f->kind == GM_WRAPPER_NONE && !steps)
+            return;
+        if (steps || (!stepped && (f->kind == GM_WRAPPER_LAYER || f->kind == GM_WRAPPER_STANDARD)))
+            outermost = *c;
+        stepped |= steps;
+    }
+    *c = outermost;
+}
+
+/* Code that says nothing about a request that another function made. */
+static bool is_folded(const struct function *f) {
+    return f->kind == GM_WRAPPER_SYSTEM || f->kind == GM_WRAPPER_STANDARD;
+}
+
+/* ---- the program's own wrappers */
+
+struct gathering {
+    struct gm_symbols *symbols;
+    struct gm_own_stack *stacks;
+    size_t count, room;
+    uint32_t ids;     /* larger than any site's id */
+    bool *requesting; /* by id */
+};
+
+static void count_site(const struct gm_site *site, void *arg) {
+    struct gathering *g = arg;
+    g->room++;
+    g->ids = site->id >= g->ids ? site->id + 1 : g->ids;
+}
+
+/* Call sites of frees say nothing about wrappers. The first events are enough: what is rare decides nothing. */
+static void find_requesting(struct gathering *g) {
+    enum { EVENTS = 1 << 22 };
+    struct gm_event event;
+    char error[512];
+    int thread;
+    struct gm_reader *r = gm_reader_open(gm_reader_path(g->symbols->reader), error, sizeof error);
+    for (unsigned i = 0; r && i < EVENTS && gm_reader_next(r, &event, &thread); i++)
+        if (event.site < g->ids &&
+            (event.action == GM_ACT_ALLOC || event.action == GM_ACT_ALLOC_FAIL || event.action == GM_ACT_SUM))
+            g->requesting[event.site] = true;
+    gm_reader_close(r);
+}
+
+static void gather(const struct gm_site *site, void *arg) {
+    struct gathering *g = arg;
     struct cursor c;
+    if (!g->requesting[site->id] || !begin(&c, g->symbols, site->id))
+        return;
+    struct gm_own_stack *stack = &g->stacks[g->count];
+    skip_wrappers(&c, false);
+    for (; c.frame && stack->count < GM_OWN_LEVELS; advance(&c)) {
+        const struct function *f = current(&c);
+        if (stack->count && f->kind != GM_WRAPPER_NONE)
+            continue;
+        stack->frames[stack->count++] = (struct gm_own_frame){f->key, hash_of(f->name.module, f->name.text), f->plain};
+    }
+    g->count += stack->count > 0;
+}
+
+const struct gm_own_wrappers *gm_symbols_own_wrappers(struct gm_symbols *s) {
+    struct gathering g = {.symbols = s};
+    if (s->own_known)
+        return &s->own;
+    s->own_known = true;
+    if (!s->reader || !gm_wrappers_step())
+        return &s->own;
+    gm_reader_each_site(s->reader, count_site, &g);
+    g.stacks = calloc(g.room + 1, sizeof *g.stacks);
+    g.requesting = calloc(g.ids + 1, sizeof *g.requesting);
+    if (g.stacks && g.requesting && g.room > 1) {
+        find_requesting(&g);
+        gm_reader_each_site(s->reader, gather, &g);
+        gm_own_wrappers_find(&s->own, g.stacks, g.count);
+    }
+    free(g.stacks);
+    free(g.requesting);
+    return &s->own;
+}
+
+void gm_symbols_share_wrappers(struct gm_symbols *a, struct gm_symbols *b) {
+    gm_symbols_own_wrappers(a);
+    gm_symbols_own_wrappers(b);
+    for (unsigned side = 0; side < 2; side++) {
+        struct gm_own_wrappers *to = side ? &b->own : &a->own;
+        const struct gm_own_wrappers *from = side ? &a->own : &b->own;
+        for (unsigned i = 0; i < from->count && to->count < GM_OWN_WRAPPERS; i++) {
+            if (is_own_wrapper(side ? b : a, from->functions[i]))
+                continue;
+            to->functions[to->count] = from->functions[i];
+            memcpy(to->names[to->count++], from->names[i], sizeof from->names[i]);
+        }
+    }
+}
+
+/* ---- stacks */
+
+static void find_site(struct cursor *c) {
+    gm_symbols_own_wrappers(c->symbols);
+    skip_wrappers(c, true);
+}
+
+unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, enum gm_stack_begin from, struct gm_frame_name *names,
+                          unsigned room) {
+    struct cursor c, site;
     unsigned count = 0;
     if (!begin(&c, s, id)) {
         *names = (struct gm_frame_name){.text = "unknown site"};
@@ -358,10 +491,18 @@ unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, bool whole, struct 
         return 1;
     }
     bool toolkit = current(&c)->name.toolkit;
-    if (!whole)
-        skip_wrappers(&c);
-    for (; c.frame && count < room; advance(&c))
-        names[count++] = current(&c)->name;
+    site = c;
+    if (from == GM_STACK_KNOWN)
+        skip_wrappers(&site, false);
+    else
+        find_site(&site);
+    if (from != GM_STACK_REQUESTER)
+        c = site;
+    for (bool caller = false; c.frame && count < room; advance(&c)) {
+        if (!caller || !is_folded(current(&c)))
+            names[count++] = current(&c)->name;
+        caller |= c.at == site.at && c.inner == site.inner;
+    }
     names[0].toolkit = toolkit;
     return count;
 }
@@ -372,14 +513,14 @@ unsigned gm_symbols_wrappers(struct gm_symbols *s, uint32_t id) {
     if (!begin(&c, s, id))
         return 0;
     site = c;
-    skip_wrappers(&site);
+    find_site(&site);
     for (; c.frame && (c.at != site.at || c.inner != site.inner); advance(&c))
         count++;
     return count;
 }
 
 void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_frame_name *name) {
-    gm_symbols_stack(s, id, false, name, 1);
+    gm_symbols_stack(s, id, GM_STACK_SITE, name, 1);
 }
 
 struct depth {

@@ -1,9 +1,11 @@
 /* Names call sites. A call site is the first frame outside the CUDA runtime and the known allocation wrappers
- * (shim/base/wrappers.h); if all frames are wrappers, the outermost one that does more than dispatch. With libdw a name
+ * (shim/base/wrappers.h), and outside the program's own (own_wrappers.h) unless gm_wrappers_step is off; if all frames
+ * are wrappers, the outermost one that does more than dispatch. With libdw a name
  * has function, source line and module. Without it, or if a file changed since the run, it has module + offset. */
 #ifndef GM_SYMBOLS_H
 #define GM_SYMBOLS_H
 
+#include "tools/cli/own_wrappers.h"
 #include "tools/cli/reader.h"
 
 struct gm_symbols;
@@ -24,15 +26,27 @@ void gm_symbols_free(struct gm_symbols *symbols);
 
 void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *name);
 
-/* Names the call site and its callers, innermost first, inlined ones included. `whole`: begins with the function that
- * requested the memory, and so includes wrappers; it belongs neither to the CUDA runtime, in its own module or linked
- * into the program, nor to a header of the toolkit. Fills at most `room` (at least 1) names and returns their number.
- */
-unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, bool whole, struct gm_frame_name *names,
-                          unsigned room);
+/* Where a stack begins. */
+enum gm_stack_begin {
+    GM_STACK_SITE,      /* the call site */
+    GM_STACK_REQUESTER, /* the function that requested the memory, and so wrappers too; it belongs neither to the CUDA
+                           runtime, in its own module or linked into the program, nor to a header of the toolkit */
+    GM_STACK_KNOWN,     /* the first frame outside the known wrappers, which may be a wrapper of the program */
+};
+
+/* Names these frames, innermost first, inlined ones included. Callers that belong to the C library or that only call on
+ * for the C++ library (std::invoke, std::thread) are left out. Fills at most `room` (at least 1) names and returns
+ * their number. */
+unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, enum gm_stack_begin begin,
+                          struct gm_frame_name *names, unsigned room);
 
 /* How many names of the whole stack stand before the call site. */
 unsigned gm_symbols_wrappers(struct gm_symbols *symbols, uint32_t site);
+
+/* The program's own wrappers in all call sites of the trace; count 0: none. */
+const struct gm_own_wrappers *gm_symbols_own_wrappers(struct gm_symbols *symbols);
+/* Both traces step past the wrappers of either, so that their call sites can be compared. */
+void gm_symbols_share_wrappers(struct gm_symbols *symbols, struct gm_symbols *others);
 
 /* How many frames beyond the first one outside the CUDA runtime the deepest call site has; GM_DEPTH_WHOLE if the stacks
  * of the trace are whole. The limit makes further frames ignored. */

@@ -2,6 +2,16 @@
 
 #include <stdio.h>
 
+uint64_t gm_group_limit_of(const char *name) {
+    struct gm_group_file file;
+    const char *why;
+    if (!gm_group_open(name, false, &file, &why))
+        return 0;
+    uint64_t limit = __atomic_load_n(&file.group->limit, __ATOMIC_RELAXED);
+    gm_group_close(&file);
+    return limit;
+}
+
 void gm_group_sample_take(struct gm_group_sample *out, const char *name, const struct gm_group_file *file) {
     *out = (struct gm_group_sample){.processes = gm_group_clear_ended(file),
                                     .limit = __atomic_load_n(&file->group->limit, __ATOMIC_RELAXED)};

@@ -106,21 +106,22 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
     return lines + 1;
 }
 
-#define ROW "%7s %-10.10s %11s %11s %9s %9s %7s %7s"
+#define ROW "%7s %-13.13s %10s %10s %10s %9s %9s %7s %7s"
 
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {
-    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "KEPT", "ALLOCS/S",
-              "FREES/S", "REUSED", "WAITS/S");
+    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "KEPT", "LIMIT",
+              "ALLOCS/S", "FREES/S", "REUSED", "WAITS/S");
 }
 
 void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *s, const struct gm_rates *r,
                 unsigned width, const char *ending) {
-    struct gm_text t[6];
+    struct gm_text t[7];
     char pid[16];
     snprintf(pid, sizeof pid, "%d", s->pid);
     line(out, width, ending, "%s%s" ROW, clock ? clock : "", clock ? " " : "", pid, s->program,
-         gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->cached_all), rate(&t[2], r->allocs),
-         rate(&t[3], r->frees), percent(&t[4], r->hits), rate(&t[5], r->fence_waits));
+         gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->cached_all),
+         s->limit ? gm_text_bytes(&t[6], s->limit) : "-", rate(&t[2], r->allocs), rate(&t[3], r->frees),
+         percent(&t[4], r->hits), rate(&t[5], r->fence_waits));
 }
 
 void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width, const char *ending) {

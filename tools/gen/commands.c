@@ -2,10 +2,10 @@
 
 const struct gm_gen_command gm_gen_commands[] = {
     {"run", "Run a program under libgpumem and print what it did with GPU memory.", true, false},
-    {"stat", "Run a program and print a table of counters.", true, false},
     {"top", "Show what running processes do with GPU memory, live.", false, true},
-    {"limit", "Show or change the memory limit of a group or a process while it runs.", false, true},
-    {"trace", "Start, stop or copy the trace of a running process.", false, true},
+    {"limit", "Show or change the memory limit of a group or a process while it runs.", false, true,
+     "$(ls /dev/shm 2>/dev/null | sed -n s/^gpumem-group-$(id -u)-//p)"},
+    {"trace", "Start, stop or copy the trace of a running process.", false, true, "start stop dump"},
     {"report", "Print from a trace who held GPU memory, since when, from where, and what leaked.", false, false},
     {"diff", "Compare two traces by call site and kind of memory.", false, false},
     {"export", "Write a trace in another program's format.", false, false},
@@ -14,5 +14,5 @@ const struct gm_gen_command gm_gen_commands[] = {
     {"plan", "Decide from a trace which memory each object should have in later runs.", false, false},
     {"replay", "Predict from a trace, without a GPU, what other policies would do.", false, false},
     {"help", "Explain a command.", false, false},
-    {NULL, NULL, false, false},
+    {NULL, NULL, false, false, NULL},
 };

@@ -76,10 +76,13 @@ static void bash_of_reader(FILE *out, const struct gm_gen_command *row) {
     fputs("\" -- \"$cur\"))\n"
           "            else\n",
           out);
-    fputs(row->looks_at_processes
-              ? "                COMPREPLY=($(cd /proc && compgen -G \"${cur:-[1-9]}*\" | grep -x '[0-9]*'))\n"
-              : "                compopt -o filenames 2>/dev/null\n"
-                "                COMPREPLY=($(compgen -f -- \"$cur\"))\n",
+    if (row->words)
+        fprintf(out, "                COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")\n                    ", row->words);
+    else if (row->looks_at_processes)
+        fputs("                COMPREPLY=(", out);
+    fputs(row->looks_at_processes ? "$(cd /proc && compgen -G \"${cur:-[1-9]}*\" | grep -x '[0-9]*'))\n"
+                                  : "                compopt -o filenames 2>/dev/null\n"
+                                    "                COMPREPLY=($(compgen -f -- \"$cur\"))\n",
           out);
     fputs("            fi ;;\n", out);
 }
@@ -101,7 +104,7 @@ void gm_gen_bash(FILE *out) {
           "            [[ $word == -* ]] || command=$word\n"
           "            continue\n"
           "        fi\n"
-          "        [[ $command == run || $command == stat ]] || continue\n"
+          "        [[ $command == run ]] || continue\n"
           "        if [[ -n $skip ]]; then\n"
           "            [[ $word == = ]] || skip=\n"
           "            continue\n"
@@ -139,7 +142,7 @@ void gm_gen_bash(FILE *out) {
           out);
     command_names(out);
     fputs("\" -- \"$cur\")) ;;\n"
-          "        run|stat)\n"
+          "        run)\n"
           "            case $prev in\n",
           out);
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
@@ -242,7 +245,7 @@ void gm_gen_zsh(FILE *out) {
           "            _describe command commands ;;\n"
           "        argument)\n"
           "            case $line[1] in\n"
-          "                run|stat) _arguments \\\n",
+          "                run) _arguments \\\n",
           out);
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
@@ -285,6 +288,8 @@ void gm_gen_zsh(FILE *out) {
             if (gm_flag_is_of(&gm_flags[i], command))
                 zsh_flag(out, &gm_flags[i]);
         }
+        if (gm_gen_commands[c].words)
+            fprintf(out, " \"1:word or process:{ compadd -- %s; _pids }\"", gm_gen_commands[c].words);
         fputs(gm_gen_commands[c].looks_at_processes ? " '*:process:_pids' ;;\n" : " '*:file:_files' ;;\n", out);
     }
     fputs("            esac ;;\n"
@@ -308,7 +313,7 @@ void gm_gen_fish(FILE *out) {
         const struct gm_option *row = &gm_option_rows[i];
         if (!row->flag)
             continue;
-        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from run stat' -l %s", row->flag);
+        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from run' -l %s", row->flag);
         if (is_file(row)) {
             fputs(" -r -F", out);
         } else if (is_policy(row) || row->choices) {
@@ -336,5 +341,9 @@ void gm_gen_fish(FILE *out) {
         short_help(out, flag->help, "\\");
         fputs("'\n", out);
     }
-    fputs("complete -c gpumem -n '__fish_seen_subcommand_from top' -f -a '(__fish_complete_pids)'\n", out);
+    fputs("complete -c gpumem -n '__fish_seen_subcommand_from top trace limit' -f -a '(__fish_complete_pids)'\n"
+          "complete -c gpumem -n '__fish_seen_subcommand_from trace' -f -a 'start stop dump'\n"
+          "complete -c gpumem -n '__fish_seen_subcommand_from limit' -f -a '(ls /dev/shm 2>/dev/null | string replace "
+          "-rf \"^gpumem-group-\"(id -u)\"-\" \"\")'\n",
+          out);
 }

@@ -15,6 +15,7 @@ struct gm_gen_command {
     const char *help;
     bool launches;           /* starts a program: takes the flags of all option rows */
     bool looks_at_processes; /* its arguments are process ids; else files */
+    const char *words;       /* other first arguments, as a shell expands them in double quotes; NULL: none */
 };
 extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
 

@@ -65,7 +65,7 @@ static void resources(FILE *out) {
         fputc('\n', out);
         paragraph(out, row->summary);
         if (row->breaks && *row->breaks) {
-            fputs("Against native memory it loses:\n", out);
+            fputs(".br\nAgainst native memory it loses:\n", out);
             paragraph(out, row->breaks);
         }
     }

@@ -113,7 +113,7 @@ def main():
     for licence in options.licence:
         wheel.write(f"{wheel.info}/licenses/{licence.parent.name if licence.name == 'copyright' else licence.name}", licence.read_bytes())
     wheel.write(f"{wheel.info}/METADATA", METADATA.format(version=options.version, readme=options.readme.read_text()).encode())
-    wheel.write(f"{wheel.info}/entry_points.txt", b"[console_scripts]\ngpumem = gpumem.__main__:main\n")
+    wheel.write(f"{wheel.info}/entry_points.txt", b"[console_scripts]\ngpumem = gpumem.__main__:main\n\n[pytest11]\ngpumem = gpumem.pytest_plugin\n")
     wheel.write(f"{wheel.info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: tools/package\nRoot-Is-Purelib: false\nTag: {platform}\n".encode())
     wheel.close()
     print(path)

@@ -18,6 +18,7 @@ const char *const stacks[STACKS] = {
     "fail-nth(100000000,fill(zero,limit(64GiB,managed)))",
     "host-numa",
     "fill(poison,host-numa)",
+    "cache(host-numa)",
     "cache(native)",
     "cache(1,native)",
     "cache(3,limit(64GiB,native))",

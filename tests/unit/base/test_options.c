@@ -52,7 +52,7 @@ static int all_defaults(void) {
     CHECK(gm_option_number(GM_OPT_TRACE_FORMAT) == 0);
     CHECK(gm_option_number(GM_OPT_TRACE_FLUSH) == 100000000);
     CHECK(!gm_option_bool(GM_OPT_TRACE_COPIES));
-    CHECK(gm_option_number(GM_OPT_STACKS) == 8);
+    CHECK(gm_option_number(GM_OPT_STACKS) == 32);
     CHECK(gm_option_number(GM_OPT_LOG) == GM_LOG_WARN);
     CHECK(!gm_option_bool(GM_OPT_COVERAGE));
     CHECK(!gm_option_bool(GM_OPT_STRICT));
@@ -104,6 +104,19 @@ static void given(void **unused) {
     assert_string_equal(log_text, "");
 }
 
+static void ring(void **unused) {
+    static const struct {
+        const char *text;
+        uint64_t bytes, ns;
+    } rows[] = {{"1M", 1 << 20, 0}, {"1.5M", 3 << 19, 0}, {"30s", 0, 30000000000}, {"64K", 0, 0}, {"0", 0, 0},
+                {"", 0, 0},         {"x", 0, 0}};
+    uint64_t bytes, ns;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(gm_option_ring(rows[i].text, &bytes, &ns), rows[i].bytes || rows[i].ns);
+        assert_true(bytes == rows[i].bytes && ns == rows[i].ns);
+    }
+}
+
 static int load_again(void) {
     char *const other[] = {"GPUMEM_STACKS=7", "GPUMEM_NONSENSE=1", NULL};
     gm_options_load(other);
@@ -128,9 +141,9 @@ static void error_texts(void **unused) {
          "gpumem: GPUMEM_WEATHER is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
         {"GPUMEM_=", "gpumem: GPUMEM_ is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
         {"GPUMEM_PYTHON=2", "gpumem: GPUMEM_PYTHON=2 is not one of 0, 1, off, on, no, yes, false or true; using 1\n"},
-        {"GPUMEM_STACKS=abc", "gpumem: GPUMEM_STACKS=abc is not a count between 0 and 64; using 8\n"},
-        {"GPUMEM_STACKS=65", "gpumem: GPUMEM_STACKS=65 is not a count between 0 and 64; using 8\n"},
-        {"GPUMEM_STACKS=-1", "gpumem: GPUMEM_STACKS=-1 is not a count between 0 and 64; using 8\n"},
+        {"GPUMEM_STACKS=abc", "gpumem: GPUMEM_STACKS=abc is not a count between 0 and 64; using 32\n"},
+        {"GPUMEM_STACKS=65", "gpumem: GPUMEM_STACKS=65 is not a count between 0 and 64; using 32\n"},
+        {"GPUMEM_STACKS=-1", "gpumem: GPUMEM_STACKS=-1 is not a count between 0 and 64; using 32\n"},
         {"GPUMEM_FAIL_NTH=1x", "gpumem: GPUMEM_FAIL_NTH=1x is not a count of 0 or more; using 0\n"},
         {"GPUMEM_TRACE_COPIES=all",
          "gpumem: GPUMEM_TRACE_COPIES=all is not one of 0, 1, off, on, no, yes, false or true; using 0\n"},
@@ -139,8 +152,8 @@ static void error_texts(void **unused) {
         {"GPUMEM_FILL=ones", "gpumem: GPUMEM_FILL=ones is not one of off, zero or poison; using off\n"},
         {"GPUMEM_GROW=move-overcommit",
          "gpumem: GPUMEM_GROW=move-overcommit is not one of off, report, vmm or move; using off\n"},
-        {"GPUMEM_LIMIT=8GB",
-         "gpumem: GPUMEM_LIMIT=8GB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
+        {"GPUMEM_LIMIT=8XB",
+         "gpumem: GPUMEM_LIMIT=8XB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
         {"GPUMEM_WORKSPACE_SIZE=-1",
          "gpumem: GPUMEM_WORKSPACE_SIZE=-1 is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
         {"GPUMEM_TRACE_FLUSH=5",
@@ -208,7 +221,17 @@ static void values(void **unused) {
         {GM_OPT_LIMIT, "16777216TiB", -1, 0},
         {GM_OPT_LIMIT, "18446744073709551615", 0, UINT64_MAX},
         {GM_OPT_LIMIT, "18446744073709551616", -1, 0},
-        {GM_OPT_LIMIT, "1.5G", -1, 0},
+        {GM_OPT_LIMIT, "1GB", 0, 1000000000},
+        {GM_OPT_LIMIT, "1.5GiB", 0, 3ull << 29},
+        {GM_OPT_LIMIT, "2.75MB", 0, 2750000},
+        {GM_OPT_LIMIT, "0.1K", 0, 102}, /* the part of a byte is left out */
+        {GM_OPT_LIMIT, "16777215.999999999T", 0, 18446744073709550516ull},
+        {GM_OPT_LIMIT, "1.5", -1, 0},
+        {GM_OPT_LIMIT, "1.", -1, 0},
+        {GM_OPT_LIMIT, "1.G", -1, 0},
+        {GM_OPT_LIMIT, ".5G", -1, 0},
+        {GM_OPT_LIMIT, "1.0000000000G", -1, 0},
+        {GM_OPT_LIMIT, "1B", -1, 0},
         {GM_OPT_LIMIT, "1Gi", -1, 0},
         {GM_OPT_LIMIT, "G", -1, 0},
         {GM_OPT_LIMIT, " 1", -1, 0},
@@ -311,7 +334,7 @@ static void config_errors(void **unused) {
         {"weather = fine",
          "'weather' is not an option; names are those of libgpumem(7) without GPUMEM_, in lower case"},
         {"= cache", "'' is not an option; names are those of libgpumem(7) without GPUMEM_, in lower case"},
-        {"limit = 8GB", "GPUMEM_LIMIT=8GB is not a number of bytes such as 0, 4096, 512M or 2GiB"},
+        {"limit = 8XB", "GPUMEM_LIMIT=8XB is not a number of bytes such as 0, 4096, 512M or 2GiB"},
         {"limit 8G", "the line is not of the form NAME = VALUE"},
         {"stats = /tmp/x", "only the environment sets stats"},
         {"config = other", "only the environment sets config"},
@@ -375,6 +398,7 @@ int main(void) {
         cmocka_unit_test(config_log_level),
         cmocka_unit_test(config_that_cannot_be_read),
         cmocka_unit_test(defaults),
+        cmocka_unit_test(ring),
         cmocka_unit_test(given),
         cmocka_unit_test(only_the_first_load_counts),
         cmocka_unit_test(error_texts),

@@ -82,7 +82,6 @@ static void test_known_wrappers(void **state) {
         "/usr/lib/x86_64-linux-gnu/libffi.so.8.1.2",
         "/venv/site-packages/jaxlib/xla_extension.so",
         "/usr/bin/python3.11",
-        "/usr/lib/libstdc++.so.6",
         "/x/libgpumem.so.0.1.0"};
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         assert_int_equal(kind(NULL, modules[i], NULL), GM_WRAPPER_LAYER);
@@ -100,6 +99,9 @@ static void test_known_wrappers(void **state) {
                                               "_ZN5torch8autograd6Engine11thread_mainEi"};
     for (size_t i = 0; i < sizeof dispatching / sizeof *dispatching; i++)
         assert_int_equal(kind(dispatching[i], "/x/libtorch_cpu.so", NULL), GM_WRAPPER_DISPATCH);
+    assert_int_equal(kind(NULL, "/usr/lib/libstdc++.so.6", NULL), GM_WRAPPER_STANDARD);
+    assert_int_equal(kind("_ZSt6invokeIPFvvEJEEvv", "/x/app", NULL), GM_WRAPPER_STANDARD);
+    assert_int_equal(kind("__invoke", "/x/app", "/usr/include/c++/12/bits/invoke.h"), GM_WRAPPER_STANDARD);
     assert_int_equal(kind("__libc_start_main", "/lib/x86_64-linux-gnu/libc.so.6", NULL), GM_WRAPPER_SYSTEM);
     assert_int_equal(kind("_start", "/home/me/app", NULL), GM_WRAPPER_SYSTEM);
     assert_int_equal(kind("main", "/home/me/app", "/home/me/torch/main.cu"), GM_WRAPPER_NONE);
@@ -124,6 +126,11 @@ static void test_globs_of_the_user(void **state) {
     assert_int_equal(kind("f", "/x/app", "/x/arena_big.c"), GM_WRAPPER_LAYER);
     assert_int_equal(kind("f", "/x/app", "/x/arena.cc"), GM_WRAPPER_NONE);
     assert_int_equal(kind("_start", "/x/libmpool.so", NULL), GM_WRAPPER_SYSTEM);
+    assert_true(gm_wrappers_step());
+    assert_true(gm_wrappers_skip("slab::*,none", error, sizeof error));
+    assert_false(gm_wrappers_step());
+    assert_int_equal(kind("none", "/x/app", NULL), GM_WRAPPER_NONE);
+    assert_int_equal(kind("_ZN4slab3getEv", "/x/app", NULL), GM_WRAPPER_LAYER);
 }
 
 int main(void) {

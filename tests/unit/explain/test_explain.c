@@ -118,7 +118,7 @@ static void test_card(void **state) {
            "gpumem:                 6.00 MiB in 1 block of 6.00 MiB, native\n");
     assert_int_equal(times("5.00 MiB"), 0);
     expect("gpumem:   largest       11.00 GiB at most can still be mapped in one piece\n");
-    expect("gpumem:   try           GPUMEM_OOM=trim,host,fail in place of trim: host memory");
+    expect("gpumem:   try           gpumem run --oom=trim,host,fail in place of trim: host memory");
     assert_int_equal(times("limit "), 0);
 }
 

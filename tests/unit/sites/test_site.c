@@ -153,8 +153,9 @@ static void test_threads_agree(void **state) {
 static void *describe_again_and_again(void *arg) {
     uint32_t site = first_place();
     struct gm_site_location location;
+    uintptr_t frame;
     for (int i = 0; i < 2000; i++)
-        if (gm_site_python(site) || (i % 100 == 0 && !gm_site_location(site, &location)))
+        if (gm_site_python(site, &frame, 1) || (i % 100 == 0 && !gm_site_location(site, &location)))
             return NULL;
     return arg;
 }

@@ -207,7 +207,17 @@ class Report(unittest.TestCase):
 
     def test_lost_events_are_said(self):
         self.assertIn("note: 1,234 events were lost", self.report(t.header(dropped=1234))[1])
+        self.assertIn("note: 1,234 events did not fit below GPUMEM_TRACE_LIMIT=1.00 MiB\n", self.report(t.header(dropped=1234, limit=1 << 20))[1])
         self.assertIn("note: the program did not end normally", self.report(t.header(finished=0))[1])
+        self.assertIn("note: a ring (GPUMEM_TRACE_RING): only the latest events", self.report(t.header(ring=1))[1])
+
+    def test_blocks_leak_only_where_the_program_could_free_them(self):
+        block = t.chunk(t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10))
+        for finished, words in ((0, "  live: 10 B in 1 block\n"), (1, "  leaked: 10 B in 1 block\n"), (2, "  live: 10 B in 1 block\n")):
+            for out in (self.report(t.header(finished=finished) + block)[1],):
+                self.assertIn(words, out)
+                self.assertEqual("LEAKS" in out, finished == 1, out)
+                self.assertEqual("note: recording was stopped before the program ended\n" in out, finished == 2, out)
 
     def test_csv(self):
         head = ("seq,time_ns,action,call,address,bytes,device,stream,thread,duration_ns,bytes_got,kind,reason,verdict,hit,site,"
@@ -219,7 +229,7 @@ class Report(unittest.TestCase):
                 "no,event\n4,700,alloc,cuMemAl")
         status, out, err = self.report(text.encode(), "x.csv")
         self.assertEqual((status, err), (0, ""))
-        for line in ("3 events over", "peak reserved     128 B", "leaked: 50 B in 1 block", "my app+0x456",
+        for line in ("3 events over", "peak reserved     128 B", "live: 50 B in 1 block", "my app+0x456",
                      "note: 2 damaged or missing parts", "pid 77"):
             self.assertIn(line, out)
         self.assertNotIn("unknown frees", out)

@@ -1,4 +1,4 @@
-"""gpumem run and stat: what reaches the program, what comes back, what is refused before anything starts."""
+"""gpumem run: what reaches the program, what comes back, what is refused before anything starts."""
 import os
 import re
 import shutil
@@ -118,14 +118,13 @@ class Run(unittest.TestCase):
         self.assertTrue(os.path.exists(self.path("c.trace")))
 
     def test_config_and_traces(self):
-        """The trace of the file is checked and replaced as that of the flag is; gpumem stat writes none."""
+        """The trace of the file is checked and replaced as that of the flag is."""
         options = self.path("options", "trace = x.trace\n")
         self.run_probe("--config", options, "--", "/bin/true", PROBE="1")
         self.assertRegex(self.run_probe("--config", options, "--", "/bin/true", PROBE="1")[2], r"next: gpumem report \S*x\.trace\n$")
         self.path("x.trace", "precious")
         self.assertEqual(self.run_probe("--config", options, "--", "/bin/true")[0], 2)
         os.unlink(self.path("x.trace"))
-        self.gpumem("--library", PROBE, "--config", options, "--", "/bin/true", command="stat", PROBE="1")
         self.run_probe("--", "/bin/true", PROBE="1", GPUMEM_CONFIG=options, GPUMEM_TRACE="")
         self.assertFalse(os.path.exists(self.path("x.trace")))
 
@@ -179,12 +178,6 @@ class Run(unittest.TestCase):
         self.assertIn("ended without normal exit\n", err)
         self.assertRegex(err, r"calls +2 allocations")
 
-    def test_stat_prints_a_table_and_writes_no_trace(self):
-        status, _, err = self.gpumem("--library", PROBE, "--trace=t.trace", "--", "/bin/true", command="stat", PROBE="1")
-        self.assertEqual(status, 0)
-        self.assertRegex(err, r"kind of memory +allocations +frees +peak live +live at end\ngpumem:     native +2 +0 ")
-        self.assertFalse(os.path.exists(self.path("t.trace")))
-
     def test_nothing_is_left_behind(self):
         before = set(os.listdir("/dev/shm"))
         self.run_probe("--", "/bin/true", PROBE="1")
@@ -227,10 +220,6 @@ class Run(unittest.TestCase):
             os.mkdir(self.path("locked"), 0o500)
             self.assertIn("Permission denied", self.run_probe("--trace=locked/t", "--", "/bin/echo", "ran")[2])
 
-    def test_stat_minds_no_trace(self):
-        self.path("thesis", "my thesis")
-        self.assertEqual(self.gpumem("--library", PROBE, "--", "/bin/true", command="stat", GPUMEM_TRACE="thesis")[0], 0)
-
     def test_stale_trace_is_removed_and_a_foreign_file_is_not(self):
         self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")
         self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")
@@ -252,6 +241,10 @@ class Run(unittest.TestCase):
                                  (["--policy=plan:none"], "policy 'plan:none': none: no such file or directory"),
                                  (["--policy=static:zz"], "policy 'static:zz': rule 1: wrong condition \"zz\"; accepted: "),
                                  (["--policy=cache:1"], "takes no argument"), (["--oom=trim,zz"], "GPUMEM_OOM=trim,zz: \"zz\" is not a step"),
+                                 (["--trace-ring=64K"], "GPUMEM_TRACE_RING=64K: accepted: bytes from 1M on, such as 64M, or a time such as 30s"),
+                                 (["--trace-ring=1.5"], "GPUMEM_TRACE_RING=1.5: accepted"),
+                                 (["--resource-native=foo"], "GPUMEM_RESOURCE_NATIVE=foo: "),
+                                 (["--resource-async=cache("], "GPUMEM_RESOURCE_ASYNC=cache(: "),
                                  (["--group=a/b"], "GPUMEM_GROUP=a/b is not a name; accepted: "),
                                  (["--exec=1"], "takes no value")):
             marker = self.path("marker")
@@ -309,7 +302,7 @@ class Run(unittest.TestCase):
             self.assertLessEqual(max(map(len, said.split("\n"))), 110)
 
     def test_help_and_version(self):
-        for arguments in (["help"], ["help", "run"], ["help", "stat"], ["help", "report"], ["run", "--help"], ["--version"]):
+        for arguments in (["help"], ["help", "run"], ["help", "report"], ["run", "--help"], ["--version"]):
             done = subprocess.run([GPUMEM, *arguments], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertTrue(done.stdout)

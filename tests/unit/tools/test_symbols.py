@@ -73,7 +73,7 @@ class Symbols(unittest.TestCase):
         """The title is the call site. Where all frames are wrappers, it is the outermost one that does more than dispatch."""
         frames = self.frames_of(NAMED)
         self.write_frames(NAMED, frames)
-        title = r"  main \(places-named\+0x[0-9a-f]+\)\n +through 2 frames of wrappers\n +from _start"
+        title = r"  main \(places-named\+0x[0-9a-f]+\)\n +through 2 frames of wrappers\n"
         self.assertRegex(self.report("--stacks"), "200 B in 1 block" + title)
         self.assertRegex(self.report("--leaks", "--stacks"), "program   " + title)
         self.assertNotIn("wrappers", self.report())

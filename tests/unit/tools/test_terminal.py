@@ -93,7 +93,7 @@ class Colours(ToolCase):
             self.assertEqual(CODE.sub("", text), plain)
         self.assertIn(BOLD, self.good("report", "--color=always", "a"))
         self.assertNotIn("\033", self.good("report", "--json", "--color=always", "a"))
-        for command in ("report", "diff", "top", "run", "stat"):
+        for command in ("report", "diff", "top", "run"):
             status, _, err = self.run_tool(command, "--color=pink", "a", "b")
             self.assertEqual((status, err), (2, f"gpumem: {command}: --color 'pink' is none of auto|always|never\n"))
 

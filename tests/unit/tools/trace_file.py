@@ -16,10 +16,10 @@ KEPT, SHARED = 4, 8  # as flags
 
 
 def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0,
-           pid=4242, rank=-1, epoch=2000, host=b"node7", file_bytes=0, summary_ns=0):
+           pid=4242, rank=-1, epoch=2000, host=b"node7", file_bytes=0, summary_ns=0, limit=0, ring=0):
     text = struct.pack("<8sIIIIQQiiiIQ", MAGIC, version, header_bytes, chunk_bytes, event_bytes, 1000, epoch, pid, 1, rank,
                        finished, dropped)
-    text += struct.pack("64s256s64s32sQQ", host, b"/bin/solver", b"auto", b"0.1.0", file_bytes, summary_ns)
+    text += struct.pack("64s256s64s32sQQQQ", host, b"/bin/solver", b"auto", b"0.1.0", file_bytes, summary_ns, limit, ring)
     return text.ljust(HEADER, b"\0")
 
 
