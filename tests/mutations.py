@@ -144,7 +144,7 @@ MUTATIONS = [
        "resources without CUDA", "paper: a resource's memory is stated by properties"),
     of("capabilities_unchecked", "shim/resource/stack.c", "gm_resource_keeps", gives("request != NULL"), "stack",
        "paper: whoever uses a resource asks for capabilities"),
-    of("fence_of_nothing", "shim/cache/timeline.c", "gm_timeline_visit", answers("gm_fence_query", "GM_OK"),
+    of("fence_of_nothing", "shim/cache/timeline.c", "query_one", answers("gm_fence_query", "GM_OK"),
        "resources reuse, one device", "paper: allocate and deallocate, usable at return"),
     of("blocks_of_64_bytes", "shim/resource/sim.c", "ALIGNMENT", swaps("512", "64"), "resources without CUDA",
        "paper: alignment is part of the contract"),

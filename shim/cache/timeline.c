@@ -124,36 +124,50 @@ static gm_status record(const struct gm_fence_timeline *line, struct gm_numbered
     return or_pending(gm_fence_record(&at->fence, (CUcontext)(uintptr_t)line->context, line->context_id, line->device));
 }
 
+/* The caller holds the lock. */
+static void answer(struct gm_fence_timeline *line, struct gm_visit *visit, gm_status recorded, gm_status queried) {
+    visit->recorded = has_fence(line, visit->record) ? GM_OK : recorded;
+    visit->answer = gm_timeline_has_passed(line, visit->query) ? GM_OK : queried;
+}
+
+/* Records the fence that this thread began to record. Returns the one that it queries now; NULL: none. */
+static struct gm_numbered_fence *record_one(struct gm_fence_timeline *line, struct gm_numbered_fence *at,
+                                            struct gm_visit *visit, bool inside) {
+    gm_status status = inside ? record(line, at) : GM_FENCE_PENDING;
+    gm_spin_lock(&line->lock);
+    end_record(line, at, status);
+    struct gm_numbered_fence *next = inside && visit->query ? begin_query(line, visit->query) : NULL;
+    answer(line, visit, status, GM_FENCE_PENDING);
+    gm_spin_unlock(&line->lock);
+    return next;
+}
+
+static void query_one(struct gm_fence_timeline *line, struct gm_numbered_fence *at, struct gm_visit *visit,
+                      bool inside) {
+    gm_status status = inside ? or_pending(gm_fence_query(&at->fence)) : GM_FENCE_PENDING;
+    gm_spin_lock(&line->lock);
+    __atomic_store_n(&line->querying, 0, __ATOMIC_RELAXED);
+    end_query(line, at, status);
+    answer(line, visit, visit->recorded, status);
+    gm_spin_unlock(&line->lock);
+}
+
 void gm_timeline_visit(struct gm_fence_timeline *line, struct gm_visit *visit) {
     CUstreamCaptureMode mode;
-    struct gm_numbered_fence *queried = NULL;
-    gm_status status = GM_FENCE_PENDING, error = GM_FENCE_PENDING;
     gm_spin_lock(&line->lock);
     struct gm_numbered_fence *recorded = begin_record(line, visit);
-    if (!recorded && visit->query)
-        queried = begin_query(line, visit->query);
+    struct gm_numbered_fence *queried = !recorded && visit->query ? begin_query(line, visit->query) : NULL;
+    answer(line, visit, GM_FENCE_PENDING, GM_FENCE_PENDING);
     gm_spin_unlock(&line->lock);
-    bool inside = (recorded || queried) && gm_capture_guard_enter(&mode);
-    if (recorded) {
-        error = inside ? record(line, recorded) : GM_FENCE_PENDING;
-        gm_spin_lock(&line->lock);
-        end_record(line, recorded, error);
-        if (inside && visit->query)
-            queried = begin_query(line, visit->query);
-        gm_spin_unlock(&line->lock);
-    }
-    if (queried && inside)
-        status = or_pending(gm_fence_query(&queried->fence));
+    if (!recorded && !queried)
+        return;
+    bool inside = gm_capture_guard_enter(&mode);
+    if (recorded)
+        queried = record_one(line, recorded, visit, inside);
+    if (queried)
+        query_one(line, queried, visit, inside);
     if (inside)
         gm_capture_guard_leave(mode);
-    gm_spin_lock(&line->lock);
-    if (queried) {
-        __atomic_store_n(&line->querying, 0, __ATOMIC_RELAXED);
-        end_query(line, queried, status);
-    }
-    visit->recorded = has_fence(line, visit->record) ? GM_OK : error;
-    visit->answer = gm_timeline_has_passed(line, visit->query) ? GM_OK : status;
-    gm_spin_unlock(&line->lock);
 }
 
 /* A visit of so many ticks was, or is, held up in the driver. */

@@ -323,7 +323,7 @@ gm_status gm_vmm_prepare(const struct gm_request *request, size_t *granularity) 
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
-    if (gm_rdma_in_process() || gm_transport_in_process() || !gm_reach_all())
+    if (gm_rdma_in_process() || !gm_reach_all())
         return GM_NOT_SUPPORTED;
     return granularity_of(request->device, granularity);
 }
@@ -331,7 +331,8 @@ gm_status gm_vmm_prepare(const struct gm_request *request, size_t *granularity) 
 /* Can the request be served? *reserved: its size in whole granules. Also finishes frees that were deferred. */
 static gm_status prepare(const struct gm_request *request, uint64_t *reserved) {
     size_t granularity;
-    gm_status status = request->call == GM_CALL_ALLOC ? gm_vmm_prepare(request, &granularity) : GM_NOT_SUPPORTED;
+    bool may = request->call == GM_CALL_ALLOC && !gm_transport_in_process();
+    gm_status status = may ? gm_vmm_prepare(request, &granularity) : GM_NOT_SUPPORTED;
     if (status)
         return status;
     gm_deferred_free_flush(&deferred_frees);

@@ -8,7 +8,7 @@
 #include "shim/resource/resource.h"
 
 /* Whether gpumem may map device memory for a request now. `granularity`: the device's, in bytes. GM_NOT_SUPPORTED: the
- * call, or the device, or a library in the process that needs another kind of memory, excludes it. */
+ * request, the device, or a network card that may know the process's memory excludes it. */
 GM_INTERNAL gm_status gm_vmm_prepare(const struct gm_request *request, size_t *granularity);
 /* Maps extents side by side and opens them to every device that has a context. After a failure none is mapped. */
 GM_INTERNAL gm_status gm_vmm_map(int device, uint64_t address, const struct gm_extent *extents, unsigned count);

@@ -1,15 +1,18 @@
 // All-reduces of a communicator's ranks, each rank in a thread of its own with a GPU of its own, over blocks that are
 // allocated before and freed behind each collective, with more allocations and frees between. Ends with 3 when it does
-// not end within a minute. Arguments: path of libnccl, rounds, cliques (communicators over both GPUs, at work at the
-// same time), "apart" or "together" (together: no rank frees before both have submitted their collective, which is all
-// that NCCL asks of a program).
+// not end within a minute, and says then where each thread is. Arguments: path of libnccl, rounds, cliques
+// (communicators over both GPUs, at work at the same time), "apart" or "together" (together: no rank frees before both
+// have submitted their collective, which is all that NCCL asks of a program).
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <condition_variable>
+#include <dirent.h>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <mutex>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -43,9 +46,23 @@ static void must(int result, const char *text) {
     }
 }
 
+static void say_where(int) {
+    static const char text[] = "thread:\n";
+    void *frames[24];
+    if (write(STDERR_FILENO, text, sizeof text - 1) > 0)
+        backtrace_symbols_fd(frames, backtrace(frames, 24), STDERR_FILENO);
+}
+
 static void out_of_time(int) {
     static const char text[] = "does not end within a minute\n";
-    _exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 4 : 3);
+    bool said = write(STDERR_FILENO, text, sizeof text - 1) > 0;
+    if (DIR *tasks = opendir("/proc/self/task"))
+        while (const dirent *task = readdir(tasks))
+            if (int thread = std::atoi(task->d_name)) {
+                syscall(SYS_tgkill, getpid(), thread, SIGUSR1);
+                usleep(50000);
+            }
+    _exit(said ? 3 : 4);
 }
 
 // Both ranks of a clique have come here.
@@ -122,6 +139,7 @@ int main(int argc, char **argv) {
     *(void **)&destroy = dlsym(library, "ncclCommDestroy");
     if (!init_all || !all_reduce || !destroy)
         return 77;
+    std::signal(SIGUSR1, say_where);
     std::signal(SIGALRM, out_of_time);
     alarm(TIME_LIMIT_S);
 
