@@ -511,12 +511,16 @@ static void free_pass(struct timeline_pass *p) {
     gm_phases_free(p->phases);
 }
 
-static struct gm_analysis *read_events(const char *path, struct gm_observer *observer, uint64_t *damaged) {
+/* `t` NULL: only the totals. */
+static struct gm_analysis *read_events(const char *path, struct gm_observer *observer, struct gm_timeline *t) {
     struct gm_observer *const observers[] = {observer, NULL};
     char error[512];
     struct gm_reader *reader = gm_reader_open(path, error, sizeof error);
     struct gm_analysis *a = reader ? gm_analysis_read(reader, observers) : NULL;
-    *damaged = a ? gm_reader_damaged(reader) : 0;
+    if (a && t) {
+        t->damaged = gm_reader_damaged(reader);
+        t->finished = gm_reader_header(reader)->finished;
+    }
     gm_reader_close(reader);
     return a;
 }
@@ -548,7 +552,7 @@ static struct gm_timeline *read_intervals(const char *path, const struct gm_anal
     bool done = t->intervals && p.each && p.phases;
     if (done) {
         begin_interval(&p, 0);
-        t->analysis = read_events(path, &p.observer, &t->damaged);
+        t->analysis = read_events(path, &p.observer, t);
         if (t->analysis)
             note_totals(&p, t->analysis);
         done = t->analysis && end_last_interval(&p) && collect_blocks(&p);
@@ -571,8 +575,7 @@ static struct gm_timeline *read_intervals(const char *path, const struct gm_anal
 
 struct gm_timeline *gm_timeline_read(const char *path, unsigned intervals) {
     struct gm_observer none = {0};
-    uint64_t damaged;
-    struct gm_analysis *a = read_events(path, &none, &damaged);
+    struct gm_analysis *a = read_events(path, &none, NULL);
     struct gm_timeline *t = NULL;
     for (unsigned count = intervals; a && !t && count;)
         t = read_intervals(path, a, count, &count);

@@ -61,7 +61,8 @@ struct gm_timeline {
     struct gm_timeline_block *blocks;
     size_t block_count;
     struct gm_analysis *analysis;
-    uint64_t damaged; /* as gm_reader_damaged */
+    uint64_t damaged;  /* as gm_reader_damaged */
+    uint32_t finished; /* enum gm_trace_end, of the part of the trace that was read */
 };
 
 /* Reads the trace twice or more. Uses fewer intervals if there would be too many rows. Owned by the caller. NULL: no
