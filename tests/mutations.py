@@ -242,7 +242,7 @@ MUTATIONS = [
        "memory of a device that nobody else uses stays"),
     of("unknown_frees_uncounted", "shim/pipeline/calls.c", "failed_or_unknown", drops("unknown_frees"), "pipeline",
        "frees of unknown blocks are counted"),
-    of("leaks_uncounted", "tools/cli/analysis.c", "count_leak", sets("a->leaked_bytes", "0"), "tools_report",
+    of("leaks_uncounted", "tools/cli/analysis_amounts.c", "gm_pass_leak", sets("a->leaked_bytes", "0"), "tools_report",
        "a report counts leaked bytes"),
 
     # ---- dynamic-spgemm-vmm-thesis
