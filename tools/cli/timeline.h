@@ -65,8 +65,8 @@ struct gm_timeline {
     uint32_t finished; /* enum gm_trace_end, of the part of the trace that was read */
 };
 
-/* Reads the trace twice or more. Uses fewer intervals if there would be too many rows. Owned by the caller. NULL: no
- * memory, or the trace is not readable any more. */
+/* Reads the trace once. Uses at most `intervals` (even), mostly more than half of them, and fewer if there would be too
+ * many rows. Owned by the caller. NULL: no memory, or the trace is not readable any more. */
 struct gm_timeline *gm_timeline_read(const char *path, unsigned intervals);
 void gm_timeline_free(struct gm_timeline *timeline);
 
