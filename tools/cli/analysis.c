@@ -196,6 +196,16 @@ static void count_released(struct gm_analysis_pass *p, const struct gm_live_bloc
     }
 }
 
+/* Each allocation makes the count begin anew. */
+static void count_freed_last(const struct gm_analysis *a, struct gm_site_totals *site, uint64_t count, uint64_t bytes) {
+    if (site->freed_last_after != a->allocs) {
+        site->freed_last_after = a->allocs;
+        site->freed_last_count = site->freed_last_bytes = 0;
+    }
+    site->freed_last_count += count;
+    site->freed_last_bytes += bytes;
+}
+
 static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     struct gm_live_block block;
@@ -217,8 +227,10 @@ static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int th
         a->by_kind[block.kind].frees++;
         device->frees++;
         device->by_kind[block.kind].frees++;
+        struct gm_site_totals *site = gm_pass_site(p, block.site, block.device);
+        if (site)
+            count_freed_last(a, site, 1, block.bytes);
         if (t && t->last_key == key) {
-            struct gm_site_totals *site = gm_pass_site(p, block.site, block.device);
             a->temporary++;
             a->temporary_bytes += block.bytes;
             if (site) {
@@ -360,9 +372,11 @@ static void conclude(struct gm_analysis_pass *p) {
         gm_pass_leak(a, b->device, 1, b->bytes);
     }
     gm_pass_conclude_sums(p);
-    for (size_t i = 0; i < a->site_count; i++)
-        gm_pass_change(a->devices[a->sites[i].device].peaks, &a->sites[i].device_live, &a->sites[i].at_peak,
-                       &a->sites[i].peak_seen, 0);
+    for (size_t i = 0; i < a->site_count; i++) {
+        struct gm_site_totals *site = &a->sites[i];
+        gm_pass_change(a->devices[site->device].peaks, &site->device_live, &site->at_peak, &site->peak_seen, 0);
+        count_freed_last(a, site, 0, 0);
+    }
     conclude_kinds(a->by_kind, p->peak);
     for (int i = 0; i < GM_DEVICES; i++)
         conclude_kinds(a->devices[i].by_kind, a->devices[i].peaks);

@@ -22,6 +22,8 @@ struct gm_site_totals {
     uint64_t released_count, released_bytes;       /* released with their context */
     uint64_t suppressed_count, suppressed_bytes;   /* leaks that a suppression covers; the report moves them here */
     uint64_t grown_count, grown_bytes, grown_most; /* see report_growth.c */
+    uint64_t freed_last_count, freed_last_bytes;   /* freed after the last allocation of the trace */
+    uint64_t freed_last_after;                     /* number of the allocation behind which these were freed */
     uint64_t at_peak; /* device bytes live at the peak of the device; final after gm_analysis_read */
     uint64_t device_live;
     uint32_t peak_seen;

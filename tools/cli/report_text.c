@@ -279,6 +279,9 @@ static void print_leaks(struct gm_report *r) {
     else
         puts(whole ? "  leaked: nothing" : "  live: nothing");
     struct gm_leaks leaks = gm_report_leaks(r);
+    if (!own.count && leaks.freed_last.count)
+        printf("  freed after the last allocation: %s in %s %s; report --leaks says by whom they were held so long\n",
+               BYTES(0, leaks.freed_last.bytes), COUNT(1, leaks.freed_last.count), blocks(leaks.freed_last.count));
     if (leaks.suppressed.count)
         printf("  suppressed: %s in %s %s\n", BYTES(0, leaks.suppressed.bytes), COUNT(1, leaks.suppressed.count),
                blocks(leaks.suppressed.count));
