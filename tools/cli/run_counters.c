@@ -264,14 +264,14 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     if (s->device_count < 2)
         say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
     for (unsigned i = 0; i < s->device_count && s->device_count > 1; i++)
-        say("peak reserved", "%s on device %d%s%s", gm_text_bytes(&t[0], s->devices[i].reserved),
-            s->devices[i].number, several && s->devices[i].uuid[0] ? ", " : "", several ? s->devices[i].uuid : "");
+        say("peak reserved", "%s on device %d%s%s", gm_text_bytes(&t[0], s->devices[i].reserved), s->devices[i].number,
+            several && s->devices[i].uuid[0] ? ", " : "", several ? s->devices[i].uuid : "");
     if (s->untracked)
         say("beyond gpumem", "%s at most: contexts, modules, graphs, libraries%s", gm_text_bytes(&t[0], s->untracked),
             s->untracked_shared ? "; other processes of the card included" : "");
     say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
         gm_text_percent(&t[1], s->temporary, s->allocs));
-    if (s->reusable)
+    if (s->reusable) /* some kind keeps freed blocks */
         say("reused", "%s, %s of the allocations; kept at the end %s", gm_text_count(&t[0], s->hits),
             gm_text_percent(&t[1], s->hits, s->allocs), gm_text_bytes(&t[2], s->cached));
     if (s->waits)
