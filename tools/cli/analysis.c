@@ -1,73 +1,11 @@
-#include "tools/cli/analysis_pass.h"
+#include "tools/cli/analysis.h"
 
+#include "tools/cli/analysis_amounts.h"
+#include "tools/cli/analysis_pass.h"
+#include "tools/cli/analysis_summary.h"
 #include "tools/cli/memory_kinds.h"
 
 #include <stdlib.h>
-
-/* ---- tables */
-
-struct gm_site_totals *gm_pass_site(struct gm_analysis_pass *p, uint32_t id, int device_or_none) {
-    if (id >= SITE_IDS)
-        id = 0;
-    struct gm_analysis *a = p->a;
-    int device = (int)gm_device_index(device_or_none);
-    uint32_t at = p->site_index[id];
-    while (at && a->sites[at - 1].device != device)
-        at = a->sites[at - 1].other;
-    if (!at) {
-        if (a->site_count == p->site_room) {
-            size_t room = p->site_room ? 2 * p->site_room : 256;
-            struct gm_site_totals *sites = realloc(a->sites, room * sizeof *sites);
-            if (!sites) {
-                p->failed = true;
-                return NULL;
-            }
-            a->sites = sites;
-            p->site_room = room;
-        }
-        a->sites[a->site_count] = (struct gm_site_totals){.id = id, .device = device, .other = p->site_index[id]};
-        p->site_index[id] = at = (uint32_t)++a->site_count;
-    }
-    return &a->sites[at - 1];
-}
-
-static void count_size(struct gm_analysis_pass *p, uint64_t size) {
-    struct size_entry **recent = &p->recent_sizes[(size * UINT64_C(0x9e3779b97f4a7c15)) >> 54], *s = *recent;
-    if (!s || s->totals.size != size)
-        HASH_FIND(hh, p->sizes, &size, sizeof size, s);
-    if (!s) {
-        if (HASH_COUNT(p->sizes) >= SIZES_MAX) {
-            p->a->sizes_cut = true;
-            return;
-        }
-        s = calloc(1, sizeof *s);
-        if (!s) {
-            p->failed = true;
-            return;
-        }
-        s->totals.size = size;
-        HASH_ADD(hh, p->sizes, totals.size, sizeof size, s);
-    }
-    s->totals.count++;
-    *recent = s;
-}
-
-static struct thread_entry *thread_of(struct gm_analysis_pass *p, int id) {
-    struct thread_entry *t = p->last_thread;
-    if (t && t->id == id)
-        return t;
-    HASH_FIND_INT(p->threads, &id, t);
-    if (!t) {
-        t = calloc(1, sizeof *t);
-        if (!t) {
-            p->failed = true;
-            return NULL;
-        }
-        t->id = id;
-        HASH_ADD_INT(p->threads, id, t);
-    }
-    return p->last_thread = t;
-}
 
 static void notify_created(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
                            const struct gm_live_block *b) {
@@ -141,7 +79,7 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
                                        .device = e->device,
                                        .hit = e->hit,
                                        .displaced = e->reason == GM_REASON_OUT_OF_MEMORY};
-    struct thread_entry *t = thread_of(p, thread);
+    struct thread_entry *t = gm_pass_thread(p, thread);
     struct gm_device_totals *device = &a->devices[gm_device_index(e->device)];
     if (memory) {
         struct gm_site_totals *site = gm_pass_site(p, e->site, e->device);
@@ -164,7 +102,7 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
             site->allocs++;
             site->bytes += e->bytes;
         }
-        count_size(p, e->bytes);
+        gm_pass_size(p, e->bytes);
         if (t && !(e->flags & GM_EVENT_LIVE))
             t->last_key = key;
     }
@@ -209,7 +147,7 @@ static void count_freed_last(const struct gm_analysis *a, struct gm_site_totals 
 static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     struct gm_live_block block;
-    struct thread_entry *t = thread_of(p, thread);
+    struct thread_entry *t = gm_pass_thread(p, thread);
     uint64_t key = gm_event_key(e);
     if (!gm_live_blocks_take(&p->live, key, &block)) {
         a->unknown_frees += e->action == GM_ACT_FREE;

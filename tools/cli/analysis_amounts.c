@@ -1,6 +1,6 @@
-/* Bytes of an analysis: live, reserved, kept, beyond gpumem, leaked. */
-#include "tools/cli/analysis_pass.h"
+#include "tools/cli/analysis_amounts.h"
 
+#include "tools/cli/analysis_block.h"
 #include "tools/cli/memory_kinds.h"
 
 /* Memory that the program maps is reserved by its handle before and afterwards. */
@@ -132,38 +132,6 @@ void gm_pass_held(struct gm_analysis *a, const struct gm_event *e) {
     struct gm_held *held = &a->held[e->reason];
     held->bytes = e->bytes;
     held->peak = e->bytes > held->peak ? e->bytes : held->peak;
-}
-
-struct gm_amounts gm_analysis_amounts(const struct gm_analysis *a) {
-    return (struct gm_amounts){a->live_bytes, a->reserved.kept, a->reserved.bytes};
-}
-
-struct gm_amounts gm_analysis_amounts_on(const struct gm_analysis *a, unsigned device) {
-    const struct gm_reserved_device *on = &a->reserved.on[device];
-    if (gm_analysis_device_count(a) < 2)
-        return gm_analysis_amounts(a);
-    return (struct gm_amounts){a->devices[device].live, on->kept, on->bytes};
-}
-
-bool gm_analysis_has_device(const struct gm_analysis *a, unsigned device) {
-    const struct gm_device_totals *d = &a->devices[device];
-    return d->allocs || d->failed_allocs || d->peak_reserved;
-}
-
-unsigned gm_analysis_device_count(const struct gm_analysis *a) {
-    unsigned count = 0;
-    for (unsigned device = 0; device < GM_DEVICES; device++)
-        count += gm_analysis_has_device(a, device);
-    return count;
-}
-
-struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *a) {
-    struct gm_count_and_bytes sum = {0};
-    for (int why = 0; why < GM_REASON_COUNT; why++) {
-        sum.count += a->trims[why].count;
-        sum.bytes += a->trims[why].bytes;
-    }
-    return sum;
 }
 
 void gm_pass_leak(struct gm_analysis *a, int device, uint64_t count, uint64_t bytes) {

@@ -1,5 +1,4 @@
-/* What events and blocks are, apart from totals. */
-#include "tools/cli/analysis_pass.h"
+#include "tools/cli/analysis_block.h"
 
 #include "tools/cli/memory_kinds.h"
 

@@ -1,8 +1,8 @@
-/* What the files of an analysis share; only they include it. Totals change in one thread. */
+/* The state of an analysis while it reads events, and its tables. Only its files include it; one thread at a time. */
 #ifndef GM_ANALYSIS_PASS_H
 #define GM_ANALYSIS_PASS_H
 
-#include "tools/cli/analysis.h"
+#include "tools/cli/analysis_totals.h"
 
 #include <uthash.h>
 
@@ -41,29 +41,10 @@ struct gm_analysis_pass {
     bool failed;
 };
 
-/* analysis.c. NULL: no memory, and the pass has failed. */
+/* The totals of the call site on the device. NULL: no memory, and the pass has failed. */
 struct gm_site_totals *gm_pass_site(struct gm_analysis_pass *pass, uint32_t id, int device_or_none);
-
-/* analysis_block.c */
-bool gm_live_block_is_handle(const struct gm_live_block *block); /* of memory that the program maps */
-uint64_t gm_handle_key(uint64_t handle);
-
-/* analysis_amounts.c */
-void gm_pass_live(struct gm_analysis_pass *pass, const struct gm_live_block *block, bool created, uint64_t now);
-void gm_pass_device_peak(struct gm_device_totals *device, uint64_t now);
-void gm_pass_reserved(struct gm_analysis *analysis, int device, uint64_t now); /* after reserved bytes changed */
-void gm_pass_reserve(struct gm_analysis *analysis, const struct gm_live_block *block);
-void gm_pass_unreserve(struct gm_analysis *analysis, const struct gm_live_block *block, const struct gm_event *event);
-void gm_pass_trim(struct gm_analysis_pass *pass, const struct gm_event *event);
-void gm_pass_untracked(struct gm_analysis *analysis, const struct gm_event *event);
-void gm_pass_held(struct gm_analysis *analysis, const struct gm_event *event);
-void gm_pass_leak(struct gm_analysis *analysis, int device, uint64_t count, uint64_t bytes);
-
-/* analysis_summary.c */
-void gm_pass_sum(struct gm_analysis_pass *pass, const struct gm_event *event);
-void gm_pass_peak(struct gm_analysis_pass *pass, const struct gm_event *event);
-void gm_pass_total(struct gm_analysis_pass *pass, const struct gm_event *event);
-void gm_pass_conclude_sums(struct gm_analysis_pass *pass);
+void gm_pass_size(struct gm_analysis_pass *pass, uint64_t size);            /* counts the size */
+struct thread_entry *gm_pass_thread(struct gm_analysis_pass *pass, int id); /* NULL: as above */
 
 /* The analysis stores each total's value at the peak without copying all totals at each new peak: the first change of a
  * total since the latest peak saves its old value. */

@@ -1,6 +1,6 @@
-/* The rows of a summary (GM_ACT_SUM), each of which stands for a call site, a kind of memory and a device. */
-#include "tools/cli/analysis_pass.h"
+#include "tools/cli/analysis_summary.h"
 
+#include "tools/cli/analysis_amounts.h"
 #include "tools/cli/memory_kinds.h"
 
 #include <stdlib.h>
@@ -20,8 +20,6 @@ static struct gm_sum *sum_of(struct gm_analysis_pass *p, const struct gm_event *
     HASH_ADD(hh, p->sums, sum.key, sizeof found->sum.key, found);
     return &found->sum;
 }
-
-bool gm_sum_is_leak(const struct gm_sum *sum) { return sum->live && gm_kind_can_leak((enum gm_kind)sum->kind); }
 
 /* The peaks of process and kinds follow with GM_ACT_PEAK or GM_ACT_TOTAL: the rows before it belong to one moment. */
 void gm_pass_sum(struct gm_analysis_pass *p, const struct gm_event *e) {

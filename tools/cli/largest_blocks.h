@@ -2,7 +2,13 @@
 #ifndef GM_LARGEST_BLOCKS_H
 #define GM_LARGEST_BLOCKS_H
 
-#include "tools/cli/timeline.h"
+#include "tools/cli/live_blocks.h"
+
+struct gm_timeline_block {
+    struct gm_live_block block;
+    uint64_t ended_ns; /* UINT64_MAX: alive at the end of the trace */
+    uint32_t series;
+};
 
 struct gm_largest {
     struct gm_timeline_block *list; /* the caller frees it */

@@ -3,7 +3,7 @@
 #ifndef GM_TIMELINE_HALVE_H
 #define GM_TIMELINE_HALVE_H
 
-#include "tools/cli/timeline.h"
+#include "tools/cli/timeline_totals.h"
 
 /* Joins the first `count` (even) intervals in pairs, in all `views` and all rows. `view_of`: view by device; `room`:
  * intervals of a view. False: no memory, and the timeline is unchanged. */
