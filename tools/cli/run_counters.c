@@ -141,8 +141,8 @@ static void add_displaced(struct sum *sum, const struct gm_stats *s, int kind) {
 
 static void add_device(struct sum *sum, const struct gm_device_sample *d, int number) {
     unsigned i = 0;
-    while (i < sum->device_count && (sum->devices[i].number != number || d->uuid[0]) &&
-           strcmp(sum->devices[i].uuid, d->uuid) != 0)
+    while (i < sum->device_count &&
+           (strcmp(sum->devices[i].uuid, d->uuid) != 0 || (!d->uuid[0] && sum->devices[i].number != number)))
         i++;
     if (i == GM_STATS_DEVICES)
         return;
