@@ -82,6 +82,12 @@ MUTATIONS = [
        "paper: pictures: scatter of allocations and frees"),
     of("peak_of_a_range", "tools/cli/timeline.c", "begin_interval", sets("interval_at(p, view)->peak_bytes", "0"), "tools_html",
        "a range of the page shows who held memory at its own peak"),
+    of("joined_intervals_keep_the_lesser_peak", "tools/cli/timeline_halve.c", "peaks_in_second", swaps(">", "<"), "tools_html",
+       "a range of the page shows who held memory at its own peak"),
+    of("part_of_a_trace_is_whole", "tools/cli/trace_window.c", "gm_trace_window_is_cut", swaps("w->cut", "false"), "tools_parts",
+       "blocks live where a part of a trace ends are no leaks"),
+    of("held_to_the_end_in_spite_of_allocations", "tools/cli/analysis.c", "count_freed_last", swaps("!= a->allocs", "> a->allocs"), "tools_report",
+       "blocks freed after the last allocation are named"),
     of("opened_memory_is_settled", "shim/hook/start.c", "synchronise", sets("settled", "true"), "preload peer_copies",
        "a copy by another device's stream keeps memory of a pool from its next owner"),
     of("kept_properties", "shim/cache/mapped.c", "may_keep", always("has_kept_properties"), "preload mapped_exportable",
@@ -242,7 +248,7 @@ MUTATIONS = [
        "memory of a device that nobody else uses stays"),
     of("unknown_frees_uncounted", "shim/pipeline/calls.c", "failed_or_unknown", drops("unknown_frees"), "pipeline",
        "frees of unknown blocks are counted"),
-    of("leaks_uncounted", "tools/cli/analysis.c", "count_leak", sets("a->leaked_bytes", "0"), "tools_report",
+    of("leaks_uncounted", "tools/cli/analysis_amounts.c", "gm_pass_leak", sets("a->leaked_bytes", "0"), "tools_report",
        "a report counts leaked bytes"),
 
     # ---- dynamic-spgemm-vmm-thesis

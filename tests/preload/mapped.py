@@ -73,8 +73,8 @@ def deviations(place):
     compare(place, ["held"], settings=BATCHES)
 
 
-def random_calls(place):
-    for seed in range(1, 5):
+def random_calls(place, seeds=(1, 2)):
+    for seed in seeds:
         compare(place, ["random", str(seed)], settings=BATCHES)
 
 
@@ -94,6 +94,7 @@ MAPPED = {
     "mapped_deviations": deviations,
     "mapped_exportable": exportable,
     "mapped_random": random_calls,
+    "mapped_random_more": lambda place: random_calls(place, range(3, 9)),
     "mapped_threads": lambda place: compare(place, ["threads"], settings=BATCHES),
     "mapped_pending": lambda place: compare(place, ["pending"], settings=BATCHES, policies=KEEPING, SIMCUDA_STREAMS="manual"),
     "mapped_memory": lambda place: compare(place, ["memory"], warnings=True),

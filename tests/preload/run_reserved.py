@@ -136,6 +136,22 @@ def mapped_otherwise():
             check(totals["peak_reserved_bytes"] < 1 << 40, f"{what}: {totals['peak_reserved_bytes']}")
 
 
+def two_devices():
+    """The closing lines have the peak of each device, which is that of the report, and of no sum."""
+    program = os.path.join(os.path.dirname(PROGRAM), "two_devices")
+    trace = os.path.join(WORK, "run.trace")
+    for policy in POLICIES:
+        pathlib.Path(trace).unlink(missing_ok=True)
+        lines = tool("run", f"--policy={policy}", f"--trace={trace}", "--", program, SIMCUDA_DEVICES="2").stderr
+        found = {int(device): size_in(line, "peak reserved") for line in lines.splitlines()
+                 for device in re.findall(r"peak reserved .* on device (\d+)$", line)}
+        wanted = {row["device"]: row["peak_reserved_bytes"] for row in report(trace)["by_device"] if row["peak_reserved_bytes"]}
+        check(found.keys() == wanted.keys() == {0, 1}, f"{policy}: {found} and {wanted}")
+        check(all(abs(found[device] - wanted[device]) <= wanted[device] / 100 for device in found), f"{policy}: {found} and {wanted}")
+        check(re.search(r"peak live .* on all devices together\n", lines), lines)
+        check(lines.count("peak reserved") == 2, lines)
+
+
 def trims():
     """One event for each trim and kind, with its reason; what is given back is reserved no more."""
     # 256 pages of 2 MiB are kept, and the whole card is asked for: the cache gives all back.
@@ -215,7 +231,7 @@ def host_memory():
     check(re.search(r"in host memory +\S+ GiB at most, since .*; at the end \S+ GiB; \d+ allocations", tool("report", trace).stdout), "report")
 
 
-CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, trims, beyond, held, host_memory)}
+CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, two_devices, trims, beyond, held, host_memory)}
 
 if __name__ == "__main__":
     shutil.rmtree(WORK, ignore_errors=True)

@@ -60,18 +60,21 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
     }
 }
 
-static double share(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : -1; }
+/* Unknown where no kind of memory keeps freed blocks. */
+static double reused(uint64_t hits, uint64_t allocs, uint64_t reusable) {
+    return reusable && allocs ? (double)hits / (double)allocs : -1;
+}
 
 struct gm_rates gm_counter_sample_rates(const struct gm_counter_sample *before, const struct gm_counter_sample *now,
                                         bool timed) {
-    struct gm_rates r = {-1, -1, -1, -1, -1, share(now->hits, now->reusable), -1};
+    struct gm_rates r = {-1, -1, -1, -1, -1, reused(now->hits, now->allocs, now->reusable), -1};
     if (!before || now->time_ns <= before->time_ns)
         return r;
     r.seconds = (double)(now->time_ns - before->time_ns) / 1e9;
     r.allocs = (double)at_least_zero(now->allocs, before->allocs) / r.seconds;
     r.frees = (double)at_least_zero(now->frees, before->frees) / r.seconds;
     r.fence_waits = (double)at_least_zero(now->total.fence_waits, before->total.fence_waits) / r.seconds;
-    r.hits = share(at_least_zero(now->hits, before->hits), at_least_zero(now->reusable, before->reusable));
+    r.hits = reused(at_least_zero(now->hits, before->hits), at_least_zero(now->allocs, before->allocs), now->reusable);
     if (timed)
         r.time = (double)at_least_zero(now->total.time_ns, before->total.time_ns) / 1e9 / r.seconds;
     return r;

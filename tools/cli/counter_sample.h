@@ -32,7 +32,7 @@ struct gm_counter_sample {
 struct gm_rates {
     double seconds;
     double allocs, frees, fence_waits; /* per second */
-    double hits; /* fraction of reusable allocations served from the cache; hits_in_all is the same since the start */
+    double hits; /* fraction of the allocations served from the cache; hits_in_all is the same since the start */
     double hits_in_all;
     double time; /* fraction of the time inside calls; above 1 with several threads */
 };

@@ -24,7 +24,7 @@ static const char schema[] =
     " address INTEGER, bytes INTEGER, kind TEXT, reason TEXT, device INTEGER, context INTEGER, stream "
     "INTEGER,"
     " thread INTEGER, site INTEGER, result INTEGER);"
-    "CREATE TABLE memory(time_ns INTEGER, live INTEGER, kept INTEGER, reserved INTEGER);"
+    "CREATE TABLE memory(time_ns INTEGER, live INTEGER, kept INTEGER, reserved INTEGER, device INTEGER);"
     "CREATE TABLE phases(name TEXT, kind TEXT, thread INTEGER, depth INTEGER, begin_ns INTEGER, ended_ns "
     "INTEGER);";
 
@@ -47,6 +47,8 @@ struct database {
     sqlite3 *db;
     struct repeated block, event, memory;
     struct gm_export_amounts amounts;
+    struct gm_amounts on[GM_DEVICES]; /* of each device, if the process used several */
+    bool several;
     sqlite3_stmt *phase;
     struct gm_phases *phases;
     bool failed;
@@ -98,16 +100,37 @@ static bool complain(struct database *d) {
     return false;
 }
 
+static bool put_amounts(struct database *d, const struct gm_amounts *amounts) {
+    struct repeated *r = &d->memory;
+    put(r, 1, d->amounts.since_ns);
+    put(r, 2, amounts->live);
+    put(r, 3, amounts->kept);
+    put(r, 4, amounts->reserved);
+    return run(r->statement) || complain(d);
+}
+
+static bool put_devices_memory(struct database *d, const struct gm_analysis *now) {
+    struct gm_device found;
+    bool done = true;
+    for (unsigned i = 0; done && gm_reader_device(d->x->reader, i, &found); i++) {
+        unsigned device = gm_device_index(found.device);
+        const struct gm_reserved_device *on = &now->reserved.on[device];
+        struct gm_amounts amounts = {now->devices[device].live, on->kept, on->bytes};
+        if (!memcmp(&amounts, &d->on[device], sizeof amounts))
+            continue;
+        d->on[device] = amounts;
+        put(&d->memory, 5, device);
+        done = put_amounts(d, &amounts);
+    }
+    put_word(&d->memory, 5, NULL);
+    return done;
+}
+
 /* A row for the totals since the latest event, if they changed. `next`: the event after them, NULL at the end. */
 static bool put_memory(struct database *d, const struct gm_analysis *now, const struct gm_event *next) {
-    struct repeated *r = &d->memory;
     if (!gm_export_changed(&d->amounts, now, next))
         return true;
-    put(r, 1, d->amounts.since_ns);
-    put(r, 2, d->amounts.amounts.live);
-    put(r, 3, d->amounts.amounts.kept);
-    put(r, 4, d->amounts.amounts.reserved);
-    return run(r->statement) || complain(d);
+    return put_amounts(d, &d->amounts.amounts) && (!d->several || put_devices_memory(d, now));
 }
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
@@ -208,6 +231,7 @@ static struct gm_observer *begin(struct gm_export *x) {
     sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* else each call takes a lock */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     d->x = x;
+    d->several = gm_reader_device(x->reader, 1, &(struct gm_device){0});
     if (!(d->phases = gm_phases_new(put_phase, d))) {
         free(d);
         return NULL;
@@ -216,7 +240,7 @@ static struct gm_observer *begin(struct gm_export *x) {
         sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
         prepare(d, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->block.statement) &&
         prepare(d, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->event.statement) &&
-        prepare(d, "INSERT INTO memory VALUES(?,?,?,?)", &d->memory.statement) &&
+        prepare(d, "INSERT INTO memory VALUES(?,?,?,?,?)", &d->memory.statement) &&
         prepare(d, "INSERT INTO phases VALUES(?,?,?,?,?,?)", &d->phase))
         return &d->observer;
     complain(d);

@@ -29,7 +29,10 @@ const struct gm_flag gm_flags[] = {
     {"until", "TIME", "report export html", "Only what happens before this time of the trace."},
     {"min-bytes", "BYTES", "report export html", "Only blocks of at least so many bytes; all totals are theirs."},
     {"peak", "", "report", "Who held device memory at the peak, as a tree of callers."},
-    {"leaks", "", "report", "Blocks never freed, by call site, and blocks released with their context."},
+    {"leaks", "", "report",
+     "Blocks never freed, by call site, blocks released with their context, and blocks held to the end, which were "
+     "freed "
+     "only after the last allocation."},
     {"temporary", "", "report", "Blocks freed before their thread allocated again, by call site."},
     {"sizes", "", "report", "Sizes by powers of two: allocations, bytes, peak of live bytes."},
     {"lifetimes", "", "report",

@@ -368,7 +368,7 @@ static void put_trace(FILE *out, const char *path, const struct gm_trace_header 
     put_text(out, "host", h->host);
     put_text(out, "policy", h->policy);
     put_text(out, "library", h->library);
-    fprintf(out, "\"pid\":%d,\"rank\":%d,\"finished\":%u,", h->pid, h->rank, h->finished ? 1 : 0);
+    fprintf(out, "\"pid\":%d,\"rank\":%d,\"finished\":%u,", h->pid, h->rank, t->finished);
     put_value(out, "lost", h->dropped);
     put_value(out, "from_ns", gm_window.from_ns);
     put_value(out, "until_ns", gm_window.until_ns == UINT64_MAX ? 0 : gm_window.until_ns);

@@ -123,7 +123,12 @@ static bool next_of_trace(void *arg, struct gm_event *event, int *thread) {
 }
 
 bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
-    return r->window ? gm_trace_window_next(r->window, event, thread, r->csv) : next_of_trace(r, event, thread);
+    if (!r->window)
+        return next_of_trace(r, event, thread);
+    bool found = gm_trace_window_next(r->window, event, thread, r->csv);
+    if (!found && gm_trace_window_is_cut(r->window) && r->file.header.finished == GM_TRACE_WHOLE)
+        r->file.header.finished = GM_TRACE_STOPPED;
+    return found;
 }
 
 bool gm_reader_site(const struct gm_reader *r, uint32_t id, struct gm_site *site) {

@@ -1,5 +1,6 @@
 /* Report part --leaks: blocks that were never freed, by call site. It lists separately blocks released with their
- * context, which are not leaks, and leaks that a suppression covers. */
+ * context, which are not leaks, leaks that a suppression covers, and blocks that were freed after the last allocation:
+ * a program that forgets to drop what it holds, such as entries of a list, frees them when it ends. */
 #include "tools/cli/section.h"
 #include "tools/cli/suppressions.h"
 
@@ -14,6 +15,26 @@ static void print_suppressions(struct gm_report *r, struct gm_out *out) {
     out->all = true;
     for (size_t i = 0; gm_suppressions_use(r->suppressions, i, &use); i++)
         gm_out_row(out, (struct gm_value[]){GM_T(use.name), GM_N(use.blocks), GM_N(use.bytes)}, NULL);
+    gm_out_table_end(out);
+}
+
+static void print_freed_last(struct gm_report *r, struct gm_out *out) {
+    const struct gm_column columns[] = {{"bytes", "freed last", GM_CELL_BYTES},
+                                        {"blocks", "blocks", GM_CELL_COUNT},
+                                        {"allocations", "of", GM_CELL_COUNT},
+                                        gm_report_device_column(r)};
+    gm_report_sort_sites(r, GM_BY_FREED_LAST);
+    gm_out_note(out, "not leaked, but held to the end: blocks freed only after the last allocation");
+    gm_out_table(out, "freed_last", columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < r->site_count; i++) {
+        const struct gm_site_totals *s = &r->sites[i].totals;
+        struct gm_site_names names = gm_report_site_names(r, &r->sites[i]);
+        if (s->freed_last_count)
+            gm_out_row(out,
+                       (struct gm_value[]){GM_N(s->freed_last_bytes), GM_N(s->freed_last_count), GM_N(s->allocs),
+                                           GM_N((uint64_t)s->device)},
+                       &names);
+    }
     gm_out_table_end(out);
 }
 
@@ -49,6 +70,8 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *observer, struct gm
                        &names);
     }
     gm_out_table_end(out);
+    if (sum.freed_last.count)
+        print_freed_last(r, out);
     print_suppressions(r, out);
     return true;
 }

@@ -23,6 +23,8 @@ static void add(struct gm_site_totals *sum, const struct gm_site_totals *more) {
     sum->leaked_count += more->leaked_count;
     sum->leaked_bytes += more->leaked_bytes;
     sum->at_peak += more->at_peak;
+    sum->freed_last_count += more->freed_last_count;
+    sum->freed_last_bytes += more->freed_last_bytes;
 }
 
 /* Equal texts in one module are the same call site: without symbols the text has the offset. Two loaded files may have
@@ -106,13 +108,12 @@ BY(at_peak)
 BY(leaked_bytes)
 BY(temporary)
 BY(grown_bytes)
+BY(freed_last_bytes)
 
 void gm_report_sort_sites(struct gm_report *r, enum gm_report_order order) {
-    static int (*const orders[])(const void *, const void *) = {[GM_BY_BYTES] = by_bytes,
-                                                                [GM_BY_PEAK] = by_at_peak,
-                                                                [GM_BY_LEAK] = by_leaked_bytes,
-                                                                [GM_BY_TEMPORARY] = by_temporary,
-                                                                [GM_BY_GROWN] = by_grown_bytes};
+    static int (*const orders[])(const void *, const void *) = {
+        [GM_BY_BYTES] = by_bytes,         [GM_BY_PEAK] = by_at_peak,      [GM_BY_LEAK] = by_leaked_bytes,
+        [GM_BY_TEMPORARY] = by_temporary, [GM_BY_GROWN] = by_grown_bytes, [GM_BY_FREED_LAST] = by_freed_last_bytes};
     qsort(r->sites, r->site_count, sizeof *r->sites, orders[order]);
 }
 
@@ -121,6 +122,8 @@ struct gm_leaks gm_report_leaks(const struct gm_report *r) {
     for (size_t i = 0; i < r->site_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
         struct gm_count_and_bytes *owner = r->sites[i].name.toolkit ? &sum.toolkit : &sum.own;
+        sum.freed_last.count += s->freed_last_count;
+        sum.freed_last.bytes += s->freed_last_bytes;
         owner->count += s->leaked_count;
         owner->bytes += s->leaked_bytes;
         sum.suppressed.count += s->suppressed_count;

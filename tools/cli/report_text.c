@@ -23,7 +23,7 @@ static void print_part(void) {
     if (gm_window.from_ns)
         printf("from %s of the trace on: times count from there\n", TIME(0, gm_window.from_ns));
     if (gm_window.until_ns != UINT64_MAX)
-        printf("until %s of the trace: what is live then need not be a leak\n", TIME(0, gm_window.until_ns));
+        printf("until %s of the trace\n", TIME(0, gm_window.until_ns));
     if (gm_window.min_bytes)
         printf("only blocks of at least %s\n", BYTES(0, gm_window.min_bytes));
 }
@@ -59,7 +59,8 @@ void gm_report_head(const struct gm_report *r) {
     if (h->finished == GM_TRACE_CUT)
         puts("note: the program did not end normally (killed, crashed, or still running)");
     if (h->finished == GM_TRACE_STOPPED)
-        puts("note: recording was stopped before the program ended");
+        puts(gm_window.until_ns == UINT64_MAX ? "note: recording was stopped before the program ended"
+                                              : "note: the part ends before the program did");
     if (h->ring)
         puts("note: a ring (GPUMEM_TRACE_RING): only the latest events and the allocations of live blocks");
     if (h->dropped && h->limit)
@@ -278,6 +279,9 @@ static void print_leaks(struct gm_report *r) {
     else
         puts(whole ? "  leaked: nothing" : "  live: nothing");
     struct gm_leaks leaks = gm_report_leaks(r);
+    if (!own.count && leaks.freed_last.count)
+        printf("  freed after the last allocation: %s in %s %s; report --leaks says by whom they were held so long\n",
+               BYTES(0, leaks.freed_last.bytes), COUNT(1, leaks.freed_last.count), blocks(leaks.freed_last.count));
     if (leaks.suppressed.count)
         printf("  suppressed: %s in %s %s\n", BYTES(0, leaks.suppressed.bytes), COUNT(1, leaks.suppressed.count),
                blocks(leaks.suppressed.count));

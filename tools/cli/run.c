@@ -124,6 +124,17 @@ static int check_resource(enum gm_option_id id, const char *value) {
                : 0;
 }
 
+/* A stack of the user's serves memory, so that no other one may take its place. */
+static int check_resources_of_environment(void) {
+    static const enum gm_option_id ids[] = {GM_OPT_RESOURCE_NATIVE, GM_OPT_RESOURCE_ASYNC, GM_OPT_RESOURCE_MANAGED};
+    for (unsigned i = 0; i < sizeof ids / sizeof *ids; i++) {
+        const char *value = getenv(gm_option_rows[ids[i]].name);
+        if (value && *value && check_resource(ids[i], value))
+            return GM_EXIT_USAGE;
+    }
+    return 0;
+}
+
 /* What the syntax of the row does not say. An empty value is the default. */
 static int check_value(enum gm_option_id id, const char *value) {
     if (id == GM_OPT_POLICY)
@@ -309,7 +320,7 @@ int gm_command_run(int argc, char **argv) {
     if (gm_preload_find(setup.library, library, sizeof library) || gm_preload_set(library) ||
         (setup.audit && gm_preload_audit(library)) || (setup.sim && gm_preload_sim()))
         return GM_EXIT_USAGE;
-    if (settle_trace() || clear_trace())
+    if (check_resources_of_environment() || settle_trace() || clear_trace())
         return GM_EXIT_USAGE;
     const char *range = getenv("GPUMEM_TRACE_RANGE"), *traces = getenv("GPUMEM_TRACE");
     setup.nvtx |= range && *range && traces && *traces;

@@ -117,6 +117,13 @@ struct sum {
         kind_released[GM_KIND_COUNT];
     uint64_t guard_every, guard_refused, guard_errors;
     uint64_t untracked, untracked_shared; /* what the processes hold beyond gpumem's view */
+    /* Devices that were used, by UUID: processes may number them differently. */
+    struct {
+        char uuid[sizeof((struct gm_device_sample *)0)->uuid];
+        int number; /* of the first process */
+        uint64_t reserved;
+    } devices[GM_STATS_DEVICES];
+    unsigned device_count;
     uint64_t displaced_peak[GM_KIND_COUNT], displaced_live[GM_KIND_COUNT];
     uint64_t displaced_ns[GM_KIND_COUNT]; /* from the start of a process to its first such block; the least */
 };
@@ -130,6 +137,21 @@ static void add_displaced(struct sum *sum, const struct gm_stats *s, int kind) {
         sum->displaced_ns[kind] = since;
     sum->displaced_peak[kind] += displaced->peak;
     sum->displaced_live[kind] += displaced->live;
+}
+
+static void add_device(struct sum *sum, const struct gm_device_sample *d, int number) {
+    unsigned i = 0;
+    while (i < sum->device_count &&
+           (strcmp(sum->devices[i].uuid, d->uuid) != 0 || (!d->uuid[0] && sum->devices[i].number != number)))
+        i++;
+    if (i == GM_STATS_DEVICES)
+        return;
+    if (i == sum->device_count) {
+        snprintf(sum->devices[i].uuid, sizeof sum->devices[i].uuid, "%s", d->uuid);
+        sum->devices[i].number = number;
+        sum->device_count++;
+    }
+    sum->devices[i].reserved += d->peak_reserved;
 }
 
 static void add(struct sum *sum, const struct gm_stats *s) {
@@ -148,6 +170,9 @@ static void add(struct sum *sum, const struct gm_stats *s) {
             sum->leaked_count += now.blocks[k];
         }
     }
+    for (int device = 0; device < GM_STATS_DEVICES; device++)
+        if (now.devices[device].peak_reserved)
+            add_device(sum, &now.devices[device], device);
     sum->allocs += now.allocs;
     sum->frees += now.frees;
     sum->failed += now.total.failed_allocs + now.total.failed_frees;
@@ -233,15 +258,20 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
         s->failed ? gm_paint(stderr, GM_PLAIN) : "");
     say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
         gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
-    say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the sum of all processes' peaks" : "");
+    say("peak live", "%s%s%s", gm_text_bytes(&t[0], s->peak), s->device_count > 1 ? " on all devices together" : "",
+        several ? ", the sum of all processes' peaks" : "");
     print_displaced(s);
-    say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
+    if (s->device_count < 2)
+        say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
+    for (unsigned i = 0; i < s->device_count && s->device_count > 1; i++)
+        say("peak reserved", "%s on device %d%s%s", gm_text_bytes(&t[0], s->devices[i].reserved), s->devices[i].number,
+            several && s->devices[i].uuid[0] ? ", " : "", several ? s->devices[i].uuid : "");
     if (s->untracked)
         say("beyond gpumem", "%s at most: contexts, modules, graphs, libraries%s", gm_text_bytes(&t[0], s->untracked),
             s->untracked_shared ? "; other processes of the card included" : "");
     say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
         gm_text_percent(&t[1], s->temporary, s->allocs));
-    if (s->reusable)
+    if (s->reusable) /* some kind keeps freed blocks */
         say("reused", "%s, %s of the allocations; kept at the end %s", gm_text_count(&t[0], s->hits),
             gm_text_percent(&t[1], s->hits, s->allocs), gm_text_bytes(&t[2], s->cached));
     if (s->waits)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +22,8 @@ static const int leaving[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 enum { LEAVING = sizeof leaving / sizeof leaving[0] };
 
 static volatile sig_atomic_t leave, stop, resized;
-static bool taken;
+static bool taken, keys;
+static struct termios before_keys;
 static sigset_t
     waiting; /* the signal mask during sleep; at all other times the signals are blocked, so that none is lost */
 
@@ -32,6 +34,26 @@ static void caught(int number) {
         resized = 1;
     else
         leave = 1;
+}
+
+/* A process in the background must leave the terminal alone. */
+static bool is_in_front(void) { return tcgetpgrp(STDIN_FILENO) == getpgrp(); }
+
+static void take_keys(void) {
+    struct termios single;
+    if (keys || !is_in_front() || tcgetattr(STDIN_FILENO, &before_keys))
+        return;
+    single = before_keys;
+    single.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    single.c_cc[VMIN] = 1;
+    single.c_cc[VTIME] = 0;
+    keys = !tcsetattr(STDIN_FILENO, TCSANOW, &single);
+}
+
+static void leave_keys(void) {
+    if (keys && is_in_front())
+        tcsetattr(STDIN_FILENO, TCSANOW, &before_keys);
+    keys = false;
 }
 
 static void own(const char *what) {
@@ -60,12 +82,15 @@ void gm_screen_catch(bool screen) {
     sigprocmask(SIG_BLOCK, &blocked, &waiting);
     for (int i = 0; i < LEAVING; i++)
         sigdelset(&waiting, leaving[i]);
-    if (screen)
+    if (screen) {
         own(OTHER_SCREEN);
+        take_keys();
+    }
     taken = screen;
 }
 
 void gm_screen_release(void) {
+    leave_keys();
     if (taken)
         own(OWN_SCREEN);
     taken = false;
@@ -89,6 +114,7 @@ void gm_screen_frame_end(void) {
 static void stop_now(void) {
     struct sigaction action = {.sa_handler = SIG_DFL}, mine;
     sigset_t only, before;
+    leave_keys();
     own(OWN_SCREEN);
     sigaction(SIGTSTP, &action, &mine);
     sigemptyset(&only);
@@ -98,16 +124,22 @@ static void stop_now(void) {
     sigprocmask(SIG_SETMASK, &before, NULL);
     sigaction(SIGTSTP, &mine, NULL);
     own(OTHER_SCREEN);
+    take_keys();
     stop = 0;
 }
 
-enum gm_screen_event gm_screen_wait(uint64_t deadline_ns) {
+enum gm_screen_event gm_screen_wait(uint64_t deadline_ns, char *key) {
+    fd_set input;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t at = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec,
              left = deadline_ns > at ? deadline_ns - at : 0;
     struct timespec time = {(time_t)(left / 1000000000ull), (long)(left % 1000000000ull)};
-    if (pselect(0, NULL, NULL, NULL, &time, &waiting) < 0 && errno != EINTR)
+    FD_ZERO(&input);
+    if (keys && is_in_front())
+        FD_SET(STDIN_FILENO, &input);
+    int ready = pselect(STDIN_FILENO + 1, &input, NULL, NULL, &time, &waiting);
+    if (ready < 0 && errno != EINTR)
         return GM_SCREEN_LEAVE;
     if (leave)
         return GM_SCREEN_LEAVE;
@@ -119,5 +151,8 @@ enum gm_screen_event gm_screen_wait(uint64_t deadline_ns) {
         resized = 0;
         return GM_SCREEN_REDRAW;
     }
-    return GM_SCREEN_TIME;
+    if (ready > 0 && read(STDIN_FILENO, key, 1) == 1)
+        return GM_SCREEN_KEY;
+    keys &= ready <= 0; /* the terminal is gone */
+    return ready > 0 ? GM_SCREEN_REDRAW : GM_SCREEN_TIME;
 }

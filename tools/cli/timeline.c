@@ -1,7 +1,9 @@
 #include "tools/cli/timeline.h"
 
+#include "tools/cli/largest_blocks.h"
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/phases.h"
+#include "tools/cli/timeline_halve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +24,6 @@ struct series {
     UT_hash_handle hh;
 };
 
-/* The largest blocks seen so far, the smallest of them first. */
-struct heap {
-    struct gm_timeline_block *list;
-    unsigned count, room;
-};
-
 struct timeline_pass {
     struct gm_observer observer;
     struct gm_timeline *t;
@@ -39,14 +35,16 @@ struct timeline_pass {
     size_t phase_room;
     uint32_t *series_of; /* array: series by number of the block */
     size_t block_room;
-    struct heap largest, *each; /* each: array by interval */
-    unsigned interval, views;   /* views: arrays of intervals */
-    unsigned view_of[GM_DEVICES];
-    /* Of all devices and of each: number of new maxima so far, which shows whether a series changed since. */
+    struct gm_largest largest, *each; /* each: array by interval */
+    unsigned interval, intervals;     /* the current one, and room for so many */
+    unsigned views;                   /* arrays of intervals: of all devices together, then of each so far */
+    unsigned view_of[GM_DEVICES];     /* 0: none yet */
+    unsigned device_of[GM_DEVICES + 1];
+    /* Of each view: number of new maxima so far, which shows whether a series changed since. */
     uint32_t peaks[GM_DEVICES + 1];
     struct gm_interval now[GM_DEVICES + 1];
     uint64_t temporary;
-    bool full, ended;
+    bool ended;
 };
 
 /* ---- series */
@@ -57,9 +55,12 @@ static bool grow_series(struct timeline_pass *p) {
     if (list)
         p->list = list;
     struct series **touched = list ? realloc(p->touched, room * sizeof *touched) : NULL;
-    if (!touched)
+    if (touched)
+        p->touched = touched;
+    struct gm_series *keys = touched ? realloc(p->t->series, room * sizeof *keys) : NULL;
+    if (!keys)
         return false;
-    p->touched = touched;
+    p->t->series = keys;
     p->room = room;
     return true;
 }
@@ -81,6 +82,8 @@ static struct series *series_of(struct timeline_pass *p, struct gm_series key) {
         found->key = key;
         found->index = count;
         p->list[count] = found;
+        p->t->series[count] = key;
+        p->t->series_count = count + 1;
         HASH_ADD(hh, p->by_key, key, sizeof found->key, found);
     }
     return p->last = found;
@@ -99,6 +102,25 @@ static struct gm_timeline_row *touch(struct timeline_pass *p, struct series *ser
 static int by_index(const void *x, const void *y) {
     const struct series *a = *(struct series *const *)x, *b = *(struct series *const *)y;
     return (a->index > b->index) - (a->index < b->index);
+}
+
+/* ---- the largest blocks */
+
+/* Intervals were joined in pairs. */
+static bool join_largest(struct timeline_pass *p) {
+    for (unsigned i = 0; i < p->intervals; i++) {
+        struct gm_largest h = p->each[i], *to = &p->each[i / 2];
+        p->each[i] = (struct gm_largest){0};
+        if (!to->list) {
+            *to = h;
+            continue;
+        }
+        for (unsigned j = 0; j < h.count; j++)
+            if (!gm_largest_keep(to, &h.list[j], LARGEST_EACH))
+                return false;
+        free(h.list);
+    }
+    return true;
 }
 
 /* ---- intervals */
@@ -133,7 +155,7 @@ static bool store_rows(struct timeline_pass *p) {
 }
 
 static struct gm_interval *interval_at(const struct timeline_pass *p, unsigned view) {
-    return &p->t->intervals[view * p->t->interval_count + p->interval];
+    return &p->t->intervals[(size_t)view * p->intervals + p->interval];
 }
 
 static void begin_interval(struct timeline_pass *p, unsigned number) {
@@ -144,6 +166,24 @@ static void begin_interval(struct timeline_pass *p, unsigned number) {
         interval_at(p, view)->peak_ns = number * p->t->interval_ns;
         interval_at(p, view)->peak_bytes = p->now[view].end_bytes;
     }
+}
+
+/* Every device that an event names has a view from then on; it was unused before. */
+static bool add_view(struct timeline_pass *p, unsigned device) {
+    if (p->view_of[device])
+        return true;
+    unsigned view = p->views;
+    struct gm_interval *all = realloc(p->t->intervals, (size_t)(view + 1) * p->intervals * sizeof *all);
+    if (!all)
+        return false;
+    p->t->intervals = all;
+    for (unsigned i = 0; i <= p->interval; i++)
+        all[(size_t)view * p->intervals + i] = (struct gm_interval){.peak_ns = i * p->t->interval_ns};
+    p->views++;
+    p->view_of[device] = view;
+    p->device_of[view] = device;
+    p->peaks[view] = 1;
+    return true;
 }
 
 static void raise(uint64_t *most, uint64_t value) { *most = value > *most ? value : *most; }
@@ -162,7 +202,7 @@ static void note_amounts(struct timeline_pass *p, unsigned view, uint64_t kept, 
 static void note_totals(struct timeline_pass *p, const struct gm_analysis *now) {
     note_amounts(p, 0, now->reserved.kept, now->reserved.bytes, now->untracked.bytes);
     for (unsigned view = 1; view < p->views; view++) {
-        unsigned device = p->t->devices[view - 1];
+        unsigned device = p->device_of[view];
         const struct gm_reserved_device *on = &now->reserved.on[device];
         note_amounts(p, view, on->kept, on->bytes, now->devices[device].untracked);
     }
@@ -181,79 +221,51 @@ static void note_live(struct timeline_pass *p, unsigned view, uint64_t live, uin
 static void note_all_live(struct timeline_pass *p, const struct gm_analysis *now, uint64_t live, uint64_t now_ns) {
     note_live(p, 0, live, now_ns);
     for (unsigned view = 1; view < p->views; view++)
-        note_live(p, view, now->devices[p->t->devices[view - 1]].live, now_ns);
+        note_live(p, view, now->devices[p->device_of[view]].live, now_ns);
 }
 
 static bool end_interval(struct timeline_pass *p) {
     for (unsigned view = 0; view < p->views; view++)
         interval_at(p, view)->end_bytes = p->now[view].end_bytes;
-    if (!store_rows(p))
+    return store_rows(p);
+}
+
+/* The current interval has ended. */
+static bool halve(struct timeline_pass *p) {
+    if (p->interval % 2 == 0)
+        begin_interval(p, p->interval + 1);
+    if (!gm_timeline_halve(p->t, p->interval + 1, p->views, p->view_of, p->intervals))
         return false;
-    p->full = p->t->row_count > ROWS_MAX && p->t->interval_count > INTERVALS_LEAST;
-    return !p->full;
+    p->interval /= 2;
+    return join_largest(p);
 }
 
 /* Threads record events slightly out of order: a late one counts for the current interval. */
 static bool advance(struct timeline_pass *p, uint64_t time_ns) {
-    uint64_t number = time_ns / p->t->interval_ns;
-    unsigned to = number < p->t->interval_count ? (unsigned)number : p->t->interval_count - 1;
-    if (to <= p->interval)
+    if (time_ns / p->t->interval_ns <= p->interval)
         return true;
     if (!end_interval(p))
         return false;
-    while (p->interval < to)
+    if (p->t->row_count > ROWS_MAX && p->interval >= 2 * INTERVALS_LEAST && p->interval % 2 && !halve(p))
+        return false;
+    while (time_ns / p->t->interval_ns >= p->intervals)
+        if (!halve(p))
+            return false;
+    while (p->interval < time_ns / p->t->interval_ns)
         begin_interval(p, p->interval + 1);
     return true;
 }
 
-/* ---- blocks */
-
-static uint64_t rank(const struct heap *h, unsigned i) { return h->list[i].block.bytes; }
-
-static void swap(struct heap *h, unsigned a, unsigned b) {
-    struct gm_timeline_block kept = h->list[a];
-    h->list[a] = h->list[b];
-    h->list[b] = kept;
-}
-
-static bool keep_largest(struct heap *h, const struct gm_timeline_block *b, unsigned most) {
-    if (h->count == h->room && h->room < most) {
-        unsigned room = h->room ? 2 * h->room : 4;
-        struct gm_timeline_block *list = realloc(h->list, room * sizeof *list);
-        if (!list)
-            return false;
-        h->list = list;
-        h->room = room;
-    }
-    if (h->count < most) {
-        unsigned i = h->count++;
-        h->list[i] = *b;
-        for (; i && rank(h, i) < rank(h, (i - 1) / 2); i = (i - 1) / 2)
-            swap(h, i, (i - 1) / 2);
-        return true;
-    }
-    if (b->block.bytes <= rank(h, 0))
-        return true;
-    h->list[0] = *b;
-    for (unsigned i = 0, child; (child = 2 * i + 1) < h->count; i = child) {
-        child += child + 1 < h->count && rank(h, child + 1) < rank(h, child);
-        if (rank(h, child) >= rank(h, i))
-            break;
-        swap(h, i, child);
-    }
-    return true;
-}
-
-static unsigned interval_of(const struct gm_timeline *t, uint64_t time_ns) {
-    uint64_t number = time_ns / t->interval_ns;
-    return number < t->interval_count ? (unsigned)number : t->interval_count - 1;
+static unsigned interval_of(const struct timeline_pass *p, uint64_t time_ns) {
+    uint64_t number = time_ns / p->t->interval_ns;
+    return number < p->intervals ? (unsigned)number : p->intervals - 1;
 }
 
 static bool keep_block(struct timeline_pass *p, const struct gm_live_block *b, uint64_t ended_ns,
                        const struct series *series) {
     struct gm_timeline_block block = {*b, ended_ns, series->index};
-    return keep_largest(&p->largest, &block, LARGEST) &&
-           keep_largest(&p->each[interval_of(p->t, b->created_ns)], &block, LARGEST_EACH);
+    return gm_largest_keep(&p->largest, &block, LARGEST) &&
+           gm_largest_keep(&p->each[interval_of(p, b->created_ns)], &block, LARGEST_EACH);
 }
 
 /* ---- phases */
@@ -367,7 +379,7 @@ static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     change_live(p, series, 0 - b->bytes);
     p->now[0].end_bytes = step->now->live_bytes;
     for (unsigned view = 1; view < p->views; view++)
-        p->now[view].end_bytes = step->now->devices[p->t->devices[view - 1]].live;
+        p->now[view].end_bytes = step->now->devices[p->device_of[view]].live;
     return keep_block(p, b, step->time_ns, series);
 }
 
@@ -409,6 +421,8 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct timeline_pass *p = (struct timeline_pass *)self;
     const struct gm_event *e = step->event;
     note_totals(p, step->now);
+    if (!add_view(p, gm_device_index(e->device)))
+        return false;
     if (e->action == GM_ACT_PEAK || e->action == GM_ACT_TOTAL) {
         if (!advance(p, e->time_ns))
             return false;
@@ -417,14 +431,13 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     return gm_phases_event(p->phases, step->event, step->thread);
 }
 
-static bool end_last_interval(struct timeline_pass *p) {
+static bool end_last_interval(struct timeline_pass *p, uint64_t end_ns) {
     if (p->ended)
         return true;
     p->ended = true;
-    if (!end_interval(p))
+    if (!advance(p, end_ns) || !end_interval(p))
         return false;
-    while (p->interval + 1 < p->t->interval_count)
-        begin_interval(p, p->interval + 1);
+    p->t->interval_count = p->interval + 1;
     return true;
 }
 
@@ -447,12 +460,12 @@ static struct gm_timeline_row *row_of(const struct gm_timeline *t, unsigned inte
 static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
     struct timeline_pass *p = (struct timeline_pass *)self;
     const struct gm_live_block *b = step->block;
-    if (!end_last_interval(p))
+    if (!end_last_interval(p, step->now->end_ns))
         return false;
     /* A handle of memory that the program maps has no number. What is not mapped of it leaks. */
     struct series *series = b->number ? p->list[p->series_of[b->number]] : series_of(p, key_of(b, GM_SERIES_NONE));
     struct gm_timeline_row *row =
-        series && gm_live_block_is_leak(b) ? row_of(p->t, interval_of(p->t, b->created_ns), series->index) : NULL;
+        series && gm_live_block_is_leak(b) ? row_of(p->t, interval_of(p, b->created_ns), series->index) : NULL;
     if (row) {
         row->leaked++;
         row->leaked_bytes += b->bytes;
@@ -460,7 +473,7 @@ static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
     return series && keep_block(p, b, UINT64_MAX, series);
 }
 
-/* ---- a pass over the trace */
+/* ---- the end */
 
 static int by_number(const void *x, const void *y) {
     const struct gm_timeline_block *a = x, *b = y;
@@ -470,13 +483,13 @@ static int by_number(const void *x, const void *y) {
 static bool collect_blocks(struct timeline_pass *p) {
     struct gm_timeline *t = p->t;
     size_t room = p->largest.count, count = 0;
-    for (unsigned i = 0; i < t->interval_count; i++)
+    for (unsigned i = 0; i < p->intervals; i++)
         room += p->each[i].count;
     t->blocks = malloc((room + 1) * sizeof *t->blocks);
     if (!t->blocks)
         return false;
-    for (unsigned i = 0; i <= t->interval_count; i++) {
-        const struct heap *h = i < t->interval_count ? &p->each[i] : &p->largest;
+    for (unsigned i = 0; i <= p->intervals; i++) {
+        const struct gm_largest *h = i < p->intervals ? &p->each[i] : &p->largest;
         for (unsigned j = 0; j < h->count; j++)
             t->blocks[count++] = h->list[j];
     }
@@ -487,15 +500,6 @@ static bool collect_blocks(struct timeline_pass *p) {
     return true;
 }
 
-static bool collect_series(struct timeline_pass *p) {
-    struct gm_timeline *t = p->t;
-    size_t count = HASH_COUNT(p->by_key);
-    t->series = malloc((count + 1) * sizeof *t->series);
-    for (; t->series && t->series_count < count; t->series_count++)
-        t->series[t->series_count] = p->list[t->series_count]->key;
-    return t->series;
-}
-
 static void free_pass(struct timeline_pass *p) {
     size_t count = HASH_COUNT(p->by_key);
     HASH_CLEAR(hh, p->by_key);
@@ -503,7 +507,7 @@ static void free_pass(struct timeline_pass *p) {
         free(p->list[i]);
     free(p->list);
     free(p->touched);
-    for (unsigned i = 0; p->each && i < p->t->interval_count; i++)
+    for (unsigned i = 0; p->each && i < p->intervals; i++)
         free(p->each[i].list);
     free(p->each);
     free(p->largest.list);
@@ -511,73 +515,74 @@ static void free_pass(struct timeline_pass *p) {
     gm_phases_free(p->phases);
 }
 
-static struct gm_analysis *read_events(const char *path, struct gm_observer *observer, uint64_t *damaged) {
+/* ---- a pass over the trace */
+
+static struct gm_analysis *read_events(const char *path, struct gm_observer *observer, struct gm_timeline *t) {
     struct gm_observer *const observers[] = {observer, NULL};
     char error[512];
     struct gm_reader *reader = gm_reader_open(path, error, sizeof error);
     struct gm_analysis *a = reader ? gm_analysis_read(reader, observers) : NULL;
-    *damaged = a ? gm_reader_damaged(reader) : 0;
+    if (a) {
+        t->damaged = gm_reader_damaged(reader);
+        t->finished = gm_reader_header(reader)->finished;
+    }
     gm_reader_close(reader);
     return a;
 }
 
-static void note_devices(struct timeline_pass *p, const struct gm_analysis *a) {
+/* Leaves the view of all devices, and then those of the devices that the process used, if these are several. */
+static bool collect_views(struct timeline_pass *p) {
     struct gm_timeline *t = p->t;
+    size_t count = t->interval_count;
     for (unsigned device = 0; device < GM_DEVICES; device++)
-        if (gm_analysis_has_device(a, device))
+        if (gm_analysis_has_device(t->analysis, device))
             t->devices[t->device_count++] = device;
-    p->views = t->device_count > 1 ? t->device_count + 1 : 1;
-    for (unsigned view = 1; view < p->views; view++)
-        p->view_of[t->devices[view - 1]] = view;
+    unsigned views = t->device_count > 1 ? t->device_count + 1 : 1;
+    struct gm_interval *kept = malloc(views * count * sizeof *kept);
+    for (unsigned view = 0; kept && view < views; view++) {
+        unsigned from = view ? p->view_of[t->devices[view - 1]] : 0;
+        memcpy(kept + view * count, &t->intervals[(size_t)from * p->intervals], count * sizeof *kept);
+    }
+    free(t->intervals);
+    t->intervals = kept;
+    return kept;
 }
 
-/* Returns the timeline, or NULL. Then `*fewer` > 0 is the number of intervals to try next. `known`: of an earlier pass
- * over the trace. */
-static struct gm_timeline *read_intervals(const char *path, const struct gm_analysis *known, unsigned intervals,
-                                          unsigned *fewer) {
+static bool collect(struct timeline_pass *p) {
+    struct gm_timeline *t = p->t;
+    note_totals(p, t->analysis);
+    if (!end_last_interval(p, t->analysis->end_ns) || !collect_blocks(p))
+        return false;
+    note_leaks(p, t->analysis);
+    gm_phases_end(p->phases, t->analysis->end_ns);
+    keep_longest(t, PHASES);
+    if (t->phase_count)
+        qsort(t->phases, t->phase_count, sizeof *t->phases, by_begin);
+    return collect_views(p);
+}
+
+struct gm_timeline *gm_timeline_read(const char *path, unsigned intervals) {
     struct gm_timeline *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    t->interval_ns = known->end_ns / intervals + 1;
-    t->interval_count = intervals;
-    struct timeline_pass p = {.observer = {event, created, destroyed, alive_at_end, summed}, .t = t};
-    note_devices(&p, known);
-    t->intervals = calloc((size_t)intervals * p.views, sizeof *t->intervals);
-    p.each = calloc(intervals, sizeof *p.each);
+    t->interval_ns = 1;
+    struct timeline_pass p = {.observer = {event, created, destroyed, alive_at_end, summed},
+                              .t = t,
+                              .intervals = intervals,
+                              .views = 1,
+                              .each = calloc(intervals, sizeof *p.each)};
+    t->intervals = calloc(intervals, sizeof *t->intervals);
     p.phases = gm_phases_new(phase_closed, &p);
-    bool done = t->intervals && p.each && p.phases;
-    if (done) {
+    if (t->intervals && p.each && p.phases) {
         begin_interval(&p, 0);
-        t->analysis = read_events(path, &p.observer, &t->damaged);
-        if (t->analysis)
-            note_totals(&p, t->analysis);
-        done = t->analysis && end_last_interval(&p) && collect_blocks(&p);
-        if (done) {
-            note_leaks(&p, t->analysis);
-            gm_phases_end(p.phases, t->analysis->end_ns);
-            keep_longest(t, PHASES);
-            if (t->phase_count)
-                qsort(t->phases, t->phase_count, sizeof *t->phases, by_begin);
-            done = collect_series(&p);
-        }
+        t->analysis = read_events(path, &p.observer, t);
     }
-    *fewer = p.full ? (p.interval * 9 / 10 > INTERVALS_LEAST ? p.interval * 9 / 10 : INTERVALS_LEAST) : 0;
+    bool done = t->analysis && collect(&p);
     free_pass(&p);
     if (done)
         return t;
     gm_timeline_free(t);
     return NULL;
-}
-
-struct gm_timeline *gm_timeline_read(const char *path, unsigned intervals) {
-    struct gm_observer none = {0};
-    uint64_t damaged;
-    struct gm_analysis *a = read_events(path, &none, &damaged);
-    struct gm_timeline *t = NULL;
-    for (unsigned count = intervals; a && !t && count;)
-        t = read_intervals(path, a, count, &count);
-    gm_analysis_free(a);
-    return t;
 }
 
 void gm_timeline_free(struct gm_timeline *t) {

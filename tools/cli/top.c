@@ -22,7 +22,8 @@ enum { HISTORY = 128 }; /* readings that the history line can show */
 struct options {
     uint64_t interval_ns, count; /* count 0 = unlimited */
     bool all, json, batch, prometheus;
-    int sort; /* row of gm_top_sorts, -1 = as given */
+    int sort;   /* row of gm_top_sorts, -1 = as given */
+    int device; /* only processes that use it, -1 = all */
     const char *group;
 };
 
@@ -142,6 +143,11 @@ static int by_sort(const void *x, const void *y) {
     return order ? order : a->now.pid - b->now.pid;
 }
 
+static void sort_rows(struct table *table, int sort) {
+    sort_by = &gm_top_sorts[sort];
+    qsort(table->rows, table->count, sizeof table->rows[0], by_sort);
+}
+
 /* ---- readings */
 
 static void read_one(struct observer *row, uint64_t interval_ns) {
@@ -183,10 +189,8 @@ static void read_all(struct table *table, const struct options *options) {
             read_one(table->rows[i], options->interval_ns);
     if (table->group.group)
         gm_group_sample_take(&table->group_sample, options->group, &table->group);
-    if (options->sort >= 0) {
-        sort_by = &gm_top_sorts[options->sort];
-        qsort(table->rows, table->count, sizeof table->rows[0], by_sort);
-    }
+    if (options->sort >= 0)
+        sort_rows(table, options->sort);
     note_history(table);
     table->readings++;
 }
@@ -237,8 +241,11 @@ static void show_lines(struct table *table) {
     }
 }
 
+static bool uses(const struct observer *row, int device) { return device < 0 || row->now.devices[device].used; }
+
 /* Shows one process in detail, or one line for each of several. */
-static void show_table(FILE *out, const struct table *table, unsigned width, unsigned height, const char *ending) {
+static void show_table(FILE *out, const struct table *table, int device, unsigned width, unsigned height,
+                       const char *ending) {
     if (table->group.group)
         gm_top_group(out, &table->group_sample, width, ending);
     gm_top_history(out, table->history, table->history_count, width, ending);
@@ -248,19 +255,38 @@ static void show_table(FILE *out, const struct table *table, unsigned width, uns
         return;
     }
     gm_top_head(out, false, width, ending);
-    for (unsigned i = 0; i < table->count && i + 2 < height; i++)
-        if (table->rows[i]->seen_before)
+    for (unsigned i = 0, shown = 0; i < table->count && shown + 2 < height; i++)
+        if (table->rows[i]->seen_before && uses(table->rows[i], device) && ++shown)
             gm_top_row(out, NULL, &table->rows[i]->now, &table->rows[i]->rates, width, ending);
 }
 
-static void show_screen(struct table *table) {
+static void show_screen(struct table *table, const struct options *options) {
     unsigned width, height;
     gm_screen_size(&width, &height);
     gm_screen_frame_begin();
-    show_table(stdout, table, width, height, gm_screen_line_end);
+    gm_top_keys(stdout, gm_top_sorts[options->sort].name, options->device, width, gm_screen_line_end);
+    show_table(stdout, table, options->device, width, height - 1, gm_screen_line_end);
     gm_screen_frame_end();
     for (unsigned i = 0; i < table->count; i++)
         table->rows[i]->reported = table->rows[i]->ended;
+}
+
+/* The next device that a process uses, or all again. */
+static int next_device(const struct table *table, int device) {
+    while (++device < GM_STATS_DEVICES)
+        for (unsigned i = 0; i < table->count; i++)
+            if (table->rows[i]->now.devices[device].used)
+                return device;
+    return -1;
+}
+
+static void press(struct table *table, struct options *options, char key) {
+    if (key == 's') {
+        options->sort = gm_top_sorts[options->sort + 1].name ? options->sort + 1 : 0;
+        sort_rows(table, options->sort);
+    }
+    if (key == 'd')
+        options->device = next_device(table, options->device);
 }
 
 /* ---- the loop */
@@ -268,7 +294,7 @@ static void show_screen(struct table *table) {
 /* Prints the last reading and the processes that ended, which remain on the terminal. */
 static void print_last(const struct table *table) {
     if (table->count)
-        show_table(stdout, table, UINT32_MAX, UINT32_MAX, "\n");
+        show_table(stdout, table, -1, UINT32_MAX, UINT32_MAX, "\n");
     for (unsigned i = 0; i < table->count; i++)
         if (table->rows[i]->ended)
             printf("process %d has ended\n", (int)gm_process_counters_pid(table->rows[i]->counters));
@@ -302,7 +328,7 @@ static int watch_all(struct table *table, struct options *options) {
         else if (!screen)
             show_lines(table);
         else
-            show_screen(table);
+            show_screen(table, options);
         written = written && !fflush(stdout) && !ferror(stdout);
         if (!last)
             drop_reported(table);
@@ -310,10 +336,12 @@ static int watch_all(struct table *table, struct options *options) {
         if (next < now_ns()) /* the process was stopped or too slow */
             next = now_ns();
         for (enum gm_screen_event event = GM_SCREEN_REDRAW; !last && event != GM_SCREEN_TIME;) {
-            event = gm_screen_wait(next);
-            last = event == GM_SCREEN_LEAVE;
-            if (event == GM_SCREEN_REDRAW)
-                show_screen(table);
+            char key = 0;
+            event = gm_screen_wait(next, &key);
+            last = event == GM_SCREEN_LEAVE || key == 'q';
+            press(table, options, key);
+            if (event == GM_SCREEN_REDRAW || event == GM_SCREEN_KEY)
+                show_screen(table, options);
         }
     }
     gm_screen_release();
@@ -416,7 +444,7 @@ static int open_group(struct table *table, const char *name) {
 }
 
 int gm_command_top(int argc, char **argv) {
-    struct options options = {.interval_ns = SECOND, .sort = -1};
+    struct options options = {.interval_ns = SECOND, .sort = -1, .device = -1};
     static struct table table = {.group = {NULL, -1}};
     int first, status = read_options(argc, argv, &options, &first);
     if (status >= 0)

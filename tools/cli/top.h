@@ -25,6 +25,7 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *sample, const struct
 void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width, const char *ending);
 /* A line that shows live bytes on devices over the latest readings, by the density of its characters. */
 void gm_top_history(FILE *out, const uint64_t *bytes, unsigned count, unsigned width, const char *ending);
+void gm_top_keys(FILE *out, const char *sort, int device, unsigned width, const char *ending); /* -1: all devices */
 bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t time_ns);
 /* One reading of all processes in Prometheus' text format. */
 void gm_top_prometheus(FILE *out, const struct gm_counter_sample *const *samples, unsigned count,

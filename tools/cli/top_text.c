@@ -106,20 +106,30 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
     return lines + 1;
 }
 
-#define ROW "%7s %-13.13s %10s %10s %10s %9s %9s %7s %7s"
+#define ROW "%7s %-13.13s %6.6s %10s %10s %10s %9s %9s %7s %7s"
+
+/* Numbers of the devices that the process uses, such as "0,1". */
+static const char *devices_of(const struct gm_counter_sample *s, char *text, size_t size) {
+    size_t used = 0;
+    snprintf(text, size, "-");
+    for (int device = 0; device < GM_STATS_DEVICES && used < size; device++)
+        if (s->devices[device].used)
+            used += (size_t)snprintf(text + used, size - used, "%s%d", used ? "," : "", device);
+    return text;
+}
 
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {
-    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "KEPT", "LIMIT",
-              "ALLOCS/S", "FREES/S", "REUSED", "WAITS/S");
+    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "DEVICE", "LIVE", "KEPT",
+              "LIMIT", "ALLOCS/S", "FREES/S", "REUSED", "WAITS/S");
 }
 
 void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *s, const struct gm_rates *r,
                 unsigned width, const char *ending) {
     struct gm_text t[7];
-    char pid[16];
+    char pid[16], devices[32];
     snprintf(pid, sizeof pid, "%d", s->pid);
     line(out, width, ending, "%s%s" ROW, clock ? clock : "", clock ? " " : "", pid, s->program,
-         gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->cached_all),
+         devices_of(s, devices, sizeof devices), gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->cached_all),
          s->limit ? gm_text_bytes(&t[6], s->limit) : "-", rate(&t[2], r->allocs), rate(&t[3], r->frees),
          percent(&t[4], r->hits), rate(&t[5], r->fence_waits));
 }
@@ -152,4 +162,11 @@ void gm_top_history(FILE *out, const uint64_t *bytes, unsigned count, unsigned w
         text[i] = levels[(size_t)((double)bytes[i] / (double)most * (sizeof levels - 2) + 0.5)];
     text[count] = 0;
     line(out, width, ending, "live [%s] most %s", text, gm_text_bytes(&t, most));
+}
+
+void gm_top_keys(FILE *out, const char *sort, int device, unsigned width, const char *ending) {
+    char which[16] = "all";
+    if (device >= 0)
+        snprintf(which, sizeof which, "%d", device);
+    line(out, width, ending, "keys: s sorts by %s, d shows device %s, q ends", sort, which);
 }

@@ -30,7 +30,7 @@ struct gm_report {
 };
 
 struct gm_leaks {
-    struct gm_count_and_bytes own, toolkit, suppressed;
+    struct gm_count_and_bytes own, toolkit, suppressed, freed_last;
 };
 
 /* Reads the trace again for one observer. False = the trace is missing, or no memory. */
@@ -45,7 +45,7 @@ uint64_t gm_report_device_bytes(const struct gm_report *report, int device);
 /* ---- report_sites.c */
 /* Names all call sites and adds up those with the same name (not with `stacks`). False = no memory. */
 bool gm_report_make_sites(struct gm_report *report);
-enum gm_report_order { GM_BY_BYTES, GM_BY_PEAK, GM_BY_LEAK, GM_BY_TEMPORARY, GM_BY_GROWN };
+enum gm_report_order { GM_BY_BYTES, GM_BY_PEAK, GM_BY_LEAK, GM_BY_TEMPORARY, GM_BY_GROWN, GM_BY_FREED_LAST };
 void gm_report_sort_sites(struct gm_report *report, enum gm_report_order order);
 
 struct gm_leaks gm_report_leaks(const struct gm_report *report);

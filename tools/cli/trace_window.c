@@ -33,8 +33,10 @@ struct gm_trace_window {
     struct timed_event *first;       /* array: events that stand for what was before the range */
     size_t first_count, first_at;
     struct timed_event pending; /* the first one of the range */
-    bool has_pending, failed;
+    bool has_pending, cut, failed;
 };
+
+bool gm_trace_window_is_cut(const struct gm_trace_window *w) { return w->cut; }
 
 struct gm_trace_window *gm_trace_window_new(gm_window_source *source, void *arg) {
     struct gm_trace_window *w = calloc(1, sizeof *w);
@@ -228,6 +230,7 @@ bool gm_trace_window_next(struct gm_trace_window *w, struct gm_event *e, int *th
         if (!next_of_trace(w, e, thread))
             return false;
         bool inside = e->time_ns < gm_window.until_ns;
+        w->cut |= !inside;
         if (!inside && !whole)
             return false;
         found = inside && !follow(w, e, *thread);

@@ -25,6 +25,8 @@ struct gm_trace_window *gm_trace_window_new(gm_window_source *source, void *arg)
 /* The next event of the part. False = the end of the trace, or no memory. Whole: reads the trace to its end all the
  * same, because definitions may stand behind events. */
 bool gm_trace_window_next(struct gm_trace_window *window, struct gm_event *event, int *thread, bool whole);
+/* There are events behind the part. Final after its last event. */
+bool gm_trace_window_is_cut(const struct gm_trace_window *window);
 void gm_trace_window_free(struct gm_trace_window *window); /* NULL is allowed */
 
 #endif

@@ -129,8 +129,10 @@ function showFacts() {
                    raw.failed && `${countText(raw.failed)} failed allocations`, raw.lost && `${countText(raw.lost)} events lost`,
                    raw.from_ns && `only from ${timeText(raw.from_ns)} on, from which times count`,
                    raw.until_ns && `only until ${timeText(raw.until_ns)} of the trace`,
-                   raw.min_bytes && `only blocks of at least ${bytesText(raw.min_bytes)}`, !raw.finished && "the process did not end normally", `intervals of ${timeText(raw.interval_ns)}`,
+                   raw.finished !== WHOLE && "what is live at its end need not be a leak",
+                   raw.min_bytes && `only blocks of at least ${bytesText(raw.min_bytes)}`, raw.finished === CUT && "the process did not end normally", `intervals of ${timeText(raw.interval_ns)}`,
                    raw.summary_ns && `a summary in intervals of ${timeText(raw.summary_ns)}, which has no single blocks, phases, threads`];
+    $("measure").querySelector('[value="leaked_bytes"]').textContent = raw.finished === WHOLE ? "leaked bytes" : `bytes ${leakedWord(raw)}`;
     $("facts").textContent = facts.filter(Boolean).join(" \u00b7 ");
     $("taken-title").textContent = state.view ? `Memory taken from device ${devices[state.view].device}`
         : devices.length > 1 ? "Memory reserved on each device" : "Memory taken from the device";
@@ -157,7 +159,7 @@ function showSelection() {
                           : [`peak of device memory ${bytesText(values.peak_bytes)} at ${timeText(values.peak_ns)}`];
     const words = [`${timeText(values.begin_ns)} to ${timeText(values.end_ns)}`, ...peaks,
                    `${countText(values.allocs)} allocations, ${bytesText(values.bytes)}`, `${countText(values.frees)} frees`,
-                   !isSummary() && `${countText(values.temporary)} temporary`, `${countText(values.leaked)} leaked, ${bytesText(values.leaked_bytes)}`,
+                   !isSummary() && `${countText(values.temporary)} temporary`, `${countText(values.leaked)} ${leakedWord(trace.raw)}, ${bytesText(values.leaked_bytes)}`,
                    !several && !(view && isSummary()) && `reserved at most ${bytesText(values.reserved)}`];
     $("selection").textContent = "Selected: " + words.filter(Boolean).join(" \u00b7 ");
     for (const field in values)
@@ -183,7 +185,7 @@ function blockLines(block) {
                    name(SITE),
                    `${shared.calls[block.call]}, address 0x${block.address ? (BigInt(block.high) * 4294967296n + BigInt(block.low)).toString(16) : "0"}`,
                    `allocated at ${timeText(block.created)} by ${name(THREAD)}, ` +
-                   (block.lived ? `lived ${timeText(block.lived - 1)}` : block.leaked ? "never freed" : "alive at the end")];
+                   (block.lived ? `lived ${timeText(block.lived - 1)}` : block.leaked && trace.raw.finished === WHOLE ? "never freed" : "alive at the end")];
     if (trace.groups[PHASE].names.length > 1 || name(PHASE) !== "(no phase)")
         lines.push(`phase: ${name(PHASE)}`);
     return lines;

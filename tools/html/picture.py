@@ -25,7 +25,7 @@ def main():
         gpumem = build / "tools" / "gpumem"
         subprocess.run([gpumem, "run", "--sim", "--trace=epochs.gmt", "--", build / "examples" / "epochs"], cwd=folder, check=True,
                        env={**os.environ, "SIMCUDA_DEVICES": "2"})
-        subprocess.run([gpumem, "html", "--skip=new_tensor", "epochs.gmt"], cwd=folder, check=True)
+        subprocess.run([gpumem, "html", "epochs.gmt"], cwd=folder, check=True)
         page = browser.Browser()
         page.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False)
         page.open(os.path.join(folder, "epochs.gmt.html"))

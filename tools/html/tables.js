@@ -1,10 +1,10 @@
 // The tables: groups of series, single blocks, failed requests. A click on a row selects its group, or pins its block.
 
 const ROWS_SHOWN = 200;
-const SERIES_COLUMNS = [["at_peak", "at the peak", bytesText], ["bytes", "allocated", bytesText], ["allocs", "allocations", countText],
-                        ["freed_bytes", "freed", bytesText], ["frees", "frees", countText], ["live_at_end", "live at the end", bytesText],
-                        ["temporary", "temporary", countText], ["temporary_bytes", "temporary bytes", bytesText],
-                        ["leaked", "leaked", countText], ["leaked_bytes", "leaked bytes", bytesText]];
+const seriesColumns = raw => [["at_peak", "at the peak", bytesText], ["bytes", "allocated", bytesText], ["allocs", "allocations", countText],
+                              ["freed_bytes", "freed", bytesText], ["frees", "frees", countText], ["live_at_end", "live at the end", bytesText],
+                              ["temporary", "temporary", countText], ["temporary_bytes", "temporary bytes", bytesText],
+                              ["leaked", leakedWord(raw), countText], ["leaked_bytes", `${leakedWord(raw)}, bytes`, bytesText]];
 const MOST = ["most_live", "own peak", bytesText];
 const COMPARED = ["at_peak", "bytes", "allocs", "leaked_bytes"];
 const BLOCK_COLUMNS = [["site", "call site"], ["bytes", "size", bytesText], ["created", "allocated at", timeText], ["age", "lifetime", value => value < 0 ? "-" : timeText(value)],
@@ -49,7 +49,7 @@ function groupSums(trace, part, which, fields) {
 
 function seriesTable(which) {
     const {trace, part} = state, {names} = trace.groups[which], own = which !== SITE && !state.other && ownPeaks(which);
-    const columns = SERIES_COLUMNS.filter(([field]) => !isSummary() || !field.startsWith("temporary"));
+    const columns = seriesColumns(trace.raw).filter(([field]) => !isSummary() || !field.startsWith("temporary"));
     const sums = groupSums(trace, part, which, columns.map(([field]) => field)), rows = [];
     for (let at = 0; at < names.length; at++) {
         const row = {name: names[at]};
@@ -78,7 +78,7 @@ function compare(rows, which) {
         for (const field of COMPARED)
             row["d_" + field] = row[field] - (at === undefined ? 0 : sums[field][at]);
     }
-    return SERIES_COLUMNS.filter(([field]) => COMPARED.includes(field)).flatMap(([field, title, form]) =>
+    return seriesColumns(state.trace.raw).filter(([field]) => COMPARED.includes(field)).flatMap(([field, title, form]) =>
         [[field, title, form], ["d_" + field, "more", signed(form)]]);
 }
 
@@ -189,7 +189,7 @@ function showTraces() {
         const perDevice = peaks.map((device, i) => (raw.devices.length > 1 ? `device ${device.device}: ` : "") +
             bytesText(peakOf(raw, raw.devices.length > 1 ? i + 1 : i)));
         const cells = [raw.file, raw.rank >= 0 ? raw.rank : "-", raw.host, raw.pid, timeText(raw.epoch_ns - begin), timeText(raw.end_ns), perDevice.join(", "),
-                       countText(raw.failed), bytesText(raw.leaked_bytes)];
+                       countText(raw.failed), bytesText(raw.leaked_bytes) + (raw.finished === WHOLE ? "" : " live")];
         line.append(...cells.map((text, i) => {
             const cell = document.createElement("td");
             cell.textContent = text;

@@ -3,6 +3,10 @@
 
 const KIND = 0, SITE = 1, PHASE = 2, THREAD = 3, DEVICE = 4;
 const WORDS = [["kind", "Kinds"], ["call site", "Call sites"], ["phase", "Phases"], ["thread", "Threads"], ["device", "Devices"]];
+// How the recording ended, as enum gm_trace_end. What is live at the end of a part of a run need not be a leak.
+const CUT = 0, WHOLE = 1;
+const leakedWord = raw => raw.finished === WHOLE ? "leaked" : "live at the trace's end";
+
 const FIELDS = ["allocs", "bytes", "frees", "freed_bytes", "temporary", "temporary_bytes", "leaked", "leaked_bytes", "live_at_peak",
                 "live_at_device_peak", "live_at_end", "most_live"];
 const SUMS = FIELDS.slice(0, 8);

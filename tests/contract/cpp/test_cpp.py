@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The C++ headers, compiled: what must run runs on the simulated CUDA, and what must not compile does not.
 
-usage: test_cpp.py SOURCE LIBGPUMEM-CORE.a SIMULATED-CUDA TOOLKIT runs|refused|cccl|alone
+usage: test_cpp.py SOURCE LIBGPUMEM-CORE.a SIMULATED-CUDA TOOLKIT runs|refused|cccl|alone COMPILER
 
 runs: programs of this folder. refused: each case of views.cpp and refused.cpp. cccl: cuda::mr and Thrust of the toolkit.
-alone: every public header compiles by itself, as C++17 and C++20, without CUDA's headers. Ends with 77 without a compiler.
+alone: every public header compiles by itself, as C++17 and C++20, without CUDA's headers. Ends with 77 without this compiler.
 """
 
 import os
@@ -19,10 +19,6 @@ SKIP = 77
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 HERE = pathlib.Path(__file__).resolve().parent
 VIEWS = "Managed\n" * 4 + "Device\n"
-
-
-def compilers():
-    return [path for path in map(shutil.which, ("g++", "clang++")) if path]
 
 
 def compiled(compiler, source, *flags):
@@ -101,12 +97,12 @@ def alone(options, compiler):
 
 
 def main():
-    *paths, what = sys.argv[1:]
-    if not compilers():
-        print("no C++ compiler")
+    *paths, what, name = sys.argv[1:]
+    compiler = shutil.which(name)
+    if not compiler:
+        print(f"no {name}")
         return SKIP
-    for compiler in compilers():
-        {"runs": runs, "refused": refused, "cccl": cccl, "alone": alone}[what](Options(*paths), compiler)
+    {"runs": runs, "refused": refused, "cccl": cccl, "alone": alone}[what](Options(*paths), compiler)
     return 0
 
 

@@ -272,6 +272,16 @@ class Export(ToolCase):
                 self.assertEqual(rows[1], rows[0] if same else [], table)
         self.assertEqual(self.run_tool("export", "--to=csv", "--only-blocks", "-o", "y", "x.trace")[0], 2)
 
+    def test_memory_of_each_device(self):
+        records = t.chunk(t.device(0, 64 * M, "Card") + t.device(1, 64 * M, "Card"), kind=2)
+        events = [t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000, 3 * M), t.event(2, 2000, "alloc", "cuMemAlloc", 0x2000, 5 * M, device=1),
+                  t.event(3, 3000, "free", "cuMemFree", 0x1000, 3 * M)]
+        for several, first in ((True, records), (False, b"")):
+            with sqlite3.connect(self.export("sqlite", "out", t.header() + first + t.chunk(b"".join(events)))) as db:
+                rows = db.execute("SELECT time_ns, live / 1048576, device FROM memory").fetchall()
+            self.assertEqual([row for row in rows if row[2] is None], [(1100, 3, None), (2100, 8, None), (3000, 5, None)])
+            self.assertEqual([row for row in rows if row[2] is not None], [(1100, 3, 0), (2100, 5, 1), (3000, 0, 0)] if several else [])
+
     def test_memory_over_time(self):
         """Live, kept and reserved bytes at each change: of a cached block, and of memory that the program maps itself."""
         def cached(seq, action, **more):

@@ -93,6 +93,19 @@ class Parts(ToolCase):
         self.assertEqual((totals["peak_reserved_bytes"], totals["peak_beyond_bytes"], totals["trimmed_bytes"], totals["allocations"]),
                          (69 * KIB, 5 * KIB, 4 * KIB, 1))
 
+    def test_blocks_live_where_a_part_ends_are_no_leaks(self):
+        blocks = [t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000, 7), t.event(2, 3000, "alloc", "cuMemAlloc", 0x2000, 3),
+                  t.event(3, 4000, "free", "cuMemFree", 0x1000, 7)]
+        self.write("x.trace", t.header() + t.chunk(b"".join(blocks)))
+        self.good("export", "--to=csv", "-o", "x.csv", "x.trace")
+        for name in ("x.trace", "x.csv"):
+            for until, words in (("2us", "  live: 7 B in 1 block\n"), ("1s", "  leaked: 3 B in 1 block\n")):
+                out = self.good("report", f"--until={until}", name)
+                self.assertIn(words, out)
+                self.assertEqual(("LEAKS" in out, "note: the part ends before the program did\n" in out), (until == "1s", until == "2us"), out)
+                self.assertEqual("LEAKS" in self.good("report", "--leaks", f"--until={until}", name), until == "1s")
+                self.assertEqual(json.loads(self.good("report", "--json", f"--until={until}", name))["traces"][0]["process"]["stopped"], until == "2us")
+
     def test_phases_around_the_range(self):
         self.write("x.trace", t.header() + t.chunk(t.string(1, b"load"), kind=2) + t.chunk(
             t.event(1, 10, "phase_begin", "none", 0, 0, site=1) + t.event(2, 1000, "alloc", "cuMemAlloc", 0x1000, KIB) +

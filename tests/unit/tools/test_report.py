@@ -219,6 +219,17 @@ class Report(unittest.TestCase):
                 self.assertEqual("LEAKS" in out, finished == 1, out)
                 self.assertEqual("note: recording was stopped before the program ended\n" in out, finished == 2, out)
 
+    def test_blocks_held_to_the_end_are_named(self):
+        """What the last frees of a program release was not leaked, but held longest."""
+        records = t.chunk(t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") + t.site(1, [0x10123]) + t.site(2, [0x10456]), kind=2)
+        step = [t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10, site=1), t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 20, site=1),
+                t.event(3, 3, "free", "cuMemFree", 0x1000, 10), t.event(4, 4, "alloc", "cuMemAlloc", 0x3000, 5, site=2)]
+        end = [t.event(5, 5, "free", "cuMemFree", 0x2000, 20), t.event(6, 6, "free", "cuMemFree", 0x3000, 5)]
+        trace = t.header() + records + t.chunk(b"".join(step + end))
+        self.assertIn("  freed after the last allocation: 25 B in 2 blocks;", self.report(trace)[1])
+        self.assertRegex(self.report(trace, "x.trace", "--leaks")[1], r"freed last +blocks +of *\n +20 B +1 +2  app\+0x123 *\n +5 B +1 +1  app\+0x456")
+        self.assertNotIn("freed last", self.report(t.header() + records + t.chunk(b"".join(step)), "x.trace", "--leaks")[1])
+
     def test_csv(self):
         head = ("seq,time_ns,action,call,address,bytes,device,stream,thread,duration_ns,bytes_got,kind,reason,verdict,hit,site,"
                 "context,result,flags,pid\n")

@@ -255,6 +255,12 @@ class Run(unittest.TestCase):
             self.assertFalse(os.path.exists(marker))
         self.assertIn("no program given", self.run_probe()[2])
 
+    def test_bad_resource_in_the_environment(self):
+        marker = self.path("marker")
+        status, out, err = self.run_probe("--", "/usr/bin/touch", marker, GPUMEM_RESOURCE_ASYNC="cache(")
+        self.assertEqual((status, out, err.count("\n"), os.path.exists(marker)), (2, "", 1, False), err)
+        self.assertIn("GPUMEM_RESOURCE_ASYNC=cache(: ", err)
+
     def test_missing_library(self):
         status, _, err = self.gpumem("--library", "/nonexistent.so", "--", "/bin/true")
         self.assertEqual((status, err), (2, "gpumem: library '/nonexistent.so': No such file or directory\n"))

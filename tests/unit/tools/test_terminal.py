@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+import termios
 import threading
 import time
 import unittest
@@ -121,6 +122,38 @@ class Colours(ToolCase):
             plain = subprocess.run([self.GPUMEM, "top", "--batch", "--count=1", inner], env=environment(), capture_output=True, text=True)
             self.assertNotIn("\033", plain.stdout + plain.stderr)
             self.assertIn("PID", plain.stdout)
+        finally:
+            os.killpg(child.pid, 9)
+            child.communicate()
+
+    def press(self, master, keys, words):
+        """Presses the keys and returns what the terminal then shows, up to these words."""
+        os.write(master, keys)
+        text, end = "", time.monotonic() + 30
+        while words not in text and time.monotonic() < end:
+            text += os.read(master, 65536).decode(errors="replace")
+        self.assertIn(words, text)
+        return text
+
+    def test_keys_of_top(self):
+        child = subprocess.Popen([self.GPUMEM, "run", "--library", PROBE, "--", "/bin/sh", "-c", "echo; exec sleep 60"],
+                                 env=environment(PROBE="1"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            child.stdout.readline()
+            inner = subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(child.pid)], text=True).split()[0]
+            pid, master = pty.fork()
+            if not pid:
+                os.execve(self.GPUMEM, [self.GPUMEM, "top", "--interval=1min", inner], environment())
+            before = termios.tcgetattr(master)
+            self.press(master, b"", "keys: s sorts by live, d shows device all, q ends")
+            self.assertFalse(termios.tcgetattr(master)[3] & (termios.ICANON | termios.ECHO))
+            self.press(master, b"s", "s sorts by kept")
+            self.press(master, b"x" + 5 * b"s", "s sorts by live")
+            self.press(master, b"d", "d shows device all")
+            self.press(master, b"q", f"process {inner}")
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+            self.assertEqual(termios.tcgetattr(master)[3] & (termios.ICANON | termios.ECHO), before[3] & (termios.ICANON | termios.ECHO))
+            os.close(master)
         finally:
             os.killpg(child.pid, 9)
             child.communicate()
