@@ -718,7 +718,7 @@ MUTATIONS = [
        "a fence covers at most so many frees"),
     of("fence_of_any_size", "shim/cache/fast.h", "gm_cache_put_fast", always("most_bytes"), "short path fences, cache, 16",
        "a fence covers at most so many bytes"),
-    of("ticket_of_a_fence_that_began", "shim/cache/timeline.c", "gm_timeline_ticket", swaps("begun + 1", "begun"), "cache_fences",
+    of("ticket_of_a_fence_that_began", "shim/cache/timeline.c", "gm_timeline_ticket", swaps("+ 1", "+ 0"), "cache_fences",
        "a batch waits for a fence that began to be recorded after it was closed"),
     of("fence_in_use_recorded_again", "shim/cache/timeline.c", "begin_record", answers("is_unused", "true"),
        "cache_fences", "a fence that is not complete keeps its number"),

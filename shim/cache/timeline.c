@@ -40,11 +40,9 @@ struct gm_fence_timeline *gm_timeline_use(struct gm_fence_timelines *timelines, 
 
 void gm_timeline_leave(struct gm_fence_timeline *line) { __atomic_sub_fetch(&line->users, 1, __ATOMIC_RELEASE); }
 
+/* Locked, so that the work submitted before comes before the fence that begins next. */
 uint64_t gm_timeline_ticket(struct gm_fence_timeline *line) {
-    gm_spin_lock(&line->lock);
-    uint64_t ticket = line->begun + 1;
-    gm_spin_unlock(&line->lock);
-    return ticket;
+    return __atomic_fetch_add(&line->begun, 0, __ATOMIC_SEQ_CST) + 1;
 }
 
 /* The fence of the ticket; NULL: it is not recorded. The caller holds the lock. */
@@ -84,7 +82,7 @@ static struct gm_numbered_fence *begin_record(struct gm_fence_timeline *line, co
     if (has_fence(line, visit->record) || is_recording(line) || !is_unused(line, at))
         return NULL;
     __atomic_store_n(&line->recording, gm_ticks(), __ATOMIC_RELAXED);
-    line->begun++;
+    __atomic_add_fetch(&line->begun, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&at->number, 0, __ATOMIC_RELAXED);
     at->thread = visit->thread;
     return at;
@@ -95,7 +93,7 @@ static void end_record(struct gm_fence_timeline *line, struct gm_numbered_fence 
     if (!status)
         __atomic_store_n(&at->number, line->begun, __ATOMIC_RELAXED);
     else
-        line->begun--;
+        __atomic_sub_fetch(&line->begun, 1, __ATOMIC_SEQ_CST);
 }
 
 /* The fence that this thread queries now; NULL: none. */
@@ -124,20 +122,13 @@ static gm_status record(const struct gm_fence_timeline *line, struct gm_numbered
     return or_pending(gm_fence_record(&at->fence, (CUcontext)(uintptr_t)line->context, line->context_id, line->device));
 }
 
-/* The caller holds the lock. */
-static void answer(struct gm_fence_timeline *line, struct gm_visit *visit, gm_status recorded, gm_status queried) {
-    visit->recorded = has_fence(line, visit->record) ? GM_OK : recorded;
-    visit->answer = gm_timeline_has_passed(line, visit->query) ? GM_OK : queried;
-}
-
 /* Records the fence that this thread began to record. Returns the one that it queries now; NULL: none. */
 static struct gm_numbered_fence *record_one(struct gm_fence_timeline *line, struct gm_numbered_fence *at,
                                             struct gm_visit *visit, bool inside) {
-    gm_status status = inside ? record(line, at) : GM_FENCE_PENDING;
+    visit->recorded = inside ? record(line, at) : GM_FENCE_PENDING;
     gm_spin_lock(&line->lock);
-    end_record(line, at, status);
+    end_record(line, at, visit->recorded);
     struct gm_numbered_fence *next = inside && visit->query ? begin_query(line, visit->query) : NULL;
-    answer(line, visit, status, GM_FENCE_PENDING);
     gm_spin_unlock(&line->lock);
     return next;
 }
@@ -148,8 +139,8 @@ static void query_one(struct gm_fence_timeline *line, struct gm_numbered_fence *
     gm_spin_lock(&line->lock);
     __atomic_store_n(&line->querying, 0, __ATOMIC_RELAXED);
     end_query(line, at, status);
-    answer(line, visit, visit->recorded, status);
     gm_spin_unlock(&line->lock);
+    visit->answer = status;
 }
 
 void gm_timeline_visit(struct gm_fence_timeline *line, struct gm_visit *visit) {
@@ -157,7 +148,8 @@ void gm_timeline_visit(struct gm_fence_timeline *line, struct gm_visit *visit) {
     gm_spin_lock(&line->lock);
     struct gm_numbered_fence *recorded = begin_record(line, visit);
     struct gm_numbered_fence *queried = !recorded && visit->query ? begin_query(line, visit->query) : NULL;
-    answer(line, visit, GM_FENCE_PENDING, GM_FENCE_PENDING);
+    visit->recorded = !recorded && has_fence(line, visit->record) ? GM_OK : GM_FENCE_PENDING;
+    visit->answer = gm_timeline_has_passed(line, visit->query) ? GM_OK : GM_FENCE_PENDING;
     gm_spin_unlock(&line->lock);
     if (!recorded && !queried)
         return;

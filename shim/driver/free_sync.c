@@ -221,10 +221,9 @@ static gm_status order_in_free(const struct gm_context *context, bool *settled) 
     return GM_OK;
 }
 
-gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled) {
+static GM_APART gm_status before_free(CUcontext context, uint64_t context_id, CUdevice device, bool *settled) {
     const struct gm_context of = {.handle = context, .id = context_id, .device = device};
     struct gm_context announced;
-    *settled = false;
     if (chosen == GM_FREE_ASYNC)
         return GM_OK;
     if (must_wait())
@@ -234,8 +233,17 @@ gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice d
     gm_in_flight_leave();
     if (gm_stream_counts_any())
         return order_in_free(&of, settled);
-    if (!gm_free_sync_fast_now()) /* the last stream's work is behind now */
-        review();
+    review(); /* the last stream's work is behind now */
+    return GM_OK;
+}
+
+gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled) {
+    enum gm_free_fast fast = gm_free_sync_fast_now();
+    *settled = false;
+    if (GM_UNLIKELY(!fast))
+        return before_free(context, context_id, device, settled);
+    if (GM_LIKELY(fast == GM_FAST_LEAVE))
+        gm_in_flight_leave();
     return GM_OK;
 }
 

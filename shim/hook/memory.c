@@ -23,12 +23,15 @@ static inline CUresult context_error(void) {
     return gm_drv.ctx_get_priorities(&least, &greatest);
 }
 
-/* Only such errors: other calls may succeed all the same. */
-static GM_APART CUresult fault_of(CUresult error, const char *call, uintptr_t caller, uintptr_t frame) {
+static GM_RARE CUresult fault_among(CUresult error, const char *call, uintptr_t caller, uintptr_t frame) {
     bool kernel = error >= CUDA_ERROR_ILLEGAL_ADDRESS && error <= CUDA_ERROR_LAUNCH_FAILED;
     if (kernel)
         gm_guard_faulted(error, call, caller, frame);
     return kernel || error == CUDA_ERROR_ECC_UNCORRECTABLE ? error : CUDA_SUCCESS;
+}
+/* Only such errors: other calls may succeed all the same. */
+static inline CUresult fault_of(CUresult error, const char *call, uintptr_t caller, uintptr_t frame) {
+    return GM_LIKELY(!error) ? CUDA_SUCCESS : fault_among(error, call, caller, frame);
 }
 
 static GM_APART CUresult alloc(CUdeviceptr *address, size_t size, uintptr_t caller, uintptr_t frame) {

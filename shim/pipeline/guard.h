@@ -5,8 +5,8 @@
  * know of this: when a call that takes the whole way finds that a block is due, the thread's next allocation takes the
  * whole way, too. A free that fills its batch takes the whole way, so a block comes late by a batch at most.
  *
- * A guarded block takes whole granules of 2 MiB. All of them take at most a quarter of the device more than the program
- * requested. From half of that on fewer and fewer requests are taken, and after one that found no memory none for a
+ * A guarded block takes whole granules of 2 MiB. All of them take at most a quarter of the device, or of GPUMEM_LIMIT,
+ * more than the program requested. From half of that on fewer and fewer requests are taken, and after one that found no memory none for a
  * while. */
 #ifndef GM_PIPELINE_GUARD_H
 #define GM_PIPELINE_GUARD_H

@@ -212,7 +212,7 @@ def replay():
                 ["context_reset", "alone"])
     for command in programs:
         trace = run(command, "observe")[2]
-        gpumem("plan", "--lifetime", N, "--output", WORK / "plan", trace)
+        gpumem("plan", "--lifetime", N, "--force", "--output", WORK / "plan", trace)
         policies = ["observe", "cache", "async", "managed", "active-list", "auto", f"plan:{WORK}/plan",
                     "static:size>=16K->managed;thread=1->cache;*->async"]
         for policy in policies:
