@@ -53,8 +53,10 @@ static inline uint64_t gm_timeline_next(const struct gm_fence_timeline *line) {
 }
 /* The fence of the ticket was recorded by a free of this thread. */
 GM_INTERNAL bool gm_timeline_is_own(struct gm_fence_timeline *line, uint64_t ticket, const void *thread);
-/* A query takes the driver about 0.2 us. A fence that was pending less than this ago is not queried again. */
+/* A query takes the driver about 0.2 us, and longer with many threads. Where they are more than a few, a fence that was
+ * pending less than GM_TIMELINE_QUERY_NS ago is not queried again. */
 #define GM_TIMELINE_QUERY_NS 500u
+#define GM_TIMELINE_FEW      2
 /* False: a visit for this ticket would achieve nothing now. The answer may be out of date. */
 static inline bool gm_timeline_is_due(const struct gm_fence_timeline *line, uint64_t ticket) {
     const struct gm_numbered_fence *at = &line->fences[ticket % GM_TIMELINE_FENCES];
@@ -62,7 +64,8 @@ static inline bool gm_timeline_is_due(const struct gm_fence_timeline *line, uint
     if (__atomic_load_n(&at->number, __ATOMIC_RELAXED) != ticket)
         return !__atomic_load_n(&line->recording, __ATOMIC_RELAXED);
     return !__atomic_load_n(&line->querying, __ATOMIC_RELAXED) &&
-           (!found || gm_ticks_span_ns(gm_ticks() - found) > GM_TIMELINE_QUERY_NS);
+           (!found || __atomic_load_n(&line->users, __ATOMIC_RELAXED) <= GM_TIMELINE_FEW ||
+            gm_ticks_span_ns(gm_ticks() - found) > GM_TIMELINE_QUERY_NS);
 }
 
 /* One visit to the driver. Answers: GM_OK; GM_FENCE_PENDING: not now, a later visit tries again; else the driver's

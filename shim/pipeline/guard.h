@@ -6,8 +6,8 @@
  * whole way, too. A free that fills its batch takes the whole way, so a block comes late by a batch at most.
  *
  * A guarded block takes whole granules of 2 MiB. All of them take at most a quarter of the device, or of GPUMEM_LIMIT,
- * more than the program requested. From half of that on fewer and fewer requests are taken, and after one that found no memory none for a
- * while. */
+ * more than the program requested. From half of that on fewer and fewer requests are taken, and after one that found no
+ * memory none for a while. */
 #ifndef GM_PIPELINE_GUARD_H
 #define GM_PIPELINE_GUARD_H
 
