@@ -19,9 +19,12 @@ static void begin(struct gm_fence_timeline *line, uint64_t context, uint64_t con
     line->context = context;
     line->context_id = context_id;
     line->device = device;
-    line->begun = line->complete = line->found_pending = 0;
+    /* A thread that looked at the context before may still read these. */
+    __atomic_store_n(&line->begun, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&line->complete, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&line->found_pending, 0, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < GM_TIMELINE_FENCES; i++)
-        line->fences[i].number = 0;
+        __atomic_store_n(&line->fences[i].number, 0, __ATOMIC_RELAXED);
 }
 
 struct gm_fence_timeline *gm_timeline_use(struct gm_fence_timelines *timelines, uint64_t context, uint64_t context_id,
@@ -68,6 +71,9 @@ static bool has_fence(struct gm_fence_timeline *line, uint64_t ticket) {
     return gm_timeline_has_passed(line, ticket) || fence_of(line, ticket);
 }
 
+/* The number of the latest fence that began to be recorded. */
+static uint64_t latest(const struct gm_fence_timeline *line) { return __atomic_load_n(&line->begun, __ATOMIC_RELAXED); }
+
 static bool is_recording(const struct gm_fence_timeline *line) {
     return __atomic_load_n(&line->recording, __ATOMIC_RELAXED);
 }
@@ -78,7 +84,7 @@ static bool is_unused(const struct gm_fence_timeline *line, const struct gm_numb
 
 /* The fence that this thread records now; NULL: none. */
 static struct gm_numbered_fence *begin_record(struct gm_fence_timeline *line, const struct gm_visit *visit) {
-    struct gm_numbered_fence *at = &line->fences[(line->begun + 1) % GM_TIMELINE_FENCES];
+    struct gm_numbered_fence *at = &line->fences[(latest(line) + 1) % GM_TIMELINE_FENCES];
     if (has_fence(line, visit->record) || is_recording(line) || !is_unused(line, at))
         return NULL;
     __atomic_store_n(&line->recording, gm_ticks(), __ATOMIC_RELAXED);
@@ -91,7 +97,7 @@ static struct gm_numbered_fence *begin_record(struct gm_fence_timeline *line, co
 static void end_record(struct gm_fence_timeline *line, struct gm_numbered_fence *at, gm_status status) {
     __atomic_store_n(&line->recording, 0, __ATOMIC_RELAXED);
     if (!status)
-        __atomic_store_n(&at->number, line->begun, __ATOMIC_RELAXED);
+        __atomic_store_n(&at->number, latest(line), __ATOMIC_RELAXED);
     else
         __atomic_sub_fetch(&line->begun, 1, __ATOMIC_SEQ_CST);
 }
