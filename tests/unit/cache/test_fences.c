@@ -49,22 +49,23 @@ static void batches_are_as_large_after_many_threads(void **state) {
 
 static void all_batches_together_are_bounded(void **state) {
     open_cache("cache(100,sim)");
+    get(400 * MIB); /* so the free blocks stay within the target, and no request looks for one in another way */
     for (int i = 0; i < 15; i++)
         in_new_thread(leave_five, MIB);
-    assert_in_range(fake.records, 2, 6); /* 64 MiB without a fence at the 13th */
+    assert_in_range(fake.records, 2, 4); /* 64 MiB without a fence at the 13th */
     int records = fake.records;
     in_new_thread(leave_five, MIB);
     in_new_thread(leave_five, MIB);
     assert_true(fake.records > records);
 }
 
-static void leave_one_elsewhere(void) { in_new_thread(leave_one, 8192); }
+static void leave_one_in_a_thread(void) { in_new_thread(leave_one, 8192); }
 
 /* The fence that is recorded now may not cover what other threads submitted meanwhile. The next one does. */
 static void a_batch_closed_during_a_record_waits_for_the_next(void **state) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(4096);
-    fake.during_record = leave_one_elsewhere;
+    fake.during_record = leave_one_in_a_thread;
     give(&block);
     assert_int_equal(fake.records, 1); /* the other thread did not wait for its turn */
     all_complete();
@@ -77,15 +78,15 @@ static void a_batch_closed_during_a_record_waits_for_the_next(void **state) {
     assert_int_equal(fake.records, 2);
 }
 
-static void leave_two_elsewhere(void) {
-    leave_one_elsewhere();
-    leave_one_elsewhere();
+static void leave_one_in_two_threads(void) {
+    leave_one_in_a_thread();
+    leave_one_in_a_thread();
 }
 
 static void one_fence_serves_the_batches_of_many_threads(void **state) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(4096), next = get(4096);
-    fake.during_record = leave_two_elsewhere;
+    fake.during_record = leave_one_in_two_threads;
     give(&block);
     give(&next);
     assert_int_equal(fake.records, 2);
