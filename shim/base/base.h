@@ -57,6 +57,9 @@ uint64_t gm_now_ns(void);
 /* ---- zeroed anonymous memory from the kernel (pages.c); NULL on failure. Never freed, unless the caller calls
  * munmap. */
 void *gm_pages(size_t bytes);
+/* The same for a table that threads share: that of *table, which is made at first. Threads that come at the same time
+ * get the one of the first. */
+void *gm_pages_once(void **table, size_t bytes);
 
 /* Add to a number, or subtract from it, that one thread at a time writes and any thread reads. One instruction on
  * x86-64, where a relaxed load and store are three. */

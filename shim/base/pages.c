@@ -13,3 +13,15 @@ void *gm_pages(size_t bytes) {
     errno = saved;
     return pages == MAP_FAILED ? NULL : pages;
 }
+
+void *gm_pages_once(void **table, size_t bytes) {
+    void *known = __atomic_load_n(table, __ATOMIC_ACQUIRE);
+    if (GM_LIKELY(known != NULL))
+        return known;
+    void *fresh = gm_pages(bytes);
+    if (fresh && !__atomic_compare_exchange_n(table, &known, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        munmap(fresh, bytes);
+        return known;
+    }
+    return fresh;
+}

@@ -10,20 +10,10 @@ struct place {
     struct gm_freed freed;
 };
 
-static struct place *places;
+static void *places;
 
-/* Threads that come here at the same time use the table of the first one. NULL: no memory. */
-static struct place *table(void) {
-    struct place *known = __atomic_load_n(&places, __ATOMIC_ACQUIRE);
-    if (GM_LIKELY(known != NULL))
-        return known;
-    struct place *fresh = gm_pages(PLACES * sizeof *fresh);
-    if (fresh && !__atomic_compare_exchange_n(&places, &known, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        munmap(fresh, PLACES * sizeof *fresh);
-        return known;
-    }
-    return fresh;
-}
+/* NULL: no memory. */
+static struct place *table(void) { return gm_pages_once(&places, PLACES * sizeof(struct place)); }
 
 static struct place *place_of(struct place *all, uint64_t address) {
     return &all[(address >> 8) * 0x9e3779b97f4a7c15ull >> 51];
@@ -52,6 +42,6 @@ bool gm_freed_find(uint64_t address, struct gm_freed *freed) {
 
 void gm_freed_after_fork(void) {
     if (places)
-        munmap(places, PLACES * sizeof *places);
+        munmap(places, PLACES * sizeof(struct place));
     places = NULL;
 }

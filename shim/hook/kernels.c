@@ -17,22 +17,12 @@ struct kernel {
     char name[NAME];
 };
 
-static struct kernel *kernels;
+static void *kernels;
 static unsigned kernel_count;
 static uint32_t era; /* rises when kernels are forgotten: places have other kernels afterwards */
 static gm_spin lock;
 
-static struct kernel *table(void) {
-    struct kernel *known = __atomic_load_n(&kernels, __ATOMIC_ACQUIRE);
-    if (GM_LIKELY(known != NULL))
-        return known;
-    struct kernel *fresh = gm_pages(KERNELS * sizeof *fresh);
-    if (fresh && !__atomic_compare_exchange_n(&kernels, &known, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        munmap(fresh, KERNELS * sizeof *fresh);
-        return known;
-    }
-    return fresh;
-}
+static struct kernel *table(void) { return gm_pages_once(&kernels, KERNELS * sizeof(struct kernel)); }
 
 /* The place of the handle, or the free one where it belongs. */
 static struct kernel *place_of(struct kernel *all, CUfunction handle) {

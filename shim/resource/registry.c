@@ -283,16 +283,8 @@ struct gm_registry *gm_registry_find_shared(void) {
 }
 
 static struct gm_registry *owned(void) {
-    static struct gm_registry *shared;
-    struct gm_registry *registry = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
-    if (registry)
-        return registry;
-    struct gm_registry *fresh = gm_registry_new();
-    if (fresh && !__atomic_compare_exchange_n(&shared, &registry, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        munmap(fresh, sizeof(*fresh));
-        return registry;
-    }
-    return fresh;
+    static void *shared;
+    return gm_pages_once(&shared, sizeof(struct gm_registry));
 }
 
 static struct gm_block_record *link_new(struct index_shard *shard, uint64_t hash) {
