@@ -71,12 +71,11 @@ static bool serves_device_memory(int kind) { return servers[kind] && gm_kind_is_
 
 /* ---- the steps of GPUMEM_OOM */
 
-/* Host memory is left alone: its release would free nothing on the device, and the next step would take it again. */
-static size_t trim_device_memory(void) {
+static size_t trim_servers(size_t bytes, bool host) {
     size_t released = 0;
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (serves_device_memory(kind) && servers[kind]->ops->trim)
-            released += servers[kind]->ops->trim(servers[kind], SIZE_MAX);
+    for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
+        if (servers[kind] && servers[kind]->ops->trim && (host || gm_kind_is_on_device((enum gm_kind)kind)))
+            released += servers[kind]->ops->trim(servers[kind], bytes - released);
     return released;
 }
 
@@ -88,7 +87,9 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
     struct gm_releases releases;
     gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
     releases.request = request;
-    size_t released = trim_device_memory();
+    /* Host memory is left alone: its release would free nothing on the device, and the next step would take it again.
+     */
+    size_t released = trim_servers(SIZE_MAX, false);
     gm_releases_end(&releases, true);
     gm_status status = released ? native->ops->alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
     if (!status)
@@ -182,13 +183,7 @@ static gm_status router_free(struct gm_resource *self, const struct gm_block *bl
     return server ? server->ops->free(server, block, how) : GM_INVALID_VALUE;
 }
 
-static size_t router_trim(struct gm_resource *self, size_t bytes) {
-    size_t released = 0;
-    for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
-        if (servers[kind] && servers[kind]->ops->trim)
-            released += servers[kind]->ops->trim(servers[kind], bytes - released);
-    return released;
-}
+static size_t router_trim(struct gm_resource *self, size_t bytes) { return trim_servers(bytes, true); }
 
 /* One stack of the user's may serve two kinds. */
 static bool serves_before(int kind) {
