@@ -124,12 +124,16 @@ static int check_resource(enum gm_option_id id, const char *value) {
                : 0;
 }
 
+static bool is_resource(enum gm_option_id id) {
+    return id == GM_OPT_RESOURCE_NATIVE || id == GM_OPT_RESOURCE_ASYNC || id == GM_OPT_RESOURCE_MANAGED;
+}
+
 /* A stack of the user's serves memory, so that no other one may take its place. */
 static int check_resources_of_environment(void) {
-    static const enum gm_option_id ids[] = {GM_OPT_RESOURCE_NATIVE, GM_OPT_RESOURCE_ASYNC, GM_OPT_RESOURCE_MANAGED};
-    for (unsigned i = 0; i < sizeof ids / sizeof *ids; i++) {
-        const char *value = getenv(gm_option_rows[ids[i]].name);
-        if (value && *value && check_resource(ids[i], value))
+    for (unsigned i = 0; i < GM_OPTION_COUNT_; i++) {
+        enum gm_option_id id = (enum gm_option_id)i;
+        const char *value = is_resource(id) ? getenv(gm_option_rows[i].name) : NULL;
+        if (value && *value && check_resource(id, value))
             return GM_EXIT_USAGE;
     }
     return 0;
@@ -145,7 +149,7 @@ static int check_value(enum gm_option_id id, const char *value) {
         return check_guard(value);
     if (id == GM_OPT_TRACE_RING && *value)
         return check_ring(value);
-    if ((id == GM_OPT_RESOURCE_NATIVE || id == GM_OPT_RESOURCE_ASYNC || id == GM_OPT_RESOURCE_MANAGED) && *value)
+    if (is_resource(id) && *value)
         return check_resource(id, value);
     return id == GM_OPT_GROUP && *value ? check_group(value) : 0;
 }

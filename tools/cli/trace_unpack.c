@@ -86,15 +86,8 @@ static const char *unpack_zstd(int from, int to, bool *cut) {
     size_t left = 0; /* 0: at the end of a frame */
     while (!reason && !*cut && (got = read(from, in_data, sizeof in_data)) > 0) {
         ZSTD_inBuffer in = {in_data, (size_t)got, 0};
-        while (!reason && !*cut && in.pos < in.size) {
-            ZSTD_outBuffer out = {out_data, sizeof out_data, 0};
-            left = ZSTD_decompressStream(stream, &out, &in);
-            *cut = ZSTD_isError(left);
-            if (!write_all(to, out_data, out.pos))
-                reason = strerror(errno);
-        }
-        /* What a frame still holds comes with no further input. */
-        for (bool full = true; !reason && !*cut && left && full;) {
+        bool full = true; /* what a frame still holds comes with no further input */
+        while (!reason && !*cut && (in.pos < in.size || (left && full))) {
             ZSTD_outBuffer out = {out_data, sizeof out_data, 0};
             left = ZSTD_decompressStream(stream, &out, &in);
             *cut = ZSTD_isError(left);
