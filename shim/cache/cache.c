@@ -61,194 +61,7 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
 
-/* ---- threads and shards */
-
-unsigned gm_cache_shards = 1;
-static unsigned threads_seen; /* by all caches */
-static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
-
-static GM_APART void number_thread(void) {
-    thread_number = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
-    if (thread_number > 1 && thread_number <= GM_CACHE_SHARDS)
-        __atomic_add_fetch(&gm_cache_shards, 1, __ATOMIC_RELAXED);
-}
-
-static inline unsigned my_shard(void) {
-    if (GM_UNLIKELY(!thread_number))
-        number_thread();
-    return (thread_number - 1) % GM_CACHE_SHARDS;
-}
-
-struct gm_shard *gm_cache_my_shard(struct gm_resource *self) {
-    struct gm_cache *state = self->state;
-    return &state->shards[my_shard()];
-}
-
-/* Identity of the calling thread: no two threads have the same number. */
-static const void *this_thread(void) { return (const void *)(uintptr_t)thread_number; }
-
-unsigned gm_cache_act_as(unsigned number) {
-    unsigned own = thread_number;
-    thread_number = number;
-    return own;
-}
-
 /* ---- allocation */
-
-/* Free blocks that may serve a request. */
-struct wanted {
-    uint64_t context_id;
-    int device;
-    size_t least, most;   /* bytes of a block */
-    unsigned from, until; /* bins of such blocks */
-};
-
-enum look {
-    IN_PASSING, /* unless another thread uses the shard at this moment */
-    READY,
-    QUERY /* also the fences that may be complete by now */
-};
-
-/* Takes a ready block from one shard. While there is none, may query the fences of batches, oldest first, for which it
- * releases the lock. */
-static struct gm_block_record *take_from(struct gm_shard *shard, const struct wanted *wanted, enum look look) {
-    struct gm_block_record *record = NULL;
-    bool destroyed = false;
-    if (look != IN_PASSING)
-        gm_spin_lock(&shard->lock);
-    else if (!gm_spin_try(&shard->lock))
-        return NULL;
-    struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    if (lists && look != IN_PASSING)
-        gm_batches_complete(lists);
-    if (lists && !lists->disabled)
-        record = gm_free_lists_take(lists, wanted->from, wanted->until, wanted->least, wanted->most);
-    while (!record && lists && !lists->disabled && look >= QUERY && lists->first &&
-           gm_free_lists_pend(lists, wanted->from, wanted->until) && !gm_capture_any() &&
-           gm_cache_settle(shard, lists, lists->first->ticket, GM_SETTLE_DUE, &destroyed) == GM_OK && !destroyed)
-        record = gm_free_lists_take(lists, wanted->from, wanted->until, wanted->least, wanted->most);
-    gm_spin_unlock(&shard->lock);
-    return record;
-}
-
-/* The same from each shard but the thread's own. */
-static struct gm_block_record *take_from_others(struct gm_cache *state, const struct wanted *wanted, enum look look) {
-    struct gm_block_record *record = NULL;
-    unsigned mine = my_shard();
-    for (unsigned i = 0, used = gm_cache_shards_used(); i < used && !record; i++)
-        if (i != mine && gm_cache_has_some(&state->shards[i], wanted->device))
-            record = take_from(&state->shards[i], wanted, look);
-    return record;
-}
-
-/* Closes the open batches that have blocks for the request, so that they get a fence: the one of this thread, and those
- * of threads that may have ended. Returns the timeline on which such blocks wait; NULL: there are none. *ticket: the
- * last one. */
-static struct gm_fence_timeline *close_batches(struct gm_cache *state, const struct wanted *wanted, uint64_t *ticket) {
-    const uint64_t ended_ns = 1000000; /* a thread that runs closes its batch sooner */
-    struct gm_fence_timeline *line = NULL;
-    *ticket = 0;
-    for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
-        struct gm_shard *shard = &state->shards[i];
-        if (!gm_cache_has_some(shard, wanted->device))
-            continue;
-        gm_spin_lock(&shard->lock);
-        struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-        if (lists && !lists->disabled && gm_free_lists_pend(lists, wanted->from, wanted->until)) {
-            line = lists->timeline;
-            if (gm_free_lists_has_open(lists) &&
-                (i == my_shard() || gm_ticks_span_ns(gm_ticks() - lists->open->began) > ended_ns))
-                gm_batch_close(shard, lists);
-            if (lists->first && lists->last->ticket > *ticket)
-                *ticket = lists->last->ticket;
-        }
-        gm_spin_unlock(&shard->lock);
-    }
-    return line;
-}
-
-/* True when this look shall not be left out. `found`: of a look, what it found. */
-static bool count_look(struct gm_shard *shard, const struct wanted *wanted, const bool *found) {
-    bool may = true;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    if (lists && found)
-        gm_cache_looked(lists, *found);
-    else if (lists)
-        may = gm_cache_may_look(lists);
-    gm_spin_unlock(&shard->lock);
-    return may;
-}
-
-/* A further block would exceed the target, and the driver takes longer for a block than an idle context takes to
- * complete a fence. So where a block that fits waits for its fence, this queries the fences for gm_cache_answer_ns.
- * While the driver keeps threads waiting, a new block would wait there, too. */
-static struct gm_block_record *look_again(struct gm_cache *state, struct gm_shard *own, const struct wanted *wanted) {
-    struct gm_block_record *record = NULL;
-    struct gm_look look = {0};
-    struct gm_visit visit = {0};
-    struct gm_fence_timeline *line = gm_capture_any() ? NULL : close_batches(state, wanted, &visit.record);
-    if (!line || !count_look(own, wanted, NULL))
-        return NULL;
-    for (uint64_t seen = 0, next; !record && gm_look_goes_on(&look, line, gm_cache_answer_ns()); seen = next) {
-        visit.query = gm_timeline_next(line);
-        if (gm_timeline_is_due(line, visit.query))
-            gm_timeline_visit(line, &visit);
-        next = gm_timeline_next(line);
-        if (next != seen)
-            record = take_from(own, wanted, READY);
-        if (next != seen && !record)
-            record = take_from_others(state, wanted, READY);
-    }
-    bool found = record != NULL;
-    count_look(own, wanted, &found);
-    return record;
-}
-
-/* More than GM_CACHE_ROTATION bytes of the class wait: waits for the oldest fence if this thread recorded it. */
-static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *wanted, size_t class) {
-    bool waited = false, destroyed;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    size_t pending = lists && !lists->disabled ? lists->bins[wanted->from].pending : 0;
-    const struct gm_batch *batch = pending && pending + class > GM_CACHE_ROTATION ? lists->first : NULL;
-    if (batch && gm_timeline_is_own(lists->timeline, batch->ticket, this_thread()) && !gm_capture_any())
-        waited = gm_cache_settle(shard, lists, batch->ticket, GM_SETTLE_WAIT, &destroyed) == GM_OK;
-    gm_spin_unlock(&shard->lock);
-    return waited;
-}
-
-/* The order of attempts. */
-static struct gm_block_record *find_free(struct gm_resource *self, const struct gm_request *request) {
-    struct gm_cache *state = self->state;
-    struct gm_shard *own = gm_cache_my_shard(self);
-    size_t class = gm_cache_class(state, request->size);
-    struct wanted wanted = {.context_id = request->context_id,
-                            .device = request->device,
-                            .least = gm_cache_native(state, request->size),
-                            .most = class,
-                            .from = gm_bin_of_size(class),
-                            .until = gm_bin_of_size(class)};
-    struct gm_block_record *record = take_from(own, &wanted, QUERY);
-    if (GM_LIKELY(record != NULL))
-        return record;
-    if (gm_cache_may_waste(state, request->device)) {
-        wanted.most = gm_cache_most(state, request->device, class);
-        wanted.until = gm_bin_of_size(wanted.most);
-    }
-    record = take_from(own, &wanted, READY);
-    if (!record)
-        record = take_from_others(state, &wanted, IN_PASSING);
-    if (!record)
-        record = take_from(own, &wanted, QUERY);
-    if (!record)
-        record = take_from_others(state, &wanted, QUERY);
-    if (!record && class >= GM_CACHE_LOOK_FROM && !gm_cache_is_room_for(state, request->device, class))
-        record = look_again(state, own, &wanted);
-    if (!record && wait_for_own_fence(own, &wanted, class))
-        record = take_from(own, &wanted, READY);
-    return record;
-}
 
 static bool is_cacheable(const struct gm_request *request) {
     return request->call == GM_CALL_ALLOC && request->context_id && request->size &&
@@ -265,7 +78,7 @@ static struct gm_block_record *cache_take(struct gm_resource *self, const struct
     if (GM_LIKELY(lists != NULL))
         record = gm_free_lists_newest(lists, gm_cache_bin(self->state, request->size), request->size);
     gm_spin_unlock(&own->lock);
-    return GM_LIKELY(record != NULL) ? record : find_free(self, request);
+    return GM_LIKELY(record != NULL) ? record : gm_cache_find(self, request);
 }
 
 static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request,
@@ -341,14 +154,8 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
 
 uint64_t gm_cache_take_exact(struct gm_resource *self, const struct gm_request *request) {
     struct gm_cache *state = self->state;
-    unsigned bin = gm_cache_bin(state, request->size);
-    const struct wanted wanted = {request->context_id, request->device, request->size, request->size, bin, bin};
     gm_cache_check_device(state, &state->devices[request->device]);
-    if (gm_cache_has_rdma(state))
-        return 0;
-    struct gm_block_record *record = take_from(gm_cache_my_shard(self), &wanted, QUERY);
-    if (!record)
-        record = take_from_others(state, &wanted, QUERY);
+    struct gm_block_record *record = gm_cache_has_rdma(state) ? NULL : gm_cache_find_exact(self, request);
     return record ? take_out(self, record) : 0;
 }
 
@@ -406,7 +213,7 @@ static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard
     struct gm_closed closed;
     uint64_t context_id = lists->context_id;
     bool destroyed, own = false;
-    gm_cache_record(shard, lists, this_thread(), &closed, &destroyed);
+    gm_cache_record(shard, lists, gm_cache_this_thread(), &closed, &destroyed);
     if (!destroyed && lists->disabled)
         own = gm_free_lists_withdraw(shard, lists, record);
     bool more = !destroyed && (lists->disabled || gm_cache_needs_upkeep(self->state, lists, &closed));

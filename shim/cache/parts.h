@@ -1,7 +1,7 @@
 /* What the source files of the cache share: its state and the functions that one file calls in another. cache.c: take
- * and put. fast.h: their fast cases. free_lists.c: the free blocks. limits.c: how many bytes of free blocks are
- * allowed. fences.c: fences of
- * batches, from timeline.c. reclaim.c: releasing free blocks to the upstream resource. */
+ * and put. fast.h: their fast cases. find.c: the search for a free block. threads.c: the shards of threads.
+ * free_lists.c: the free blocks. limits.c: how many bytes of free blocks are allowed. fences.c: fences of batches, from
+ * timeline.c. reclaim.c: releasing free blocks to the upstream resource. */
 #ifndef GM_CACHE_PARTS_H
 #define GM_CACHE_PARTS_H
 
@@ -202,6 +202,16 @@ GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);
 GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
+
+/* ---- search: the caller holds no lock */
+
+/* Takes a free block for the request; NULL: there is none. */
+GM_INTERNAL struct gm_block_record *gm_cache_find(struct gm_resource *self, const struct gm_request *request);
+/* The same, of exactly the requested size, without waiting. */
+GM_INTERNAL struct gm_block_record *gm_cache_find_exact(struct gm_resource *self, const struct gm_request *request);
+
+/* Identity of the calling thread: no two threads have the same number. */
+GM_INTERNAL const void *gm_cache_this_thread(void);
 
 /* ---- cache.c */
 
