@@ -37,6 +37,15 @@ gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext co
     return answer(status, own);
 }
 
+gm_status gm_event_order_stream(const struct gm_event_of *event, bool own, CUstream stream) {
+    int hold = gm_context_hold(event->context, event->context_id);
+    if (hold < 0)
+        return without_context(hold, own);
+    gm_status status = (gm_status)gm_drv.stream_wait_event(stream, event->event, 0);
+    gm_context_let_go(hold);
+    return answer(status, own);
+}
+
 void gm_event_discard(const struct gm_event_of *event) {
     int hold = gm_context_hold(event->context, event->context_id);
     if (hold < 0)

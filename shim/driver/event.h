@@ -27,8 +27,9 @@ static inline bool gm_is_destroyed_error(gm_status status) {
 GM_INTERNAL gm_status gm_event_query(const struct gm_event_of *event, bool own);
 /* Waits in the calling thread. Not to be used for an event of another device: a native free would not wait for that. */
 GM_INTERNAL gm_status gm_event_wait(const struct gm_event_of *event, bool own);
-/* Makes later work of `context` wait for the event. */
+/* Makes later work of `context`, or of the stream, wait for the event. */
 GM_INTERNAL gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context);
+GM_INTERNAL gm_status gm_event_order_stream(const struct gm_event_of *event, bool own, CUstream stream);
 /* Destroys the event, unless its context is destroyed or ending. */
 GM_INTERNAL void gm_event_discard(const struct gm_event_of *event);
 

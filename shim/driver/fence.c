@@ -28,6 +28,7 @@ static void restore(bool pushed) {
  */
 static void forget(struct gm_fence *fence, uint64_t context_id) {
     unsigned remaining = 0;
+    fence->context_id = context_id;
     fence->count = fence->owners = 0;
     if (GM_LIKELY(fence->event_count == 1 && fence->points[0].context_id == context_id))
         return; /* its recording notices the end of the context */
@@ -63,6 +64,10 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
         gm_event_discard(&fence->points[i]);
     fence->points[i] = found;
     return GM_OK;
+}
+
+static bool is_own(const struct gm_fence *fence, unsigned i) {
+    return fence->points[i].context_id == fence->context_id;
 }
 
 /* For a driver that cannot record a context: records its streams one by one. What other devices do is not covered. */
@@ -148,8 +153,60 @@ gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context 
     return record_contexts(fence, targets, count, count);
 }
 
-static bool is_own(const struct gm_fence *fence, unsigned i) {
-    return fence->points[i].context_id == fence->points[0].context_id;
+/* Another thread may end the context; its work is done then. */
+static gm_status wait_for_context(const struct gm_context *context) {
+    bool pushed;
+    int life = gm_context_life(context->handle, context->id);
+    if (life < 0)
+        return life == GM_CONTEXT_DESTROYED ? GM_OK : GM_FENCE_PENDING;
+    if (!make_current(context->handle, &pushed))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    gm_status status = (gm_status)gm_drv.ctx_synchronize();
+    restore(pushed);
+    return gm_is_destroyed_error(status) ? GM_OK : status;
+}
+
+gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context, bool peers) {
+    struct gm_context users[GM_CONTEXT_USERS] = {*context};
+    unsigned count, owners;
+    gm_status status = GM_OK;
+    if (gm_drv.ctx_record_event)
+        return peers ? gm_fence_record(fence, context->handle, context->id, context->device)
+                     : gm_fence_record_owner(fence, context, true);
+    forget(fence, context->id);
+    count = gm_context_users(users, GM_CONTEXT_USERS, &owners);
+    if (count > GM_CONTEXT_USERS)
+        return GM_NOT_SUPPORTED;
+    for (unsigned i = 0; i < (peers ? count : owners) && !status; i++)
+        status = wait_for_context(&users[i]);
+    return status;
+}
+
+static gm_status record_stream(struct gm_fence *fence, CUstream stream, bool per_thread) {
+    __typeof__(gm_drv.event_record) record = per_thread ? gm_drv.event_record_ptsz : gm_drv.event_record;
+    struct gm_context context;
+    gm_status status = gm_context_current(&context) ? place_event(fence, 0, &context) : GM_INVALID_CONTEXT;
+    if (!status)
+        status = (gm_status)record(fence->points[0].event, stream);
+    fence->count = status == GM_OK;
+    fence->owners = fence->count && is_own(fence, 0);
+    return status;
+}
+
+gm_status gm_fence_record_stream(struct gm_fence *fence, CUstream stream, bool per_thread, uint64_t context_id) {
+    CUcontext owner = NULL;
+    bool pushed = false;
+    gm_status status = GM_OK;
+    if (stream > CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx)
+        status = (gm_status)gm_drv.stream_get_ctx(stream, &owner);
+    if (!status && owner && !make_current(owner, &pushed))
+        status = GM_INVALID_CONTEXT;
+    if (status)
+        return status;
+    forget(fence, context_id);
+    status = record_stream(fence, stream, per_thread);
+    restore(pushed);
+    return status;
 }
 
 gm_status gm_fence_query(const struct gm_fence *fence) {
@@ -172,10 +229,10 @@ gm_status gm_fence_wait(const struct gm_fence *fence) {
     return status;
 }
 
-gm_status gm_fence_order(const struct gm_fence *fence, CUcontext context) {
+gm_status gm_fence_order(const struct gm_fence *fence, CUstream stream) {
     gm_status status = GM_OK;
     for (unsigned i = 0; i < fence->count && !status; i++)
-        status = gm_event_order(&fence->points[i], is_own(fence, i), context);
+        status = gm_event_order_stream(&fence->points[i], is_own(fence, i), stream);
     return status;
 }
 
@@ -183,4 +240,41 @@ void gm_fence_discard(struct gm_fence *fence) {
     for (unsigned i = 0; i < fence->event_count; i++)
         gm_event_discard(&fence->points[i]);
     *fence = (struct gm_fence){0};
+}
+
+/* ---- fences of single blocks. Those that are not in use keep their events. */
+
+static struct spare {
+    struct gm_fence fence;
+    struct spare *next;
+} * spares;
+static gm_spin spares_lock;
+
+struct gm_fence *gm_fence_take(void) {
+    const size_t at_a_time = 64;
+    gm_spin_lock(&spares_lock);
+    struct spare *spare = spares;
+    if (spare)
+        spares = spare->next;
+    gm_spin_unlock(&spares_lock);
+    if (spare || !(spare = gm_pages(at_a_time * sizeof *spare)))
+        return spare ? &spare->fence : NULL;
+    for (size_t i = 1; i < at_a_time; i++)
+        gm_fence_give(&spare[i].fence);
+    return &spare->fence;
+}
+
+void gm_fence_give(struct gm_fence *fence) {
+    struct spare *spare = (struct spare *)fence;
+    if (!fence)
+        return;
+    gm_spin_lock(&spares_lock);
+    spare->next = spares;
+    spares = spare;
+    gm_spin_unlock(&spares_lock);
+}
+
+void gm_fences_after_fork(void) {
+    spares = NULL; /* their events are the parent's */
+    spares_lock.held = 0;
 }

@@ -23,6 +23,7 @@ enum { GM_FENCE_POINTS = 16 };
 
 /* Zeroed memory is a fence that was never recorded. */
 struct gm_fence {
+    uint64_t context_id;  /* of the block */
     unsigned count;       /* recorded events */
     unsigned owners;      /* the first ones of these: on the block's device; a native free waits for their work */
     unsigned event_count; /* existing events, the recorded ones first */
@@ -35,6 +36,13 @@ GM_INTERNAL bool gm_fence_supported(void);
  * GM_FENCE_POINTS contexts may use the block; GM_FENCE_PENDING while one of them may be ending; the driver's own.
  * After an error nothing is recorded. */
 GM_INTERNAL gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device);
+/* The same, with `peers`, or only for contexts on the block's device. A driver without cuCtxRecordEvent waits in the
+ * calling thread for each of them instead, and the fence is complete at once. */
+GM_INTERNAL gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context, bool peers);
+/* Records the work that the stream has now, for a block of this context. `stream` may be a default stream of the
+ * current context. GM_NOT_SUPPORTED as above; the driver's own errors. */
+GM_INTERNAL gm_status gm_fence_record_stream(struct gm_fence *fence, CUstream stream, bool per_thread,
+                                             uint64_t context_id);
 /* The same for the work that a native free of the block waits for: the work of its own context and, with `primary`, of
  * the primary context, where green contexts share its memory. Needs cuCtxRecordEvent. */
 GM_INTERNAL gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context *context, bool primary);
@@ -44,11 +52,15 @@ GM_INTERNAL gm_status gm_fence_query(const struct gm_fence *fence);
  * capture. Events of other devices are only queried, because a kernel of a peer may wait for work that this thread
  * submits next. GM_FENCE_PENDING: one of these is not complete, or the block's own context is ending. */
 GM_INTERNAL gm_status gm_fence_wait(const struct gm_fence *fence);
-/* Makes later work of the context wait for everything that the fence covers (cuCtxWaitEvent). The conditions are those
- * of gm_fence_query. */
-GM_INTERNAL gm_status gm_fence_order(const struct gm_fence *fence, CUcontext context);
+/* Makes later work of the stream, which belongs to the block's context, wait for everything that the fence covers. Not
+ * to be used with work of other devices: the stream's context would wait for it too. */
+GM_INTERNAL gm_status gm_fence_order(const struct gm_fence *fence, CUstream stream);
 /* Destroys the events of a fence that is no longer used. */
 GM_INTERNAL void gm_fence_discard(struct gm_fence *fence);
+/* A fence for one block, to be given back with its events. NULL: the kernel has no memory. */
+GM_INTERNAL struct gm_fence *gm_fence_take(void);
+GM_INTERNAL void gm_fence_give(struct gm_fence *fence);
+GM_INTERNAL void gm_fences_after_fork(void);
 /* A capture began through an entry point that gpumem does not observe. The answer says nothing about the fence. */
 static inline bool gm_is_capture_error(gm_status status) {
     return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;

@@ -1,20 +1,14 @@
-/* The table of internal streams and events, one slot for each context, and the fences that make an internal stream
- * wait for the users of a context (internal_stream.h). */
+/* The table of internal streams, one slot for each context (internal_stream.h). */
 #include "shim/driver/internal_stream.h"
 
-#include "shim/driver/event.h"
 #include "shim/driver/streams.h"
-
-enum { EVENTS = 16 };
 
 /* `id` and `context` change with the slot's own lock held, inside of that of the table. */
 struct gm_internal_slot {
     gm_spin lock;
     uint64_t id; /* 0 = unused */
     CUcontext context;
-    unsigned event_count;
     CUstream streams[GM_INTERNAL_USES];
-    CUevent events[EVENTS];
 };
 
 static struct gm_internal_slot slots[GM_INTERNAL_CONTEXTS];
@@ -58,7 +52,6 @@ void gm_internal_forget(uint64_t context_id) {
     struct gm_internal_slot *slot = find_slot(context_id);
     if (slot) {
         gm_spin_lock(&slot->lock);
-        slot->event_count = 0;
         for (unsigned i = 0; i < GM_INTERNAL_USES; i++)
             __atomic_store_n(&slot->streams[i], NULL, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->id, 0, __ATOMIC_RELEASE);
@@ -127,88 +120,4 @@ gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_interna
     }
     *stream = seen;
     return GM_OK;
-}
-
-gm_status gm_internal_event_take(const struct gm_internal *internal, CUevent *event) {
-    struct gm_internal_slot *slot = internal->slot;
-    CUevent taken = NULL;
-    gm_spin_lock(&slot->lock);
-    if (slot->id == internal->id && slot->event_count)
-        taken = slot->events[--slot->event_count];
-    gm_spin_unlock(&slot->lock);
-    if (!taken) {
-        gm_status status = (gm_status)gm_drv.event_create(&taken, CU_EVENT_DISABLE_TIMING);
-        if (status)
-            return status;
-    }
-    *event = taken;
-    return GM_OK;
-}
-
-void gm_internal_event_put(uint64_t id, CUevent event) {
-    struct gm_internal_slot *slot = event ? find_slot(id) : NULL;
-    if (!slot)
-        return;
-    bool stored = false, alive;
-    gm_spin_lock(&slot->lock);
-    alive = slot->id == id;
-    const struct gm_event_of too_many = {slot->context, id, event};
-    if (alive && slot->event_count < EVENTS) {
-        slot->events[slot->event_count++] = event;
-        stored = true;
-    }
-    gm_spin_unlock(&slot->lock);
-    if (alive && !stored)
-        gm_event_discard(&too_many);
-}
-
-/* ---- fences */
-
-static gm_status fence_context(const struct gm_internal *internal, CUstream stream) {
-    CUevent event;
-    if (!gm_drv.ctx_record_event)
-        return (gm_status)gm_drv.ctx_synchronize();
-    gm_status status = gm_internal_event_take(internal, &event);
-    if (status)
-        return status;
-    status = (gm_status)gm_drv.ctx_record_event(internal->context, event);
-    if (!status)
-        status = (gm_status)gm_drv.stream_wait_event(stream, event, 0);
-    /* cuStreamWaitEvent uses the event's present state, so the event may be recorded again at once. */
-    gm_internal_event_put(internal->id, event);
-    return status;
-}
-
-/* Another context whose work may use the block. Its events are created in it. Another thread may end it; its work is
- * done then. */
-static gm_status fence_other(const struct gm_context *other, CUstream stream) {
-    struct gm_internal internal;
-    bool pushed,
-        waits = !gm_drv.ctx_record_event || !gm_internal_of(other->handle, other->id, other->device, &internal);
-    int hold = waits ? gm_context_life(other->handle, other->id) : gm_context_hold(other->handle, other->id);
-    if (hold < 0)
-        return hold == GM_CONTEXT_DESTROYED ? GM_OK : GM_FENCE_PENDING;
-    gm_status status = gm_context_enter(other->handle, &pushed);
-    if (!status) {
-        status = waits ? (gm_status)gm_drv.ctx_synchronize() : fence_context(&internal, stream);
-        gm_context_leave(pushed);
-    }
-    if (!waits)
-        gm_context_let_go(hold);
-    return gm_is_destroyed_error(status) ? GM_OK : status;
-}
-
-static gm_status wait_for_users(const struct gm_internal *internal, CUstream stream) {
-    struct gm_context users[GM_CONTEXT_USERS] = {
-        {.handle = internal->context, .id = internal->id, .device = internal->device}};
-    unsigned owners, count = gm_context_users(users, GM_CONTEXT_USERS, &owners);
-    gm_status status = count > GM_CONTEXT_USERS ? GM_FENCE_PENDING : fence_context(internal, stream);
-    for (unsigned i = 1; i < count && !status; i++)
-        status = fence_other(&users[i], stream);
-    return status;
-}
-
-gm_status gm_internal_stream_after_users(const struct gm_internal *internal, CUstream *stream) {
-    gm_status status = gm_internal_stream(internal, GM_INTERNAL_FREE, stream);
-    return status ? status : wait_for_users(internal, *stream);
 }

@@ -1,5 +1,5 @@
-/* Internal streams: gpumem's own work in a context runs on a few private non-blocking streams. The streams and a few
- * events are created at first use. There is one set for each context, shared by all resources.
+/* Internal streams: gpumem's own work in a context runs on a few private non-blocking streams. The streams are
+ * created at first use. There is one set for each context, shared by all resources.
  *
  * No lock is held across a driver call. Two threads that need the same stream at once both create it: one is stored,
  * the other destroyed. All functions must be called between gm_capture_guard_enter and gm_capture_guard_leave, except
@@ -15,7 +15,7 @@
 enum gm_internal_use {
     GM_INTERNAL_ALLOC,    /* never waits for work of the program, so an allocation is complete as soon as the driver has
                              done it */
-    GM_INTERNAL_FREE,     /* waits for fences */
+    GM_INTERNAL_FREE,     /* waits for work of its device, so nobody waits for it */
     GM_INTERNAL_PREFETCH, /* moves pages to the device; only fences wait for it */
     GM_INTERNAL_USES
 };
@@ -32,7 +32,7 @@ struct gm_internal {
 
 /* The set of a context. False: GM_INTERNAL_CONTEXTS contexts are already in use. Makes no driver call. */
 GM_INTERNAL bool gm_internal_of(CUcontext context, uint64_t context_id, int device, struct gm_internal *internal);
-/* Forgets streams and events of a destroyed context. Makes no driver call. */
+/* Forgets the streams of a destroyed context. Makes no driver call. */
 GM_INTERNAL void gm_internal_forget(uint64_t context_id);
 GM_INTERNAL void gm_internal_after_fork(void);
 
@@ -46,15 +46,4 @@ GM_INTERNAL gm_status gm_internal_stream(const struct gm_internal *internal, enu
 /* The stream, if it exists already. Makes no driver call, and the context need not be current. */
 GM_INTERNAL bool gm_internal_stream_made(const struct gm_internal *internal, enum gm_internal_use use,
                                          CUstream *stream);
-/* An event without timing. Return it with gm_internal_event_put. */
-GM_INTERNAL gm_status gm_internal_event_take(const struct gm_internal *internal, CUevent *event);
-/* Stores the event for the next taker, or destroys it when there are enough. Does nothing when the context `id` was
- * destroyed. */
-GM_INTERNAL void gm_internal_event_put(uint64_t id, CUevent event);
-
-/* The stream of frees, made to wait for all work submitted so far in each context that may use a block of this one
- * (gm_context_users), as a fence covers it. A driver without cuCtxRecordEvent waits in the calling thread instead.
- * GM_FENCE_PENDING: one of them may be ending, or there are too many; to be tried again. */
-GM_INTERNAL gm_status gm_internal_stream_after_users(const struct gm_internal *internal, CUstream *stream);
-
 #endif

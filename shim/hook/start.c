@@ -24,6 +24,7 @@
 #include "shim/base/stats.h"
 #include "shim/base/wrappers.h"
 #include "shim/driver/check_order.h"
+#include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
 #include "shim/grow/grow.h"
@@ -409,6 +410,7 @@ static void in_child(void) {
     gm_prints_after_fork();
     gm_streams_after_fork();
     gm_internal_after_fork();
+    gm_fences_after_fork();
     gm_free_sync_after_fork();
     gm_entry_points_after_fork();
     gm_check_order_after_fork();

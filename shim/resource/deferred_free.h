@@ -1,6 +1,6 @@
-/* Deferred frees, for makers whose memory has no free in stream order. A free waits until its stream has reached it, or
- * until no stream captures. Then the maker's function free_now frees the memory. A struct that is zeroed except for
- * free_now and waits_itself has no deferred frees. */
+/* Deferred frees, for makers whose memory has no free in stream order, or none that may wait for another device. A free
+ * waits until its stream has reached it, or until no stream captures. Then the maker's function free_now frees the
+ * memory. A struct that is zeroed except for free_now and waits_itself has no deferred frees. */
 #ifndef GM_RESOURCE_DEFERRED_FREE_H
 #define GM_RESOURCE_DEFERRED_FREE_H
 
@@ -9,25 +9,29 @@
 #include "shim/resource/resource.h"
 
 struct gm_deferred_free {
-    struct gm_deferred_queue waiting;       /* each block waits for its event */
+    struct gm_deferred_queue waiting;       /* each block waits for its fence */
     struct gm_deferred_queue after_capture; /* freed by the program during a capture */
     /* Frees the memory, which nobody uses any more. After a failure it is called again later. Runs in relaxed capture
      * mode. */
     gm_status (*free_now)(const struct gm_deferred_block *deferred);
+    gm_spin flushing;  /* held by the thread that flushes */
     bool waits_itself; /* free_now itself waits for all work that may use the memory */
 };
 
-/* The free of a resource. GM_CALL_FREE: waits for all work submitted so far in the block's context and in every other
- * context that can use the block, frees the block, and flushes. During a capture the block goes to `after_capture`.
- * GM_CALL_FREE_ASYNC: the block is freed after the work that the stream has now; when more than 64 blocks or 256 MiB
- * wait, the call waits for the oldest. Errors: GM_NOT_INITIALIZED without a driver; GM_INVALID_VALUE for another call
- * and while the stream of the free captures; the driver's own. After an error the block is untouched. */
+/* The free of a resource. GM_CALL_FREE: waits for all work submitted so far that a native free waits for. The block is
+ * freed at once, or later if work of another device may still use it. During a capture the block goes to
+ * `after_capture`. GM_CALL_FREE_ASYNC: the block is freed after the work that the stream has now; when more than 64
+ * blocks or 256 MiB wait, the call waits for the oldest. Errors: GM_NOT_INITIALIZED without a driver; GM_INVALID_VALUE
+ * for another call and while the stream of the free captures; the driver's own. After an error the block is untouched.
+ */
 GM_INTERNAL gm_status gm_deferred_free_add(struct gm_deferred_free *frees, const struct gm_block *block,
                                            const struct gm_free_request *how);
+/* A GM_CALL_FREE that does not wait: the block is freed when all work that may use it is done. */
+GM_INTERNAL gm_status gm_deferred_free_later(struct gm_deferred_free *frees, const struct gm_block *block);
 /* No stream captures any more: blocks that were freed during a capture are freed now, or wait for the work that was
  * submitted meanwhile. */
 GM_INTERNAL void gm_deferred_free_captures_over(struct gm_deferred_free *frees);
-/* Frees the blocks whose events are complete, without waiting. */
+/* Frees the blocks whose fences are complete, without waiting. A thread that finds another one at it goes on. */
 GM_INTERNAL void gm_deferred_free_flush(struct gm_deferred_free *frees);
 /* Waits for all deferred frees and does them, except those that need a fence while a stream captures. Returns the bytes
  * freed. */

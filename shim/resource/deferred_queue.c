@@ -87,24 +87,3 @@ bool gm_deferred_queue_pop(struct gm_deferred_queue *queue, struct gm_deferred_b
     gm_spin_unlock(&queue->lock);
     return slot;
 }
-
-void gm_deferred_queue_forget(struct gm_deferred_queue *queue, uint64_t context_id) {
-    gm_spin_lock(&queue->lock);
-    struct gm_deferred_slot **link = &queue->first, *last = NULL;
-    while (*link) {
-        struct gm_deferred_slot *slot = *link;
-        if (slot->deferred.context_id == context_id) {
-            *link = slot->next;
-            set_sums(queue, -1, -(int64_t)slot->deferred.size);
-            slot->next = queue->unused;
-            queue->unused = slot;
-            continue;
-        }
-        if (slot->deferred.event && slot->deferred.event_context_id == context_id)
-            slot->deferred.event = NULL; /* its stream was destroyed, and the work in it */
-        last = slot;
-        link = &slot->next;
-    }
-    queue->last = last;
-    gm_spin_unlock(&queue->lock);
-}

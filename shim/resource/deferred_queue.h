@@ -1,4 +1,4 @@
-/* Queue of blocks that the program freed but that cannot be freed yet: a stream captures, or an event is not complete.
+/* Queue of blocks that the program freed but that cannot be freed yet: a stream captures, or a fence is not complete.
  * The oldest block comes first. The queue calls the kernel for memory but never the driver. Zeroed memory is an empty
  * queue. */
 #ifndef GM_RESOURCE_DEFERRED_QUEUE_H
@@ -12,13 +12,11 @@ struct gm_deferred_block {
     uint64_t context; /* handle */
     uint64_t context_id;
     uint64_t size;          /* bytes that the block takes */
-    void *event;            /* the block may be freed when it is complete; NULL = no event */
-    uint64_t event_context; /* handle */
-    uint64_t event_context_id;
+    struct gm_fence *fence; /* the block may be freed when it is complete; NULL = now */
     int device;
 };
 
-/* Without an event. */
+/* Without a fence. */
 static inline struct gm_deferred_block gm_deferred_block_of(const struct gm_block *block) {
     return (struct gm_deferred_block){
         .address = block->address,
@@ -44,8 +42,6 @@ GM_INTERNAL gm_status gm_deferred_queue_push(struct gm_deferred_queue *queue, co
 GM_INTERNAL void gm_deferred_queue_unpop(struct gm_deferred_queue *queue, const struct gm_deferred_block *deferred);
 /* Removes the oldest block. False: the queue is empty. */
 GM_INTERNAL bool gm_deferred_queue_pop(struct gm_deferred_queue *queue, struct gm_deferred_block *deferred);
-/* Removes the blocks of a destroyed context, and the events of this context from all other blocks. */
-GM_INTERNAL void gm_deferred_queue_forget(struct gm_deferred_queue *queue, uint64_t context_id);
 
 static inline uint32_t gm_deferred_queue_count(const struct gm_deferred_queue *queue) {
     return __atomic_load_n(&queue->count, __ATOMIC_RELAXED);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "shim/resource/adaptor.h"
+#include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
 
@@ -36,6 +37,18 @@ static gm_status fill_on_stream(const struct gm_block *block, unsigned char valu
     return (gm_status)set(block->address, value, bytes_of(block), (CUstream)stream);
 }
 
+/* Makes the stream wait for the work that a native free of the block waits for. */
+static gm_status order_behind_work(const struct gm_block *block, CUstream stream) {
+    const struct gm_context context = {
+        .handle = (CUcontext)(uintptr_t)block->context, .id = block->context_id, .device = block->device};
+    struct gm_fence *fence = gm_fence_take();
+    gm_status status = fence ? gm_fence_record_or_wait(fence, &context, false) : GM_OUT_OF_MEMORY;
+    if (!status)
+        status = gm_fence_order(fence, stream);
+    gm_fence_give(fence); /* cuStreamWaitEvent uses the event's present state, so it may be recorded again at once */
+    return status;
+}
+
 /* Fills the block on an internal stream of its context. `behind`: after all work submitted so far; else the fill is
  * complete at return. Does nothing during a capture, because the calls would not be legal then. */
 static gm_status fill_privately(const struct gm_block *block, unsigned char value, bool behind) {
@@ -56,8 +69,9 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
     gm_status status = gm_context_enter(context, &pushed);
     if (status)
         goto leave;
-    status = behind ? gm_internal_stream_after_users(&internal, &stream)
-                    : gm_internal_stream(&internal, GM_INTERNAL_ALLOC, &stream);
+    status = gm_internal_stream(&internal, behind ? GM_INTERNAL_FREE : GM_INTERNAL_ALLOC, &stream);
+    if (!status && behind)
+        status = order_behind_work(block, stream);
     if (!status)
         status = (gm_status)gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
     if (!status && !behind)

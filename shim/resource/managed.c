@@ -108,8 +108,7 @@ static size_t managed_trim(struct gm_resource *self, size_t bytes) {
 }
 
 static void managed_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_deferred_queue_forget(&deferred_frees.waiting, context_id);
-    gm_deferred_queue_forget(&deferred_frees.after_capture, context_id);
+    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
     gm_managed_forget(context_id);
     gm_internal_forget(context_id);
 }

@@ -165,13 +165,6 @@ static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *intern
     return status;
 }
 
-/* Waits for the frees in flight, so that their memory can be reused or released. */
-static void wait_for_frees(const struct gm_internal *internal) {
-    CUstream stream;
-    if (!gm_internal_stream(internal, GM_INTERNAL_FREE, &stream))
-        gm_drv.stream_synchronize(stream);
-}
-
 static gm_status alloc_once(CUmemoryPool pool, const struct gm_internal *internal, const struct gm_request *request,
                             size_t bytes, CUdeviceptr *address) {
     return request->call == GM_CALL_ALLOC_ASYNC ? alloc_in_order(pool, request, bytes, address)
@@ -193,7 +186,7 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_in
         return status;
     status = alloc_once(pool, internal, request, piece->reserved, &address);
     if (status == GM_OUT_OF_MEMORY) {
-        wait_for_frees(internal);
+        gm_deferred_free_drain(&family->devices[internal->device].frees);
         gm_drv.mem_pool_trim_to(pool, 0);
         status = alloc_once(pool, internal, request, piece->reserved, &address);
     }
@@ -212,7 +205,7 @@ gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *
     if (!driver_has_pools() ||
         !gm_internal_of((CUcontext)(uintptr_t)request->context, request->context_id, request->device, &internal))
         return GM_NOT_SUPPORTED;
-    gm_pool_flush(family);
+    gm_deferred_free_flush(&family->devices[request->device].frees);
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
     gm_status status = alloc_guarded(family, &internal, request, piece);
@@ -229,7 +222,7 @@ static gm_status free_in_order(uint64_t address, const struct gm_free_request *h
 
 /* Frees on the internal stream of allocations. It never waits for work, so the memory can be reused or released at
  * once. This disturbs no capture. */
-static gm_status free_idle(const struct gm_internal *internal, uint64_t address) {
+static gm_status free_on(const struct gm_internal *internal, uint64_t address) {
     CUstream stream;
     bool pushed;
     gm_status status = gm_context_enter(internal->context, &pushed);
@@ -244,85 +237,43 @@ static gm_status free_idle(const struct gm_internal *internal, uint64_t address)
     return status;
 }
 
-/* Frees after all work submitted so far. */
-static gm_status free_in_context(const struct gm_internal *internal, uint64_t address) {
-    CUstream stream;
-    bool pushed;
-    gm_status status = gm_context_enter(internal->context, &pushed);
-    if (status)
-        return status;
-    status = gm_internal_stream_after_users(internal, &stream);
-    if (!status)
-        status = (gm_status)gm_drv.mem_free_async(address, stream);
-    gm_context_leave(pushed);
+/* Memory of a pool outlives its context, so after the context was destroyed any other context of the device will do. A
+ * call in another context may find one. */
+static gm_status free_now(const struct gm_deferred_block *deferred) {
+    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
+    struct gm_internal internal;
+    struct gm_context now;
+    bool found;
+    int hold = gm_context_hold(context, deferred->context_id);
+    if (hold == GM_CONTEXT_DESTROYED)
+        found = gm_context_current(&now) && now.device == deferred->device &&
+                gm_internal_of(now.handle, now.id, now.device, &internal);
+    else
+        found = hold >= 0 && gm_internal_of(context, deferred->context_id, deferred->device, &internal);
+    gm_status status = found ? free_on(&internal, deferred->address) : GM_FENCE_PENDING;
+    if (hold >= 0)
+        gm_context_let_go(hold);
     return status;
-}
-
-static gm_status free_fenced(const struct gm_internal *internal, uint64_t address) {
-    int hold = gm_context_hold(internal->context, internal->id);
-    if (hold < 0)
-        return hold == GM_CONTEXT_DESTROYED ? GM_INVALID_CONTEXT : GM_FENCE_PENDING;
-    gm_status status = free_in_context(internal, address);
-    gm_context_let_go(hold);
-    return status;
-}
-
-static gm_status defer(struct gm_pool_family *family, const struct gm_block *block) {
-    struct gm_deferred_block deferred = gm_deferred_block_of(block);
-    return gm_deferred_queue_push(&family->after_capture, &deferred);
 }
 
 gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block, const struct gm_free_request *how) {
-    CUstreamCaptureMode mode;
-    struct gm_internal internal;
-
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (how->call == GM_CALL_FREE_ASYNC)
         return free_in_order(block->address, how);
-    if (how->call != GM_CALL_FREE ||
-        !gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
+    if (how->call != GM_CALL_FREE || block->device < 0 || block->device >= GM_POOL_DEVICES)
         return GM_INVALID_VALUE;
+    struct gm_deferred_free *frees = &family->devices[block->device].frees;
+    struct gm_deferred_block deferred = gm_deferred_block_of(block);
+    frees->free_now = free_now;
     if (how->idle)
-        return free_idle(&internal, block->address);
-    gm_pool_flush(family);
-    if (!gm_capture_guard_enter(&mode))
-        return defer(family, block);
-    gm_status status = free_fenced(&internal, block->address);
-    gm_capture_guard_leave(mode);
-    if (gm_is_put_off(status))
-        return defer(family, block);
-    return status;
-}
-
-/* Finds the internal streams for a deferred free. Memory of a pool outlives its context, so after the context was
- * destroyed any other context of the device will do. */
-static bool internal_for(const struct gm_deferred_block *deferred, struct gm_internal *internal) {
-    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
-    struct gm_context now;
-    if (gm_context_life(context, deferred->context_id) != GM_CONTEXT_DESTROYED)
-        return gm_internal_of(context, deferred->context_id, deferred->device, internal);
-    return gm_context_current(&now) && now.device == deferred->device &&
-           gm_internal_of(now.handle, now.id, now.device, internal);
+        return free_now(&deferred);
+    return gm_deferred_free_later(frees, block);
 }
 
 void gm_pool_flush(struct gm_pool_family *family) {
-    CUstreamCaptureMode mode;
-    struct gm_deferred_block deferred;
-    uint32_t remaining = gm_deferred_queue_count(&family->after_capture);
-
-    if (GM_LIKELY(!remaining) || !gm_driver_ready(true) || !gm_capture_guard_enter(&mode))
-        return;
-    for (; remaining && gm_deferred_queue_pop(&family->after_capture, &deferred); remaining--) {
-        struct gm_internal internal;
-        if (!internal_for(&deferred, &internal)) { /* a call in another context may find one */
-            gm_deferred_queue_push(&family->after_capture, &deferred);
-        } else if (free_fenced(&internal, deferred.address)) { /* the next call tries again */
-            gm_deferred_queue_unpop(&family->after_capture, &deferred);
-            break;
-        }
-    }
-    gm_capture_guard_leave(mode);
+    for (int device = 0; device < GM_POOL_DEVICES; device++)
+        gm_deferred_free_flush(&family->devices[device].frees);
 }
 
 /* ---- unused memory, contexts and devices */
@@ -355,9 +306,8 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     CUmemoryPool pool = pool_of(family, context.device);
     if (!pool || !gm_internal_of(context.handle, context.id, context.device, &internal))
         return 0;
-    gm_pool_flush(family);
+    gm_deferred_free_drain(&family->devices[context.device].frees);
     CUstreamCaptureMode mode = gm_capture_relax();
-    wait_for_frees(&internal);
     uint64_t before = reserved_of(pool);
     if (gm_drv.mem_pool_trim_to(pool, before > bytes ? before - bytes : 0) == CUDA_SUCCESS) {
         uint64_t after = reserved_of(pool);
@@ -390,7 +340,7 @@ size_t gm_pool_release_idle(struct gm_pool_family *family, int device) {
     CUmemoryPool pool = pool_of(family, device);
     if (!pool || !gm_internal_of(context.handle, context.id, device, &internal))
         return 0;
-    gm_pool_flush(family);
+    gm_deferred_free_flush(&family->devices[device].frees);
     if (!gm_capture_guard_enter(&mode))
         return 0;
     uint64_t reserved = reserved_of(pool);
@@ -421,7 +371,7 @@ bool gm_pool_holds(struct gm_pool_family *family, uint64_t address) {
 }
 
 void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id) {
-    /* The pool belongs to the device, so it stays, and so do the blocks in after_capture. */
+    /* The pool belongs to the device, so it stays, and so do the blocks that wait. */
     gm_internal_forget(context_id);
 }
 
@@ -435,5 +385,6 @@ void gm_pool_open_to(struct gm_pool_family *family, int device) {
 
 void gm_pool_after_fork(struct gm_pool_family *family) {
     family->lock.held = 0;
-    family->after_capture = (struct gm_deferred_queue){0};
+    for (int device = 0; device < GM_POOL_DEVICES; device++)
+        gm_deferred_free_after_fork(&family->devices[device].frees);
 }

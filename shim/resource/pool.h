@@ -5,8 +5,9 @@
  * The pools here do neither: they reuse memory only after its free is complete (opportunistic reuse). So their memory
  * is usable on every stream:
  *  - An allocation runs on an internal stream that never waits, and returns when it is complete.
- *  - A free runs on a second internal stream, after all earlier work of the context. The call returns at once; the
- *    memory is reused only after that work.
+ *  - A free returns at once. The block returns to the pool when all work that may use it is done (deferred_free.h). No
+ *    stream waits for that work: such a wait would count as work of the context, and the work of another device may
+ *    need the next call of this thread.
  *  - A request in stream order runs on the program's own stream.
  *
  * A pool serves only where all devices can access each other (reach.h). Every device with a context has access to it.
@@ -16,7 +17,7 @@
 
 #include "shim/resource/block.h"
 #include "shim/driver/internal_stream.h"
-#include "shim/resource/deferred_queue.h"
+#include "shim/resource/deferred_free.h"
 
 #define GM_POOL_DEVICES 64
 
@@ -39,8 +40,8 @@ struct gm_pool_family {
         bool unsupported;
         unsigned in_order; /* allocations */
         uint64_t counted;  /* bytes that gm_pool_resized counted */
+        struct gm_deferred_free frees;
     } devices[GM_POOL_DEVICES];
-    struct gm_deferred_queue after_capture; /* blocks that the program freed during a capture */
 };
 
 /* True when a pool can serve the request; never during a capture. */
@@ -50,12 +51,12 @@ GM_INTERNAL bool gm_pool_serves(const struct gm_request *request);
  * stays allocated. */
 GM_INTERNAL gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *request,
                                     struct gm_piece *piece);
-/* Frees a block of the family. During a capture a GM_CALL_FREE is deferred. Errors: GM_NOT_INITIALIZED without a
- * driver, GM_INVALID_VALUE for another call, the driver's own. */
+/* Frees a block of the family. Errors: GM_NOT_INITIALIZED without a driver, GM_INVALID_VALUE for another call, the
+ * driver's own. */
 GM_INTERNAL gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block,
                                    const struct gm_free_request *how);
-/* Waits for the frees in flight, then releases up to `bytes` of unused memory of the current device's pool to the
- * driver. Returns the bytes released. */
+/* Waits for the frees of the current device that wait, then releases up to `bytes` of unused memory of the current
+ * device's pool to the driver. Returns the bytes released. */
 GM_INTERNAL size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes);
 /* Releases unused memory of the device's pool to the driver without waiting for work. Returns the unused bytes that the
  * pool still holds; they serve its next blocks. */
@@ -71,7 +72,7 @@ GM_INTERNAL void gm_pool_open_to(struct gm_pool_family *family, int device);
 GM_INTERNAL bool gm_pool_holds(struct gm_pool_family *family, uint64_t address);
 /* In the child of a fork: forgets the parent's frees that wait. */
 GM_INTERNAL void gm_pool_after_fork(struct gm_pool_family *family);
-/* Frees the blocks that the program freed during a capture. Does nothing while a stream captures. */
+/* Returns the blocks whose work is done to the pools. Does nothing while a stream captures. */
 GM_INTERNAL void gm_pool_flush(struct gm_pool_family *family);
 
 #endif

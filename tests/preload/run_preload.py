@@ -53,6 +53,7 @@ def two_devices(place):
     command = [place.program("two_devices")]
     simulated = is_simulated(place)
     runs = [(policy, {}) for policy in POLICIES]
+    runs += [("cache", {"GPUMEM_FILL": "poison"})]
     runs += list(itertools.product(("async", "active-list"), ({"GPUMEM_GROW": "vmm"}, {"GPUMEM_LIMIT": "1M", "GPUMEM_OOM": "host"})))
     for peers in ("all", "none") if simulated else ("",):
         card = {"SIMCUDA_DEVICES": "2", "SIMCUDA_PEERS": peers} if simulated else {}

@@ -1,7 +1,12 @@
 /* Copies between two devices in every form and direction, without peer access and, where it is available, with it.
  * Prints the status of each form. A successful call that did not copy the bytes is a failure. A block of the first
- * device is older than the second device's context. */
+ * device is older than the second device's context. Then the first device allocates and frees while the second one
+ * waits for the thread that does so: no wait natively includes work of another device. */
+#include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "program.h"
 
@@ -142,6 +147,44 @@ static void empty(struct place *place) {
     place->flat = NULL;
 }
 
+static void out_of_time(int unused) {
+    static const char text[] = "a call of one device waits for work of the other\n";
+    (void)unused;
+    _exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 4 : 3);
+}
+
+static void free_beside(const struct place *places) {
+    typedef CUresult wait_call(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+    const unsigned limit_s = 60;
+    volatile unsigned *flag;
+    void *address, *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    wait_call *wait_value = driver ? (wait_call *)dlsym(driver, "cuStreamWaitValue32_v2") : NULL;
+    EXPECT(wait_value);
+    signal(SIGALRM, out_of_time);
+    alarm(limit_s);
+    MUST(cudaHostAlloc((void **)&flag, sizeof *flag, cudaHostAllocMapped | cudaHostAllocPortable));
+    note_alloc("cuMemHostAlloc", sizeof *flag, (void *)flag);
+    *flag = 0;
+    MUST(cudaSetDevice(1));
+    MUST(cudaHostGetDevicePointer(&address, (void *)flag, 0));
+    MUST(wait_value((CUstream)places[1].stream, (CUdeviceptr)(uintptr_t)address, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    MUST(cudaSetDevice(0));
+    for (int i = 0; i < 40; i++) {
+        void *block = device_alloc(SIZE << i % 3);
+        MUST(cudaMemsetAsync(block, i, SIZE, places[0].stream));
+        device_free(block);
+        MUST(cudaStreamSynchronize(places[0].stream));
+    }
+    MUST(cudaDeviceSynchronize());
+    *flag = 1;
+    MUST(cudaSetDevice(1));
+    MUST(cudaStreamSynchronize(places[1].stream));
+    alarm(0);
+    note_free("cuMemFreeHost", (void *)flag);
+    MUST(cudaFreeHost((void *)flag));
+    dlclose(driver);
+}
+
 int main(void) {
     struct place places[DEVICES] = {{.device = 0}, {.device = 1}};
     int count = 0, reach[DEVICES];
@@ -163,6 +206,7 @@ int main(void) {
         every_copy(places);
         for (int i = 0; i < DEVICES; i++)
             empty(&places[i]);
+        free_beside(places);
         for (int i = 0; i < DEVICES && !round && reach[i]; i++) {
             MUST(cudaSetDevice(i));
             MUST(cudaDeviceEnablePeerAccess(1 - i, 0));

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "shim/base/real_dl.h"
+#include "shim/driver/fence.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/program_driver.h"
@@ -69,15 +70,17 @@ static void come_and_go(void) {
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
 }
 
-static void use_events(const struct gm_context *context) {
+static void use_streams(const struct gm_context *context) {
     struct gm_internal internal;
-    CUevent taken[3];
+    struct gm_fence *taken[3];
+    CUstream stream;
     if (!gm_internal_of(context->handle, context->id, context->device, &internal))
         return;
+    expect(!gm_internal_stream_made(&internal, GM_INTERNAL_ALLOC, &stream));
     for (int i = 0; i < 3; i++)
-        gm_internal_event_take(&internal, &taken[i]);
+        expect((taken[i] = gm_fence_take()) && taken[i]->context_id == 0);
     for (int i = 0; i < 3; i++)
-        gm_internal_event_put(context->id, taken[i]);
+        gm_fence_give(taken[i]);
     if (gm_context_life(context->handle, context->id) == GM_CONTEXT_DESTROYED)
         gm_internal_forget(context->id); /* found after it was forgotten */
 }
@@ -90,7 +93,7 @@ static void use_contexts(unsigned n) {
     if (!gm_context_find(CONTEXT(1 + n % HANDLES), &found))
         return;
     expect(found.number == (uint16_t)(found.id >> 32) && found.device == (found.number & 1));
-    use_events(&found);
+    use_streams(&found);
 }
 
 static void *one_writer(void *number) {

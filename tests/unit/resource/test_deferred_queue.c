@@ -1,4 +1,4 @@
-/* The queue of deferred blocks: order, growth, blocks put back, destroyed contexts. */
+/* The queue of deferred blocks: order, growth, blocks put back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,8 @@
 
 static struct gm_deferred_queue queue;
 
-static void push(uint64_t address, uint64_t context_id, void *event, uint64_t event_context_id) {
-    struct gm_deferred_block deferred = {
-        .address = address, .context_id = context_id, .size = 10, .event = event, .event_context_id = event_context_id};
+static void push(uint64_t address) {
+    struct gm_deferred_block deferred = {.address = address, .size = 10};
     assert_int_equal(gm_deferred_queue_push(&queue, &deferred), GM_OK);
 }
 
@@ -21,7 +20,7 @@ static void test_oldest_first_beyond_a_page(void **state) {
     enum { COUNT = 5000 };
     for (int round = 0; round < 2; round++) {
         for (uint64_t i = 1; i <= COUNT; i++)
-            push(i, 1, NULL, 0);
+            push(i);
         assert_int_equal(gm_deferred_queue_count(&queue), COUNT);
         assert_int_equal(gm_deferred_queue_bytes(&queue), COUNT * 10);
         for (uint64_t i = 1; i <= COUNT; i++) {
@@ -35,8 +34,8 @@ static void test_oldest_first_beyond_a_page(void **state) {
 
 static void test_put_back(void **state) {
     struct gm_deferred_block deferred;
-    push(1, 1, NULL, 0);
-    push(2, 1, NULL, 0);
+    push(1);
+    push(2);
     assert_true(gm_deferred_queue_pop(&queue, &deferred));
     gm_deferred_queue_unpop(&queue, &deferred);
     for (uint64_t i = 1; i <= 2; i++) {
@@ -44,34 +43,16 @@ static void test_put_back(void **state) {
         assert_int_equal(deferred.address, i);
     }
     gm_deferred_queue_unpop(&queue, &deferred); /* into the empty queue */
-    push(3, 1, NULL, 0);
+    push(3);
     assert_true(gm_deferred_queue_pop(&queue, &deferred));
     assert_true(gm_deferred_queue_pop(&queue, &deferred));
     assert_int_equal(deferred.address, 3);
-}
-
-static void test_forgets_contexts(void **state) {
-    struct gm_deferred_block deferred;
-    int event;
-    push(1, 1, NULL, 0);
-    push(2, 2, &event, 1); /* its context stays, the context of its event is destroyed */
-    push(3, 1, &event, 1);
-    gm_deferred_queue_forget(&queue, 1);
-    assert_int_equal(gm_deferred_queue_count(&queue), 1);
-    push(4, 2, &event, 2);
-    assert_true(gm_deferred_queue_pop(&queue, &deferred));
-    assert_int_equal(deferred.address, 2);
-    assert_null(deferred.event);
-    assert_true(gm_deferred_queue_pop(&queue, &deferred));
-    assert_ptr_equal(deferred.event, &event);
-    assert_int_equal(gm_deferred_queue_bytes(&queue), 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_oldest_first_beyond_a_page),
         cmocka_unit_test(test_put_back),
-        cmocka_unit_test(test_forgets_contexts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
