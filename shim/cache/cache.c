@@ -35,10 +35,10 @@
  * Limits on the memory of free blocks:
  *  - For one size, GM_CACHE_ROTATION bytes may wait for their fences. Above that, the thread that freed them waits for
  *    the oldest fence when it allocates this size.
- *  - For one device, all blocks together may hold 1.25 times what native memory takes for the largest live total, plus
- *    64 MiB (limits.c); while the context is busy the free ones may hold four times as much. They never hold more than
- *    GPUMEM_CACHE_LIMIT. While the device has less free memory than 512 MiB or 3 % of its size, whichever is more, the
- *    cache holds nothing.
+ *  - For one device, all blocks together may hold 1.25 times what native memory takes for the largest live total since
+ *    the last trim of everything, plus 64 MiB (limits.c); while the context is busy the free ones may hold four times
+ * as much. They never hold more than GPUMEM_CACHE_LIMIT. While the device has less free memory than 512 MiB or 3 % of
+ * its size, whichever is more, the cache holds nothing.
  *  - Above its target the cache releases the longest unused block that is large enough.
  *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
  *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is
@@ -234,7 +234,7 @@ static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard
  * fence. The caller holds the shard's lock; the function releases it. */
 static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
                                       struct gm_block_record *record, const struct gm_free_request *how) {
-    const struct gm_cache *state = self->state;
+    struct gm_cache *state = self->state;
     uint64_t context_id = lists->context_id;
     gm_free_lists_put_ready(lists, record);
     bool upkeep = ++lists->settled % state->frees == 0 && !gm_capture_any();

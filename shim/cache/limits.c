@@ -1,11 +1,10 @@
 /* How much memory a cache may hold on a device. Free blocks never hold more than GPUMEM_CACHE_LIMIT, by default a
  * quarter of the device. In addition there is a target for all memory that the cache owns:
  *
- *     target = native + larger(native, process) / 4 + SLACK
+ *     target = native + native / 4 + SLACK
  *
- * native   what native memory would take for the cache's largest live total: that total as the program requested it,
- *          times the mean of what native memory takes for a requested byte
- * process  the largest live total of the process
+ * native   what native memory would take for the cache's largest live total since the last trim of everything: that
+ *          total as the program requested it, times the mean of what native memory takes for a requested byte
  *
  * Live blocks that are larger than native ones waste the rest; gm_cache_most bounds the waste of blocks that are used
  * again, gm_cache_may_round that of new ones. gm_cache_check_device finds the cases in which a cache accepts no freed
@@ -130,20 +129,39 @@ static uint64_t native_of(const struct gm_cache_device *at, uint64_t requested) 
     return asked ? (uint64_t)((double)requested * ((double)native / (double)asked)) : requested;
 }
 
-void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size) {
-    struct gm_cache_device *at = &state->devices[device];
-    size_t native = gm_cache_native(state, requested);
-    uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED);
+/* What the program requested of the blocks that live now. */
+static uint64_t live_of(const struct gm_cache *state, int device) {
+    uint64_t owned = __atomic_load_n(&state->devices[device].owned, __ATOMIC_RELAXED);
     uint64_t others = free_bytes_of(state, device) + unrequested(state);
-    uint64_t live = owned > others ? owned - others : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&at->asked, requested, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&at->native, native, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&at->rounded, size > native ? size - native : 0, __ATOMIC_RELAXED);
+    return owned > others ? owned - others : 0;
+}
+
+/* The largest live total, the present one included. */
+static uint64_t peak_of(struct gm_cache *state, int device) {
+    struct gm_cache_device *at = &state->devices[device];
+    uint64_t live = live_of(state, device), peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
     while (live > peak)
         if (__atomic_compare_exchange_n(&at->peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             __atomic_add_fetch(&state->devices_used, !peak, __ATOMIC_RELAXED);
-            break;
+            return live;
         }
+    return peak;
+}
+
+void gm_cache_forget_peak(struct gm_cache *state, int device) {
+    uint64_t live = live_of(state, device), peak = __atomic_load_n(&state->devices[device].peak, __ATOMIC_RELAXED);
+    if (peak) /* 0 is a device that was never used */
+        __atomic_store_n(&state->devices[device].peak, live ? live : 1, __ATOMIC_RELAXED);
+}
+
+void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size) {
+    struct gm_cache_device *at = &state->devices[device];
+    size_t native = gm_cache_native(state, requested);
+    __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&at->asked, requested, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&at->native, native, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&at->rounded, size > native ? size - native : 0, __ATOMIC_RELAXED);
+    peak_of(state, device);
 }
 
 void gm_cache_count_released(struct gm_cache *state, int device, size_t size) {
@@ -176,25 +194,27 @@ size_t gm_cache_most(const struct gm_cache *state, int device, size_t size) {
     return size + (size <= GM_CACHE_SHARES || room > size ? size : room);
 }
 
-/* Bytes, `more` added, above what native memory takes for the largest live total, plus `quarters` quarters of it and as
- * many times SLACK. */
-static size_t bytes_above(const struct gm_cache *state, int device, unsigned quarters, size_t more) {
-    const struct gm_cache_device *at = &state->devices[device];
-    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
-    /* The cache's own peak is looked at when it allocates; reuse may raise the total later. */
-    uint64_t peak = larger(__atomic_load_n(&at->peak, __ATOMIC_RELAXED),
-                           share_of(state, &gm_stats->peak_bytes[state->shards[0].kind]));
+static uint64_t target_of(const struct gm_cache_device *at, uint64_t peak, unsigned quarters) {
     uint64_t native = native_of(at, peak);
-    /* Other resources may serve blocks beside the cache. */
-    uint64_t quarter = larger(native, share_of(state, &gm_stats->peak_total)) / 4;
-    uint64_t allowed = native + (quarter + SLACK) * quarters;
-    return owned + more > allowed ? owned + more - allowed : 0;
+    return native + (native / 4 + SLACK) * quarters;
 }
 
-size_t gm_cache_excess(const struct gm_cache *state, int device) { return bytes_above(state, device, 1, 0); }
+/* Bytes, `more` added, above what native memory takes for the largest live total, plus `quarters` quarters of it and as
+ * many times SLACK. */
+static size_t bytes_above(struct gm_cache *state, int device, unsigned quarters, size_t more) {
+    const struct gm_cache_device *at = &state->devices[device];
+    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED) + more;
+    uint64_t target = target_of(at, __atomic_load_n(&at->peak, __ATOMIC_RELAXED), quarters);
+    if (GM_LIKELY(owned <= target)) /* reuse may have raised the total since an allocation looked at it */
+        return 0;
+    target = target_of(at, peak_of(state, device), quarters);
+    return owned > target ? owned - target : 0;
+}
 
-bool gm_cache_overfull(const struct gm_cache *state, int device) { return bytes_above(state, device, 4, 0) > 0; }
+size_t gm_cache_excess(struct gm_cache *state, int device) { return bytes_above(state, device, 1, 0); }
 
-bool gm_cache_is_room_for(const struct gm_cache *state, int device, size_t size) {
+bool gm_cache_overfull(struct gm_cache *state, int device) { return bytes_above(state, device, 4, 0) > 0; }
+
+bool gm_cache_is_room_for(struct gm_cache *state, int device, size_t size) {
     return !bytes_above(state, device, 1, size);
 }

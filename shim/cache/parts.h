@@ -25,7 +25,7 @@ enum { GM_CACHE_SHARDS = 16, GM_CACHE_CLOSED = 256 }; /* a thread closes no smal
 struct gm_cache_device {
     uint64_t owned;   /* bytes allocated upstream and not yet freed there: live and free blocks */
     uint64_t rounded; /* those of them that native memory would not take; about right, since blocks do not say it */
-    uint64_t peak;    /* largest total of live bytes that were requested */
+    uint64_t peak;    /* largest total of live bytes that were requested, since the last trim of everything */
     uint64_t asked, native; /* bytes that were requested upstream, and that native memory takes for them */
     uint64_t unused;        /* bytes free on the device at the last check */
     uint64_t limit;         /* most bytes of free blocks; 0 = not known yet */
@@ -145,16 +145,18 @@ GM_INTERNAL void gm_cache_check_device(struct gm_cache *state, struct gm_cache_d
 /* Count a block of `size` bytes that was allocated upstream for a request, and a block that was freed there. */
 GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size);
 GM_INTERNAL void gm_cache_count_released(struct gm_cache *state, int device, size_t size);
+/* Everything was released: the largest live total is the present one. */
+GM_INTERNAL void gm_cache_forget_peak(struct gm_cache *state, int device);
 /* True when the cache may allocate `size` more bytes and stay within its target for the device. */
-GM_INTERNAL bool gm_cache_is_room_for(const struct gm_cache *state, int device, size_t size);
+GM_INTERNAL bool gm_cache_is_room_for(struct gm_cache *state, int device, size_t size);
 /* False: a new block for the request must not be larger than a native one. */
 GM_INTERNAL bool gm_cache_may_round(const struct gm_cache *state, int device, size_t requested);
 /* The largest block that may serve a request of `size` bytes. */
 GM_INTERNAL size_t gm_cache_most(const struct gm_cache *state, int device, size_t size);
 /* Bytes that the cache owns above its target for the device. The cache releases them when this needs no wait. When it
  * is overfull it releases them at once. */
-GM_INTERNAL size_t gm_cache_excess(const struct gm_cache *state, int device);
-GM_INTERNAL bool gm_cache_overfull(const struct gm_cache *state, int device);
+GM_INTERNAL size_t gm_cache_excess(struct gm_cache *state, int device);
+GM_INTERNAL bool gm_cache_overfull(struct gm_cache *state, int device);
 
 /* ---- fences: the caller holds the shard's lock; the function releases it while it calls the driver, and takes it
  * again. *destroyed: the context was destroyed during the call, and its free lists are void */
@@ -191,7 +193,7 @@ GM_INTERNAL struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, s
                                                      const struct gm_block *block);
 /* True when gm_cache_upkeep has something to do. `latest`: the batch that was just closed; NULL: the free has already
  * waited for the context. The caller holds the lock. */
-GM_INTERNAL bool gm_cache_needs_upkeep(const struct gm_cache *state, const struct gm_free_lists *lists,
+GM_INTERNAL bool gm_cache_needs_upkeep(struct gm_cache *state, const struct gm_free_lists *lists,
                                        const struct gm_closed *latest);
 /* Regular work after a batch was closed, inside a free of its context: releases the bytes above the target, and
  * releases blocks that were idle too long. Without a batch (`latest` is NULL) it queries the oldest fence first. */

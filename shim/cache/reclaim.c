@@ -256,8 +256,7 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_list
     return state->idle_ns && now > lists->swept && gm_ticks_span_ns(now - lists->swept) > state->idle_ns / 4;
 }
 
-bool gm_cache_needs_upkeep(const struct gm_cache *state, const struct gm_free_lists *lists,
-                           const struct gm_closed *latest) {
+bool gm_cache_needs_upkeep(struct gm_cache *state, const struct gm_free_lists *lists, const struct gm_closed *latest) {
     return (!latest && lists->first) || lists->releasing_count || gm_cache_excess(state, lists->device) ||
            sweep_is_due(state, lists, gm_ticks());
 }
@@ -392,6 +391,8 @@ size_t gm_cache_trim(struct gm_resource *self, size_t bytes) {
             for (unsigned j = 0; j < count && released < bytes; j++)
                 released += trim_lists(self, &state->shards[i], ids[j], bytes - released, pending);
         }
+    if (bytes == SIZE_MAX && device >= 0 && device < GM_CACHE_DEVICES)
+        gm_cache_forget_peak(state, device);
     return released < bytes ? released + gm_adaptor_trim(self, bytes - released) : released;
 }
 

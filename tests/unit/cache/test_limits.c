@@ -42,22 +42,20 @@ static void change_sizes(int late) {
 static void changing_sizes_do_not_pile_up(void **state) { change_sizes(0); }
 static void changing_sizes_do_not_pile_up_when_fences_answer_late(void **state) { change_sizes(3); }
 
-/* Other resources serve blocks too. A quarter of these counts as well, so the cache may own as much as if it served all
- * blocks of the process. */
-static void blocks_of_others_raise_the_target(void **state) {
-    size_t most = 0;
-    open_cache("cache(sim)");
+/* After a trim of everything the target follows the blocks that live then. */
+static void a_trim_forgets_the_peak(void **state) {
+    struct gm_block small;
+    open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
-    gm_stats->peak_total = 400 * MIB;
-    for (size_t phase = 0; phase < 20; phase++)
-        for (int i = 0; i < 10; i++) {
-            struct gm_block block = get(20 * MIB + phase * 6 * MIB);
-            most = gm_sim_live_bytes(maker) > most ? gm_sim_live_bytes(maker) : most;
-            give(&block);
-        }
-    gm_stats->peak_total = 0;
-    assert_in_range(most, 300 * MIB,
-                    134 * MIB + 400 * MIB / 4 + 64 * MIB + 134 * MIB); /* counting only its own blocks: 276 MiB */
+    struct gm_block large = get(600 * MIB);
+    give(&large);
+    cache->ops->trim(cache, SIZE_MAX);
+    assert_int_equal(gm_sim_live_bytes(maker), 0);
+    for (size_t phase = 0; phase < 20; phase++) {
+        small = get(20 * MIB + phase * 6 * MIB);
+        assert_true(gm_sim_live_bytes(maker) <= 134 * MIB / 4 * 5 + 64 * MIB + 134 * MIB);
+        give(&small);
+    }
 }
 
 static void little_free_memory_means_no_free_blocks(void **state) {
@@ -86,20 +84,20 @@ static void the_limit_holds_for_all_threads_together(void **state) {
     open_cache("cache(1,sim)");
     gm_limit_bytes = 0;
     fake.recorded_state = CUDA_SUCCESS;
-    gm_stats->peak_total = 4096 * MIB; /* so large that only the limit matters */
+    struct gm_block large = get(1600 * MIB); /* so large that only the limit matters */
     struct gm_block live = get(200 * MIB);
+    size_t used = live.reserved + large.reserved;
     for (size_t i = 0; i < 40; i++) {
         in_new_thread(leave_five, 10 * MIB + i * 4096);
-        assert_true(gm_sim_live_bytes(maker) - live.reserved <= 256 * MIB);
-        assert_true(gm_sim_live_bytes(maker) - live.reserved >= (i < 4 ? 50 * (i + 1) : 240) * MIB);
+        assert_true(gm_sim_live_bytes(maker) - used <= 256 * MIB);
+        assert_true(gm_sim_live_bytes(maker) - used >= (i < 4 ? 50 * (i + 1) : 240) * MIB);
     }
     give(&live);
-    assert_true(gm_sim_live_bytes(maker) <= 256 * MIB);
+    assert_true(gm_sim_live_bytes(maker) - large.reserved <= 256 * MIB);
     mine = get(200 * MIB);
     assert_true(mine.address == live.address);
     assert_true(get(10 * MIB + 39 * 4096).hit);
     assert_true(get(10 * MIB + 39 * 4096).hit);
-    gm_stats->peak_total = 0;
 }
 
 static void the_longest_unused_block_is_released_of_any_thread(void **state) {
@@ -133,7 +131,7 @@ int main(void) {
         cmocka_unit_test(the_limit_holds),
         cmocka_unit_test(changing_sizes_do_not_pile_up),
         cmocka_unit_test(changing_sizes_do_not_pile_up_when_fences_answer_late),
-        cmocka_unit_test(blocks_of_others_raise_the_target),
+        cmocka_unit_test(a_trim_forgets_the_peak),
         cmocka_unit_test(little_free_memory_means_no_free_blocks),
         cmocka_unit_test(ended_threads_take_no_room),
         cmocka_unit_test(the_limit_holds_for_all_threads_together),
