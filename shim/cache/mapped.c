@@ -468,32 +468,46 @@ CUresult gm_mapped_map(CUdeviceptr address, size_t size, size_t offset, CUmemGen
     return result;
 }
 
-static bool is_for_own_device(const struct gm_buffer *buffer, const CUmemAccessDesc *access, size_t count) {
-    return count == 1 && access && access->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-           access->location.id == buffer->device && access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+/* The devices that get read and write access; 0: another kind of access, too. */
+static uint64_t devices_of(const CUmemAccessDesc *access, size_t count) {
+    uint64_t devices = 0;
+    for (size_t i = 0; access && i < count; i++) {
+        const CUmemLocation *location = &access[i].location;
+        if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id < 0 || location->id >= GM_CACHE_DEVICES ||
+            access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            return 0;
+        devices |= 1ull << location->id;
+    }
+    return devices;
 }
 
-static void note_access(CUdeviceptr address, size_t size) {
+static bool has_own(const struct gm_buffer *buffer, uint64_t devices) { return devices >> buffer->device & 1; }
+
+static void note_access(CUdeviceptr address, size_t size, uint64_t devices) {
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
     if (buffer && buffer->mapped && buffer->size == size) {
-        buffer->accessible = buffer->opened = true;
-        if (!buffer->counted)
+        buffer->accessible |= devices;
+        buffer->opened |= devices;
+        if (!buffer->counted && has_own(buffer, devices)) {
             gm_cache_count_own(cache, buffer->device, (int64_t)size);
-        buffer->counted = true;
+            buffer->counted = true;
+        }
     }
     gm_spin_unlock(&gm_buffers_lock);
 }
 
+/* Access of other devices stays, too: the fence of a kept buffer covers their work (shim/driver/fence.h). */
 CUresult gm_mapped_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count) {
     if (!cache)
         return gm_drv.mem_set_access(address, size, access, count);
+    uint64_t devices = devices_of(access, count);
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
-    bool expected = buffer && buffer->mapped && buffer->size == size && is_for_own_device(buffer, access, count);
-    bool done = expected && buffer->accessible, empty = buffer && gm_buffer_is_kept(buffer);
+    bool expected = buffer && buffer->mapped && buffer->size == size && devices;
+    bool done = expected && !(devices & ~buffer->accessible), empty = buffer && gm_buffer_is_kept(buffer);
     if (done)
-        buffer->opened = true;
+        buffer->opened |= devices;
     else if (!expected && !empty)
         clear(address, size);
     gm_spin_unlock(&gm_buffers_lock);
@@ -501,7 +515,7 @@ CUresult gm_mapped_set_access(CUdeviceptr address, size_t size, const CUmemAcces
         return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     CUresult result = gm_drv.mem_set_access(address, size, access, count);
     if (result == CUDA_SUCCESS && expected) {
-        note_access(address, size);
+        note_access(address, size, devices);
     } else if (result == CUDA_SUCCESS) {
         gm_spin_lock(&gm_buffers_lock);
         let_go_in_use(address, size);
@@ -511,7 +525,7 @@ CUresult gm_mapped_set_access(CUdeviceptr address, size_t size, const CUmemAcces
 }
 
 static bool may_keep(const struct gm_buffer *buffer, bool pinned) {
-    return is_on() && buffer->opened && buffer->accessible && !pinned && has_kept_properties(buffer) &&
+    return is_on() && has_own(buffer, buffer->opened) && !pinned && has_kept_properties(buffer) &&
            gm_context_is_alone(buffer->context, buffer->context_id, buffer->device);
 }
 
@@ -524,7 +538,7 @@ CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned, bool *ke
     bool empty = buffer && gm_buffer_is_kept(buffer);
     bool stays = buffer && buffer->mapped && buffer->size == size && may_keep(buffer, pinned);
     if (stays) {
-        buffer->opened = false;
+        buffer->opened = 0;
         gm_buffer_change(buffer, buffer->holds, true, false);
         *kept = gm_buffer_is_idle(buffer) && hold_idle(buffer);
     } else if (!empty) {

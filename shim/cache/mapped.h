@@ -3,7 +3,8 @@
  * cuMemRelease, cuMemAddressFree.
  *
  * A buffer is reused if its sequence is exactly that: one handle of ordinary device memory that is never exported,
- * mapped as a whole into an address range of its own size, with access for its own device. When the program has given
+ * mapped as a whole into an address range of its own size, with read and write access for its own device, and for
+ * others if the program wants that. The access stays with the buffer. When the program has given
  * back all of it, the buffer stays mapped and goes to the free lists of a cache. There it gets a fence, counts against
  * the cache limits, and is trimmed, as any block of cudaMalloc. A later sequence of the same size gets its handle and
  * its address, and makes no call of the driver. Its contents are undefined, as those of cudaMalloc.

@@ -20,15 +20,15 @@ struct gm_buffer {
     size_t size;
     CUcontext context; /* in which the program created the handle */
     uint64_t context_id;
-    uint64_t serial; /* differs for each buffer that used the struct */
+    uint64_t serial;     /* differs for each buffer that used the struct */
+    uint64_t opened;     /* devices to which the program gave access since it mapped the buffer; bit d = device d */
+    uint64_t accessible; /* devices that have access in the driver's view */
     int device;
     int properties;    /* of its handle (mapped.c) */
     unsigned holds;    /* references of the program to the handle */
     bool withheld;     /* the driver counts one reference more, because the last release was not passed on */
     bool address_held; /* the program has the address range */
     bool mapped;       /* the program has mapped it */
-    bool opened;       /* and has set the access of the device */
-    bool accessible;   /* the device has access in the driver's view */
     bool counted;      /* among the bytes that the cache owns */
     bool busy;         /* a thread calls the driver for it, and other threads wait */
 };

@@ -7,7 +7,7 @@ PART: shared | static | driver (the small programs of tests/preload, built here 
 ipc (kept blocks exported to another process), capture (captures beside a busy cache), waiting (programs that wait for themselves),
 order (programs that lean on the wait of cudaFree; ORDER_ROWS: only cases whose name contains one of these words),
 frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer (compute-sanitizer with the shim loaded), peers (two
-GPUs reach each other's memory, or copy without), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
+GPUs reach each other's memory, or copy without; PyTorch and JAX on both), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), order_rows (seldom ways to lean on the wait
 of cudaFree; ORDER_ROWS as above), blind_calls (calls of the driver that have nothing to do with work in flight), fuzz (random
@@ -251,16 +251,28 @@ def peers(options):
     results = [run_case(options, "two_devices", shape, options.shim, shape) for shape in shapes]
     results += [framework(options, "peers", [str(target)], POLICIES)]
     results += stress_rows(options, [row for row in STRESS if row[0].startswith("peers")])
+    here = options.source / "tests" / "gpu"
     launcher = shutil.which("torchrun")
-    if not launcher:
-        return results + [("torch_allreduce", "skipped", "no torchrun")]
-    command = [launcher, "--nproc-per-node", "2", str(options.source / "tests" / "gpu" / "torch_allreduce.py")]
-    native, _ = execute(options, command)
-    # Managed memory cannot be registered with NCCL; the other kinds can.
-    for policy in ("observe", "cache", "async", "auto"):
-        done, events = execute(options, command, policy, PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+    torchrun = [launcher, "--nproc-per-node", "2"] if launcher else None
+    for script, launch, settings in (("torch_allreduce", torchrun, ARENAS["uncached"]), ("torch_ddp", torchrun, ARENAS["caching"]),
+                                     ("torch_ddp", torchrun, ARENAS["uncached"]), ("jax_two_devices", [sys.executable], {})):
+        results += as_natively(options, script, launch and [*launch, str(here / f"{script}.py")], settings)
+    return results
+
+
+def as_natively(options, script, command, settings):
+    """The script prints under every policy what it prints natively."""
+    name = " ".join([script, *settings])
+    native, _ = execute(options, command, **settings) if command else (None, None)
+    if not native or "No module named" in native.stderr:
+        return [(name, "skipped", "not installed")]
+    if native.returncode != 0 or "ok " not in native.stdout:
+        return [(name, "FAILED", f"natively {native.returncode}: {native.stderr[-600:]}")]
+    results = []
+    for policy in ("observe", "cache", "async", "auto"):  # NCCL cannot register managed memory
+        done, events = execute(options, command, policy, **settings)
         good = done.returncode == 0 and done.stdout == native.stdout and any(event["action"] == "alloc" for event in events)
-        results.append((f"torch_allreduce {policy}", "ok" if good else "FAILED", "" if good else done.stdout + done.stderr[-600:]))
+        results.append((f"{name} {policy}", "ok" if good else "FAILED", "" if good else done.stdout + done.stderr[-600:]))
     return results
 
 

@@ -2,9 +2,11 @@
 
 Prints the results as hexadecimal numbers, so that two runs can be compared bit for bit."""
 import os
+import sys
 import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")
+os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true")
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -36,6 +38,4 @@ for i in range(30):
     seen.append(float(value) + float(jnp.sum(there)))
     times.append(time.perf_counter() - begin)
 print("ok jax_two_devices", *(value.hex() for value in seen))
-import sys  # noqa: E402
-
 print(f"median step {sorted(times)[len(times) // 2] * 1e3:.2f} ms", file=sys.stderr)

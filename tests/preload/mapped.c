@@ -54,7 +54,12 @@ static void free_address(CUdeviceptr address, size_t size) {
     MUST(cuMemAddressFree(address, size));
 }
 
-static void open_all(CUdeviceptr address, size_t size) { MUST(cuMemSetAccess(address, size, &access_all, 1)); }
+/* With MAPPED_PEERS also to the second device, as programs of several devices do. */
+static void open_all(CUdeviceptr address, size_t size) {
+    CUmemAccessDesc both[] = {access_all, access_all};
+    both[1].location.id = 1;
+    MUST(cuMemSetAccess(address, size, both, getenv("MAPPED_PEERS") ? 2 : 1));
+}
 
 static void fill(CUdeviceptr address, size_t size, unsigned char value) { MUST(cuMemsetD8(address, value, size)); }
 
@@ -606,6 +611,10 @@ static void of_one_kind(struct buffer other) {
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "";
     MUST(cuInit(0));
+    if (getenv("MAPPED_PEERS")) {
+        MUST(cuDevicePrimaryCtxRetain(&context, 1));
+        MUST(cuCtxSetCurrent(context));
+    }
     MUST(cuDevicePrimaryCtxRetain(&context, 0));
     MUST(cuCtxSetCurrent(context));
     simcuda_reset_counters();
@@ -638,6 +647,8 @@ int main(int count, char **arguments) {
         of_one_kind(other);
     if (getenv("MAPPED_CALLS"))
         printf("calls %llu\n", calls());
+    if (getenv("MAPPED_PEERS"))
+        MUST(cuDevicePrimaryCtxReset(1));
     MUST(cuDevicePrimaryCtxReset(0));
     EXPECT(simcuda_live_handles() == 0);
     EXPECT(simcuda_live_reservations() == 0);

@@ -40,18 +40,29 @@ def blocks_and_hits(events, policy, label):
     check(hits >= 108 if policy in KEEPING else hits == 0, f"{label}: {hits} hits")
 
 
-def orders(place):
+def few_calls(place, order, **settings):
     """Under a policy that keeps memory, one sequence in ten reaches the driver, whatever its order; else all of them do."""
+    command = [place.program("mapped"), "exact", order]
+    native = driver_calls(place.run_native(command, MAPPED_CALLS="1", **settings), "natively")
+    for policy in ("observe", *KEEPING):
+        done = place.run_shimmed(command, policy, trace=False, MAPPED_CALLS="1", **settings)
+        calls = driver_calls(done, f"{order} under {policy} {settings}")
+        wanted = native // 10 + 120 * (order == "retained") if policy in KEEPING else native
+        check(calls <= wanted and (policy in KEEPING or calls == native), f"{order} under {policy} {settings}: {calls} of {native} calls")
+
+
+def orders(place):
     for order in ORDERS:
-        retained = order == "retained"
         compare(place, ["exact", order], True, (*BATCHES, {"GPUMEM_LIMIT": "13M"}), blocks_and_hits)
-        command = [place.program("mapped"), "exact", order]
-        native = driver_calls(place.run_native(command, MAPPED_CALLS="1"), "natively")
-        for policy in ("observe", *KEEPING):
-            done = place.run_shimmed(command, policy, trace=False, MAPPED_CALLS="1")
-            calls = driver_calls(done, f"{order} under {policy}")
-            wanted = native // 10 + 120 * retained if policy in KEEPING else native
-            check(calls <= wanted and (policy in KEEPING or calls == native), f"{order} under {policy}: {calls} of {native} calls")
+        few_calls(place, order)
+
+
+def peers(place):
+    """Memory that a second device may use is kept, too, with the access of both."""
+    settings = {"MAPPED_PEERS": "1", "SIMCUDA_DEVICES": "2", "SIMCUDA_PEERS": "all"}
+    compare(place, ["exact", "create_first"], True, BATCHES, blocks_and_hits, **settings)
+    compare(place, ["deviations"], settings=BATCHES, **settings)
+    few_calls(place, "create_first", **settings)
 
 
 def exportable(place):
@@ -93,6 +104,7 @@ MAPPED = {
     "mapped_orders": orders,
     "mapped_deviations": deviations,
     "mapped_exportable": exportable,
+    "mapped_peers": peers,
     "mapped_random": random_calls,
     "mapped_random_more": lambda place: random_calls(place, range(3, 9)),
     "mapped_threads": lambda place: compare(place, ["threads"], settings=BATCHES),
