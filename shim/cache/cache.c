@@ -69,16 +69,8 @@ static bool is_cacheable(const struct gm_request *request) {
 }
 
 static struct gm_block_record *cache_take(struct gm_resource *self, const struct gm_request *request) {
-    struct gm_shard *own = gm_cache_my_shard(self);
-    struct gm_block_record *record = NULL;
-    if (GM_UNLIKELY(!is_cacheable(request)) || GM_UNLIKELY(gm_cache_has_rdma(self->state)))
-        return NULL;
-    gm_spin_lock(&own->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(own, request->context_id);
-    if (GM_LIKELY(lists != NULL))
-        record = gm_free_lists_newest(lists, gm_cache_bin(self->state, request->size), request->size);
-    gm_spin_unlock(&own->lock);
-    return GM_LIKELY(record != NULL) ? record : gm_cache_find(self, request);
+    bool may = GM_LIKELY(is_cacheable(request)) && GM_LIKELY(!gm_cache_has_rdma(self->state));
+    return may ? gm_cache_find(self, request) : NULL;
 }
 
 static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request,
@@ -205,6 +197,12 @@ static inline void note_kept(const struct gm_free_request *how, bool kept) {
         *how->kept = kept;
 }
 
+/* A batch of fewer bytes needs no fence for them, whatever the other shards hold. */
+static size_t bytes_without_fence(void) {
+    size_t batch = gm_cache_batch_bytes();
+    return gm_cache_shards_used() * batch <= GM_CACHE_ALL_BATCH_BYTES ? batch : GM_CACHE_SHARD_BYTES;
+}
+
 /* A batch is full, or blocks that need no fence make as many: records the fence of the open batch. On an error the
  * block is freed upstream at once, and this free reports the upstream's error, as a native free would. The caller holds
  * the shard's lock; the function releases it. */
@@ -213,6 +211,7 @@ static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard
     struct gm_closed closed;
     uint64_t context_id = lists->context_id;
     bool destroyed, own = false;
+    shard->most_bytes = bytes_without_fence(); /* of the next batch */
     gm_cache_record(shard, lists, gm_cache_this_thread(), &closed, &destroyed);
     if (!destroyed && lists->disabled)
         own = gm_free_lists_withdraw(shard, lists, record);
@@ -247,12 +246,6 @@ static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard 
     return GM_OK;
 }
 
-/* A batch of fewer bytes needs no fence for them, whatever the other shards hold. */
-static size_t bytes_without_fence(void) {
-    size_t batch = gm_cache_batch_bytes();
-    return gm_cache_shards_used() * batch <= GM_CACHE_ALL_BATCH_BYTES ? batch : GM_CACHE_SHARD_BYTES;
-}
-
 static gm_status cache_put(struct gm_resource *self, struct gm_block_record *record,
                            const struct gm_free_request *how) {
     struct gm_cache *state = self->state;
@@ -262,7 +255,6 @@ static gm_status cache_put(struct gm_resource *self, struct gm_block_record *rec
         return free_record(self, record, how);
     struct gm_shard *shard = gm_cache_my_shard(self);
     gm_spin_lock(&shard->lock);
-    shard->most_bytes = bytes_without_fence();
     struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
     if (GM_UNLIKELY(!gm_cache_accepts(lists, block->reserved)))
         lists = gm_cache_make_room(self, shard, block);

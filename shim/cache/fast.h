@@ -1,21 +1,24 @@
-/* The fast cases of gm_cache_take and gm_cache_put (cache.h), inlined into the calls of the program: no other function,
- * no driver, no wait, and no lock but that of the thread's own free lists, which nearly always is free. Where they do
- * not apply they change nothing. */
+/* The first lines of gm_resource_ops.take and put of the cache: no other function, no driver, no wait, and no lock but
+ * that of the thread's own free lists, which nearly always is free. Where they do not apply they change nothing.
+ *
+ * `fast`: inlined into the calls of the program as their fast case. Such a call begins or ends the life of the block
+ * under the lock, if nobody observes calls. */
 #ifndef GM_CACHE_FAST_H
 #define GM_CACHE_FAST_H
 
 #include "shim/base/observers.h"
 #include "shim/cache/parts.h"
 
-/* Makes the newest ready block of the class live again, with `size` bytes. */
-static inline struct gm_block_record *gm_cache_take_fast(struct gm_shard *shard, uint64_t context_id, size_t size) {
+/* Takes the newest ready block of the class. `fast`: makes it live again, with `size` bytes. */
+static GM_IN_PLACE struct gm_block_record *gm_cache_take_newest(struct gm_shard *shard, uint64_t context_id,
+                                                                size_t size, bool fast) {
     struct gm_block_record *record = NULL;
     if (GM_UNLIKELY(size - 1 >= GM_CACHE_MOST_SIZE) || GM_UNLIKELY(!gm_spin_try(&shard->lock)))
         return NULL;
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    if (GM_LIKELY(lists != NULL) && GM_LIKELY(!gm_observers_now()))
+    if (GM_LIKELY(lists != NULL) && (!fast || GM_LIKELY(!gm_observers_now())))
         record = gm_free_lists_newest(lists, gm_cache_bin(shard->cache, size), size);
-    if (GM_LIKELY(record != NULL)) {
+    if (fast && GM_LIKELY(record != NULL)) {
         __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
         gm_record_revive(record, gm_record_tagged(record) & ~GM_RECORD_HELD);
     }
@@ -23,17 +26,19 @@ static inline struct gm_block_record *gm_cache_take_fast(struct gm_shard *shard,
     return record;
 }
 
-/* Puts a live block into the open batch, if that needs no fence yet. *size: the bytes that the program requested. */
-static inline bool gm_cache_put_fast(struct gm_shard *shard, struct gm_block_record *record, uint64_t address,
-                                     size_t *size) {
+/* Puts a block into the open batch, if that needs no fence yet. `fast`: the block at `address` is live; *size: the
+ * bytes that the program requested. */
+static GM_IN_PLACE bool gm_cache_put_open(struct gm_shard *shard, struct gm_block_record *record, bool fast,
+                                          uint64_t address, size_t *size) {
     if (GM_UNLIKELY(!__atomic_load_n(&record->block.direct, __ATOMIC_RELAXED)) ||
         GM_UNLIKELY(!gm_spin_try(&shard->lock)))
         return false;
     struct gm_free_lists *lists = gm_free_lists_of(shard, record->block.context_id);
     struct gm_batch *batch = GM_LIKELY(lists != NULL) ? lists->open : NULL; /* none: the lists are disabled */
-    bool kept = GM_LIKELY(batch != NULL) && GM_LIKELY(!gm_observers_now()) && GM_LIKELY(batch->count < shard->most) &&
-                GM_LIKELY(batch->bytes + record->block.reserved < shard->most_bytes) &&
-                gm_cache_has_room(lists, record->block.reserved) && GM_LIKELY(gm_record_claim(record, address));
+    bool kept =
+        GM_LIKELY(batch != NULL) && (!fast || GM_LIKELY(!gm_observers_now())) &&
+        GM_LIKELY(batch->count < shard->most) && GM_LIKELY(batch->bytes + record->block.reserved < shard->most_bytes) &&
+        gm_cache_has_room(lists, record->block.reserved) && (!fast || GM_LIKELY(gm_record_claim(record, address)));
     if (GM_LIKELY(kept)) {
         *size = record->block.size;
         gm_free_lists_put(shard, lists, batch, record);

@@ -34,10 +34,7 @@ uint64_t gm_key(enum gm_space space, uint64_t value) {
     }
 }
 
-uint64_t gm_key_value(uint64_t key) {
-    uint64_t tag = key >> RESERVATION;
-    return tag == 1 || tag == 2 || tag == 3 ? key ^ tag << RESERVATION : key;
-}
+uint64_t gm_key_value(uint64_t key) { return key & ((1ull << RESERVATION) - 1); }
 
 /* ---- promises of each call to its caller */
 
@@ -109,10 +106,8 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
         record_stale(&stale);
     if (records) /* after all events of the address's former block, also after the end of its context */
         scope->sequence = gm_trace_sequence();
-    if (gm_trace_allocates() && GM_UNLIKELY(!gm_is_recorded(block->recorded))) {
+    if (gm_trace_allocates() && GM_UNLIKELY(!gm_is_recorded(block->recorded)))
         scope->sequence = gm_number_missed_event(block);
-        records = scope->sequence != 0;
-    }
     if (GM_LIKELY(gm_block_is_memory(block))) {
         gm_count_one(&shard->allocs[block->kind]);
         if (block->hit)
@@ -121,9 +116,7 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
     gm_count_created(block);
     if (GM_LIKELY(gm_block_is_memory(block)))
         gm_mine.newest = block->address;
-    gm_spend(scope);
-    if (records)
-        gm_write_event(scope, action, block, GM_OK, reason, verdict);
+    gm_end_call(scope, action, block, GM_OK, reason, verdict);
 }
 
 static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict,
@@ -133,9 +126,8 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
     if (status == GM_INVALID_CONTEXT && !scope->request.context)
         return;
     gm_count_one(&gm_stats_mine()->failed_allocs);
-    gm_spend(scope);
-    if (gm_trace_allocates())
-        gm_write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict);
+    scope->sequence = gm_trace_allocates() ? gm_trace_sequence() : 0;
+    gm_end_call(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict);
 }
 
 /* Not for the program's own stacks, which report to their caller. */
@@ -239,23 +231,23 @@ void gm_numbers_after_fork(void) {
     threads = thread_number = 0;
 }
 
-/* A free block that can serve the request; NULL: there is none. */
-static struct gm_block_record *take_free(struct gm_request *request) {
-    if (!gm_direct || request->call != GM_CALL_ALLOC)
-        return NULL;
-    request->looked = gm_direct;
-    return gm_direct->ops->take(gm_direct, request);
-}
+static bool is_movable(const struct gm_request *request) { return request->size > 0 && gm_call_is_movable(request); }
 
 /* Decides about a request, or finds a free block for it. *counted: the policy has decided, and wants to know of the
  * free. */
-static struct gm_block_record *decide(struct gm_request *request, struct gm_decision *decision, bool *counted) {
+static GM_APART struct gm_block_record *decide(struct gm_request *request, struct gm_decision *decision,
+                                               bool *counted) {
     const struct gm_policy *policy = gm_pipeline.policy;
+    request->promises = promises_of(request);
+    *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE, 0};
+    *counted = false;
+    if (!is_movable(request))
+        return NULL;
     if (gm_guard_is_on() && gm_guard_takes(request)) {
         *decision = (struct gm_decision){GM_KIND_GUARD, GM_REASON_GUARD, GM_KIND_GUARD, 0};
         return NULL;
     }
-    struct gm_block_record *record = policy->reuse ? take_free(request) : NULL;
+    struct gm_block_record *record = policy->reuse ? gm_direct_take(request) : NULL;
     if (record) {
         *decision = *policy->reuse;
         return record;
@@ -264,52 +256,59 @@ static struct gm_block_record *decide(struct gm_request *request, struct gm_deci
         identify(request);
     policy->decide(request, decision);
     *counted = policy->freed != NULL;
-    return decision->kind == GM_KIND_CACHE && !policy->reuse ? take_free(request) : NULL;
+    return decision->kind == GM_KIND_CACHE && !policy->reuse ? gm_direct_take(request) : NULL;
 }
 
-gm_status gm_pipeline_alloc(struct gm_scope *scope) {
+/* No free block serves the request. */
+static GM_APART gm_status alloc_decided(struct gm_scope *scope, struct gm_decision *decision, bool counted) {
     struct gm_request *request = &scope->request;
-    struct gm_decision decision = {GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE};
     const struct gm_policy *policy = gm_pipeline.policy;
-    bool movable = request->size > 0 && gm_call_is_movable(request), counted = false;
-
-    request->promises = promises_of(request);
-    struct gm_block_record *record = movable ? decide(request, &decision, &counted) : NULL;
-    if (record) {
-        gm_direct_reuse(scope, record, &decision, counted);
-        return GM_OK;
-    }
-    bool guards = decision.reason == GM_REASON_GUARD;
-    if (GM_UNLIKELY(gm_pipeline.grows != NULL) && movable && !guards && gm_pipeline.grows(request)) {
-        decision.kind = GM_KIND_VMM;
-        decision.reason = GM_REASON_GROWTH;
+    bool guards = decision->reason == GM_REASON_GUARD;
+    if (GM_UNLIKELY(gm_pipeline.grows != NULL) && is_movable(request) && !guards && gm_pipeline.grows(request)) {
+        decision->kind = GM_KIND_VMM;
+        decision->reason = GM_REASON_GROWTH;
     }
     uint64_t open = gm_devices_open();
-    gm_status status = gm_limit_on() ? serve_within_limit(scope, &decision) : serve(scope, &decision);
+    gm_status status = gm_limit_on() ? serve_within_limit(scope, decision) : serve(scope, decision);
     if (GM_UNLIKELY(guards))
         gm_guard_served(!status && scope->block.reason != GM_REASON_FALLBACK);
     if (status != GM_OK) {
-        if (movable && !guards && policy->failed)
+        if (is_movable(request) && !guards && policy->failed)
             policy->failed(request);
-        alloc_failed(scope, decision.kind, decision.reason, decision.verdict, status);
-        explain_failed(request, decision.kind, status, decision.reason == GM_REASON_OUT_OF_MEMORY);
+        alloc_failed(scope, decision->kind, decision->reason, decision->verdict, status);
+        explain_failed(request, decision->kind, status, decision->reason == GM_REASON_OUT_OF_MEMORY);
         return status;
     }
     scope->block.counted = counted;
     scope->block.direct &= gm_direct && scope->block.owner == gm_direct && !counted;
-    if (GM_UNLIKELY(decision.advice) && gm_pipeline.advise && gm_kind_traits(scope->block.kind) & GM_TRAIT_MANAGED)
-        gm_pipeline.advise(request, decision.advice, &scope->block);
-    enum gm_reason reason = scope->block.reason ? scope->block.reason : decision.reason;
-    remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
+    if (GM_UNLIKELY(decision->advice) && gm_pipeline.advise && gm_kind_traits(scope->block.kind) & GM_TRAIT_MANAGED)
+        gm_pipeline.advise(request, decision->advice, &scope->block);
+    enum gm_reason reason = scope->block.reason ? scope->block.reason : decision->reason;
+    remember(scope, GM_ACT_ALLOC, reason, decision->verdict);
     if (gm_kind_traits(scope->block.kind) & GM_TRAIT_PLACED) {
         gm_count_one(&gm_stats_mine()->moved);
         gm_open_to_new(&scope->block, open);
         if (gm_block_is_displaced(&scope->block))
-            gm_explain_move(request, (enum gm_kind)scope->block.kind, decision.reason == GM_REASON_OUT_OF_MEMORY);
+            gm_explain_move(request, (enum gm_kind)scope->block.kind, decision->reason == GM_REASON_OUT_OF_MEMORY);
         if (scope->sequence &&
             (gm_pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
             gm_write_drops(scope);
     }
+    return GM_OK;
+}
+
+gm_status gm_pipeline_alloc(struct gm_scope *scope) {
+    struct gm_decision decision;
+    bool counted = false;
+    const struct gm_decision *how = gm_guard_is_on() ? NULL : gm_pipeline.policy->reuse;
+    struct gm_block_record *record = how ? gm_direct_take_newest(&scope->request) : NULL;
+    if (GM_UNLIKELY(!record)) {
+        record = decide(&scope->request, &decision, &counted);
+        how = &decision;
+    }
+    if (GM_UNLIKELY(!record))
+        return alloc_decided(scope, &decision, counted);
+    gm_direct_reuse(scope, record, how, counted);
     return GM_OK;
 }
 
@@ -365,18 +364,6 @@ void gm_pipeline_made(struct gm_scope *scope, gm_status status) {
 
 /* ---- free */
 
-/* A native free synchronises by itself. */
-gm_status gm_begin_owners_free(struct gm_scope *scope, struct gm_free_request *how) {
-    *how = (struct gm_free_request){.call = scope->request.call,
-                                    .stream = scope->request.stream,
-                                    .per_thread = scope->request.per_thread,
-                                    .kept = &scope->kept,
-                                    .site = scope->request.site};
-    bool must = GM_LIKELY(how->call == GM_CALL_FREE) && gm_pipeline.synchronise &&
-                scope->block.kind != GM_KIND_NATIVE && scope->block.call != GM_CALL_ALLOC_ASYNC;
-    return must ? gm_pipeline.synchronise(&scope->block, &how->settled) : GM_OK;
-}
-
 static gm_status free_by_owner(struct gm_scope *scope) {
     struct gm_free_request how;
     gm_status status = gm_begin_owners_free(scope, &how);
@@ -385,25 +372,17 @@ static gm_status free_by_owner(struct gm_scope *scope) {
 
 static bool is_device_free(enum gm_call call) { return call == GM_CALL_FREE || call == GM_CALL_FREE_ASYNC; }
 
-gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_native_free *native) {
-    gm_status status;
-    if (GM_LIKELY(gm_direct_claim(scope, key))) {
-        status = gm_direct_free(scope);
-        gm_pipeline_free_end(scope, action, key, status);
-        return status;
-    }
+/* A free of a block that gm_direct does not serve. */
+static GM_APART gm_status free_other(struct gm_scope *scope, uint64_t key, gm_native_free *native) {
     gm_pipeline_free_begin(scope, key);
     if (GM_UNLIKELY(gm_pipeline.handed_over != NULL) && scope->request.call == GM_CALL_FREE &&
         gm_pipeline.handed_over(key, scope->known ? &scope->block : NULL))
-        status = GM_OK;
-    else if (GM_LIKELY(scope->known && scope->block.owner))
-        status = free_by_owner(scope);
-    else if (!scope->known && is_device_free(scope->request.call) && gm_pipeline_is_free(key))
-        status = GM_INVALID_VALUE;
-    else
-        status = native(scope, key);
-    gm_pipeline_free_end(scope, action, key, status);
-    return status;
+        return GM_OK;
+    if (GM_LIKELY(scope->known && scope->block.owner))
+        return free_by_owner(scope);
+    if (!scope->known && is_device_free(scope->request.call) && gm_pipeline_is_free(key))
+        return GM_INVALID_VALUE;
+    return native(scope, key);
 }
 
 static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_status status) {
@@ -430,7 +409,7 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
 }
 
 /* A thread without a shard of its own defers nothing. */
-static void count_freed(struct gm_scope *scope) {
+static GM_IN_PLACE void count_freed(struct gm_scope *scope) {
     struct gm_stats_shard *counts = gm_stats_mine();
     const struct gm_block *block = &scope->block;
     bool by_cache = scope->record && scope->kept;
@@ -450,8 +429,7 @@ static void count_freed(struct gm_scope *scope) {
     gm_count_destroyed(block, scope->kept);
 }
 
-void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
-    struct gm_stats_shard *shard = gm_stats_mine();
+static GM_IN_PLACE void end_free(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
     struct gm_block *block = &scope->block;
 
     if (GM_UNLIKELY(!scope->known || status != GM_OK)) {
@@ -466,11 +444,20 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
     }
     if (gm_guard_is_on())
         gm_guard_look();
-    gm_spend(scope);
-    if (scope->sequence) {
-        if (scope->known)
-            scope->request.device = block->device;
-        gm_write_event(scope, action, block, status, GM_REASON_NONE, block->kind);
-        gm_count_written_free(shard);
-    }
+    if (scope->known)
+        scope->request.device = block->device;
+    gm_end_call(scope, action, block, status, GM_REASON_NONE, block->kind);
+    if (scope->sequence)
+        gm_count_written_free(gm_stats_mine());
+}
+
+void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
+    end_free(scope, action, key, status);
+}
+
+gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_native_free *native) {
+    bool direct = GM_LIKELY(gm_direct_claim(scope, key));
+    gm_status status = direct ? gm_direct_free(scope) : free_other(scope, key, native);
+    end_free(scope, action, key, status);
+    return status;
 }

@@ -6,6 +6,12 @@
 #include "shim/sites/site.h"
 #include "shim/placement/router.h"
 #include "shim/resource/rows.h"
+#ifdef GM_HAVE_CUDA
+#include "shim/cache/cache.h"
+#include "shim/cache/fast.h"
+#include "shim/driver/free_sync.h"
+#include "shim/driver/in_flight.h"
+#endif
 
 struct gm_resource *gm_direct;
 
@@ -21,6 +27,26 @@ void gm_direct_setup(void) {
 }
 
 /* ---- allocation */
+
+#ifdef GM_HAVE_CUDA
+/* False: not set up, the driver has no event for a whole context, or memory may be registered with a network card. */
+static inline bool keeps_all(void) { return GM_LIKELY(!(gm_observers_now() & GM_OBSERVED_START)); }
+#endif
+
+struct gm_block_record *gm_direct_take_newest(const struct gm_request *request) {
+#ifdef GM_HAVE_CUDA
+    if (keeps_all() && GM_LIKELY(request->call == GM_CALL_ALLOC))
+        return gm_cache_take_newest(gm_cache_my_shard(gm_direct), request->context_id, request->size, false);
+#endif
+    return NULL;
+}
+
+struct gm_block_record *gm_direct_take(struct gm_request *request) {
+    if (!gm_direct || request->call != GM_CALL_ALLOC)
+        return NULL;
+    request->looked = gm_direct;
+    return gm_direct->ops->take(gm_direct, request);
+}
 
 /* The number of the event; 0: none is to be written. */
 static uint64_t record_reused(struct gm_block_record *record) {
@@ -47,9 +73,7 @@ void gm_direct_reuse(struct gm_scope *scope, struct gm_block_record *record, con
     __atomic_store_n(&record->block.address, address, __ATOMIC_SEQ_CST);
     scope->sequence = record_reused(record);
     gm_count_reused(gm_stats_mine(), address, scope->request.size, record->block.reserved);
-    gm_spend(scope);
-    if (scope->sequence)
-        gm_write_event(scope, GM_ACT_ALLOC, &record->block, GM_OK, decision->reason, decision->verdict);
+    gm_end_call(scope, GM_ACT_ALLOC, &record->block, GM_OK, decision->reason, decision->verdict);
 }
 
 /* ---- free */
@@ -83,15 +107,29 @@ bool gm_direct_claim(struct gm_scope *scope, uint64_t address) {
     return true;
 }
 
-gm_status gm_direct_free(struct gm_scope *scope) {
-    const struct gm_block *block = &scope->block;
+static GM_APART gm_status free_slowly(struct gm_scope *scope) {
     struct gm_free_request how;
     gm_status status = gm_begin_owners_free(scope, &how);
-    if (GM_UNLIKELY(status)) {
-        gm_registry_remove(gm_registry_shared(), scope->record);
-        return status;
+    if (GM_LIKELY(!status))
+        return gm_direct->ops->put(gm_direct, scope->record, &how);
+    gm_registry_remove(gm_registry_shared(), scope->record);
+    return status;
+}
+
+gm_status gm_direct_free(struct gm_scope *scope) {
+    struct gm_block_record *record = scope->record;
+    __atomic_store_n(&record->block.counted, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->block.direct, !scope->block.pinned_native, __ATOMIC_RELAXED);
+#ifdef GM_HAVE_CUDA
+    enum gm_free_fast fast = gm_free_sync_fast_now();
+    size_t size;
+    if (GM_LIKELY(fast) && keeps_all() && GM_LIKELY(scope->request.call == GM_CALL_FREE) &&
+        GM_LIKELY(gm_cache_put_open(gm_cache_my_shard(gm_direct), record, false, 0, &size))) {
+        if (GM_LIKELY(fast == GM_FAST_LEAVE))
+            gm_in_flight_leave();
+        scope->kept = true;
+        return GM_OK;
     }
-    __atomic_store_n(&scope->record->block.counted, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&scope->record->block.direct, !block->pinned_native, __ATOMIC_RELAXED);
-    return gm_direct->ops->put(gm_direct, scope->record, &how);
+#endif
+    return free_slowly(scope);
 }

@@ -10,7 +10,7 @@ uint64_t gm_pipeline_timed_begin(void) {
     return gm_ticks();
 }
 
-void gm_spend_timed(struct gm_scope *scope) {
+static inline void spend(struct gm_scope *scope) {
     scope->begin_ns = gm_ticks_to_times(scope->begin, gm_ticks(), &scope->spent_ns);
     gm_stats_count(&gm_stats_mine()->time_ns, scope->spent_ns);
     if (gm_stats_watched())
@@ -39,15 +39,19 @@ static GM_IN_PLACE void fill(struct gm_event *event, uint64_t number, uint64_t t
     event->context = block->context_number;
 }
 
-void gm_write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
-                    enum gm_reason reason, enum gm_kind verdict) {
+void gm_end_recorded(struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
+                     enum gm_reason reason, enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
-    uint64_t time_ns = scope->begin ? scope->begin_ns : gm_now_ns(), spent_ns = scope->begin ? scope->spent_ns : 0;
+    if (GM_LIKELY(scope->begin && !scope->begin_ns))
+        spend(scope);
+    if (!scope->sequence)
+        return;
+    bool timed = GM_LIKELY(scope->begin != 0);
+    uint64_t time_ns = timed ? scope->begin_ns : gm_now_ns(), spent_ns = timed ? scope->spent_ns : 0;
     if (GM_UNLIKELY(gm_summary_on()) && sum_up(time_ns + spent_ns, action, block))
         return;
-    uint64_t number = scope->sequence ? scope->sequence : gm_trace_sequence();
-    struct gm_event otherwise, *event = gm_trace_place(number, &otherwise);
-    fill(event, number, time_ns, action, block, request->device);
+    struct gm_event otherwise, *event = gm_trace_place(scope->sequence, &otherwise);
+    fill(event, scope->sequence, time_ns, action, block, request->device);
     event->stream = request->stream;
     event->duration_ns = gm_saturate(spent_ns);
     event->site = request->site;
@@ -57,16 +61,16 @@ void gm_write_event(const struct gm_scope *scope, enum gm_action action, const s
     event->verdict = (uint8_t)verdict;
     event->result = (uint16_t)status;
     event->hit = action == GM_ACT_ALLOC && scope->block.hit;
-    event->flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) |
-                             (request->per_thread ? GM_EVENT_PER_THREAD : 0) | (scope->kept ? GM_EVENT_KEPT : 0));
+    event->flags = (uint8_t)(request->capturing * GM_EVENT_CAPTURING | request->per_thread * GM_EVENT_PER_THREAD |
+                             scope->kept * GM_EVENT_KEPT);
     gm_trace_placed(event, &otherwise);
 }
 
 void gm_write_release(const struct gm_block *block, uint64_t number, enum gm_reason reason) {
-    const struct gm_scope scope = {
+    struct gm_scope scope = {
         .request = {.call = (enum gm_call)block->call, .device = block->device, .site = block->site},
         .sequence = number};
-    gm_write_event(&scope, GM_ACT_RELEASE, block, GM_OK, reason, (enum gm_kind)block->kind);
+    gm_end_call(&scope, GM_ACT_RELEASE, block, GM_OK, reason, (enum gm_kind)block->kind);
 }
 
 void gm_write_drops(struct gm_scope *scope) {
@@ -78,15 +82,15 @@ void gm_write_drops(struct gm_scope *scope) {
     struct gm_scope note = *scope;
     what.size = dropped;
     what.reserved = 0;
-    note.sequence = note.spent_ns = 0;
-    gm_write_event(&note, GM_ACT_DROP, &what, GM_OK, what.reason ? what.reason : GM_REASON_POLICY, what.kind);
+    note.spent_ns = 0;
+    note.sequence = gm_trace_sequence();
+    gm_end_call(&note, GM_ACT_DROP, &what, GM_OK, what.reason ? what.reason : GM_REASON_POLICY, what.kind);
 }
 
 void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
     struct gm_block what = {.address = key, .size = scope->request.size};
-    gm_spend(scope);
-    if (gm_trace_is_on())
-        gm_write_event(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE);
+    scope->sequence = gm_trace_is_on() ? gm_trace_sequence() : 0;
+    gm_end_call(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE);
 }
 
 void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy, gm_status status) {
@@ -99,9 +103,11 @@ void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy,
         return;
     scope->begin_ns = scope->begin ? gm_ticks_to_ns(scope->begin) : 0;
     scope->spent_ns = copy->hashing_ns;
-    gm_write_event(scope, GM_ACT_COPY_SOURCE, &source, copy->hashed, GM_REASON_NONE, GM_KIND_NATIVE);
+    scope->sequence = gm_trace_sequence();
+    gm_end_call(scope, GM_ACT_COPY_SOURCE, &source, copy->hashed, GM_REASON_NONE, GM_KIND_NATIVE);
     scope->spent_ns = copy->spent_ns;
-    gm_write_event(scope, GM_ACT_COPY, &target, status, GM_REASON_NONE, GM_KIND_NATIVE);
+    scope->sequence = gm_trace_sequence();
+    gm_end_call(scope, GM_ACT_COPY, &target, status, GM_REASON_NONE, GM_KIND_NATIVE);
 }
 
 /* ---- blocks that are older than the trace, or than the end of its pause */
@@ -130,16 +136,6 @@ void gm_write_live(const struct gm_block *block) {
 void gm_write_live_now(struct gm_block *block) {
     block->sequence = gm_trace_sequence();
     gm_write_live(block);
-}
-
-void gm_number_free(struct gm_scope *scope, uint32_t recorded) {
-    struct gm_stats_shard *shard = gm_stats_mine();
-    gm_stats_count(&shard->frees_begun, 1);
-    scope->sequence = gm_trace_sequence();
-    if (GM_UNLIKELY(scope->known && !gm_is_recorded(recorded))) { /* the next trace does not hold the block */
-        scope->sequence = 0;
-        gm_stats_count(&shard->frees_written, 1);
-    }
 }
 
 void gm_pipeline_record_free(struct gm_scope *scope) {

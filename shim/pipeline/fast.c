@@ -16,10 +16,10 @@ void gm_pipeline_observe(bool observes) {
 
 #ifdef GM_HAVE_CUDA
 void gm_fast_begin(void) {
-    if (!gm_direct || !gm_mine.counts)
-        return;
-    gm_mine.shard = gm_cache_my_shard(gm_direct);
-    gm_context_current_id(&gm_mine.context);
+    bool may = gm_direct && gm_mine.counts && !gm_observers_now();
+    gm_mine.shard = may ? gm_cache_my_shard(gm_direct) : NULL;
+    if (may)
+        gm_context_current_id(&gm_mine.context);
 }
 
 /* Without an event for a whole context a free has more to do. */

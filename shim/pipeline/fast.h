@@ -17,7 +17,7 @@ static inline bool gm_fast_may(void) {
 /* Serves an allocation in the current context, and counts the call. False: nothing was done. */
 static inline bool gm_fast_alloc(size_t size, uint64_t *address) {
     uint64_t context_id = gm_context_same_id(gm_mine.context);
-    struct gm_block_record *record = gm_cache_take_fast(gm_mine.shard, context_id, size);
+    struct gm_block_record *record = gm_cache_take_newest(gm_mine.shard, context_id, size, true);
     if (GM_UNLIKELY(!record))
         return false;
     struct gm_stats_shard *counts = gm_mine.counts;
@@ -33,7 +33,7 @@ static inline bool gm_fast_free(uint64_t address) {
     if (GM_UNLIKELY(!record))
         return false;
     size_t size, reserved = record->block.reserved; /* the same in all lives of the block */
-    if (GM_UNLIKELY(!gm_cache_put_fast(gm_mine.shard, record, address, &size)))
+    if (GM_UNLIKELY(!gm_cache_put_open(gm_mine.shard, record, true, address, &size)))
         return false;
     struct gm_stats_shard *counts = gm_mine.counts;
     gm_count_one(&counts->entries[gm_mine.entry_way]);
@@ -41,7 +41,7 @@ static inline bool gm_fast_free(uint64_t address) {
     return true;
 }
 
-/* After a call that took the whole way: the thread's next call may take the fast one. */
+/* After a call that took the whole way: the thread's next call may take the fast one, unless calls are observed. */
 GM_INTERNAL void gm_fast_begin(void);
 /* After the setup of the pipeline. `coverage`: calls are counted by entry point. */
 GM_INTERNAL void gm_fast_open(bool coverage);

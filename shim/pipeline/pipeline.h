@@ -18,7 +18,7 @@ struct gm_scope {
     struct gm_request request;   /* filled by the hook (gm_scope_begin and directly) */
     struct gm_block block;       /* allocation: the new block; free: the block to free */
     uint64_t begin;              /* start in clock ticks, 0 = not timed */
-    uint64_t begin_ns, spent_ns; /* if timed, from gm_spend on: the start and what the call took */
+    uint64_t begin_ns, spent_ns; /* if timed: the start, 0 while the call runs, and then what it took */
     uint64_t sequence;           /* of the event; 0: the call is not recorded */
     size_t charged;              /* bytes counted against GPUMEM_LIMIT before the allocation */
     bool known; /* free: the block was in the registry and has been removed; mapped memory, handle: it is kept memory */
@@ -66,6 +66,7 @@ GM_INTERNAL bool gm_pipeline_wrote_frees(void);
 static inline void gm_scope_begin_at(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site,
                                      uint64_t begin) {
     scope->begin = begin;
+    scope->begin_ns = 0;
     scope->sequence = 0;
     scope->known = scope->kept = false;
     scope->record = NULL;

@@ -61,12 +61,14 @@ typedef uint64_t __attribute__((may_alias)) gm_block_word;
 /* Copies the block, whose record another thread may claim and revive meanwhile. `address`: the word as it was. */
 static inline void gm_record_read(const struct gm_block_record *record, struct gm_block *block) {
     uint64_t word = gm_record_tagged(record);
+#pragma GCC unroll 16
     for (size_t i = 1; i < sizeof *block / sizeof word; i++)
         ((gm_block_word *)block)[i] = __atomic_load_n((const gm_block_word *)&record->block + i, __ATOMIC_RELAXED);
     block->address = word;
 }
 /* Writes a new record. Its word comes last: a thread that reads it sees the whole block. */
 static inline void gm_record_write(struct gm_block_record *record, const struct gm_block *block) {
+#pragma GCC unroll 16
     for (size_t i = 1; i < sizeof *block / sizeof(uint64_t); i++)
         __atomic_store_n((gm_block_word *)&record->block + i, ((const gm_block_word *)block)[i], __ATOMIC_RELAXED);
     gm_record_revive(record, block->address);

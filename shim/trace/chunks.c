@@ -342,7 +342,7 @@ struct gm_event *gm_chunks_place(void) {
     return GM_LIKELY(has_place(c)) ? (struct gm_event *)c->next : NULL;
 }
 
-void gm_chunks_add(struct gm_event *place) { add(gm_room_part_known(GM_ROOM_TRACE), place); }
+void gm_chunks_add(struct gm_event *place) { add((struct cursor *)(gm_room + GM_ROOM_TRACE), place); }
 
 void gm_chunks_event(const struct gm_event *event) {
     struct cursor *c = gm_room_part(GM_ROOM_TRACE);

@@ -34,7 +34,6 @@ shim/pipeline/counts -> shim/pipeline/calls
 shim/pipeline/events -> shim/pipeline/calls
 shim/pipeline/parts -> shim/pipeline/calls
 shim/pipeline/parts -> shim/pipeline/events
-shim/pipeline/direct -> shim/pipeline/calls
 shim/api/own_resource -> shim/api/resources
 shim/residency/copying -> shim/residency/residency
 shim/residency/objects -> shim/residency/release
