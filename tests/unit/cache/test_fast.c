@@ -1,0 +1,36 @@
+/* The fast case of a pair does nothing while somebody observes calls. */
+#include "scripted_driver.h"
+
+#include "shim/cache/cache.h"
+#include "shim/cache/fast.h"
+
+static void observed_calls_take_the_whole_way(void **state) {
+    (void)state;
+    const size_t size = 4096;
+    size_t freed = 0;
+    open_cache("cache(sim)");
+    struct gm_block block = get(size);
+    uint64_t context_id = context_of(CONTEXT(1)).id;
+    assert_int_equal(try_give(&block, true), GM_OK);
+    struct gm_shard *shard = gm_cache_my_shard(cache);
+    for (unsigned bit = 0; bit < 6; bit++) {
+        gm_observers = 1u << bit;
+        assert_null(gm_cache_take_newest(shard, context_id, size, true));
+    }
+    gm_observers = 0;
+    struct gm_block_record *record = gm_cache_take_newest(shard, context_id, size, true);
+    assert_non_null(record);
+    record->block.direct = 1;
+    for (unsigned bit = 0; bit < 6; bit++) {
+        gm_observers = 1u << bit;
+        assert_false(gm_cache_put_open(shard, record, true, block.address, &freed));
+    }
+    gm_observers = 0;
+    assert_true(gm_cache_put_open(shard, record, true, block.address, &freed));
+    assert_int_equal(freed, size);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(observed_calls_take_the_whole_way)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
