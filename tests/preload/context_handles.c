@@ -22,7 +22,7 @@ static void take_all(CUdeviceptr blocks[BLOCKS], unsigned char value) {
         size_t size = (size_t)(i + 1) * MIB;
         MUST(CALL(cuMemAlloc_v2, &blocks[i], size));
         note_alloc("cuMemAlloc", (long long)size, (void *)(uintptr_t)blocks[i]);
-        MUST(CALL(cuMemsetD8_v2, blocks[i], (unsigned char)(value + i), size));
+        MUST(CALL(cuMemsetD8_v2, blocks[i] + size - 1, (unsigned char)(value + i), 1));
     }
 }
 

@@ -8,7 +8,7 @@
 /* SLACK: a small live block holds a whole segment of a managed pool, 32 MiB on a card; each of two pools may have one.
  * KEPT: the driver keeps so much of a card after the first allocation from a managed pool, also when the pool is
  * trimmed. What is lost in all rounds together is more than both. */
-enum { MIB = 1 << 20, ROUNDS = 8, SMALL = 10, SLACK = 72 * MIB, KEPT = 128 * MIB };
+enum { MIB = 1 << 20, ROUNDS = 8, SMALL = 10, SLACK = 72 * MIB, KEPT = 128 * MIB, PAGE = 65536 };
 
 static size_t kept(void) {
     const char *policy = getenv("GPUMEM_POLICY");
@@ -55,7 +55,7 @@ int main(int count, char **arguments) {
         alive[round] = get(100000);
         for (int i = 0; i < SMALL; i++)
             blocks[i] = get((size_t)300000 + (size_t)i * 1000);
-        MUST(cuMemsetD8(block, 1, large));
+        MUST(cuMemsetD2D8(block, PAGE, 1, 1, large / PAGE)); /* managed memory is taken when it is written */
         MUST(cuCtxSynchronize());
         size_t beside = free_memory();
         if (beside + large > idle + kept())

@@ -8,7 +8,7 @@ static void loop(size_t size) {
         CUdeviceptr address = get(size), base;
         size_t range, attribute;
         unsigned char pattern = (unsigned char)i, first;
-        MUST(cuMemsetD8(address, pattern, size));
+        MUST(cuMemsetD8(address + size - 1, pattern, 1));
         MUST(cuMemcpyDtoH(&first, address + size - 1, 1));
         EXPECT(first == pattern);
         MUST(cuMemGetAddressRange(&base, &range, address + size / 2));

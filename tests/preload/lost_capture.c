@@ -101,7 +101,7 @@ int main(int count, char **arguments) {
             ways[i].lose();
     for (int i = 0; i < ROUNDS; i++) {
         void *block = device_alloc(MIB);
-        MUST(cudaMemset(block, i, MIB));
+        MUST(cudaMemset(block, i, 1));
         device_free(block);
     }
     two_large_ones();

@@ -43,7 +43,7 @@ static void come_and_go(void) {
         CUdeviceptr block;
         MUST(cuMemAlloc(&block, MIB));
         note_alloc("cuMemAlloc", MIB, (void *)(uintptr_t)block);
-        MUST(cuMemsetD8(block, (unsigned char)i, MIB));
+        MUST(cuMemsetD8(block, (unsigned char)i, 1));
         note_free("cuMemFree", (void *)(uintptr_t)block);
         MUST(cuMemFree(block));
     }

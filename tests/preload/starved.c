@@ -168,7 +168,7 @@ static void green_contexts_come_and_go(void) {
         for (int j = 0; j < 40; j++) {
             MUST(cuMemAlloc_v2(&blocks[0], 3 * MIB));
             MUST(cuMemAlloc_v2(&blocks[1], 100));
-            MUST(cuMemsetD8_v2(blocks[0], 1, 3 * MIB));
+            MUST(cuMemsetD8_v2(blocks[0], 1, 1));
             MUST(cuMemFree_v2(blocks[0]));
             MUST(cuMemFree_v2(blocks[1]));
         }

@@ -107,8 +107,6 @@ static void read_block(const struct place *place, unsigned way) {
 }
 
 static void copy(const struct place *to, const struct place *from, unsigned way, int current) {
-    for (size_t i = 0; i < SIZE; i++)
-        sent[i] = (unsigned char)(i * 7 + i / 253 + way);
     write_block(to, way, 0x5a);
     write_block(from, way, -1);
     MUST(cudaSetDevice(current));
@@ -125,6 +123,8 @@ static void copy(const struct place *to, const struct place *from, unsigned way,
 static void every_copy(const struct place *places) {
     for (unsigned way = 0; way < sizeof ways / sizeof *ways; way++) {
         printf("%s:", ways[way].name);
+        for (size_t i = 0; i < SIZE; i++)
+            sent[i] = (unsigned char)(i * 7 + i / 253 + way);
         for (int current = 0; current < DEVICES; current++)
             for (int from = 0; from < DEVICES; from++)
                 copy(&places[1 - from], &places[from], way, current);

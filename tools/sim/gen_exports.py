@@ -78,7 +78,7 @@ def assign_symbols(rows):
         out.append((symbol + twin, symbol, name, version, twin, split_params(params)))
     names = [r[0] for r in out]
     assert len(names) == len(set(names)), sorted(n for n in names if names.count(n) > 1)
-    return sorted(out)
+    return sorted(out, key=lambda row: (row[2], row[0]))  # lookup.c searches it by name
 
 
 def kind(ctype):

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t sizes[] = {1,     2,       255,         256,     257,         511,      512,         4095,
-                               65536, 1000000, 1024 * 1024, 2097153, 8 * 1048576, 33554433, 64 * 1048576};
+static const size_t sizes[] = {1,    2,     255,     256,         511,     512,         257,
+                               4095, 65536, 1000000, 1024 * 1024, 2097153, 8 * 1048576, 33554433};
 enum { SIZES = sizeof sizes / sizeof *sizes, MANY = 24 };
 
 struct gm_request plain_request(const struct origin *origin, size_t size) {

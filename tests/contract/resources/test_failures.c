@@ -19,9 +19,11 @@ struct outcome {
 
 static void try_all(struct gm_resource *resource, const struct world *world, struct outcome *outcome,
                     void (*meanwhile)(struct outcome *outcome)) {
+    /* More than a page of the device where pages are moved; else just a block that is no part of a page. */
+    size_t large = meanwhile ? 2200000 : 1100000;
     uint64_t stream = (uint64_t)(uintptr_t)world->one;
     const struct gm_request requests[5] = {
-        plain_request(&world->origin, 1000),       plain_request(&world->origin, 2200000),
+        plain_request(&world->origin, 1000),       plain_request(&world->origin, large),
         pitched_request(&world->origin, 3001, 40), ordered_request(&world->origin, 5000, stream),
         plain_request(&world->origin, 1000),
     };

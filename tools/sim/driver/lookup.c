@@ -3,11 +3,17 @@
 #include <string.h>
 
 static const struct sim_symbol *best(const char *name, int version, bool twins, bool *exists) {
-    const struct sim_symbol *found = NULL;
-    for (unsigned i = 0; i < sim_symbol_count; i++) {
-        const struct sim_symbol *s = &sim_symbols[i];
-        if (strcmp(s->name, name) != 0 || s->per_thread != twins || s->version > sim_opt.version ||
-            sim_hidden(s->symbol, s->name))
+    const struct sim_symbol *found = NULL, *end = sim_symbols + sim_symbol_count;
+    unsigned first = 0, last = sim_symbol_count; /* the table is sorted by name */
+    while (first < last) {
+        unsigned middle = (first + last) / 2;
+        if (strcmp(sim_symbols[middle].name, name) < 0)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    for (const struct sim_symbol *s = sim_symbols + first; s < end && strcmp(s->name, name) == 0; s++) {
+        if (s->per_thread != twins || s->version > sim_opt.version || sim_hidden(s->symbol, s->name))
             continue;
         *exists = true;
         if (s->version <= version && (!found || s->version > found->version))
