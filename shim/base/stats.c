@@ -88,6 +88,7 @@ void gm_stats_settle_deferred(struct gm_stats_shard *shard) {
     __atomic_store_n(&shard->deferred_reserved, 0, __ATOMIC_RELAXED);
     gm_stats_count(&shard->cached_in[GM_KIND_CACHE], reserved);
     __atomic_sub_fetch(&gm_stats->live_bytes[GM_KIND_CACHE], bytes, __ATOMIC_RELAXED);
+    gm_stats_live_less((int16_t)shard->deferred_device, bytes);
     __atomic_sub_fetch(&gm_stats->slack_bytes[GM_KIND_CACHE], slack, __ATOMIC_RELAXED);
 }
 

@@ -8,17 +8,17 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x4253544154534d47ull /* "GMSTATSB": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x4353544154534d47ull /* "GMSTATSC": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
-#define GM_STATS_DEVICES 16             /* devices whose reserved bytes are counted one by one */
+#define GM_STATS_DEVICES 16             /* devices whose bytes are counted one by one */
 #define GM_STATS_NAME    "gpumem-stats" /* of the memory file */
 #define GM_STATS_RUN     "gpumem-run"   /* of the file that gpumem run creates */
 
 /* The counters of one thread, raised without locked instructions. A thread that ends leaves its shard, with the
  * counts, to the next thread. Threads beyond GM_STATS_SHARDS - 1 count separately and add their counts to shard 0,
- * which they share, at the end of each call. Readers add all shards. All members are 64-bit counts. The deferred
- * bytes aside, they only grow. */
+ * which they share, at the end of each call. Readers add all shards. All members have 64 bits. The deferred ones aside,
+ * they are counts that only grow. */
 struct gm_stats_shard {
     uint64_t allocs[GM_KIND_COUNT]; /* successful */
     uint64_t frees[GM_KIND_COUNT];
@@ -40,6 +40,7 @@ struct gm_stats_shard {
     /* Of freed blocks of the cache: requested bytes that are still in gm_stats.live_bytes, and bytes taken, which are
      * still in live_bytes and slack together and not yet in cached_in. */
     uint64_t deferred_bytes, deferred_reserved;
+    uint64_t deferred_device;            /* whose blocks they were; of all shards together it means nothing */
     uint64_t frees_begun, frees_written; /* frees whose events have a number, and those that were written */
 } __attribute__((aligned(64)));
 
@@ -108,7 +109,9 @@ struct gm_stats {
         uint64_t shared; /* memory of other processes of the card is included */
     } untracked[GM_STATS_DEVICES];
     uint64_t peak_reserved_on[GM_STATS_DEVICES]; /* of reserved_on */
-    unsigned char uuid[GM_STATS_DEVICES][16];    /* of each device that was used; zeros = unknown */
+    uint64_t live_on[GM_STATS_DEVICES];          /* live_bytes by device, kinds on devices only: gm_stats_live_of */
+    uint64_t peak_live_on[GM_STATS_DEVICES];
+    unsigned char uuid[GM_STATS_DEVICES][16]; /* of each device that was used; zeros = unknown */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* frees that waited for work */
@@ -189,6 +192,17 @@ static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oo
 /* Subtracts the deferred bytes of this thread's shard. */
 void gm_stats_settle_deferred(struct gm_stats_shard *shard);
 
+/* The bytes that a thread defers are of one device, so that live_on is exact. The functions below are for its blocks.
+ */
+static inline bool gm_stats_defers(const struct gm_stats_shard *shard, int16_t device) {
+    return __builtin_expect(shard->deferred_device == (uint16_t)device, 1);
+}
+static inline void gm_stats_defer_for(struct gm_stats_shard *shard, int16_t device) {
+    if (gm_stats_defers(shard, device))
+        return;
+    gm_stats_settle_deferred(shard);
+    __atomic_store_n(&shard->deferred_device, (uint16_t)device, __ATOMIC_RELAXED);
+}
 static inline void gm_stats_defer_free(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
     gm_add_alone(&shard->deferred_bytes, bytes);
     gm_add_alone(&shard->deferred_reserved, reserved);
@@ -198,9 +212,10 @@ static inline void gm_stats_bound_deferred(struct gm_stats_shard *shard) {
     if (__builtin_expect(shard->deferred_bytes > GM_STATS_DEFERRED / 2, 0))
         gm_stats_settle_deferred(shard);
 }
-/* False: the deferred bytes are fewer. Nothing changed, and the caller counts the block as a new one. */
+/* False: the deferred bytes are fewer. Nothing changed, and the caller counts the block as a new one. The reserved
+ * bytes may fall below zero, modulo 2^64: sums with them are right. */
 static inline bool gm_stats_reuse_deferred(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
-    if (__builtin_expect(shard->deferred_bytes < bytes || shard->deferred_reserved < reserved, 0))
+    if (__builtin_expect(shard->deferred_bytes < bytes, 0))
         return false;
     gm_take_alone(&shard->deferred_bytes, bytes);
     gm_take_alone(&shard->deferred_reserved, reserved);
@@ -271,12 +286,25 @@ static inline void gm_stats_raise(uint64_t *peak, uint64_t value) {
         ;
 }
 
+static inline bool gm_stats_knows(int device) { return device >= 0 && device < GM_STATS_DEVICES; }
+
+/* A block on a device begins or ends to live. */
+static inline void gm_stats_live_more(int device, uint64_t bytes) {
+    if (gm_stats_knows(device))
+        gm_stats_raise(&gm_stats->peak_live_on[device],
+                       __atomic_add_fetch(&gm_stats->live_on[device], bytes, __ATOMIC_RELAXED));
+}
+static inline void gm_stats_live_less(int device, uint64_t bytes) {
+    if (gm_stats_knows(device))
+        __atomic_sub_fetch(&gm_stats->live_on[device], bytes, __ATOMIC_RELAXED);
+}
+
 static inline void gm_stats_take(enum gm_kind kind, int device, uint64_t bytes) {
     struct gm_stats *stats = gm_stats;
     __atomic_add_fetch(&stats->reserved_bytes[kind], bytes, __ATOMIC_RELAXED);
     if (!gm_kind_is_on_device(kind))
         return;
-    if (device >= 0 && device < GM_STATS_DEVICES)
+    if (gm_stats_knows(device))
         gm_stats_raise(&stats->peak_reserved_on[device],
                        __atomic_add_fetch(&stats->reserved_on[device], bytes, __ATOMIC_RELAXED));
     gm_stats_raise(&stats->peak_reserved, gm_stats_on_devices(stats->reserved_bytes));
@@ -284,7 +312,7 @@ static inline void gm_stats_take(enum gm_kind kind, int device, uint64_t bytes) 
 
 static inline void gm_stats_give(enum gm_kind kind, int device, uint64_t bytes) {
     __atomic_sub_fetch(&gm_stats->reserved_bytes[kind], bytes, __ATOMIC_RELAXED);
-    if (gm_kind_is_on_device(kind) && device >= 0 && device < GM_STATS_DEVICES)
+    if (gm_kind_is_on_device(kind) && gm_stats_knows(device))
         __atomic_sub_fetch(&gm_stats->reserved_on[device], bytes, __ATOMIC_RELAXED);
 }
 
@@ -296,7 +324,16 @@ static inline uint64_t gm_stats_live(const struct gm_stats *stats, const struct 
     return live > deferred ? live - deferred : 0;
 }
 
-/* The sum of all shards. Late bytes of freed blocks are in cached_in, too. */
+/* Live bytes on a device. */
+static inline uint64_t gm_stats_live_of(const struct gm_stats *stats, int device) {
+    uint64_t live = __atomic_load_n(&stats->live_on[device], __ATOMIC_RELAXED), deferred = 0;
+    for (unsigned i = 0; i < GM_STATS_SHARDS; i++)
+        if (__atomic_load_n(&stats->shards[i].deferred_device, __ATOMIC_RELAXED) == (uint16_t)device)
+            deferred += __atomic_load_n(&stats->shards[i].deferred_bytes, __ATOMIC_RELAXED);
+    return live > deferred ? live - deferred : 0;
+}
+
+/* The sum of all shards. Deferred bytes of freed blocks are in cached_in, too. */
 static inline struct gm_stats_shard gm_stats_total(const struct gm_stats *stats) {
     struct gm_stats_shard total = {0};
     uint64_t *sums = (uint64_t *)&total;

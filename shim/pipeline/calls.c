@@ -408,12 +408,12 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
     }
 }
 
-/* A thread without a shard of its own defers nothing. */
+/* A thread without a shard of its own defers nothing, any other one frees of its device. */
 static GM_IN_PLACE void count_freed(struct gm_scope *scope) {
     struct gm_stats_shard *counts = gm_stats_mine();
     const struct gm_block *block = &scope->block;
     bool by_cache = scope->record && scope->kept;
-    if (by_cache && GM_LIKELY(counts == gm_mine.counts)) {
+    if (by_cache && GM_LIKELY(counts == gm_mine.counts) && gm_stats_defers(counts, block->device)) {
         gm_count_kept(counts, block->address, block->size, block->reserved);
         gm_stats_bound_deferred(counts);
         return;

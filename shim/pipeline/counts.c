@@ -31,9 +31,13 @@ bool gm_count_returned_to_handle(const struct gm_block *mapping) {
                            &handle);
 }
 
-void gm_count_reused_now(size_t size, size_t reserved) {
-    const struct gm_block block = {
-        .size = size, .reserved = reserved, .call = GM_CALL_ALLOC, .kind = (uint8_t)GM_KIND_CACHE, .hit = 1};
+void gm_count_reused_now(int device, size_t size, size_t reserved) {
+    const struct gm_block block = {.size = size,
+                                   .reserved = reserved,
+                                   .device = (int16_t)device,
+                                   .call = GM_CALL_ALLOC,
+                                   .kind = (uint8_t)GM_KIND_CACHE,
+                                   .hit = 1};
     gm_stats_uncached(GM_KIND_CACHE, reserved);
     gm_count_created(&block);
 }

@@ -14,7 +14,7 @@ static inline bool gm_block_is_displaced(const struct gm_block *block) {
 }
 
 GM_RARE void gm_count_displaced(const struct gm_block *block);
-GM_RARE void gm_count_reused_now(size_t size, size_t reserved);
+GM_RARE void gm_count_reused_now(int device, size_t size, size_t reserved);
 
 /* ---- device memory of the program's virtual memory management: its bytes are reserved from the creation of the handle
  * on, and live while they are mapped. What gpumem keeps of it counts as kept memory of kind mapped: from the event that
@@ -43,7 +43,7 @@ static inline bool gm_block_is_reused(const struct gm_block *block) {
 static GM_IN_PLACE void gm_count_created(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     struct gm_stats_shard *mine = gm_stats_mine();
-    if (GM_UNLIKELY(mine->deferred_reserved))
+    if (GM_UNLIKELY(mine->deferred_bytes))
         gm_stats_settle_deferred(mine);
 
     if (GM_UNLIKELY(!gm_block_is_memory(block))) {
@@ -57,8 +57,10 @@ static GM_IN_PLACE void gm_count_created(const struct gm_block *block) {
         gm_pipeline.program_managed((int64_t)block->size);
     gm_stats_raise(&stats->peak_bytes[block->kind],
                    __atomic_add_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED));
-    if (gm_kind_is_on_device(block->kind))
+    if (gm_kind_is_on_device(block->kind)) {
+        gm_stats_live_more(block->device, block->size);
         gm_stats_raise(&stats->peak_total, gm_stats_live_on_devices(stats));
+    }
     if (block->reserved > block->size && gm_kind_is_on_device(block->kind))
         __atomic_add_fetch(&stats->slack_bytes[block->kind], block->reserved - block->size, __ATOMIC_RELAXED);
     if (gm_block_is_reused(block))
@@ -70,16 +72,19 @@ static GM_IN_PLACE void gm_count_created(const struct gm_block *block) {
         gm_sample(block->context, block->device, false);
 }
 
-/* A free block of the cache serves an allocation. `counts`: of this thread. */
-static inline void gm_count_reused(struct gm_stats_shard *counts, uint64_t address, size_t size, size_t reserved) {
+/* A free block of the cache serves an allocation. `counts`: of this thread. `defers`: it defers bytes of this device.
+ */
+static inline void gm_count_reused(struct gm_stats_shard *counts, const struct gm_block_record *record,
+                                   uint64_t address, size_t size, bool defers) {
+    size_t reserved = record->block.reserved;
     gm_count_one(&counts->allocs[GM_KIND_CACHE]);
     gm_count_one(&counts->hits[GM_KIND_CACHE]);
     gm_mine.newest = address;
-    if (GM_UNLIKELY(!gm_stats_reuse_deferred(counts, size, reserved)))
-        gm_count_reused_now(size, reserved);
+    if (GM_UNLIKELY(!defers || !gm_stats_reuse_deferred(counts, size, reserved)))
+        gm_count_reused_now(record->block.device, size, reserved);
 }
 
-/* The cache keeps a freed block. */
+/* The cache keeps a freed block of the device whose bytes the thread defers. */
 static inline void gm_count_kept(struct gm_stats_shard *counts, uint64_t address, size_t size, size_t reserved) {
     gm_count_one(&counts->frees[GM_KIND_CACHE]);
     if (gm_mine.newest == address) {
@@ -103,6 +108,8 @@ static inline void gm_count_destroyed(const struct gm_block *block, bool kept) {
     if (GM_UNLIKELY(gm_block_is_program_managed(block)))
         gm_pipeline.program_managed(-(int64_t)block->size);
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
+    if (gm_kind_is_on_device(block->kind))
+        gm_stats_live_less(block->device, block->size);
     bool held = GM_UNLIKELY(block->call == GM_CALL_VMM_MAP) && gm_count_returned_to_handle(block);
     if (GM_UNLIKELY(block->charged) && !held)
         gm_limit_give(block->device, block->reserved);

@@ -72,7 +72,8 @@ void gm_direct_reuse(struct gm_scope *scope, struct gm_block_record *record, con
     /* A trace that begins sees the block live, or this thread sees the trace. */
     __atomic_store_n(&record->block.address, address, __ATOMIC_SEQ_CST);
     scope->sequence = record_reused(record);
-    gm_count_reused(gm_stats_mine(), address, scope->request.size, record->block.reserved);
+    struct gm_stats_shard *counts = gm_stats_mine();
+    gm_count_reused(counts, record, address, scope->request.size, gm_stats_defers(counts, record->block.device));
     gm_end_call(scope, GM_ACT_ALLOC, &record->block, GM_OK, decision->reason, decision->verdict);
 }
 

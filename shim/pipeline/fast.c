@@ -18,8 +18,10 @@ void gm_pipeline_observe(bool observes) {
 void gm_fast_begin(void) {
     bool may = gm_direct && gm_mine.counts && !gm_observers_now();
     gm_mine.shard = may ? gm_cache_my_shard(gm_direct) : NULL;
-    if (may)
+    if (may) {
         gm_context_current_id(&gm_mine.context);
+        gm_stats_defer_for(gm_mine.counts, (int16_t)gm_mine.context->device);
+    }
 }
 
 /* Without an event for a whole context a free has more to do. */

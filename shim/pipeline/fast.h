@@ -23,7 +23,7 @@ static inline bool gm_fast_alloc(size_t size, uint64_t *address) {
     struct gm_stats_shard *counts = gm_mine.counts;
     *address = gm_record_tagged(record);
     gm_count_one(&counts->entries[gm_mine.entry_way]);
-    gm_count_reused(counts, *address, size, record->block.reserved);
+    gm_count_reused(counts, record, *address, size, true); /* gm_fast_begin saw the context */
     return true;
 }
 
@@ -32,10 +32,12 @@ static inline bool gm_fast_free(uint64_t address) {
     struct gm_block_record *record = gm_registry_look(gm_registry_known, address);
     if (GM_UNLIKELY(!record))
         return false;
-    size_t size, reserved = record->block.reserved; /* the same in all lives of the block */
+    struct gm_stats_shard *counts = gm_mine.counts;
+    size_t size, reserved = record->block.reserved; /* the same in all lives of the block, as is the device */
+    if (!gm_stats_defers(counts, record->block.device))
+        return false;
     if (GM_UNLIKELY(!gm_cache_put_open(gm_mine.shard, record, true, address, &size)))
         return false;
-    struct gm_stats_shard *counts = gm_mine.counts;
     gm_count_one(&counts->entries[gm_mine.entry_way]);
     gm_count_kept(counts, address, size, reserved);
     return true;

@@ -219,7 +219,7 @@ def shown():
         status, out, err = top("--prometheus", "--group", NAME)
         equal((status, err), (0, ""), "status of prometheus")
         parse(out, one, two)
-        for wrong, word in ((["--sort=size"], "live|kept"), (["--group=a/b"], "a/b"), (["--group=no-such-group"], "does not exist"),
+        for wrong, word in ((["--sort=size"], "live|reserved"), (["--group=a/b"], "a/b"), (["--group=no-such-group"], "does not exist"),
                             (["--json", "--prometheus"], "exclude"), (["--group=" + NAME, one.pid], "--group excludes")):
             status, out, err = top("--count=1", *wrong)
             check(status and not out and word in err and err.count("\n") == 1, f"{wrong}: {status} {out} {err}")

@@ -83,8 +83,9 @@ def counters():
         equal(memory["reserved_bytes"], 3 * MIB + 1024, "reserved: blocks of 1 MiB share pages")
         equal(list(memory["by_kind"]), ["cache"], "kinds")
         device, uuid = memory["by_device"][0], memory["by_device"][0]["uuid"]
-        equal((len(memory["by_device"]), device["device"], device["reserved_bytes"], device["peak_reserved_bytes"]),
-              (1, 0, memory["reserved_bytes"], memory["peak_reserved_bytes"]), "the device's own")
+        for name in ("live_bytes", "reserved_bytes", "peak_reserved_bytes"):
+            equal((len(memory["by_device"]), device["device"], device[name]), (1, 0, memory[name]), f"the device's own {name}")
+        equal(device["peak_live_bytes"], memory["peak_bytes"], "the device's own peak")
         check(re.fullmatch("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", uuid), f"UUID: {uuid}")
         check(f'gpumem_device_reserved_bytes{{pid="{program.pid}",program="watched",group="",device="0",uuid="{uuid}"}} {device["reserved_bytes"]}\n'
               in top("--prometheus", program.pid)[1], "the device's sample")
@@ -92,6 +93,27 @@ def counters():
         equal(one["rates"]["allocs_per_s"], None, "a rate without an interval")
         program.do("odd")
         equal(sample(program.pid)["memory"]["live_bytes"], 3 * MIB + 1000, "live after a further block")
+
+
+def devices():
+    """Live bytes are those of each device, also where one thread frees blocks of several and reuses them."""
+    with Program(SIMCUDA_DEVICES="2") as program:
+        program.do("alloc", "alloc", "next", "alloc", "odd", "free", "next", "alloc", "next", "odd", "free", "free")
+        one = sample(program.pid)
+        rows = one["memory"]["by_device"]
+        equal([(row["device"], row["live_bytes"], row["peak_live_bytes"]) for row in rows],
+              [(0, 2 * MIB, 3 * MIB), (1, MIB, MIB + 1000)], "before any reuse")
+        program.do(*["loop", "next"] * 4, "odd", "next", "odd")
+        one = sample(program.pid)
+        rows = one["memory"]["by_device"]
+        equal([row["live_bytes"] for row in rows], [2 * MIB + 1000, MIB + 1000], "live")
+        equal(sum(row["live_bytes"] for row in rows), one["memory"]["live_bytes"], "their sum")
+        text = top("--prometheus", program.pid)[1]
+        for row in rows:
+            found = re.search(rf'gpumem_device_live_bytes{{.*device="{row["device"]}",uuid="{row["uuid"]}"}} (\d+)', text)
+            equal(int(found[1]), row["live_bytes"], "the sample of a device")
+        lines = [line.split() for line in top("--batch", "--count=1", program.pid)[1].splitlines()[1:]]
+        equal([(line[3], line[4:6]) for line in lines], [("0", ["2.00", "MiB"]), ("1", ["1.00", "MiB"])], "lines")
 
 
 def reuse():
@@ -163,7 +185,7 @@ def memory_file(pid):
         equal(os.readlink(link), "/memfd:gpumem-stats (deleted)", "name")
         check(int(link.name) >= 100, f"descriptor {link.name}")
         page = link.read_bytes()
-        equal(page[:8], b"GMSTATSB", "magic")
+        equal(page[:8], b"GMSTATSC", "magic")
         return [int.from_bytes(page[i : i + 8], "little") for i in range(0, len(page), 8)]
     raise AssertionError("no memory file")
 
@@ -361,8 +383,8 @@ class Output:
 def main():
     {
         function.__name__: function
-        for function in (counters, reuse, rates, unwatched, forked, executed, closed, launched, finished, wrong, denied,
-                         everything, terminal)
+        for function in (counters, devices, reuse, rates, unwatched, forked, executed, closed, launched, finished, wrong,
+                         denied, everything, terminal)
     }[sys.argv[5]]()
 
 

@@ -48,6 +48,14 @@ static void race(const char *word) {
     printf("%s %d\n", word, refused);
 }
 
+/* Goes on to the next device. */
+static void next_device(void) {
+    int device, count;
+    MUST(cudaGetDevice(&device));
+    MUST(cudaGetDeviceCount(&count));
+    MUST(cudaSetDevice((device + 1) % count));
+}
+
 static void print_free(const char *word) {
     size_t free_bytes, total;
     MUST(cudaMemGetInfo(&free_bytes, &total));
@@ -91,6 +99,8 @@ static void obey(const char *word, char **arguments) {
             allocate(1 << 16);
             free_one();
         }
+    else if (!strcmp(word, "next"))
+        next_device();
     else if (!strcmp(word, "wait"))
         MUST(cudaDeviceSynchronize());
     else if (!strcmp(word, "close"))

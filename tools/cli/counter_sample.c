@@ -11,11 +11,13 @@ static uint64_t at_least_zero(uint64_t more, uint64_t less) { return more > less
 static void take_device(struct gm_device_sample *out, const struct gm_stats *s, int device) {
     static const unsigned char unknown[16];
     const unsigned char *u = s->uuid[device];
-    *out = (struct gm_device_sample){.reserved = s->reserved_on[device],
+    *out = (struct gm_device_sample){.live = gm_stats_live_of(s, device),
+                                     .peak_live = s->peak_live_on[device],
+                                     .reserved = s->reserved_on[device],
                                      .peak_reserved = s->peak_reserved_on[device],
                                      .untracked = s->untracked[device].bytes};
     bool known = memcmp(u, unknown, sizeof unknown) != 0;
-    out->used = known || out->peak_reserved || out->untracked;
+    out->used = known || out->peak_live || out->peak_reserved || out->untracked;
     if (known)
         snprintf(out->uuid, sizeof out->uuid,
                  "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
@@ -78,6 +80,10 @@ struct gm_rates gm_counter_sample_rates(const struct gm_counter_sample *before, 
     if (timed)
         r.time = (double)at_least_zero(now->total.time_ns, before->total.time_ns) / 1e9 / r.seconds;
     return r;
+}
+
+bool gm_device_is(const struct gm_device_sample *device, int number, const char *uuid, int other_number) {
+    return !strcmp(device->uuid, uuid) && (uuid[0] || number == other_number);
 }
 
 bool gm_counter_sample_has_kind(const struct gm_counter_sample *s, enum gm_kind kind) {

@@ -21,7 +21,7 @@ struct gm_counter_sample {
     struct gm_device_sample {
         bool used;
         char uuid[48]; /* "GPU-...", as nvidia-smi has it; "" = unknown */
-        uint64_t reserved, peak_reserved, untracked;
+        uint64_t live, peak_live, reserved, peak_reserved, untracked;
     } devices[GM_STATS_DEVICES];
     bool untracked_shared;                  /* other processes of the card are included */
     uint64_t allocs, frees, hits, reusable; /* reusable: allocations of kinds that cache freed blocks */
@@ -41,6 +41,8 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
 /* `before` NULL: this is the first reading. `timed`: the process timed its calls between the readings. */
 struct gm_rates gm_counter_sample_rates(const struct gm_counter_sample *before, const struct gm_counter_sample *now,
                                         bool timed);
+/* Two processes may number the same card differently: its UUID decides where it is known. */
+bool gm_device_is(const struct gm_device_sample *device, int number, const char *uuid, int other_number);
 /* The process has used this kind of memory. */
 bool gm_counter_sample_has_kind(const struct gm_counter_sample *sample, enum gm_kind kind);
 

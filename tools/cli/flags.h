@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GM_TOP_SORT_NAMES "live|kept|allocs|frees|program|pid" /* the rows of top_sort.c */
+#define GM_TOP_SORT_NAMES "live|reserved|allocs|frees|program|pid" /* the rows of top_sort.c */
 
 struct gm_flag {
     const char *name;     /* without dashes */

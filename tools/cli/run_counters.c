@@ -120,8 +120,8 @@ struct sum {
     /* Devices that were used, by UUID: processes may number them differently. */
     struct {
         char uuid[sizeof((struct gm_device_sample *)0)->uuid];
-        int number; /* of the first process */
-        uint64_t reserved;
+        int number;              /* of the first process */
+        uint64_t live, reserved; /* peaks */
     } devices[GM_STATS_DEVICES];
     unsigned device_count;
     uint64_t displaced_peak[GM_KIND_COUNT], displaced_live[GM_KIND_COUNT];
@@ -141,8 +141,7 @@ static void add_displaced(struct sum *sum, const struct gm_stats *s, int kind) {
 
 static void add_device(struct sum *sum, const struct gm_device_sample *d, int number) {
     unsigned i = 0;
-    while (i < sum->device_count &&
-           (strcmp(sum->devices[i].uuid, d->uuid) != 0 || (!d->uuid[0] && sum->devices[i].number != number)))
+    while (i < sum->device_count && !gm_device_is(d, number, sum->devices[i].uuid, sum->devices[i].number))
         i++;
     if (i == GM_STATS_DEVICES)
         return;
@@ -151,6 +150,7 @@ static void add_device(struct sum *sum, const struct gm_device_sample *d, int nu
         sum->devices[i].number = number;
         sum->device_count++;
     }
+    sum->devices[i].live += d->peak_live;
     sum->devices[i].reserved += d->peak_reserved;
 }
 
@@ -171,7 +171,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
         }
     }
     for (int device = 0; device < GM_STATS_DEVICES; device++)
-        if (now.devices[device].peak_reserved)
+        if (now.devices[device].peak_live || now.devices[device].peak_reserved)
             add_device(sum, &now.devices[device], device);
     sum->allocs += now.allocs;
     sum->frees += now.frees;
@@ -256,16 +256,21 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
         s->allocs == 1 ? "allocation" : "allocations", gm_text_count(&t[1], s->frees), s->frees == 1 ? "free" : "frees",
         s->failed ? gm_paint(stderr, GM_BAD) : "", gm_text_count(&t[2], s->failed),
         s->failed ? gm_paint(stderr, GM_PLAIN) : "");
-    say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
+    say("time in calls", "%s in all threads together, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
         gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
-    say("peak live", "%s%s%s", gm_text_bytes(&t[0], s->peak), s->device_count > 1 ? " on all devices together" : "",
-        several ? ", the sum of all processes' peaks" : "");
-    print_displaced(s);
-    if (s->device_count < 2)
+    if (s->device_count < 2) {
+        say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the sum of all processes' peaks" : "");
+        print_displaced(s);
         say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
-    for (unsigned i = 0; i < s->device_count && s->device_count > 1; i++)
-        say("peak reserved", "%s on device %d%s%s", gm_text_bytes(&t[0], s->devices[i].reserved), s->devices[i].number,
-            several && s->devices[i].uuid[0] ? ", " : "", several ? s->devices[i].uuid : "");
+    } else {
+        for (unsigned i = 0; i < s->device_count; i++)
+            say("peak live", "%s, reserved %s, on device %d%s%s", gm_text_bytes(&t[0], s->devices[i].live),
+                gm_text_bytes(&t[1], s->devices[i].reserved), s->devices[i].number,
+                several && s->devices[i].uuid[0] ? ", " : "", several ? s->devices[i].uuid : "");
+        if (several)
+            say("", "each the sum of all processes' peaks");
+        print_displaced(s);
+    }
     if (s->untracked)
         say("beyond gpumem", "%s at most: contexts, modules, graphs, libraries%s", gm_text_bytes(&t[0], s->untracked),
             s->untracked_shared ? "; other processes of the card included" : "");
@@ -316,8 +321,12 @@ static void print_process(const struct gm_stats *s) {
     struct sum sum = {0};
     add(&sum, s);
     print_name(s);
-    fprintf(stderr, ": %s %s, peak live %s, %s %s\n", gm_text_count(&t[0], sum.allocs),
-            sum.allocs == 1 ? "allocation" : "allocations", gm_text_bytes(&t[1], sum.peak),
+    fprintf(stderr, ": %s %s, peak live ", gm_text_count(&t[0], sum.allocs),
+            sum.allocs == 1 ? "allocation" : "allocations");
+    for (unsigned i = 0; i < sum.device_count && sum.device_count > 1; i++)
+        fprintf(stderr, "%s%s on device %d", i ? ", " : "", gm_text_bytes(&t[1], sum.devices[i].live),
+                sum.devices[i].number);
+    fprintf(stderr, "%s, %s %s\n", sum.device_count > 1 ? "" : gm_text_bytes(&t[1], sum.peak),
             sum.cut ? "live at the end" : "leaked", gm_text_bytes(&t[2], sum.leaked_bytes));
 }
 

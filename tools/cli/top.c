@@ -22,8 +22,8 @@ enum { HISTORY = 128 }; /* readings that the history line can show */
 struct options {
     uint64_t interval_ns, count; /* count 0 = unlimited */
     bool all, json, batch, prometheus;
-    int sort;   /* row of gm_top_sorts, -1 = as given */
-    int device; /* only processes that use it, -1 = all */
+    int sort; /* row of gm_top_sorts, -1 = as given */
+    int card; /* of the table: only this one is shown, -1 = all */
     const char *group;
 };
 
@@ -42,8 +42,12 @@ struct table {
     bool headed; /* the head line is written */
     struct gm_group_file group;
     struct gm_group_sample group_sample;
-    uint64_t history[HISTORY]; /* live bytes of all rows */
-    unsigned history_count;
+    struct card {
+        char uuid[sizeof((struct gm_device_sample *)0)->uuid];
+        int number;                /* of the first process */
+        uint64_t history[HISTORY]; /* live bytes of all processes */
+    } cards[GM_STATS_DEVICES];
+    unsigned card_count, history_count;
 };
 
 static const struct gm_option interval_row = {.type = GM_OPTION_TIME,
@@ -169,13 +173,35 @@ static void read_one(struct observer *row, uint64_t interval_ns) {
         row->timed = gm_process_counters_time_calls(row->counters, 2 * interval_ns + SECOND);
 }
 
+/* The card of a process's device, new where it was not seen before; NULL: there is no room for it. */
+static struct card *find_card(struct table *table, const struct gm_device_sample *device, int number) {
+    struct card *card = table->cards, *end = card + table->card_count;
+    while (card < end && !gm_device_is(device, number, card->uuid, card->number))
+        card++;
+    if (card == table->cards + GM_STATS_DEVICES)
+        return NULL;
+    if (card == end) {
+        *card = (struct card){.number = number};
+        snprintf(card->uuid, sizeof card->uuid, "%s", device->uuid);
+        table->card_count++;
+    }
+    return card;
+}
+
 static void note_history(struct table *table) {
-    uint64_t live = 0;
+    bool full = table->history_count == HISTORY;
+    for (unsigned i = 0; i < table->card_count && full; i++)
+        memmove(table->cards[i].history, table->cards[i].history + 1, (HISTORY - 1) * sizeof(uint64_t));
+    unsigned now = full ? HISTORY - 1 : table->history_count++;
+    for (unsigned i = 0; i < table->card_count; i++)
+        table->cards[i].history[now] = 0;
     for (unsigned i = 0; i < table->count; i++)
-        live += table->rows[i]->ended ? 0 : table->rows[i]->now.live_all;
-    if (table->history_count == HISTORY)
-        memmove(table->history, table->history + 1, --table->history_count * sizeof table->history[0]);
-    table->history[table->history_count++] = live;
+        for (int device = 0; device < GM_STATS_DEVICES && !table->rows[i]->ended; device++) {
+            const struct gm_device_sample *sample = &table->rows[i]->now.devices[device];
+            struct card *card = sample->used ? find_card(table, sample, device) : NULL;
+            if (card)
+                card->history[now] += sample->live;
+        }
 }
 
 static void read_all(struct table *table, const struct options *options) {
@@ -234,50 +260,46 @@ static void show_lines(struct table *table) {
     for (unsigned i = 0; i < table->count; i++) {
         struct observer *row = table->rows[i];
         if (row->seen_before)
-            gm_top_row(stdout, clock, &row->now, &row->rates, UINT32_MAX, "\n");
+            gm_top_rows(stdout, clock, &row->now, &row->rates, "", -1, UINT32_MAX, "\n");
         if (row->ended)
             printf("%s %7d has ended\n", clock, (int)gm_process_counters_pid(row->counters));
         row->reported = row->ended;
     }
 }
 
-static bool uses(const struct observer *row, int device) { return device < 0 || row->now.devices[device].used; }
-
-/* Shows one process in detail, or one line for each of several. */
-static void show_table(FILE *out, const struct table *table, int device, unsigned width, unsigned height,
+/* Shows one process in detail, or lines for each of several. */
+static void show_table(FILE *out, const struct table *table, int shown, unsigned width, unsigned height,
                        const char *ending) {
+    const struct card *card = shown < 0 ? NULL : &table->cards[shown];
+    unsigned used = 1;
     if (table->group.group)
         gm_top_group(out, &table->group_sample, width, ending);
-    gm_top_history(out, table->history, table->history_count, width, ending);
-    height = height > 2 ? height - 2 : 1;
+    for (const struct card *c = table->cards; c < table->cards + table->card_count; c++)
+        if (!card || c == card) {
+            gm_top_history(out, c->number, c->history, table->history_count, width, ending);
+            used++;
+        }
     if (table->count == 1 && table->rows[0]->seen_before) {
         gm_top_detail(out, &table->rows[0]->now, &table->rows[0]->rates, width, ending);
         return;
     }
     gm_top_head(out, false, width, ending);
-    for (unsigned i = 0, shown = 0; i < table->count && shown + 2 < height; i++)
-        if (table->rows[i]->seen_before && uses(table->rows[i], device) && ++shown)
-            gm_top_row(out, NULL, &table->rows[i]->now, &table->rows[i]->rates, width, ending);
+    for (unsigned i = 0; i < table->count && used + 2 < height; i++)
+        if (table->rows[i]->seen_before)
+            used += gm_top_rows(out, NULL, &table->rows[i]->now, &table->rows[i]->rates, card ? card->uuid : "",
+                                card ? card->number : -1, width, ending);
 }
 
 static void show_screen(struct table *table, const struct options *options) {
     unsigned width, height;
     gm_screen_size(&width, &height);
     gm_screen_frame_begin();
-    gm_top_keys(stdout, gm_top_sorts[options->sort].name, options->device, width, gm_screen_line_end);
-    show_table(stdout, table, options->device, width, height - 1, gm_screen_line_end);
+    gm_top_keys(stdout, gm_top_sorts[options->sort].name, options->card < 0 ? -1 : table->cards[options->card].number,
+                width, gm_screen_line_end);
+    show_table(stdout, table, options->card, width, height - 1, gm_screen_line_end);
     gm_screen_frame_end();
     for (unsigned i = 0; i < table->count; i++)
         table->rows[i]->reported = table->rows[i]->ended;
-}
-
-/* The next device that a process uses, or all again. */
-static int next_device(const struct table *table, int device) {
-    while (++device < GM_STATS_DEVICES)
-        for (unsigned i = 0; i < table->count; i++)
-            if (table->rows[i]->now.devices[device].used)
-                return device;
-    return -1;
 }
 
 static void press(struct table *table, struct options *options, char key) {
@@ -285,8 +307,8 @@ static void press(struct table *table, struct options *options, char key) {
         options->sort = gm_top_sorts[options->sort + 1].name ? options->sort + 1 : 0;
         sort_rows(table, options->sort);
     }
-    if (key == 'd')
-        options->device = next_device(table, options->device);
+    if (key == 'd') /* the next card, or all again */
+        options->card = options->card + 1 < (int)table->card_count ? options->card + 1 : -1;
 }
 
 /* ---- the loop */
@@ -305,7 +327,7 @@ static void read_for_rates(struct table *table, const struct options *options) {
     const struct timespec pause = {0, (long)(options->interval_ns < SECOND / 10 ? options->interval_ns : SECOND / 10)};
     read_all(table, options);
     table->readings = 0;
-    table->history_count = 0;
+    table->history_count = table->card_count = 0;
     nanosleep(&pause, NULL);
 }
 
@@ -444,7 +466,7 @@ static int open_group(struct table *table, const char *name) {
 }
 
 int gm_command_top(int argc, char **argv) {
-    struct options options = {.interval_ns = SECOND, .sort = -1, .device = -1};
+    struct options options = {.interval_ns = SECOND, .sort = -1, .card = -1};
     static struct table table = {.group = {NULL, -1}};
     int first, status = read_options(argc, argv, &options, &first);
     if (status >= 0)

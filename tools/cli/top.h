@@ -12,10 +12,12 @@
 /* Prints all counters of one process. Returns the number of lines. */
 unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *sample, const struct gm_rates *rates, unsigned width,
                        const char *ending);
-/* Prints one line for each of several processes. `clock` (NULL = none) is the first column, "hh:mm:ss". */
+/* The head of the lines below. `clock` (NULL = none) is the first column, "hh:mm:ss". */
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending);
-void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *sample, const struct gm_rates *rates,
-                unsigned width, const char *ending);
+/* Prints a line for each device of a process, or with `number` >= 0 only for the one that has this UUID, or number if
+ * its UUID is unknown. Returns the number of lines. */
+unsigned gm_top_rows(FILE *out, const char *clock, const struct gm_counter_sample *sample, const struct gm_rates *rates,
+                     const char *uuid, int number, unsigned width, const char *ending);
 
 /* ---- top_json.c: one object a line. False: no memory, or gpumem was built without jansson. */
 bool gm_top_json_there(void);
@@ -23,8 +25,8 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *sample, const struct
 
 /* One line about the group. */
 void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width, const char *ending);
-/* A line that shows live bytes on devices over the latest readings, by the density of its characters. */
-void gm_top_history(FILE *out, const uint64_t *bytes, unsigned count, unsigned width, const char *ending);
+/* A line that shows live bytes on a device over the latest readings, by the density of its characters. */
+void gm_top_history(FILE *out, int device, const uint64_t *bytes, unsigned count, unsigned width, const char *ending);
 void gm_top_keys(FILE *out, const char *sort, int device, unsigned width, const char *ending); /* -1: all devices */
 bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t time_ns);
 /* One reading of all processes in Prometheus' text format. */

@@ -46,10 +46,11 @@ static json_t *devices(const struct gm_counter_sample *s) {
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
         const struct gm_device_sample *d = &s->devices[device];
         if (d->used)
-            json_array_append_new(all, json_pack("{s:i, s:o, s:o, s:o, s:o}", "device", device, "uuid",
-                                                 d->uuid[0] ? json_string(d->uuid) : json_null(), "reserved_bytes",
-                                                 number(d->reserved), "peak_reserved_bytes", number(d->peak_reserved),
-                                                 "beyond_bytes", number(d->untracked)));
+            json_array_append_new(all, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "uuid",
+                                                 d->uuid[0] ? json_string(d->uuid) : json_null(), "live_bytes",
+                                                 number(d->live), "peak_live_bytes", number(d->peak_live),
+                                                 "reserved_bytes", number(d->reserved), "peak_reserved_bytes",
+                                                 number(d->peak_reserved), "beyond_bytes", number(d->untracked)));
     }
     return all;
 }

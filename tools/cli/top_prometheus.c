@@ -18,7 +18,7 @@ struct metric {
 #define BY_DEVICE(member) offsetof(struct gm_counter_sample, devices[0].member), BY_DEVICE
 
 static const struct metric metrics[] = {
-    {"gpumem_live_bytes", "gauge", "Bytes of blocks that the program holds.", BY_KIND(live)},
+    {"gpumem_live_bytes", "gauge", "Bytes of blocks that the program holds, all devices together.", BY_KIND(live)},
     {"gpumem_kept_bytes", "gauge", "Bytes of freed blocks kept for reuse.", BY_KIND(cached)},
     {"gpumem_reserved_bytes", "gauge", "Bytes taken from the driver.", BY_KIND(reserved)},
     {"gpumem_peak_bytes", "gauge", "Largest live bytes so far.", BY_KIND(peak)},
@@ -26,6 +26,8 @@ static const struct metric metrics[] = {
     {"gpumem_allocations_total", "counter", "Successful allocations.", BY_KIND(total.allocs)},
     {"gpumem_frees_total", "counter", "Frees.", BY_KIND(total.frees)},
     {"gpumem_reused_total", "counter", "Allocations served from a free block.", BY_KIND(total.hits)},
+    {"gpumem_device_live_bytes", "gauge", "Bytes of blocks that the program holds on the device.", BY_DEVICE(live)},
+    {"gpumem_device_peak_live_bytes", "gauge", "Largest live bytes on the device so far.", BY_DEVICE(peak_live)},
     {"gpumem_device_reserved_bytes", "gauge", "Bytes taken from the driver of the device.", BY_DEVICE(reserved)},
     {"gpumem_device_peak_reserved_bytes", "gauge", "Largest bytes taken from the driver of the device so far.",
      BY_DEVICE(peak_reserved)},

@@ -91,47 +91,51 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
              gm_text_bytes(&t[3], s->peak[k]), gm_text_count(&t[4], s->blocks[k]));
         lines++;
     }
-    line(out, width, ending, "  %-14s %11s %11s %11s %11s", "all devices", gm_text_bytes(&t[0], s->live_all),
-         gm_text_bytes(&t[1], s->cached_all), gm_text_bytes(&t[2], s->reserved_all), gm_text_bytes(&t[3], s->peak_all));
-    head_line(out, width, ending, "  %-14s %11s %11s %11s %11s", "DEVICE", "", "BEYOND", "RESERVED", "PEAK");
+    head_line(out, width, ending, "  %-14s %11s %11s %11s %11s", "DEVICE", "LIVE", "BEYOND", "RESERVED", "PEAK");
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
         const struct gm_device_sample *d = &s->devices[device];
         if (!d->used)
             continue;
-        line(out, width, ending, "  %-14d %11s %11s %11s %11s  %s", device, "", gm_text_bytes(&t[0], d->untracked),
-             gm_text_bytes(&t[1], d->reserved), gm_text_bytes(&t[2], d->peak_reserved), d->uuid);
+        line(out, width, ending, "  %-14d %11s %11s %11s %11s  %s", device, gm_text_bytes(&t[0], d->live),
+             gm_text_bytes(&t[1], d->untracked), gm_text_bytes(&t[2], d->reserved), gm_text_bytes(&t[3], d->peak_live),
+             d->uuid);
         lines++;
     }
-    lines++;
     return lines + 1;
 }
 
 #define ROW "%7s %-13.13s %6.6s %10s %10s %10s %9s %9s %7s %7s"
 
-/* Numbers of the devices that the process uses, such as "0,1". */
-static const char *devices_of(const struct gm_counter_sample *s, char *text, size_t size) {
-    size_t used = 0;
-    snprintf(text, size, "-");
-    for (int device = 0; device < GM_STATS_DEVICES && used < size; device++)
-        if (s->devices[device].used)
-            used += (size_t)snprintf(text + used, size - used, "%s%d", used ? "," : "", device);
-    return text;
-}
-
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {
-    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "DEVICE", "LIVE", "KEPT",
+    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "DEVICE", "LIVE", "RESERVED",
               "LIMIT", "ALLOCS/S", "FREES/S", "REUSED", "WAITS/S");
 }
 
-void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *s, const struct gm_rates *r,
-                unsigned width, const char *ending) {
+/* The process's rates are in its first line only. */
+unsigned gm_top_rows(FILE *out, const char *clock, const struct gm_counter_sample *s, const struct gm_rates *r,
+                     const char *uuid, int number, unsigned width, const char *ending) {
     struct gm_text t[7];
-    char pid[16], devices[32];
+    char pid[16], device[16] = "-";
+    unsigned lines = 0;
+    bool any = false;
     snprintf(pid, sizeof pid, "%d", s->pid);
-    line(out, width, ending, "%s%s" ROW, clock ? clock : "", clock ? " " : "", pid, s->program,
-         devices_of(s, devices, sizeof devices), gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->cached_all),
-         s->limit ? gm_text_bytes(&t[6], s->limit) : "-", rate(&t[2], r->allocs), rate(&t[3], r->frees),
-         percent(&t[4], r->hits), rate(&t[5], r->fence_waits));
+    for (int i = 0; i < GM_STATS_DEVICES; i++) {
+        const struct gm_device_sample *d = &s->devices[i];
+        any |= d->used;
+        bool last = i == GM_STATS_DEVICES - 1 && !any && number < 0; /* a process that used no device */
+        if (!last && (!d->used || (number >= 0 && !gm_device_is(d, i, uuid, number))))
+            continue;
+        if (!last)
+            snprintf(device, sizeof device, "%d", i);
+        line(out, width, ending, "%s%s" ROW, clock ? clock : "", clock ? " " : "", pid, s->program, device,
+             gm_text_bytes(&t[0], last ? s->live_all : d->live),
+             gm_text_bytes(&t[1], last ? s->reserved_all : d->reserved),
+             s->limit ? gm_text_bytes(&t[6], s->limit) : "-", lines ? "" : rate(&t[2], r->allocs),
+             lines ? "" : rate(&t[3], r->frees), lines ? "" : percent(&t[4], r->hits),
+             lines ? "" : rate(&t[5], r->fence_waits));
+        lines++;
+    }
+    return lines;
 }
 
 void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width, const char *ending) {
@@ -145,13 +149,13 @@ void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width
               group->limit ? gm_text_bytes(&t[1], group->limit) : "none", devices);
 }
 
-void gm_top_history(FILE *out, const uint64_t *bytes, unsigned count, unsigned width, const char *ending) {
+void gm_top_history(FILE *out, int device, const uint64_t *bytes, unsigned count, unsigned width, const char *ending) {
     static const char levels[] = " .:-=+*#%@";
     char text[WIDEST];
     struct gm_text t;
     uint64_t most = 1;
     unsigned columns = width < 80 ? width : 80;
-    columns = columns > 30 ? columns - 30 : 1;
+    columns = columns > 40 ? columns - 40 : 1;
     if (count > columns) {
         bytes += count - columns;
         count = columns;
@@ -161,7 +165,7 @@ void gm_top_history(FILE *out, const uint64_t *bytes, unsigned count, unsigned w
     for (unsigned i = 0; i < count; i++)
         text[i] = levels[(size_t)((double)bytes[i] / (double)most * (sizeof levels - 2) + 0.5)];
     text[count] = 0;
-    line(out, width, ending, "live [%s] most %s", text, gm_text_bytes(&t, most));
+    line(out, width, ending, "device %d live [%s] most %s", device, text, gm_text_bytes(&t, most));
 }
 
 void gm_top_keys(FILE *out, const char *sort, int device, unsigned width, const char *ending) {

@@ -219,7 +219,7 @@ static void test_text(void **state) {
         FILE *out = fmemopen(text, sizeof text, "w");
         unsigned lines = gm_top_detail(out, &sample, &rates, width, "\n"), seen = 0;
         gm_top_head(out, false, width, "\n");
-        gm_top_row(out, NULL, &sample, &rates, width, "\n");
+        gm_top_rows(out, NULL, &sample, &rates, "", -1, width, "\n");
         fclose(out);
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), seen++) {
             assert_true(strlen(line) <= width);

@@ -153,7 +153,7 @@ class Run(unittest.TestCase):
         status, _, err = self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")
         self.assertEqual(status, 0)
         for line in (r"gpumem: true, process \d+", r"calls +2 allocations, 0 frees, 0 failed\n",
-                     r"time in calls +\S+ \S+, [0-9.]+ % of the run's \S+ \S+\n", r"peak live +5\.00 KiB\n", r"peak reserved +\S+ KiB\n",
+                     r"time in calls +\S+ \S+ in all threads together, [0-9.]+ % of the run's \S+ \S+\n", r"peak live +5\.00 KiB\n", r"peak reserved +\S+ KiB\n",
                      r"temporary +0, 0\.0 % of the allocations", r"leaked +5\.00 KiB in 2 blocks\n",
                      r"kind of memory +allocations +frees +peak live +live at end\ngpumem:     native +2 +0 +",
                      r"next: gpumem report %s\n$" % re.escape(self.path("t.trace"))):

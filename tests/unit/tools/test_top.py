@@ -36,7 +36,7 @@ class Top(unittest.TestCase):
         status, out, err = self.top(child.pid)
         self.assertEqual((status, err), (0, ""))
         head, row = out.splitlines()
-        self.assertEqual(head.split(), "TIME PID PROGRAM DEVICE LIVE KEPT LIMIT ALLOCS/S FREES/S REUSED WAITS/S".split())
+        self.assertEqual(head.split(), "TIME PID PROGRAM DEVICE LIVE RESERVED LIMIT ALLOCS/S FREES/S REUSED WAITS/S".split())
         self.assertEqual(row.split()[1], str(child.pid))
         self.assertEqual(row.split()[3:8], ["-", "5.00", "KiB", "0", "B"])
 
