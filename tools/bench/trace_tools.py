@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import statistics
 import tempfile
 import time
@@ -45,7 +46,7 @@ def measure(command, folder):
     _, status, usage = os.wait4(pid, 0)
     if status:
         raise common.Failed(f"{' '.join(command[:3])}: status {os.waitstatus_to_exitcode(status)}")
-    written = sum(path.stat().st_size for path in folder.glob("out.*"))
+    written = sum(path.stat().st_size for path in [*folder.glob("out.*"), *folder.glob("out.*/*")] if path.is_file())
     return {"cpu_s": usage.ru_utime + usage.ru_stime, "wall_s": wall, "peak_mib": peak / 1024, "written_mib": written / (1 << 20)}
 
 
@@ -53,6 +54,7 @@ def commands(tool, folder):
     trace, other = str(folder / "a.trace"), str(folder / "b.trace")
     return {"report": [tool, "report", trace], "diff": [tool, "diff", trace, other],
             "html": [tool, "html", "-o", str(folder / "out.html"), trace],
+            "plot": [tool, "plot", "-o", str(folder / "out.plot"), trace],
             **{name: [tool, "export", f"--to={name}", "-o", str(folder / f"out.{name}"), trace] for name in FORMATS}}
 
 
@@ -91,7 +93,7 @@ def main():
             for command, words in commands(str(build / "tools" / "gpumem"), folder).items():
                 rows[command].append(measure(words, folder))
                 for path in folder.glob("out.*"):
-                    path.unlink()
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
     document = {"commit": common.commit(), "machine": platform.machine(), "cores": os.cpu_count(), "events": options.events,
                 "live": options.live, "rounds": options.rounds, "limit_s": LIMIT_S, "limit_mib": LIMIT_MIB,
                 "rows": [{"command": command, "runs": runs} for command, runs in rows.items()]}

@@ -362,6 +362,9 @@ struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers)
 }
 
 bool gm_analysis_event(struct gm_analysis_pass *p, const struct gm_event *event, int thread) {
+    unsigned device = gm_device_index(event->device);
+    if (p->a->device_end <= device)
+        p->a->device_end = device + 1;
     if (!p->failed)
         on_event(p, event, thread);
     return !p->failed;

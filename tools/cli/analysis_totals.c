@@ -22,7 +22,7 @@ bool gm_analysis_has_device(const struct gm_analysis *a, unsigned device) {
 
 unsigned gm_analysis_device_count(const struct gm_analysis *a) {
     unsigned count = 0;
-    for (unsigned device = 0; device < GM_DEVICES; device++)
+    for (unsigned device = 0; device < a->device_end; device++)
         count += gm_analysis_has_device(a, device);
     return count;
 }

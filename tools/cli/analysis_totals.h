@@ -121,6 +121,7 @@ struct gm_analysis {
     struct gm_failure failures[GM_FAILURES_MAX]; /* the first GM_FAILURES_MAX ones */
     unsigned failure_count;
     struct gm_device_totals devices[GM_DEVICES];
+    unsigned device_end;          /* no event has this device, or a higher one */
     struct gm_site_totals *sites; /* array */
     size_t site_count;
     struct gm_size_totals *sizes; /* array, most frequent first */

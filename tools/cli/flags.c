@@ -89,6 +89,8 @@ const struct gm_flag gm_flags[] = {
     {"output", "FOLDER", "plot", "Folder for the pictures and report.html; it is created if it is missing."},
     {"output", "FILE", "html",
      "File to write, - is standard output; default the name of the first trace with .html, in the current folder."},
+    {"json", "", "plot",
+     "The numbers of the pictures of one trace as JSON instead: intervals, bars and marks, whatever the trace's size."},
     {"zoom", "OBJECTS", "plot", "Number of objects in the enlarged parts of scatter pictures; default 1000."},
     {"lifetime", "TIME", "plan",
      "Objects that live less than TIME are temporary (async); seconds, or a number with us, ms, s or min."},

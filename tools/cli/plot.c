@@ -1,8 +1,9 @@
-/* gpumem plot: starts the Python program that draws. That program reads the traces by running gpumem report and gpumem
- * export. */
+/* gpumem plot: starts the Python program that draws. That program gets its numbers by running gpumem report and, with
+ * --json, this command. */
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/launch.h"
+#include "tools/cli/plot_series.h"
 #include "tools/cli/reader.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 struct options {
     const char *output;
     unsigned long top, zoom;
+    bool json;
 };
 
 static int take(void *options, const char *name, const char *value) {
@@ -27,12 +29,16 @@ static int take(void *options, const char *name, const char *value) {
         return gm_flag_count("plot", name, value, 1, 1000, &o->top);
     if (!strcmp(name, "zoom"))
         return gm_flag_count("plot", name, value, 1, 1000000000, &o->zoom);
-    o->output = value;
+    if (!strcmp(name, "json"))
+        o->json = true;
+    else
+        o->output = value;
     return 0;
 }
 
 void gm_command_plot_help(void) {
-    puts("usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...\n\n"
+    puts("usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...\n"
+         "       gpumem plot --json [--zoom=OBJECTS] FILE\n\n"
          "Draws pictures of traces, each as SVG and PNG, and writes them with tables into report.html, which needs\nno "
          "other file and no network. Needs python3 with matplotlib.\n");
     gm_flags_help("plot");
@@ -96,6 +102,10 @@ int gm_command_plot(int argc, char **argv) {
     int first, status = gm_flags_read(argc, argv, take, &options, gm_command_plot_help, &first);
     if (status >= 0)
         return status;
+    if (options.json && (options.output || first + 1 != argc))
+        return gm_usage_error("plot: --json needs one trace and no output; usage: gpumem plot --json FILE");
+    if (options.json)
+        return can_draw(argv + first, 1) ? gm_plot_series_print(argv[first], options.zoom) : 1;
     if (!options.output)
         return gm_usage_error("plot: no output given; use -o FOLDER");
     if (first == argc)

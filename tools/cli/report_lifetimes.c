@@ -1,7 +1,5 @@
-/* Report part --lifetimes: lifetimes of blocks, and the effect of a threshold on them. With threshold N, blocks that
- * live at most N get asynchronous memory and all others managed memory (hybrid allocation, III.C). The class of a block
- * is known only when it ends, so the trace is read twice. The first pass notes each block's class by its number, in one
- * byte for each allocation. */
+/* Report part --lifetimes: lifetimes of blocks, and the effect of a threshold on them (lifetime_classes.h). */
+#include "tools/cli/lifetime_classes.h"
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/section.h"
@@ -9,30 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THRESHOLDS 20 /* 2^k s, k = -10 .. 9 */
-#define NEVER      THRESHOLDS
-#define DEVICES    32 /* larger and unknown ordinals count for the last device */
-#define DECADES    9  /* below 10 ns, 100 ns ... 1 s */
-#define SECONDS    21 /* below 2 s, 4 s, ... 2^20 s, and longer */
+#define DEVICES 32 /* larger and unknown ordinals count for the last device */
+#define DECADES 9  /* below 10 ns, 100 ns ... 1 s */
+#define SECONDS 21 /* below 2 s, 4 s, ... 2^20 s, and longer */
 
 struct lifetimes {
     struct gm_observer observer;
-    uint8_t *classes; /* by block number - 1 */
-    size_t room;
-    uint64_t count; /* number of blocks; the trace may have grown before the second pass */
+    struct gm_lifetime_classes classes;
     uint64_t below[DECADES], above[SECONDS], below_bytes[DECADES], above_bytes[SECONDS];
     uint64_t ended, never, never_bytes;
 };
-
-/* 2^(i-10) s in nanoseconds, exactly 10^9 * 2^i / 1024 */
-static uint64_t threshold(unsigned i) { return (UINT64_C(1000000000) << i) / 1024; }
-
-static unsigned class_of(uint64_t ns) {
-    unsigned i = 0;
-    while (i < THRESHOLDS && ns > threshold(i))
-        i++;
-    return i;
-}
 
 static void count(struct lifetimes *l, uint64_t ns, uint64_t bytes) {
     unsigned bin = 0;
@@ -52,30 +36,17 @@ static void count(struct lifetimes *l, uint64_t ns, uint64_t bytes) {
 
 static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct lifetimes *l = (struct lifetimes *)self;
-    size_t at = step->block->number - 1;
-    if (at >= l->room) {
-        size_t room = l->room ? 2 * l->room : 1u << 16;
-        uint8_t *classes = realloc(l->classes, room);
-        if (!classes)
-            return false;
-        l->classes = classes;
-        l->room = room;
-    }
-    l->classes[at] = NEVER;
-    l->count = step->block->number;
+    if (!gm_lifetime_classes_begin(&l->classes, step->block->number))
+        return false;
     l->never++;
     l->never_bytes += step->block->bytes;
     return true;
 }
 
-static uint64_t lifetime_of(const struct gm_step *step) {
-    return step->time_ns > step->block->created_ns ? step->time_ns - step->block->created_ns : 0;
-}
-
 static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     struct lifetimes *l = (struct lifetimes *)self;
-    uint64_t ns = lifetime_of(step);
-    l->classes[step->block->number - 1] = (uint8_t)class_of(ns);
+    uint64_t ns = gm_lifetime_of(step);
+    gm_lifetime_classes_end(&l->classes, step->block->number, ns);
     count(l, ns, step->block->bytes);
     l->never--;
     l->never_bytes -= step->block->bytes;
@@ -90,12 +61,14 @@ struct gm_observer *gm_observe_lifetimes(void) {
     return &l->observer;
 }
 
-void gm_drop_lifetimes(struct gm_observer *observer) { free(((struct lifetimes *)observer)->classes); }
+void gm_drop_lifetimes(struct gm_observer *observer) {
+    gm_lifetime_classes_free(&((struct lifetimes *)observer)->classes);
+}
 
 /* ---- second pass */
 
 struct split {
-    uint64_t live[THRESHOLDS], peak[THRESHOLDS];
+    uint64_t live[GM_THRESHOLDS], peak[GM_THRESHOLDS];
 };
 
 struct splits {
@@ -116,13 +89,14 @@ static void change(struct split *s, unsigned from, unsigned to, uint64_t differe
 }
 
 static void change_all(struct splits *s, const struct gm_live_block *b, bool up) {
-    if (!gm_kind_is_for_device((enum gm_kind)b->kind) || b->number > s->lifetimes->count)
+    if (!gm_kind_is_for_device((enum gm_kind)b->kind) ||
+        b->number > s->lifetimes->classes.count) /* the trace may have grown before the second pass */
         return;
-    unsigned class = s->lifetimes->classes[b->number - 1],
+    unsigned class = s->lifetimes->classes.of[b->number - 1],
              device = b->device >= 0 && b->device < DEVICES ? (unsigned)b->device : DEVICES - 1;
     uint64_t difference = up ? b->bytes : 0 - b->bytes;
     s->devices[device].used = true;
-    change(&s->devices[device].async, class, THRESHOLDS, difference, up);
+    change(&s->devices[device].async, class, GM_THRESHOLDS, difference, up);
     change(&s->devices[device].managed, 0, class, difference, up);
 }
 
@@ -139,7 +113,7 @@ static bool again_destroyed(struct gm_observer *self, const struct gm_step *step
 /* Number of thresholds up to the first that no block of the run outlives. From there on all rows are the same. */
 static unsigned thresholds_of_run(uint64_t run_ns) {
     unsigned count = 1;
-    while (count < THRESHOLDS && threshold(count - 1) < run_ns)
+    while (count < GM_THRESHOLDS && gm_threshold(count - 1) < run_ns)
         count++;
     return count;
 }
@@ -157,7 +131,7 @@ static bool print_thresholds(struct gm_report *r, const struct lifetimes *l, str
     s->observer = (struct gm_observer){NULL, again_created, again_destroyed};
     s->lifetimes = l;
     bool done = gm_report_read_again(r, &s->observer);
-    unsigned count = out->json ? THRESHOLDS : thresholds_of_run(r->a->end_ns);
+    unsigned count = out->json ? GM_THRESHOLDS : thresholds_of_run(r->a->end_ns);
     gm_out_table(out, "thresholds", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (unsigned d = 0; done && d < DEVICES; d++) {
@@ -165,7 +139,7 @@ static bool print_thresholds(struct gm_report *r, const struct lifetimes *l, str
         for (unsigned i = 0; s->devices[d].used && i < count; i++) {
             uint64_t async = s->devices[d].async.peak[i];
             gm_out_row(out,
-                       (struct gm_value[]){GM_N(d == DEVICES - 1 ? GM_UNKNOWN : d), GM_N(threshold(i)), GM_N(async),
+                       (struct gm_value[]){GM_N(d == DEVICES - 1 ? GM_UNKNOWN : d), GM_N(gm_threshold(i)), GM_N(async),
                                            GM_N(s->devices[d].managed.peak[i]), GM_N(device_bytes),
                                            GM_T(device_bytes == GM_UNKNOWN ? NULL
                                                 : async <= device_bytes    ? "yes"

@@ -62,7 +62,7 @@ static void note(struct over_time *s, uint64_t ns, struct gm_amounts now) {
 
 static bool note_devices(struct reserved *s, uint64_t ns, const struct gm_analysis *a) {
     bool alone = gm_analysis_device_count(a) < 2;
-    for (unsigned device = 0; device < GM_DEVICES; device++) {
+    for (unsigned device = 0; device < a->device_end || !device; device++) {
         if (!gm_analysis_has_device(a, device) && !(alone && !device))
             continue;
         if (!s->on[device]) {

@@ -8,7 +8,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -49,19 +48,19 @@ def arguments():
 
 
 def gpumem(tool, *words):
-    """Exit status and standard output; error messages go to the user."""
-    done = subprocess.run([tool, *words], stdout=subprocess.PIPE)
-    return done.returncode, done.stdout
+    """Starts gpumem; error messages go to the user."""
+    return subprocess.Popen([tool, *words], stdout=subprocess.PIPE)
 
 
-def read(options, trace):
+def numbers(options, trace, program=None):
+    """The numbers of a trace's pictures."""
     import data
 
-    with tempfile.TemporaryDirectory(dir=options.output) as folder:
-        base = os.path.join(folder, "trace.db")
-        if gpumem(options.tool, "export", "--to=sqlite", "--only-blocks", "-o", base, "--", trace["file"])[0]:
-            raise Trouble
-        return data.read(base, trace["totals"]["duration_ns"])
+    program = program or gpumem(options.tool, "plot", "--json", f"--zoom={options.zoom}", "--", trace)
+    text = program.communicate()[0]
+    if program.returncode:
+        raise Trouble
+    return data.Series(json.loads(text))
 
 
 def draw_all(options, progress):
@@ -71,7 +70,10 @@ def draw_all(options, progress):
     import style
 
     progress("reading")
-    status, text = gpumem(options.tool, "report", "--json", "--lifetimes", "--peak", "--phases", "--reserved", "--", *options.traces)
+    report = gpumem(options.tool, "report", "--json", "--peak", "--phases", "--reserved", "--", *options.traces)
+    first = options.traces[0] if len(options.traces) == 1 and os.path.isfile(options.traces[0]) else None
+    beside = first and gpumem(options.tool, "plot", "--json", f"--zoom={options.zoom}", "--", first)
+    text = report.communicate()[0]
     document = json.loads(text) if text else {"traces": []}
     traces = document["traces"]
     if not traces:
@@ -85,7 +87,7 @@ def draw_all(options, progress):
             which = f"trace {place} of {len(traces)}, "
             begin = f"{place:0{len(str(len(traces)))}d}-{trace['process']['pid']}-"
         progress(f"{which}reading")
-        subject = pictures.Subject(*read(options, trace), trace, options.zoom)
+        subject = pictures.Subject(numbers(options, trace["file"], beside), trace)
         made = []
         for picture in pictures.PICTURES:
             progress(f"{which}{picture.name}")
@@ -94,7 +96,7 @@ def draw_all(options, progress):
                 made.append((picture, style.save(plt, figure, options.output / f"{begin}{picture.name}")))
         drawn.append((trace, made))
     page.write(options.output / "report.html", document, drawn, options.top)
-    return status == 0
+    return report.returncode == 0
 
 
 def needs_other_python(error):

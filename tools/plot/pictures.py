@@ -17,19 +17,16 @@ DOT = 2.2      # points
 @dataclasses.dataclass
 class Subject:
     """The data of the pictures."""
-    blocks: data.Blocks
-    sites: dict      # names by number
-    phases: list     # (name, begin, end)
+    series: data.Series
     trace: dict      # of gpumem report --json
-    zoom: int        # number of objects in enlarged parts
 
     @property
-    def devices(self):
-        return {row["device"]: row["bytes"] for row in self.trace["process"]["devices"]}
-
-    @property
-    def device_blocks(self):
-        return data.on_device(self.blocks)
+    def thresholds(self):
+        """For each device the peaks of asynchronous and managed memory for thresholds up to the first that no block outlives; for longer
+        ones they are the same."""
+        sizes = {row["device"]: row["bytes"] for row in self.trace["process"]["devices"]}
+        return {device["device"]: data.peaks_of(device, self.series.end_ns, sizes.get(device["device"])) for device in self.series.devices
+                if device["splits"]}
 
 
 @dataclasses.dataclass
@@ -61,75 +58,66 @@ def legend(axes, **more):
         axes.legend(**{"fontsize": 8, "framealpha": 0.9, **more})
 
 
-def marks(axes, x, y, marker, size, **style):
-    """Draws points, only one for points that would overlap. Many points become dots, darker where there are more points."""
-    kept, counts = data.thin(x, y)
-    if len(kept) <= DENSE:
-        axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, marker=marker, markersize=size, **style)
+def marks(axes, document, across, up, marker, size, **style):
+    """Draws points, only one for points that would overlap. Many points become dots, darker where there are more points. across, up:
+    divisors of the coordinates."""
+    x, y, counts = (data.numpy.array(document[name], dtype=data.numpy.int64) for name in ("x", "y", "count"))
+    x, y = x / across, y / up
+    if len(x) <= DENSE:
+        axes.plot(x, y, linestyle="none", markeredgewidth=0, marker=marker, markersize=size, **style)
         return
     name = style.pop("label")
     shades = data.shades(counts)
     for shade in sorted(set(shades.tolist())):
-        part = kept[shades == shade]
+        part = shades == shade
         axes.plot(x[part], y[part], linestyle="none", markeredgewidth=0, marker=".", markersize=DOT, alpha=0.2 + 0.2 * shade,
-                  rasterized=len(kept) > RASTER, **style)
+                  rasterized=len(x) > RASTER, **style)
     axes.plot([], [], linestyle="none", marker=marker, markersize=5, label=name, **style)
 
 
-def allocations_and_frees(axes, blocks, x, y):
-    """x and y: functions of blocks and times that return the values on each axis. Each mark is centred on its point."""
-    freed = blocks.chosen(blocks.freed)
-    size = 5 if len(blocks) <= 200 else 3
-    marks(axes, x(blocks, blocks.created), y(blocks, blocks.created), "^", size, color=GREEN, label="allocated")
-    if len(freed):
-        marks(axes, x(freed, freed.ended), y(freed, freed.ended), "v", size, color=VERMILLION, label="freed")
+def allocations_and_frees(axes, part, which, across, up):
+    """Each mark is centred on its point."""
+    size = 5 if part["objects"] <= 200 else 3
+    marks(axes, part[which]["allocated"], across, up, "^", size, color=GREEN, label="allocated")
+    if part[which]["freed"]["x"]:
+        marks(axes, part[which]["freed"], across, up, "v", size, color=VERMILLION, label="freed")
 
 
 # ---- the scatter: every object's allocation and free
 
-def zoomed(subject):
-    return subject.device_blocks.chosen(slice(0, subject.zoom))
+def title_of(parts, place, count):
+    return f"{'the first' if place else 'all'} {parts[place][count]:,} objects"
 
 
 def objects(plt, subject):
-    blocks = subject.device_blocks
-    if not len(blocks):
+    parts = subject.series.parts
+    if not parts[0]["objects"]:
         return None
-    parts = [(blocks, f"all {len(blocks):,} objects")]
-    if len(blocks) > subject.zoom:
-        parts.append((zoomed(subject), f"the first {subject.zoom:,} objects"))
     figure, grid = axes_of(plt, 1, len(parts), 6.5 * len(parts) + 1, 5)
-    size, unit = time_scale(blocks.end_ns)
-    for axes, (part, title) in zip(grid[0], parts):
-        allocations_and_frees(axes, part, lambda some, _: some.number, lambda _, times: times / size)
-        label(axes, title=f"Allocation and free of {title}", xlabel="object, in the order of allocation", ylabel=f"time, {unit}")
+    size, unit = time_scale(subject.series.end_ns)
+    for place, (axes, part) in enumerate(zip(grid[0], parts)):
+        allocations_and_frees(axes, part, "numbers", 1, size)
+        label(axes, title=f"Allocation and free of {title_of(parts, place, 'objects')}", xlabel="object, in the order of allocation",
+              ylabel=f"time, {unit}")
         legend(axes, loc="lower right")
     return figure
 
 
 def sizes(plt, subject):
-    blocks = subject.device_blocks
-    blocks = blocks.chosen(blocks.bytes > 0)
-    if not len(blocks):
+    parts = [part for part in subject.series.parts if part["sized"]]
+    if not parts:
         return None
-    parts = [(blocks, f"all {len(blocks):,} objects", blocks.end_ns)]
-    if len(blocks) > subject.zoom:
-        part = blocks.chosen(slice(0, subject.zoom))
-        until = int(part.created.max())
-        parts.append((part, f"the first {subject.zoom:,} objects", max(until, 1)))
     figure, grid = axes_of(plt, 1, len(parts), 6.5 * len(parts) + 1, 5)
-    for axes, (part, title, until) in zip(grid[0], parts):
-        size, unit = time_scale(until)
-        shown = part.chosen(slice(None))
-        shown.ended = data.numpy.where(part.ended <= until, part.ended, data.NEVER)
-        allocations_and_frees(axes, shown, lambda _, times: times / size, lambda some, _: some.bytes)
+    for place, (axes, part) in enumerate(zip(grid[0], parts)):
+        size, unit = time_scale(max(part["until_ns"], 1))
+        allocations_and_frees(axes, part, "sizes", size, 1)
         axes.set_yscale("log", base=2)
-        low, high = int(part.bytes.min()).bit_length() - 1, int(part.bytes.max()).bit_length()
+        low, high = part["least_bytes"].bit_length() - 1, part["most_bytes"].bit_length()
         step = max(1, -(-(high - low) // 8))
         axes.set_yticks([2 ** power for power in range(low, high + step, step)],
                         [bytes_text(2 ** power) for power in range(low, high + step, step)])
         axes.yaxis.set_minor_locator(plt.NullLocator())
-        label(axes, title=f"Sizes of {title}", xlabel=f"time, {unit}", ylabel="size of the object")
+        label(axes, title=f"Sizes of {title_of(parts, place, 'sized')}", xlabel=f"time, {unit}", ylabel="size of the object")
         legend(axes, loc="upper left")
     return figure
 
@@ -137,11 +125,10 @@ def sizes(plt, subject):
 # ---- lifetimes
 
 def lifetimes(plt, subject):
-    blocks = subject.device_blocks
-    lived = blocks.lifetimes()
-    if not len(lived):
+    (below, short), (above, long) = data.lifetime_bars(subject.series.lifetimes)
+    ended, count = int(short.sum() + long.sum()), subject.series.objects
+    if not ended:
         return None
-    (below, short), (above, long) = data.lifetime_bars(lived)
     figure, grid = axes_of(plt, 1, 2, 14, 4.5)
     first, second = grid[0]
     first.stairs(short, below, fill=True, color=SKY, edgecolor=BLUE, linewidth=0.6)
@@ -156,27 +143,18 @@ def lifetimes(plt, subject):
         axes.set_ylim(0.7, max(10, 2 * counts.max()))
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_locator(plt.NullLocator())
         if not counts.sum():
             axes.text(0.5, 0.5, "no object", transform=axes.transAxes, ha="center", fontsize=10, color="#555555")
-    never = len(blocks) - len(lived)
-    label(first, title=f"{int(short.sum()):,} objects live less than a second ({100 * short.sum() / len(blocks):.1f} % of all)",
+    label(first, title=f"{int(short.sum()):,} objects live less than a second ({100 * short.sum() / count:.1f} % of all)",
           xlabel="lifetime, four bars a decade", ylabel="objects")
-    label(second, title=f"{int(long.sum()):,} live a second or longer; {never:,} were never freed (not drawn)",
+    label(second, title=f"{int(long.sum()):,} live a second or longer; {count - ended:,} were never freed (not drawn)",
           xlabel="lifetime, s", ylabel="objects")
     return figure
 
 
 # ---- thresholds
-
-def rows_of_devices(trace):
-    """Thresholds up to the first that no block of the run outlives; the rows behind it are the same."""
-    by_device, run_ns = {}, trace["totals"]["duration_ns"]
-    for row in trace["lifetime_distribution"]["thresholds"]:
-        rows = by_device.setdefault(row["device"], [])
-        if not rows or rows[-1]["threshold_ns"] < run_ns:
-            rows.append(row)
-    return by_device
-
 
 def threshold_text(ns):
     seconds = ns / 1e9
@@ -193,12 +171,8 @@ def device_line(axes, device_bytes, most, scale):
         axes.plot([], [], color=BLACK, linewidth=1.4, linestyle=":", label=f"device memory, {bytes_text(device_bytes)}, above the picture")
 
 
-def name_of(device):
-    return "unknown device" if device is None else f"device {device}"
-
-
 def thresholds(plt, subject):
-    by_device = rows_of_devices(subject.trace)
+    by_device = subject.thresholds
     if not by_device:
         return None
     figure, grid = axes_of(plt, len(by_device), 1, 12, 4.2 * len(by_device))
@@ -212,40 +186,51 @@ def thresholds(plt, subject):
         device_line(axes, rows[0]["device_bytes"], most, scale)
         axes.set_xticks(range(len(rows)), [threshold_text(row["threshold_ns"]) for row in rows], rotation=45)
         axes.set_ylim(bottom=0)
-        label(axes, title=f"Peak of each kind of memory for each threshold on lifetimes, {name_of(device)}", xlabel="threshold N, s",
+        label(axes, title=f"Peak of each kind of memory for each threshold on lifetimes, device {device}", xlabel="threshold N, s",
               ylabel=f"peak, {unit}")
         legend(axes, loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
 
 
 def over_time(plt, subject):
-    """For some thresholds the bytes in asynchronous and managed memory over time; all devices together."""
-    blocks, by_device = subject.device_blocks, rows_of_devices(subject.trace)
-    if not by_device or not len(blocks):
+    """For some thresholds the bytes in asynchronous and managed memory over time, a block of panels for each device."""
+    parts = []
+    for device in subject.series.devices:
+        rows = subject.thresholds.get(device["device"])
+        if rows:
+            parts.append((device, rows, data.distinct_thresholds(rows, most=9 if len(subject.series.devices) == 1 else 3)))
+    if not parts:
         return None
-    rows = data.distinct_thresholds(max(by_device.values(), key=lambda some: max(row["managed_peak_bytes"] for row in some)))
-    columns = min(3, len(rows))
-    lines = -(-len(rows) // columns)
-    figure, grid = axes_of(plt, lines, columns, 4.7 * columns + 1, 2.8 * lines + 0.8)
-    size, unit = time_scale(blocks.end_ns)
-    split = list(data.bytes_by_threshold(blocks, [row["threshold_ns"] for row in rows]))
+    columns = min(3, max(len(places) for *_, places in parts))
+    lines = [-(-len(places) // columns) for *_, places in parts]
+    figure, grid = axes_of(plt, sum(lines), columns, 4.7 * columns + 1, 2.8 * sum(lines) + 0.8)
+    size, unit = time_scale(subject.series.end_ns)
+    for (device, rows, places), first in zip(parts, [sum(lines[:place]) for place in range(len(lines))]):
+        panels = grid[first:first + -(-len(places) // columns)].flat
+        draw_splits(panels, device, rows, places, columns, len(parts) > 1, size, unit, subject.series.end_ns)
+    legend(grid[0][0])
+    return figure
+
+
+def draw_splits(panels, device, rows, places, columns, several, size, unit, end_ns):
+    split = [[data.line(device["splits"][place][name]) for name in ("async", "managed")] for place in places]
     most = max(int(live.max(initial=0)) for pair in split for _, live in pair)
     scale, bytes_unit = bytes_scale(most)
-    device_bytes = sum(total or 0 for total in subject.devices.values())
-    for place, axes in enumerate(grid.flat):
-        if place >= len(rows):
+    device_bytes = rows[0]["device_bytes"]
+    for at, axes in enumerate(panels):
+        if at >= len(places):
             axes.remove()
             continue
-        for (times, live), words, colour, dash in zip(split[place], ("asynchronous", "managed"), (BLUE, ORANGE), ("-", (0, (4, 1)))):
-            axes.step([0, *times / size, blocks.end_ns / size], [0, *live / scale, (live[-1] if len(live) else 0) / scale],
+        for (times, live), words, colour, dash in zip(split[at], ("asynchronous", "managed"), (BLUE, ORANGE), ("-", (0, (4, 1)))):
+            axes.step([0, *times / size, end_ns / size], [0, *live / scale, (live[-1] if len(live) else 0) / scale],
                       where="post", color=colour, linewidth=1.2, linestyle=dash, label=words)
         device_line(axes, device_bytes, most, scale)
         axes.set_ylim(0, (device_bytes if device_bytes and device_bytes <= 4 * most else most) / scale * 1.06 or 1)
-        axes.set_xlim(0, blocks.end_ns / size)
-        label(axes, title=f"N = {threshold_text(rows[place]['threshold_ns'])} s",
-              ylabel=f"live, {bytes_unit}" if place % columns == 0 else "", xlabel=f"time, {unit}" if place + columns >= len(rows) else "")
-    legend(grid[0][0])
-    return figure
+        axes.set_xlim(0, end_ns / size)
+        axes.tick_params(labelleft=at % columns == 0, labelbottom=at + columns >= len(places))
+        on = f", device {device['device']}" if several else ""
+        label(axes, title=f"N = {threshold_text(rows[places[at]]['threshold_ns'])} s{on}",
+              ylabel=f"live, {bytes_unit}" if at % columns == 0 else "", xlabel=f"time, {unit}" if at + columns >= len(places) else "")
 
 
 # ---- bytes and blocks over time
@@ -278,10 +263,11 @@ def draw_phases(strip, main, phases, end_ns, size):
 
 def over_phases(plt, subject, height):
     """Figure and axes of a picture over time, with a strip of phases above if the trace has some."""
-    if not subject.phases:
+    series = subject.series
+    if not series.phases:
         figure, grid = axes_of(plt, 1, 1, 12, height)
         return figure, grid[0][0]
-    row_count = 1 + max(row for row, *_ in data.phase_rows(subject.phases))
+    row_count = 1 + max(row for row, *_ in data.phase_rows(series.phases))
     above = 0.25 * row_count + 0.15
     figure, (strip, axes) = plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(12, height + above),
                                          gridspec_kw={"height_ratios": [above, height]})
@@ -289,36 +275,49 @@ def over_phases(plt, subject, height):
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8)
     strip.tick_params(bottom=False)
-    size, _ = time_scale(subject.blocks.end_ns)
-    draw_phases(strip, axes, subject.phases, subject.blocks.end_ns, size)
+    size, _ = time_scale(series.end_ns)
+    draw_phases(strip, axes, series.phases, series.end_ns, size)
     return figure, axes
 
 
+def figure_of_devices(plt, subject, count, height):
+    """Figure and one axes for each device; phases are above a single one."""
+    if count == 1:
+        figure, axes = over_phases(plt, subject, 4.8)
+        return figure, [axes]
+    figure, grid = axes_of(plt, count, 1, 12, height * count)
+    return figure, grid[:, 0]
+
+
 def kinds(plt, subject):
-    blocks = subject.blocks
-    if not len(blocks):
+    devices = [device for device in subject.series.devices if device["kinds"]["bytes"]]
+    if not devices:
         return None
-    times, lines = data.bytes_by_kind(blocks)
-    peaks = {row["kind"]: row["peak_live_bytes"] for row in subject.trace["by_kind"]}
-    figure, axes = over_phases(plt, subject, 4.8)
-    size, unit = time_scale(blocks.end_ns)
+    figure, grid = figure_of_devices(plt, subject, len(devices), 3.6)
+    for axes, device in zip(grid, devices):
+        draw_kinds(axes, device, "" if len(devices) == 1 else f" of device {device['device']}", subject.series.end_ns)
+    return figure
+
+
+def draw_kinds(axes, device, of, end_ns):
+    times, lines = data.kinds_of(device)
+    size, unit = time_scale(end_ns)
     total = sum(lines.values())
     scale, bytes_unit = bytes_scale(int(total.max()))
-    ends = data.numpy.concatenate(([0], times, [blocks.end_ns])) / size
+    ends = data.numpy.concatenate(([0], times, [end_ns])) / size
     below = data.numpy.zeros(len(ends))
     for name, live in lines.items():
         above = below + data.numpy.concatenate(([0], live, live[-1:])) / scale
         axes.fill_between(ends, below, above, step="post", color=memory_kinds.COLOURS[name], linewidth=0,
-                          label=f"{name}, at most {bytes_text(peaks[name])}")
+                          label=f"{name}, at most {bytes_text(device['kinds']['peaks'][name])}")
         below = above
     axes.step(ends, below, where="post", color=BLACK, linewidth=0.6)
-    axes.set_xlim(0, blocks.end_ns / size)
+    axes.set_xlim(0, end_ns / size)
     axes.set_ylim(0, below.max() * 1.08 or 1)
-    label(axes, title=f"Live bytes by kind of memory; most at once {bytes_text(int(total.max()))}", xlabel=f"time, {unit}",
+    label(axes, title=f"Live bytes{of} by kind of memory; most at once {bytes_text(int(total.max()))}", xlabel=f"time, {unit}",
           ylabel=f"live, {bytes_unit}")
     handles, words = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], words[::-1], loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
-    return figure
 
 
 def parts_of_devices(trace):
@@ -334,14 +333,9 @@ def reserved(plt, subject):
     parts = {name: rows for name, rows in parts.items() if max((row["reserved_bytes"] for row in rows), default=0)}
     if not parts:
         return None
-    if len(parts) == 1:
-        figure, axes = over_phases(plt, subject, 4.8)
-        grid = [axes]
-    else:
-        figure, grid = axes_of(plt, len(parts), 1, 12, 3.2 * len(parts))
-        grid = grid[:, 0]
+    figure, grid = figure_of_devices(plt, subject, len(parts), 3.2)
     for axes, (name, rows) in zip(grid, parts.items()):
-        draw_reserved(axes, name, rows, subject.blocks.end_ns, -0.12 if len(parts) == 1 else -0.2)
+        draw_reserved(axes, name, rows, subject.series.end_ns, -0.12 if len(parts) == 1 else -0.2)
     return figure
 
 
@@ -364,16 +358,17 @@ def draw_reserved(axes, name, rows, end_ns, below):
 
 
 def bands(plt, subject):
-    blocks = subject.device_blocks
-    places, lows = data.bands(blocks)
-    if not len(places):
+    blocks, end_ns = subject.series.bands, subject.series.end_ns
+    if not blocks:
         return None
+    lows = data.bands(blocks)
     figure, axes = over_phases(plt, subject, 5.5)
-    size, unit = time_scale(blocks.end_ns)
-    heights = blocks.bytes[places]
+    size, unit = time_scale(end_ns)
+    heights = data.numpy.array([block["bytes"] for block in blocks], dtype=data.numpy.int64)
     scale, bytes_unit = bytes_scale(int((lows + heights).max()))
-    begun, ended = blocks.created[places] / size, blocks.until()[places] / size
-    sites = data.numpy.array([subject.sites.get(site, "unknown site") for site in blocks.site[places].tolist()], dtype=object)
+    begun = data.numpy.array([block["created_ns"] / size for block in blocks])
+    ended = data.numpy.array([(end_ns if block["ended_ns"] is None else block["ended_ns"]) / size for block in blocks])
+    sites = data.numpy.array([block["site"] or "unknown site" for block in blocks], dtype=object)
     weight = {site: int(heights[sites == site].sum()) for site in set(sites)}
     shown = sorted(weight, key=lambda site: (-weight[site], site))[:7]
     palette = [BLUE, ORANGE, GREEN, SKY, VERMILLION, PURPLE, "#F0E442"]
@@ -385,10 +380,11 @@ def bands(plt, subject):
                    zip(begun[chosen], ended[chosen], lows[chosen] / scale, heights[chosen] / scale)]
         axes.add_collection(PolyCollection(corners, facecolor=colour, edgecolor="white", linewidth=0.3,
                                            label="other call sites" if site is None else site))
-    axes.set_xlim(0, blocks.end_ns / size)
+    axes.set_xlim(0, end_ns / size)
     axes.set_ylim(0, (lows + heights).max() / scale * 1.02)
-    rest = "" if len(places) == len(blocks) else f"; those with the most bytes x time of {len(blocks):,}"
-    label(axes, title=f"{len(places):,} blocks, each at its address from allocation to end{rest}", xlabel=f"time, {unit}",
+    count = subject.series.parts[0]["sized"]
+    rest = "" if len(blocks) == count else f"; those with the most bytes x time of {count:,}"
+    label(axes, title=f"{len(blocks):,} blocks, each at its address from allocation to end{rest}", xlabel=f"time, {unit}",
           ylabel=f"addresses without gaps, {bytes_unit}")
     legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2)
     return figure
@@ -404,7 +400,7 @@ PICTURES = [
             "others as managed memory.", thresholds),
     Picture("over-time", "Asynchronous and managed bytes over time", "The same split at each moment, for the thresholds that change "
             "it.", over_time),
-    Picture("kinds", "Bytes over time by kind", "Live bytes of each kind of memory. Each point in time shows the least and the greatest "
+    Picture("kinds", "Bytes over time by kind", "Live bytes of each kind of memory, on each device. Each point in time shows the least and the greatest "
             "value of its interval.", kinds),
     Picture("reserved", "Live, kept and reserved bytes over time", "Bytes that the program requested, bytes of freed blocks that gpumem "
             "keeps for reuse, and all bytes taken from the devices. Each line shows the greatest value of its interval.", reserved),

@@ -37,124 +37,207 @@ MIB = 1 << 20
 NAMES = ["bands", "kinds", "lifetimes", "objects", "over-time", "reserved", "sizes", "thresholds"]
 
 
-def blocks(rows, end=100 * S):
-    """rows: (bytes, created, ended or NEVER, kind)."""
-    kinds = list(dict.fromkeys(kind for *_, kind in rows))
-    return data.Blocks([(place + 1, 0x1000 * place, size, 1, created, ended, kinds.index(kind))
-                        for place, (size, created, ended, kind) in enumerate(rows)], end, kinds)
+NEVER = -1
+EDGES = [10.0 ** (power / 4) for power in range(4, 37)]  # ns
 
 
 def random_rows(count, seed):
+    """(bytes, created, ended or NEVER, kind, device)"""
     dice = random.Random(seed)
-    rows = []
+    rows, ends = [], set()
     for place in range(count):
-        created = 3 * place + 1  # ends are never at a moment of birth
-        ended = data.NEVER if dice.random() < 0.1 else created + 3 * int(10 ** dice.uniform(0, 5)) + 1
-        rows.append((dice.randrange(1, 1 << 20), created, ended, dice.choice(["native", "cache", "managed"])))
+        created = 3 * place + 1  # ends are never at a moment of birth, nor at that of another end
+        ended = NEVER if dice.random() < 0.1 else created + 3 * int(10 ** dice.uniform(0, 5)) + 1
+        while ended in ends and ended != NEVER:
+            ended += 3
+        ends.add(ended)
+        rows.append((dice.randrange(1, 1 << 20), created, ended, dice.choice(["native", "cache", "host"]), dice.randrange(2)))
     return rows
 
 
+def trace_of(rows, end):
+    """A trace of these blocks, whose last event is at `end`."""
+    events = []
+    for place, (size, created, ended, kind, device) in enumerate(rows):
+        calls = ("cuMemHostAlloc", "cuMemFreeHost") if kind == "host" else ("cuMemAlloc", "cuMemFree")
+        events.append((created, "alloc", calls[0], (place + 1) << 24, size, kind, device))
+        if ended != NEVER:
+            events.append((ended, "free", calls[1], (place + 1) << 24, size, kind, device))
+    events.sort(key=lambda each: each[0])
+    events = [t.event(number + 1, at, action, call, address, size, kind=kind, device=device, duration=0)
+              for number, (at, action, call, address, size, kind, device) in enumerate(events)]
+    events.append(t.event(len(events) + 1, end, "mark", "none", 0, 0, duration=0))
+    return t.header() + b"".join(t.chunk(b"".join(events[begin:begin + 4000])) for begin in range(0, len(events), 4000))
+
+
 def live_at(rows, moment, which=lambda row: True):
-    return sum(row[0] for row in rows if which(row) and row[1] <= moment and (row[2] == data.NEVER or row[2] > moment))
+    return sum(row[0] for row in rows if which(row) and row[1] <= moment and (row[2] == NEVER or row[2] > moment))
 
 
-def steps(times, live, moments):
-    """Values of a step line."""
-    return [int(live[place]) if place >= 0 else 0 for place in numpy.searchsorted(times, moments, side="right") - 1]
+def changes(rows, which=lambda row: True):
+    """(time, live bytes) after each change."""
+    found = []
+    moments = sorted([(row[1], row[0]) for row in rows if which(row)] + [(row[2], -row[0]) for row in rows if which(row) and row[2] != NEVER])
+    live = 0
+    for at, difference in moments:
+        live += difference
+        found.append((at, live))
+    return found
 
 
-class Numbers(unittest.TestCase):
-    def test_bytes_by_kind(self):
-        rows = random_rows(300, 1)
-        times, lines = data.bytes_by_kind(blocks(rows, 10 ** 6))
-        moments = [1, 5, 100, 500, 899, 5000, 99999]
-        for kind in ("native", "cache", "managed"):
-            self.assertEqual(steps(times, lines[kind], moments), [live_at(rows, at, lambda row: row[3] == kind) for at in moments])
+def is_object(row):
+    return row[3] != "host"
 
-    def test_thinned_lines_keep_peaks(self):
-        rows = random_rows(5000, 2)
-        some = blocks(rows, 15000)
-        whole = sum(data.bytes_by_kind(some, 10 ** 6)[1].values())
-        times, lines = data.bytes_by_kind(some, 50)
-        total = sum(lines.values())
-        self.assertLessEqual(len(times), 150)
-        self.assertEqual((total.max(), total.min()), (whole.max(), whole.min()))
-        limits = numpy.linspace(0, 15000, 51)
-        all_times, all_lines = data.bytes_by_kind(some, 10 ** 6)
-        every = sum(all_lines.values())
-        for low, high in zip(limits, limits[1:-1]):
-            part, thin = (values[(at >= low) & (at < high)] for values, at in ((every, all_times), (total, times)))
-            self.assertEqual((part.min(), part.max(), part[-1]), (thin.min(), thin.max(), thin[-1]))
+
+def series(**more):
+    """A document of plot --json with little in it."""
+    empty = {"x": [], "y": [], "count": []}
+    part = {"objects": 1, "sized": 1, "until_ns": 100 * S, "least_bytes": 1, "most_bytes": MIB, "numbers": {"allocated": empty, "freed": empty},
+            "sizes": {"allocated": empty, "freed": empty}}
+    return data.Series({"end_ns": 100 * S, "phases": [], "parts": [part], "devices": [], "bands": [],
+                        "lifetimes": {"quarter_decades": [0] * 32, "longer": [0] * 40, "longest_s": 2.0}, **more})
+
+
+class Numbers(ToolCase):
+    def numbers(self, rows, end, *words):
+        self.write("x.trace", trace_of(rows, end))
+        return json.loads(self.good("plot", "--json", *words, "x.trace"))
+
+    def check_line(self, times, live, every, end):
+        """In each interval the line has the least, the greatest and the last of all values."""
+        self.assertEqual(sorted(times), list(times))
+        found = {}
+        for at, value in every:
+            found.setdefault(min(int(at / end * 400), 399), []).append(value)
+        drawn = {}
+        for at, value in zip(times, live):
+            drawn.setdefault(min(int(at / end * 400), 399), []).append(value)
+        for interval, values in found.items():
+            self.assertEqual((min(drawn[interval]), max(drawn[interval]), drawn[interval][-1]), (min(values), max(values), values[-1]), interval)
+
+    def test_lines_by_kind(self):
+        """The kinds of a device are exact when their sum is least, greatest or last in its interval."""
+        for rows, end in ((random_rows(30, 1), 10 ** 6), (random_rows(1000, 2), 40000)):
+            rows = [row for row in rows if row[2] < end]
+            for device in self.numbers(rows, end)["devices"]:
+                own = [row for row in rows if row[4] == device["device"]]
+                times, lines = data.kinds_of(device)
+                self.check_line(times, sum(lines.values()), changes(own), end)
+                for place, at in enumerate(times.tolist()):
+                    for kind, line in lines.items():
+                        self.assertEqual(line[place], live_at(own, at, lambda row: row[3] == kind))
+                for kind in lines:
+                    self.assertEqual(device["kinds"]["peaks"][kind], max(live for _, live in changes(own, lambda row: row[3] == kind)))
 
     def test_bytes_by_threshold(self):
-        rows = random_rows(300, 3)
-        thresholds = (10, 1000, 10 ** 6)
-        for threshold, parts in zip(thresholds, data.bytes_by_threshold(blocks(rows, 10 ** 6), thresholds)):
-            moments = [1, 50, 700, 4000, 50000]
+        rows, end = random_rows(1000, 3), 4 * S
+        rows = [(size, 10 ** 4 * created, ended if ended == NEVER else 10 ** 4 * ended, *more) for size, created, ended, *more in rows]
+        for device in self.numbers(rows, end)["devices"]:
+            own = [row for row in rows if row[4] == device["device"] and is_object(row)]
+            for place in (0, 3, 9, 11, 19):
+                threshold = 2 ** place * S // 1024
 
-            def short(row):
-                return row[2] != data.NEVER and row[2] - row[1] <= threshold
-            self.assertEqual(steps(*parts[0], moments), [live_at(rows, at, short) for at in moments])
-            self.assertEqual(steps(*parts[1], moments), [live_at(rows, at, lambda row: not short(row)) for at in moments])
+                def short(row):
+                    return row[2] != NEVER and row[2] - row[1] <= threshold
+                for name, which in (("async", short), ("managed", lambda row: not short(row))):
+                    times, live = data.line(device["splits"][place][name])
+                    for at, value in zip(times.tolist(), live.tolist()):
+                        self.assertEqual(value, live_at(own, at, which), (place, name, at))
+                    self.assertEqual(max(live), max([value for _, value in changes(own, which)], default=0))
 
     def test_lifetime_bars(self):
-        lives = [0, 9, 10, 17, 18, 999999999, S, 2 * S - 1, 41 * S]
-        (edges, short), (above, long) = data.lifetime_bars(numpy.array(lives))
+        lives = [0, 9, 10, 17, 18, 31, 32, 56, 57, 99, 100, 999, 1000, 999999999, S, 2 * S - 1, 41 * S]
+        rows = [(1, 1, 1 + life, "native", 0) for life in lives] + [(1, 1, NEVER, "native", 0), (1, 1, 5, "host", 0)]
+        (edges, short), (above, long) = data.lifetime_bars(self.numbers(rows, 50 * S)["lifetimes"])
         self.assertEqual((edges[0], edges[-1], len(short)), (1e-8, 1.0, 32))
-        self.assertEqual((short[0], short[1], short[-1], short.sum()), (4, 1, 1, 6))
+        wanted = [0] * 32
+        for life in lives:
+            if life < S:
+                wanted[max([place for place in range(32) if life >= EDGES[place]], default=0)] += 1
+        self.assertEqual(short.tolist(), wanted)
         self.assertEqual((above[0], above[-1]), (1, 41))
         self.assertEqual((long[0], long[-1], long.sum()), (2, 1, 3))
 
     def test_no_lifetimes(self):
-        (_, short), (_, long) = data.lifetime_bars(numpy.array([], dtype=numpy.int64))
+        (_, short), (_, long) = data.lifetime_bars(self.numbers([(1, 1, NEVER, "native", 0)], 10)["lifetimes"])
         self.assertEqual((short.sum(), long.sum()), (0, 0))
 
+    def test_marks(self):
+        """Each mark is a point of the trace, all points are counted, and the number of marks is bounded."""
+        rows = random_rows(400, 4)
+        numbered = [(place + 1, *row) for place, row in enumerate(rows) if is_object(row)]
+        whole, first = self.numbers(rows, 400000, "--zoom=50")["parts"]
+        self.assertEqual((whole["objects"], first["objects"]), (len(numbered), 50))
+        for part, own in ((whole, numbered), (first, numbered[:50])):
+            until = 400000 if part is whole else max(row[2] for row in own)
+            self.assertEqual(part["until_ns"], until)
+            self.assertEqual((part["least_bytes"], part["most_bytes"]), (min(row[1] for row in own), max(row[1] for row in own)))
+            for name, points in (("allocated", [(row[0], row[2], row[1]) for row in own]),
+                                 ("freed", [(row[0], row[3], row[1]) for row in own if row[3] != NEVER])):
+                marks = part["numbers"][name]
+                self.assertTrue(set(zip(marks["x"], marks["y"])) <= {(number, at) for number, at, _ in points})
+                self.assertEqual(sum(marks["count"]), len(points))
+                marks = part["sizes"][name]
+                inside = [(at, size) for _, at, size in points if at <= until]
+                self.assertTrue(set(zip(marks["x"], marks["y"])) <= set(inside))
+                self.assertEqual(sum(marks["count"]), len(inside))
+
     def test_marks_are_bounded(self):
-        dice = numpy.random.default_rng(4)
-        x, y = dice.integers(0, 10 ** 6, 200000), dice.integers(0, 10 ** 9, 200000)
-        kept, counts = data.thin(x, y)
-        self.assertTrue(5000 <= len(kept) <= 10000)
-        self.assertEqual(counts.sum(), 200000)
-        self.assertEqual(len(data.thin(numpy.arange(200000), numpy.zeros(200000))[0]), data.CELLS[0])
-        kept, counts = data.thin(numpy.array([1, 1, 9]), numpy.array([5, 5, 5]))
-        self.assertEqual((kept.tolist(), counts.tolist()), ([0, 2], [2, 1]))
-        self.assertEqual(data.thin(numpy.array([]), numpy.array([]))[0].tolist(), [])
+        subprocess.run([MANY_EVENTS, self.path("m.trace"), "300000"], check=True)
+        part = json.loads(self.good("plot", "--json", "m.trace"))["parts"][0]
+        for which in ("numbers", "sizes"):
+            for name in ("allocated", "freed"):
+                self.assertLessEqual(len(part[which][name]["x"]), 10000)
+                self.assertGreater(sum(part[which][name]["count"]), 140000)
+
+    def test_bands(self):
+        rows = [(1 + place, 1, 2 + place, "native", 0) for place in range(900)] + [(5, 1, NEVER, "host", 0)]
+        found = self.numbers(rows, 2000)["bands"]
+        self.assertEqual([block["bytes"] for block in found], list(range(900, 500, -1)))
+        self.assertEqual((found[0]["created_ns"], found[0]["ended_ns"]), (1, 901))
+
+    def test_shades(self):
         self.assertEqual(data.shades(numpy.array([1, 2, 15, 16, 255, 256])).tolist(), [1, 1, 2, 3, 4, 4])
         self.assertEqual(data.shades(numpy.array([1, 1])).tolist(), [1, 1])
 
-    def test_bands(self):
-        some = data.Blocks([(1, 0x1000, 100, 1, 0, 10, 0), (2, 0x9000, 50, 1, 0, 10, 0),
-                            (3, 0x1000, 60, 1, 20, 30, 0), (4, 0x1064, 10, 1, 0, 40, 0),
-                            (5, 0xf000, 0, 1, 0, 90, 0)], 100, ["native"])
-        places, lows = data.bands(some)
-        self.assertEqual([(int(place), int(low)) for place, low in zip(places, lows)], [(0, 0), (1, 110), (2, 0), (3, 100)])
-        self.assertEqual([int(place) for place in data.bands(some, 2)[0]], [0, 2])
+    def test_heights_of_bands(self):
+        some = [{"address": address, "bytes": size} for address, size in ((0x1000, 100), (0x9000, 50), (0x1000, 60), (0x1064, 10))]
+        self.assertEqual(data.bands(some).tolist(), [0, 110, 0, 100])
 
     def test_thresholds_end_at_the_length_of_the_run(self):
-        rows = [dict(device=device, threshold_ns=n) for device in (0, None) for n in (1, 2, 4, 8, 16)]
-        for run_ns, shown in ((3, [1, 2, 4]), (4, [1, 2, 4]), (0, [1]), (100, [1, 2, 4, 8, 16])):
-            by_device = pictures.rows_of_devices({"lifetime_distribution": {"thresholds": rows}, "totals": {"duration_ns": run_ns}})
-            self.assertEqual({device: [row["threshold_ns"] for row in some] for device, some in by_device.items()}, {0: shown, None: shown})
+        splits = [{"async": {"times": [1], "bytes": [place, 0]}, "managed": {"times": [], "bytes": []}} for place in range(20)]
+        for run_ns, count in ((1, 1), (S // 1024, 1), (S // 1024 + 1, 2), (S, 11), (600 * S, 20)):
+            rows = data.peaks_of({"splits": splits}, run_ns, 80 << 30)
+            self.assertEqual([row["async_peak_bytes"] for row in rows], list(range(count)))
+            self.assertEqual((rows[-1]["threshold_ns"], rows[0]["managed_peak_bytes"], rows[0]["device_bytes"]),
+                             ((S << count - 1) // 1024, 0, 80 << 30))
+
+    def test_peaks_agree_with_the_report(self):
+        rows = random_rows(400, 8)
+        found = self.subject(rows, 3 * S).thresholds
+        part = json.loads(self.good("report", "--json", "--lifetimes", "x.trace"))["traces"][0]["lifetime_distribution"]
+        for device, own in found.items():
+            wanted = [row for row in part["thresholds"] if row["device"] == device]
+            self.assertEqual([(row["threshold_ns"], row["async_peak_bytes"], row["managed_peak_bytes"]) for row in own],
+                             [(row["threshold_ns"], row["async_peak_bytes"], row["managed_peak_bytes"]) for row in wanted][:len(own)])
 
     def test_distinct_thresholds(self):
         rows = [dict(async_peak_bytes=value, managed_peak_bytes=9) for value in (0, 0, 1, 1, 2, 3, 3)]
-        self.assertEqual([row["async_peak_bytes"] for row in data.distinct_thresholds(rows)], [0, 1, 2, 3])
-        self.assertEqual([row["async_peak_bytes"] for row in data.distinct_thresholds(rows, 2)], [0, 3])
-
-    def test_host_memory_is_not_of_the_device(self):
-        some = blocks([(1, 0, 5, "native"), (2, 0, 5, "host"), (4, 0, 5, "host-numa"), (8, 0, 5, "imported")])
-        self.assertEqual(data.on_device(some).bytes.tolist(), [1, 4])
+        self.assertEqual(data.distinct_thresholds(rows), [0, 2, 4, 5])
+        self.assertEqual(data.distinct_thresholds(rows, 2), [0, 5])
 
     def test_lanes(self):
         rows = data.phase_rows([("c", 12, 20), ("a", 0, 100), ("b", 10, 50), ("d", 60, 70), ("e", 200, 210)])
         self.assertEqual(rows, [(0, "a", 0, 100), (1, "b", 10, 50), (2, "c", 12, 20), (1, "d", 60, 70), (0, "e", 200, 210)])
         self.assertEqual([name for _, name, *_ in data.phase_rows([("a", 0, 9), ("b", 1, 8), ("c", 2, 7)], 2)], ["a", "b"])
 
+    def subject(self, rows, end, *words):
+        return pictures.Subject(data.Series(self.numbers(rows, end, *words)), {"process": {"devices": []}})
+
     def test_marks_are_inside_their_axes(self):
-        rows = random_rows(3000, 5)
-        trace = {"process": {"devices": []}}
+        subject = self.subject(random_rows(3000, 5), 10 ** 6)
         for make in (pictures.objects, pictures.sizes):
-            figure = make(style.pyplot(), pictures.Subject(blocks(rows, 10 ** 5), {}, [], trace, 1000))
+            figure = make(style.pyplot(), subject)
             for axes in figure.axes:
                 self.assertGreater(sum(len(line.get_xdata()) for line in axes.lines), 500)
                 for each, (low, high) in (("x", axes.get_xlim()), ("y", axes.get_ylim())):
@@ -165,18 +248,16 @@ class Numbers(unittest.TestCase):
 
     def test_marks_are_at_their_times(self):
         """A mark that is shifted shows a free before its time."""
-        trace = {"process": {"devices": []}}
-        some = blocks(random_rows(100, 6))
-        figure = pictures.objects(style.pyplot(), pictures.Subject(some, {}, [], trace, 1000))
-        for line, times in zip(figure.axes[0].lines, (some.created, some.ended)):
+        rows = random_rows(100, 6)
+        figure = pictures.objects(style.pyplot(), self.subject(rows, 2 * S))
+        for line, place in zip(figure.axes[0].lines, (1, 2)):
             self.assertEqual(line.get_transform(), figure.axes[0].transData)
-            self.assertTrue(set(numpy.rint(line.get_ydata() * S).astype(int).tolist()) <= set(times.tolist()))
+            self.assertTrue(set(numpy.rint(line.get_ydata() * S).astype(int).tolist()) <= {row[place] for row in rows})
         style.pyplot().close(figure)
 
     def test_dense_pictures_show_how_many(self):
         """Half of the paper remains visible, and denser parts are darker."""
-        trace, rows = {"process": {"devices": []}}, random_rows(60000, 7)
-        figure = pictures.objects(style.pyplot(), pictures.Subject(blocks(rows, 180000), {}, [], trace, 10 ** 6))
+        figure = pictures.objects(style.pyplot(), self.subject(random_rows(60000, 7), 180000, "--zoom=1000000"))
         axes = figure.axes[0]
         self.assertGreater(len({line.get_alpha() for line in axes.lines} - {None}), 2)
         self.assertEqual([text.get_text() for text in axes.get_legend().get_texts()], ["allocated", "freed"])
@@ -187,31 +268,30 @@ class Numbers(unittest.TestCase):
         style.pyplot().close(figure)
 
     def test_a_legend_names_each_thing_once(self):
-        some = blocks([(MIB, place, 50 + place, "native") for place in range(20)])
-        some.site = numpy.arange(20) % 4
-        trace = {"process": {"devices": []}}
-        names = {0: "load at a.c:1", 1: "load at a.c:1", 2: "solve at a.c:9"}
-        figure = pictures.bands(style.pyplot(), pictures.Subject(some, names, [], trace, 1000))
+        some = [{"address": 0x1000 * place, "bytes": MIB, "created_ns": place, "ended_ns": 50 + place,
+                 "site": ("load at a.c:1", "load at a.c:1", "solve at a.c:9", None)[place % 4]} for place in range(20)]
+        figure = pictures.bands(style.pyplot(), pictures.Subject(series(bands=some), {}))
         self.assertEqual(sorted(text.get_text() for text in figure.axes[0].get_legend().get_texts()),
                          ["load at a.c:1", "solve at a.c:9", "unknown site"])
         style.pyplot().close(figure)
 
-    def test_lines_of_a_legend_differ(self):
-        rows = [{"device": 0, "threshold_ns": S, "async_peak_bytes": MIB, "managed_peak_bytes": MIB, "device_bytes": 80 << 30}]
-        trace = {"process": {"devices": [{"device": 0, "bytes": 80 << 30}]}, "lifetime_distribution": {"thresholds": rows},
-                 "totals": {"duration_ns": 9 * S}}
-        figure = pictures.over_time(style.pyplot(), pictures.Subject(blocks([(MIB, 1, 5, "native")]), {}, [], trace, 1000))
-        lines = figure.axes[0].get_legend().get_lines()
-        self.assertEqual(len(lines), 3)
-        self.assertEqual(len({line.get_linestyle() for line in lines}), 3)
-        style.pyplot().close(figure)
-
-    def test_peaks_of_kinds_are_exact(self):
-        """A line may lose the peak of one kind between two moments that matter for the sum; the words do not."""
-        trace = {"process": {"devices": []}, "by_kind": [{"kind": "native", "peak_live_bytes": 3 << 20}]}
-        figure = pictures.kinds(style.pyplot(), pictures.Subject(blocks([(1 << 20, 1, 5, "native")]), {}, [], trace, 1000))
-        self.assertEqual([text.get_text() for text in figure.axes[0].get_legend().get_texts()], ["native, at most 3 MiB"])
-        style.pyplot().close(figure)
+    def test_each_device_has_its_own_lines(self):
+        line = {"times": [1, 5], "bytes": [MIB, 0]}
+        devices = [{"device": place, "kinds": {"times": [1, 5], "bytes": {"native": [MIB, 0]}, "peaks": {"native": 3 * MIB}},
+                    "splits": [{"async": line, "managed": line}]} for place in range(2)]
+        trace = {"process": {"devices": [{"device": place, "bytes": 80 << 30} for place in range(2)]}}
+        for many in (1, 2):
+            subject = pictures.Subject(series(devices=devices[:many]), trace)
+            figure = pictures.over_time(style.pyplot(), subject)
+            self.assertEqual([axes.get_title() for axes in figure.axes], [["N = 1/1024 s"], ["N = 1/1024 s, device 0", "N = 1/1024 s, device 1"]][many - 1])
+            lines = figure.axes[0].get_legend().get_lines()
+            self.assertEqual((len(lines), len({line.get_linestyle() for line in lines})), (3, 3))
+            style.pyplot().close(figure)
+            # A line may lose the peak of one kind between two moments that matter for the sum; the words do not.
+            figure = pictures.kinds(style.pyplot(), subject)
+            self.assertEqual([[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes],
+                             [["native, at most 3 MiB"]] * many)
+            style.pyplot().close(figure)
 
     def test_texts(self):
         self.assertEqual([style.bytes_text(value) for value in (0, 1023, 1536, 80 << 30)], ["0 B", "1023 B", "1.5 KiB", "80 GiB"])
