@@ -1,5 +1,5 @@
 /* Report part --phases: what each phase of the program did with memory. A call counts for the phases around it in its
- * thread and for phases of the whole process. The peak is that of the process during the phase. */
+ * thread and for phases of the whole process. The peak is that of the device that held most during the phase. */
 #include "tools/cli/number_text.h"
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
@@ -11,7 +11,8 @@ struct row {
     uint32_t text;
     enum gm_phase_kind kind;
     uint64_t entered, time_ns, allocs, bytes, frees, peak;
-    uint64_t seen; /* the last counted event, so that a phase inside itself counts once */
+    unsigned device; /* of the peak */
+    uint64_t seen;   /* the last counted event, so that a phase inside itself counts once */
 };
 
 struct phases {
@@ -68,6 +69,14 @@ static void closed(const struct gm_phase *phase, uint64_t ended_ns, void *arg) {
         row->time_ns += ended_ns - phase->begin_ns;
 }
 
+static void note_peak(struct row *row, const struct gm_analysis *now) {
+    for (unsigned device = 0; device < now->device_end; device++)
+        if (now->devices[device].live > row->peak) {
+            row->peak = now->devices[device].live;
+            row->device = device;
+        }
+}
+
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct phases *p = (struct phases *)self;
     const struct gm_phase *open;
@@ -85,8 +94,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     if (!row)
         return false;
     row->entered++;
-    if (step->now->live_bytes > row->peak)
-        row->peak = step->now->live_bytes;
+    note_peak(row, step->now);
     return true;
 }
 
@@ -98,8 +106,7 @@ static bool created(struct gm_observer *self, const struct gm_step *step) {
         struct row *row = row_of(p, &open[i]);
         if (!row)
             return false;
-        if (step->now->live_bytes > row->peak)
-            row->peak = step->now->live_bytes;
+        note_peak(row, step->now);
         if (row->seen == p->events || !gm_phase_covers(&open[i], step->thread))
             continue;
         row->seen = p->events;
@@ -172,20 +179,24 @@ static size_t join(struct named *all, size_t count) {
         into->allocs += from->allocs;
         into->bytes += from->bytes;
         into->frees += from->frees;
-        into->peak = into->peak > from->peak ? into->peak : from->peak;
+        if (from->peak > into->peak) {
+            into->peak = from->peak;
+            into->device = from->device;
+        }
     }
     return distinct;
 }
 
 bool gm_print_phases(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
-    static const struct gm_column columns[] = {{"peak_bytes", "peak", GM_CELL_BYTES},
-                                               {"allocations", "allocations", GM_CELL_COUNT},
-                                               {"allocated_bytes", "bytes", GM_CELL_BYTES},
-                                               {"frees", "frees", GM_CELL_COUNT},
-                                               {"entered", "times", GM_CELL_COUNT},
-                                               {"time_ns", "time", GM_CELL_TIME},
-                                               {"kind", "kind", GM_CELL_TEXT},
-                                               {"name", "phase", GM_CELL_TEXT}};
+    const struct gm_column columns[] = {{"peak_bytes", "peak", GM_CELL_BYTES},
+                                        gm_report_device_column(r),
+                                        {"allocations", "allocations", GM_CELL_COUNT},
+                                        {"allocated_bytes", "bytes", GM_CELL_BYTES},
+                                        {"frees", "frees", GM_CELL_COUNT},
+                                        {"entered", "times", GM_CELL_COUNT},
+                                        {"time_ns", "time", GM_CELL_TIME},
+                                        {"kind", "kind", GM_CELL_TEXT},
+                                        {"name", "phase", GM_CELL_TEXT}};
     struct phases *p = (struct phases *)observer;
     gm_phases_end(p->open, p->end_ns);
     struct named *all = calloc(p->count + 1, sizeof *all);
@@ -199,16 +210,16 @@ bool gm_print_phases(struct gm_report *r, struct gm_observer *observer, struct g
     }
     size_t count = join(all, p->count);
     qsort(all, count, sizeof *all, by_peak);
-    gm_out_section(out, "phases", "PHASES (peak: live device memory of the process while the phase lasts)");
+    gm_out_section(out, "phases", "PHASES (peak: live memory of the device that holds most while the phase lasts)");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++) {
         const struct row *row = &all[i].row;
         char shown[1024];
         const char *name = out->json ? all[i].name : gm_text_printable(shown, sizeof shown, all[i].name);
         gm_out_row(out,
-                   (struct gm_value[]){GM_N(row->peak), GM_N(row->allocs), GM_N(row->bytes), GM_N(row->frees),
-                                       GM_N(row->entered), GM_N(row->time_ns), GM_T(gm_phase_kind_name(row->kind)),
-                                       GM_T(name)},
+                   (struct gm_value[]){GM_N(row->peak), GM_N(row->device), GM_N(row->allocs), GM_N(row->bytes),
+                                       GM_N(row->frees), GM_N(row->entered), GM_N(row->time_ns),
+                                       GM_T(gm_phase_kind_name(row->kind)), GM_T(name)},
                    NULL);
     }
     gm_out_table_end(out);

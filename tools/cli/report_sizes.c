@@ -46,8 +46,9 @@ bool gm_print_sizes(struct gm_report *r, struct gm_observer *observer, struct gm
                                                {"bytes", "bytes", GM_CELL_BYTES},
                                                {"peak_live_bytes", "peak live", GM_CELL_BYTES}};
     const struct sizes *s = (const struct sizes *)observer;
-    (void)r;
     gm_out_section(out, "size_histogram", "SIZES BY POWERS OF TWO");
+    if (r->devices)
+        gm_out_note(out, "peaks add the devices up");
     gm_out_table(out, "bins", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (unsigned k = 0; k < BINS; k++)

@@ -90,8 +90,9 @@ bool gm_print_threads(struct gm_report *r, struct gm_observer *observer, struct 
                                                {"peak_live_bytes", "peak live", GM_CELL_BYTES},
                                                {"ns", "time inside", GM_CELL_TIME}};
     struct observer *w = (struct observer *)observer;
-    (void)r;
     gm_out_section(out, "threads", "BY THREAD (of others: frees of blocks that another thread allocated)");
+    if (r->devices)
+        gm_out_note(out, "peaks add the devices up");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
     gm_keyed_totals_sort(&w->tallies);
     for (const struct gm_keyed_totals *t = w->tallies.rows; t; t = t->hh.next)
@@ -113,9 +114,10 @@ bool gm_print_streams(struct gm_report *r, struct gm_observer *observer, struct 
                                                {"peak_live_bytes", "peak live", GM_CELL_BYTES},
                                                {"ns", "time inside", GM_CELL_TIME}};
     struct observer *w = (struct observer *)observer;
-    (void)r;
     gm_out_section(out, "streams",
                    "BY STREAM (0x0 is the default stream; of others: blocks allocated in another stream)");
+    if (r->devices)
+        gm_out_note(out, "peaks add the devices up");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
     gm_keyed_totals_sort(&w->tallies);
     for (const struct gm_keyed_totals *t = w->tallies.rows; t; t = t->hh.next)

@@ -21,9 +21,9 @@ class Phases(ToolCase):
         super().setUp()
         self.seq, self.threads = 0, {}
 
-    def event(self, thread, action, address=0, size=0, call="none", text=0, kind="native"):
+    def event(self, thread, action, address=0, size=0, call="none", text=0, kind="native", device=0):
         self.seq += 1
-        row = t.event(self.seq, 1000 * self.seq, action, call, address, size, kind=kind, site=text, duration=0)
+        row = t.event(self.seq, 1000 * self.seq, action, call, address, size, kind=kind, site=text, duration=0, device=device)
         self.threads.setdefault(thread, []).append(row)
 
     def begin(self, text, thread=1, address=0):
@@ -32,8 +32,8 @@ class Phases(ToolCase):
     def end(self, thread=1, address=0):
         self.event(thread, "phase_end", address)
 
-    def alloc(self, address, size, thread=1, kind="native"):
-        self.event(thread, "alloc", address, size, "cuMemAlloc", kind=kind)
+    def alloc(self, address, size, thread=1, kind="native", device=0):
+        self.event(thread, "alloc", address, size, "cuMemAlloc", kind=kind, device=device)
 
     def free(self, address, size, thread=1):
         self.event(thread, "free", address, size, "cuMemFree")
@@ -49,6 +49,16 @@ class Phases(ToolCase):
         """(name, kind, times, allocations, bytes, frees, peak, ns)."""
         return [tuple(row[key] for key in ("name", "kind", "entered", "allocations", "allocated_bytes", "frees", "peak_bytes", "time_ns"))
                 for row in self.sections()["phases"]["rows"]]
+
+    def test_the_peak_is_that_of_one_device(self):
+        self.begin(1)
+        self.alloc(0x1000, 3 * M)
+        self.alloc(0x2000, 5 * M, device=1)
+        self.alloc(0x3000, M)
+        self.end()
+        row, = self.sections()["phases"]["rows"]
+        self.assertEqual((row["peak_bytes"], row["device"]), (5 * M, 1))
+        self.assertRegex(self.good("report", "--phases", "--sizes", "x.trace"), r"5\.00 MiB +1 +3 ")
 
     def test_nested(self):
         self.begin(1)
