@@ -53,6 +53,7 @@ def check_contents(wheel, folder):
         versions = [re.fullmatch(r'GLIBC_(\d+)\.(\d+)[\d.]*', version) for version in elf.needed_versions(path)]
         newest = max([newest, *((int(v[1]), int(v[2])) for v in versions if v)])
     assert newest == promised, f'{wheel} needs glibc {newest}'
+    assert newest <= (2, 28) or os.uname().machine != 'x86_64', f'{wheel} needs glibc {newest}, and promises 2.28'
     licences = [name for name in names if '/licenses/' in name]
     assert any(name.endswith('/LICENSE') for name in licences), names
 

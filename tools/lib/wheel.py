@@ -48,7 +48,8 @@ def newest_glibc(path):
     for name in re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", path)):
         if not SYSTEM_LIBRARY.match(name) and name not in own:
             sys.exit(f"wheel: {path.name} needs {name}, which not every machine has; install its static library")
-    versions = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", readelf("--version-info", path))
+    needs = readelf("--version-info", path).partition("Version needs section")[2]  # behind what the file itself defines
+    versions = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", needs)
     return max([(int(major), int(minor)) for major, minor in versions], default=OLDEST_GLIBC)
 
 

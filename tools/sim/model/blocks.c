@@ -65,8 +65,11 @@ struct walk {
     size_t count, room;
 };
 
-static void collect(const void *node, VISIT which, void *closure) {
-    struct walk *w = closure;
+static __thread struct walk *walking; /* twalk_r is not in glibc 2.28 */
+
+static void collect(const void *node, VISIT which, int depth) {
+    struct walk *w = walking;
+    (void)depth;
     if (which != postorder && which != leaf)
         return;
     if (w->count == w->room) {
@@ -79,7 +82,8 @@ static void collect(const void *node, VISIT which, void *closure) {
 /* fn may remove blocks, also others than its own. */
 void sim_blocks_each(void (*fn)(struct sim_block *, void *), void *arg) {
     struct walk w = {0};
-    twalk_r(tree, collect, &w);
+    walking = &w;
+    twalk(tree, collect);
     for (size_t i = 0; i < w.count; i++)
         w.list[i]->refs++;
     for (size_t i = 0; i < w.count; i++) {
