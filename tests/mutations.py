@@ -78,7 +78,7 @@ MUTATIONS = [
        "lifetimes of a second and more stand in bins of 2 s, 4 s, ..."),
     of("threshold_of_peaks", "tools/cli/lifetime_classes.c", "gm_lifetime_classes_end", swaps(">", ">="), "tools_profile",
        "paper: peak of asynchronous and of managed memory for each threshold N"),
-    of("thinned_lines_lose_peaks", "tools/cli/plot_series.c", "change_kind", swaps(">", "<", "HIGH"), "tools_plot",
+    of("thinned_lines_lose_peaks", "tools/cli/plot_series.c", "change_kind", swaps("now.total >", "now.total <"), "tools_plot",
        "paper: pictures: scatter of allocations and frees"),
     of("peak_of_a_range", "tools/cli/timeline.c", "begin_interval", sets("interval_at(p, view)->peak_bytes", "0"), "tools_html",
        "a range of the page shows who held memory at its own peak"),

@@ -147,7 +147,7 @@ class Colours(ToolCase):
             before = termios.tcgetattr(master)
             self.press(master, b"", "keys: s sorts by live, d shows device all, q ends")
             self.assertFalse(termios.tcgetattr(master)[3] & (termios.ICANON | termios.ECHO))
-            self.press(master, b"s", "s sorts by kept")
+            self.press(master, b"s", "s sorts by reserved")
             self.press(master, b"x" + 5 * b"s", "s sorts by live")
             self.press(master, b"d", "d shows device all")
             self.press(master, b"q", f"process {inner}")
