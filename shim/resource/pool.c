@@ -165,6 +165,14 @@ static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *intern
     return status;
 }
 
+/* Waits for the frees in flight, so that their memory can be reused or released. */
+static void wait_for_frees(struct gm_pool_family *family, const struct gm_internal *internal) {
+    CUstream stream;
+    gm_deferred_free_drain(&family->devices[internal->device].frees);
+    if (gm_internal_stream_made(internal, GM_INTERNAL_ALLOC, &stream))
+        gm_drv.stream_synchronize(stream);
+}
+
 static gm_status alloc_once(CUmemoryPool pool, const struct gm_internal *internal, const struct gm_request *request,
                             size_t bytes, CUdeviceptr *address) {
     return request->call == GM_CALL_ALLOC_ASYNC ? alloc_in_order(pool, request, bytes, address)
@@ -186,7 +194,7 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_in
         return status;
     status = alloc_once(pool, internal, request, piece->reserved, &address);
     if (status == GM_OUT_OF_MEMORY) {
-        gm_deferred_free_drain(&family->devices[internal->device].frees);
+        wait_for_frees(family, internal);
         gm_drv.mem_pool_trim_to(pool, 0);
         status = alloc_once(pool, internal, request, piece->reserved, &address);
     }
@@ -306,8 +314,8 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     CUmemoryPool pool = pool_of(family, context.device);
     if (!pool || !gm_internal_of(context.handle, context.id, context.device, &internal))
         return 0;
-    gm_deferred_free_drain(&family->devices[context.device].frees);
     CUstreamCaptureMode mode = gm_capture_relax();
+    wait_for_frees(family, &internal);
     uint64_t before = reserved_of(pool);
     if (gm_drv.mem_pool_trim_to(pool, before > bytes ? before - bytes : 0) == CUDA_SUCCESS) {
         uint64_t after = reserved_of(pool);
