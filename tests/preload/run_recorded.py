@@ -599,11 +599,11 @@ def racing_ranges():
     """Ranges open and close while eight threads allocate."""
     for policy in ("cache", "observe"):
         with ranged("step", policy=policy) as program:
-            program.do("go")
+            program.do("go", "work")
             for _ in range(40):
                 program.do("push=step", "pop")
-            program.do("push=step", "halt", "pop")
-            program.do("go", "halt", "push=step", "pop")
+            program.do("push=step", "work", "halt", "pop")
+            program.do("go", "work", "halt", "push=step", "pop")
             program.end()
             counts = holds(WORK / "t.gmt", program)
             check(counts["live"] and counts["free"], counts)
