@@ -20,7 +20,7 @@ enum gm_room_part {
     GM_ROOM_HALVES = 1536,
     GM_ROOM_SAMPLES = 1664,
     GM_ROOM_MAKING = 1728,
-    GM_ROOM_BYTES = 1984,
+    GM_ROOM_BYTES = 2176,
 };
 
 GM_INTERNAL extern __thread char *gm_room __attribute__((tls_model("initial-exec")));

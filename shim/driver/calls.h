@@ -920,15 +920,15 @@
     CALL(cuGraphExecGetFlags, cuGraphExecGetFlags, 12000, 0, JUMP, BLIND, NONE, NO, NO, "a fact of the instance")      \
     CALL(cuGraphNodeGetEnabled, cuGraphNodeGetEnabled, 11060, 0, JUMP, BLIND, NONE, NO, NO, "a fact of the instance")  \
     CALL(cuGraphNodeSetEnabled, cuGraphNodeSetEnabled,                                                                 \
-         11060, 0, JUMP, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
+         11060, 0, HOOK, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
     CALL(cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams,                                               \
-         10010, 0, JUMP, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
+         10010, 0, HOOK, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
     CALL(cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams,                                            \
-         12000, 0, JUMP, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
+         12000, 0, HOOK, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
     CALL(cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams,                                               \
          10020, 0, JUMP, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
     CALL(cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams,                                       \
-         11010, 0, JUMP, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
+         11010, 0, HOOK, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
     CALL(cuGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent,                                       \
          11010, 0, JUMP, BLIND, NONE, NO, NO, "a setting of later launches")                                           \
     CALL(cuGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent,                                           \

@@ -64,6 +64,7 @@
     X(mem_free_host, cuMemFreeHost, 0)                                    \
     X(mem_export, cuMemExportToShareableHandle, 1)                        \
     X(memcpy_async, cuMemcpyAsync, 0)                                     \
+    X(memcpy_2d_async, cuMemcpy2DAsync_v2, 0)                             \
     X(memset_d8_async, cuMemsetD8Async, 0)                                \
     X(memset_d8_async_ptsz, cuMemsetD8Async_ptsz, 0)                      \
     X(memset_d16_async, cuMemsetD16Async, 0)                              \
@@ -84,6 +85,10 @@
     X(event_record_ptsz, cuEventRecord_ptsz, 0)                           \
     X(event_query, cuEventQuery, 0)                                       \
     X(event_synchronize, cuEventSynchronize, 0)                           \
+    X(graph_get_nodes, cuGraphGetNodes, 1)                                \
+    X(graph_node_get_type, cuGraphNodeGetType, 1)                         \
+    X(graph_kernel_node_get_params, cuGraphKernelNodeGetParams_v2, 1)     \
+    X(graph_child_get, cuGraphChildGraphNodeGetGraph, 1)                  \
     X(func_get_param_info, cuFuncGetParamInfo, 1)                         \
     X(kernel_get_param_info, cuKernelGetParamInfo, 1)                     \
     X(func_get_name, cuFuncGetName, 1)                                    \

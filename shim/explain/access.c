@@ -5,10 +5,12 @@
 #include <sys/mman.h>
 
 #include "shim/base/function_name.h"
+#include "shim/base/map.h"
 #include "shim/base/stats.h"
+#include "shim/resource/registry.h"
 #include "shim/sites/site_text.h"
 
-enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE };
+enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE, NOT_READY, FREED_IN_USE };
 enum { SEEN = 1024 };
 
 /* Hashes of what was explained. When the table is full, everything counts as seen. */
@@ -37,7 +39,7 @@ struct work {
     struct gm_log_lines lines;
     struct gm_size_text size[2];
     struct gm_site_text site;
-    char name[200], place[160], text[6000];
+    char name[200], place[160], argument[24], text[6000];
 };
 
 /* NULL: the kernel has no memory, and nothing is explained. */
@@ -53,10 +55,14 @@ static void end(struct work *w) {
     munmap(w, sizeof *w);
 }
 
-static const char *kernel_name(struct work *w, const char *symbol) {
-    if (!symbol)
+static const char *kernel_name(struct work *w, const struct gm_launch *launch) {
+    if (!launch->kernel)
         return "of a graph";
-    gm_function_name(w->name, sizeof w->name, symbol);
+    gm_function_name(w->name, sizeof w->name, launch->kernel);
+    if (launch->of_graph) {
+        size_t length = strlen(w->name);
+        gm_format(w->name + length, sizeof w->name - length, " of a graph");
+    }
     return w->name;
 }
 
@@ -136,24 +142,99 @@ void gm_explain_freed_argument(const struct gm_launch *launch, const struct gm_l
     if (!is_first(FREED_ARGUMENT, launch->site, block->allocated_at) || !(w = begin()))
         return;
     gm_log_add(&w->lines, "kernel %s gets a pointer to freed memory: argument %u points to %s",
-               kernel_name(w, launch->kernel), pointer->argument, place_of(w, block, pointer->address));
+               kernel_name(w, launch), pointer->argument, place_of(w, block, pointer->address));
     gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
     add_life(w, block);
     end(w);
 }
 
-static void add_launch(struct work *w, const struct gm_launch *launch, bool exact) {
+void gm_explain_not_ready(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
+                          const struct gm_guard_block *block) {
+    struct work *w;
+    count_error();
+    if (!is_first(NOT_READY, launch->site, block->allocated_at) || !(w = begin()))
+        return;
+    gm_log_add(&w->lines, "kernel %s may use memory before it is allocated: argument %u points to %s",
+               kernel_name(w, launch), pointer->argument, place_of(w, block, pointer->address));
+    gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
+    gm_log_add(&w->lines, "  allocated by  %s, in the order of another stream", gm_site_text(&w->site, block->allocated_at));
+    gm_log_add(&w->lines, "  missing       an event or a wait between the two streams");
+    end(w);
+}
+
+void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block, uint32_t site) {
+    struct work *w;
+    count_error();
+    if (!is_first(FREED_IN_USE, launch->site, site) || !(w = begin()))
+        return;
+    gm_log_add(&w->lines, "kernel %s may still use a block of %s that is freed now", kernel_name(w, launch),
+               size_of(w, block));
+    gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
+    gm_log_add(&w->lines, "  freed by      %s, in the order of another stream", gm_site_text(&w->site, site));
+    gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->allocated_at));
+    gm_log_add(&w->lines, "  missing       an event or a wait between the two streams");
+    end(w);
+}
+
+/* ---- at a fault: arguments that are no pointers to guarded blocks */
+
+struct around {
+    uint64_t address;
+    struct gm_block block; /* size 0: none */
+};
+
+static void note_around(const struct gm_block *block, void *arg) {
+    struct around *around = arg;
+    if (gm_block_is_memory(block) && around->address - block->address <= block->size)
+        around->block = *block;
+}
+
+/* Memory of the process that the driver did not map. "" = none. */
+static const char *host_memory_at(uint64_t address) {
+    static const char *const kinds[] = {"host memory", "the host's heap", "a stack of the host"};
+    struct gm_map_line line;
+    if (!gm_map_find(address, &line) || !line.readable || !strncmp(line.name, "/dev/", 5))
+        return "";
+    return kinds[!strcmp(line.name, "[heap]") ? 1 : !strncmp(line.name, "[stack", 6) ? 2 : 0];
+}
+
+static void add_others(struct work *w, const struct gm_fault *fault, const struct gm_launch *launch) {
+    bool only = fault->exact || fault->count == 1;
+    struct gm_registry *registry = gm_registry_shared();
+    for (unsigned i = 0; i < launch->other_count; i++) {
+        struct around around = {.address = launch->others[i].address};
+        const char *host = "";
+        if (registry)
+            gm_registry_each(registry, note_around, &around);
+        if (!around.block.size && !fault->reaches_host)
+            host = host_memory_at(around.address);
+        if (*host)
+            gm_log_add(&w->lines, "    argument %u  an address of %s, which the device cannot reach",
+                       launch->others[i].argument, host);
+        else if (only && around.block.size)
+            gm_log_add(&w->lines, "    argument %u  lies in a block of %s that is not guarded, allocated by %s",
+                       launch->others[i].argument, gm_size_text(&w->size[0], around.block.size),
+                       gm_site_text(&w->site, around.block.site));
+    }
+}
+
+static void add_launch(struct work *w, const struct gm_fault *fault, const struct gm_launch *launch) {
     struct gm_guard_block block;
-    gm_log_add(&w->lines, "  %s        %s, launched by %s", exact ? "at fault" : "kernel  ",
-               kernel_name(w, launch->kernel), gm_site_text(&w->site, launch->site));
+    gm_log_add(&w->lines, "  %s        %s, launched by %s", fault->exact ? "at fault" : "kernel  ",
+               kernel_name(w, launch), gm_site_text(&w->site, launch->site));
     for (unsigned i = 0; i < launch->count; i++) {
         if (!gm_guard_find(launch->pointers[i].address, &block))
             continue;
-        gm_log_add(&w->lines, "    argument %u  %s, allocated by %s", launch->pointers[i].argument,
+        if (launch->pointers[i].argument)
+            gm_format(w->argument, sizeof w->argument, "argument %u", launch->pointers[i].argument);
+        else
+            gm_format(w->argument, sizeof w->argument, "an argument");
+        gm_log_add(&w->lines, "    %s  %s, allocated by %s", w->argument,
                    place_of(w, &block, launch->pointers[i].address), gm_site_text(&w->site, block.allocated_at));
         if (block.state == GM_GUARD_FREED)
             gm_log_add(&w->lines, "      freed by  %s", gm_site_text(&w->site, block.freed_at));
     }
+    add_others(w, fault, launch);
 }
 
 void gm_explain_fault(const struct gm_fault *fault) {
@@ -165,7 +246,7 @@ void gm_explain_fault(const struct gm_fault *fault) {
                fault->call);
     gm_log_add(&w->lines, "  seen by       %s", gm_site_text(&w->site, fault->site));
     for (unsigned i = 0; i < fault->count && (!fault->exact || !i); i++)
-        add_launch(w, &fault->launches[i], fault->exact);
+        add_launch(w, fault, &fault->launches[i]);
     if (!fault->count)
         gm_log_add(&w->lines, "  kernel        not known: none was launched by a call that gpumem sees");
     else if (!fault->exact && fault->count > 1)

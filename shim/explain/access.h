@@ -20,22 +20,32 @@ struct gm_access {
 /* It leaves the block, or the block was freed. */
 GM_INTERNAL void gm_explain_access(const struct gm_access *access, const struct gm_guard_block *block);
 
-enum { GM_LAUNCH_POINTERS = 6, GM_LAUNCHES = 24 };
+enum { GM_LAUNCH_POINTERS = 6, GM_LAUNCH_OTHERS = 4, GM_LAUNCHES = 24 };
 
-/* A kernel, with the pointers among its arguments that lead to guarded blocks. */
+/* A kernel, with the pointers among its arguments that lead to guarded blocks, and the first other arguments that may be
+ * pointers. */
 struct gm_launch {
-    const char *kernel; /* as in its image; NULL: a graph */
+    const char *kernel; /* as in its image; NULL: a graph as a whole */
     uint32_t site;
-    unsigned count;
+    bool of_graph; /* a kernel of a graph */
+    unsigned count, other_count;
     struct gm_launch_pointer {
         unsigned argument; /* from 1; 0: not known */
         bool alone;        /* it is the whole argument, and no member of a structure, which may be unused */
         uint64_t address;
-    } pointers[GM_LAUNCH_POINTERS];
+    } pointers[GM_LAUNCH_POINTERS], others[GM_LAUNCH_OTHERS];
 };
 /* An argument of a launch points to a freed block. Called before the launch is made. */
 GM_INTERNAL void gm_explain_freed_argument(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
                                            const struct gm_guard_block *block);
+
+/* An argument of a launch points to a block that was allocated in the order of another stream, behind which the launch
+ * does not run. Called before the launch is made. */
+GM_INTERNAL void gm_explain_not_ready(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
+                                      const struct gm_guard_block *block);
+/* The block is freed at `site` in the order of a stream, behind which the launch in another stream does not run. */
+GM_INTERNAL void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block,
+                                         uint32_t site);
 
 /* The device reported an illegal address. `launches`: those that may not have ended before, the latest first. `exact`:
  * the first of them is the one at fault. */
@@ -45,6 +55,7 @@ struct gm_fault {
     const struct gm_launch *launches;
     unsigned count;
     bool exact;
+    bool reaches_host; /* the device may use all host memory, so its addresses are right arguments */
 };
 GM_INTERNAL void gm_explain_fault(const struct gm_fault *fault);
 

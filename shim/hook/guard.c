@@ -12,6 +12,7 @@
 #include "shim/driver/in_flight.h"
 #include "shim/explain/access.h"
 #include "shim/hook/hook.h"
+#include "shim/hook/guard_graphs.h"
 #include "shim/hook/kernels.h"
 #include "shim/pipeline/guard.h"
 #include "shim/resource/guard.h"
@@ -26,7 +27,9 @@ enum class {
     OTHER,
     LAUNCH,       /* function, grid, block, shared, stream, parameters, extra */
     LAUNCH_EX,    /* configuration, function, parameters, extra */
-    LAUNCH_GRAPH, /* graph, stream */
+    LAUNCH_GRAPH, /* instance, stream */
+    CHANGE_GRAPH, /* instance */
+    UPDATE_GRAPH, /* instance, graph */
     LINEAR,       /* destination, source, size: each may be an argument */
     ROWS,         /* CUDA_MEMCPY2D, CUDA_MEMCPY3D */
     VOLUME,
@@ -36,6 +39,8 @@ enum class {
     WAIT_EVENT,
     UNLOAD,
 };
+#define IS_LAUNCH(class) ((class) >= LAUNCH && (class) <= LAUNCH_GRAPH)
+#define IS_WAIT(class)   ((class) >= WAIT_CONTEXT && (class) <= WAIT_EVENT)
 
 enum { NONE = 15 };
 static const struct row {
@@ -47,6 +52,9 @@ static const struct row {
     {"cuLaunchCooperativeKernel", LAUNCH, 0, 0, 0, 0},
     {"cuLaunchKernelEx", LAUNCH_EX, 0, 0, 0, 0},
     {"cuGraphLaunch", LAUNCH_GRAPH, 0, 0, 0, 0},
+    {"cuGraphExecUpdate", UPDATE_GRAPH, 0, 0, 0, 0},
+    {"cuGraphExecNodeSetParams", CHANGE_GRAPH, 0, 0, 0, 0},
+    {"cuGraphExecDestroy", CHANGE_GRAPH, 0, 0, 0, 0},
     {"cuMemcpy", LINEAR, 0, 1, 2, 1},
     {"cuMemcpyAsync", LINEAR, 0, 1, 2, 1},
     {"cuMemcpyPeer", LINEAR, 0, 2, 4, 1},
@@ -173,38 +181,73 @@ struct making {
     uintptr_t caller, frame;
     CUstream stream;
     uint8_t class;
-    bool captures; /* no work, but a node of a graph */
+    bool captures;        /* no work, but a node of a graph */
+    CUgraphExec instance; /* UPDATE_GRAPH */
+    CUgraph graph;
     struct gm_launch launch;
 };
 _Static_assert(GM_ROOM_MAKING + sizeof(struct making) <= GM_ROOM_BYTES, "its part of the thread's memory");
 
-static void look_at_pointers(const struct gm_launch *launch) {
+/* Every call but work in a stream that the program created may order streams: the host waits, or a stream does. */
+static bool may_order(const struct gm_called *call, CUstream stream) {
+    return call->row->role != GM_ROLE_SUBMITS || call->row->meaning == GM_MEANING_WAIT ||
+           call->row->meaning == GM_MEANING_CONTEXT_WAIT || stream <= CU_STREAM_PER_THREAD;
+}
+
+/* Under all, no call passes unseen that may order streams. */
+static bool sees_order(CUstream stream) {
+    return gm_guard_every == 1 && gm_guard_order_now() && stream > CU_STREAM_PER_THREAD && !gm_capture_any();
+}
+
+/* Memory in the order of another stream, behind which nothing has ordered this one. */
+static void look_at_order(CUstream stream, const struct gm_launch *launch) {
     struct gm_guard_block block;
-    for (unsigned i = 0; i < launch->count; i++)
+    for (unsigned i = 0; i < launch->count && sees_order(stream); i++)
         if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
-            block.state == GM_GUARD_FREED && launch->pointers[i].address - block.address <= block.size)
-            gm_explain_freed_argument(launch, &launch->pointers[i], &block);
+            block.state == GM_GUARD_LIVE && block.in_order && block.order == gm_guard_order_now() &&
+            block.stream != (uintptr_t)stream)
+            gm_explain_not_ready(launch, &launch->pointers[i], &block);
+}
+
+void gm_guard_frees_in_order(uint64_t address, CUstream stream, uint32_t site) {
+    struct gm_guard_block block;
+    struct gm_launch launch;
+    if (gm_guard_covers(address) && sees_order(stream) && gm_guard_at(address, &block) &&
+        block.state == GM_GUARD_LIVE && gm_launches_find(&block, stream, gm_guard_order_now(), &launch))
+        gm_explain_freed_in_use(&launch, &block, site);
 }
 
 static void look_at_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
     launch->kernel = NULL;
     launch->site = 0;
-    launch->count = 0;
+    launch->count = launch->other_count = 0;
+    if (row->class == LAUNCH_GRAPH) {
+        launch->site = site_of(call);
+        gm_guard_graph_look(gm_pointer_argument(call, 0), launch);
+        return;
+    }
     if (row->class == LAUNCH) {
         bool cooperative = call->row->name[8] == 'C'; /* it has no `extra` */
         gm_kernel_read(gm_pointer_argument(call, 0), gm_pointer_argument(call, 9),
                        cooperative ? NULL : gm_pointer_argument(call, 10), launch);
-    } else if (row->class == LAUNCH_EX) {
+    } else {
         gm_kernel_read(gm_pointer_argument(call, 1), gm_pointer_argument(call, 2), gm_pointer_argument(call, 3),
                        launch);
     }
     if (launch->count || gm_sites_are_on())
         launch->site = site_of(call);
-    if (launch->count)
-        look_at_pointers(launch);
+    gm_kernel_look(launch);
+    look_at_order(gm_called_stream(call), launch);
 }
 
 /* ---- results */
+
+static bool reaches_host(void) {
+    int reaches = 0;
+    CUdevice device = 0;
+    (void)gm_drv.ctx_get_device(&device);
+    return !gm_drv.device_get_attribute(&reaches, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) && reaches;
+}
 
 /* `one`: the launch at fault; NULL: any of those that may not have ended. */
 static void explain_fault(const char *name, uint32_t site, const struct gm_launch *one) {
@@ -216,6 +259,7 @@ static void explain_fault(const char *name, uint32_t site, const struct gm_launc
         launches[fault.count++] = *one;
     else
         fault.count = gm_launches_copy(launches);
+    fault.reaches_host = reaches_host();
     gm_explain_fault(&fault);
     munmap(launches, GM_LAUNCHES * sizeof *launches);
 }
@@ -254,6 +298,7 @@ static void returned(const struct making *made, CUresult result) {
     case LAUNCH:
     case LAUNCH_EX:
     case LAUNCH_GRAPH: launched(made); break;
+    case UPDATE_GRAPH: gm_guard_graph_read(made->instance, made->graph); break;
     case WAIT_CONTEXT:
     case WAIT_STREAM:
         gm_launches_ended(made->stream, made->class == WAIT_CONTEXT);
@@ -300,6 +345,12 @@ static void look(const struct gm_called *call, const struct row *row, struct mak
     case ROWS: look_at_rows(call, gm_pointer_argument(call, 0)); break;
     case VOLUME: look_at_volume(call, gm_pointer_argument(call, 0)); break;
     case PLANE: look_at_plane(call, row->size); break;
+    case CHANGE_GRAPH: gm_guard_graph_forget(gm_pointer_argument(call, 0)); break;
+    case UPDATE_GRAPH:
+        making->instance = gm_pointer_argument(call, 0);
+        making->graph = gm_pointer_argument(call, 1);
+        gm_guard_graph_forget(making->instance);
+        break;
     case UNLOAD: gm_guard_forget_kernels(); break;
     default: break;
     }
@@ -307,20 +358,23 @@ static void look(const struct gm_called *call, const struct row *row, struct mak
 
 /* Whether the result of the call does. Of samples, only launches that use them: any wait returns a fault later. */
 static bool matters(const struct row *row, const struct making *making) {
-    if (row->class >= WAIT_CONTEXT)
-        return row->class != UNLOAD;
-    return blocking || gm_sites_are_on() || (row->class <= LAUNCH_GRAPH && making->launch.count);
+    if (IS_WAIT(row->class) || row->class == UPDATE_GRAPH)
+        return true;
+    if (row->class == UNLOAD || row->class == CHANGE_GRAPH)
+        return false;
+    return blocking || gm_sites_are_on() || (IS_LAUNCH(row->class) && making->launch.count);
 }
 
 void *gm_guard_observe(const struct gm_called *call, void *next) {
     const struct row *row = row_of(call);
     struct making *making = row->class == OTHER ? NULL : gm_room_part(GM_ROOM_MAKING);
-    if (!making)
-        return next;
-    look(call, row, making);
-    if (!matters(row, making))
-        return next;
     CUstream stream = gm_called_stream(call);
+    if (making)
+        look(call, row, making);
+    if (may_order(call, stream) || row->class == LAUNCH_GRAPH) /* it may wait for events */
+        gm_guard_orders();
+    if (!making || !matters(row, making))
+        return next;
     making->next = next;
     making->name = call->row->name;
     making->caller = call->caller;
@@ -332,8 +386,20 @@ void *gm_guard_observe(const struct gm_called *call, void *next) {
 }
 
 void gm_guard_forget_kernels(void) {
+    if (!gm_watch_has(GM_WATCH_GUARDS))
+        return;
+    gm_guard_graph_forget(NULL); /* they have names of kernels */
+    gm_kernels_forget();
+}
+
+void gm_guard_instantiated(const CUgraphExec *instance, CUgraph graph) {
+    if (gm_watch_has(GM_WATCH_GUARDS) && instance && *instance)
+        gm_guard_graph_read(*instance, graph);
+}
+
+void gm_guard_graph_changes(CUgraphExec instance) {
     if (gm_watch_has(GM_WATCH_GUARDS))
-        gm_kernels_forget();
+        gm_guard_graph_forget(instance);
 }
 
 /* ---- life */
@@ -363,6 +429,7 @@ bool gm_guard_start(bool by_policy) {
 }
 
 void gm_guard_after_fork(void) {
+    gm_guard_graphs_after_fork();
     gm_kernels_after_fork();
     gm_explain_access_after_fork();
 }

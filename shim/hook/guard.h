@@ -15,6 +15,12 @@ GM_INTERNAL void *gm_guard_observe(const struct gm_called *call, void *next);
 GM_INTERNAL void gm_guard_faulted(CUresult error, const char *call, uintptr_t caller, uintptr_t frame);
 /* Code is about to be unloaded: the handles of its kernels may come again. */
 GM_INTERNAL void gm_guard_forget_kernels(void);
+/* The program is about to free a block in the order of a stream. */
+GM_INTERNAL void gm_guard_frees_in_order(uint64_t address, CUstream stream, uint32_t site);
+/* The program made an instance of the graph. */
+GM_INTERNAL void gm_guard_instantiated(const CUgraphExec *instance, CUgraph graph);
+/* The program is about to change a node of the instance. */
+GM_INTERNAL void gm_guard_graph_changes(CUgraphExec instance);
 GM_INTERNAL void gm_guard_after_fork(void);
 
 #endif

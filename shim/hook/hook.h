@@ -77,6 +77,8 @@ static GM_IN_PLACE void gm_hook_look(enum gm_row row) {
         gm_free_sync_submit(false);
     if (role == GM_ROLE_NOTICES && GM_UNLIKELY(gm_in_flight_state()))
         gm_free_sync_notice();
+    if (role != GM_ROLE_SUBMITS && role != GM_ROLE_BLIND)
+        gm_guard_orders();
 }
 
 static inline enum gm_pass gm_hook_enter(enum gm_row row) {

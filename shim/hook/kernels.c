@@ -101,8 +101,13 @@ static void look_at(struct gm_launch *launch, unsigned argument, const void *val
     for (size_t i = 0; i < WORDS && (i + 1) * sizeof(uint64_t) <= size; i++) {
         uint64_t word;
         memcpy(&word, (const char *)value + i * sizeof word, sizeof word);
-        if (GM_UNLIKELY(gm_guard_covers(word)) && launch->count < GM_LAUNCH_POINTERS)
-            launch->pointers[launch->count++] = (struct gm_launch_pointer){argument, size == sizeof word, word};
+        const struct gm_launch_pointer pointer = {argument, size == sizeof word, word};
+        if (GM_UNLIKELY(gm_guard_covers(word))) {
+            if (launch->count < GM_LAUNCH_POINTERS)
+                launch->pointers[launch->count++] = pointer;
+        } else if (pointer.alone && word >> 32 && !(word >> 48) && launch->other_count < GM_LAUNCH_OTHERS) {
+            launch->others[launch->other_count++] = pointer;
+        }
     }
 }
 
@@ -142,11 +147,20 @@ void gm_kernel_read(CUfunction function, void *const *parameters, void *const *e
         look_at_buffer(launch, extra);
 }
 
+void gm_kernel_look(const struct gm_launch *launch) {
+    struct gm_guard_block block;
+    for (unsigned i = 0; i < launch->count; i++)
+        if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
+            block.state == GM_GUARD_FREED && launch->pointers[i].address - block.address <= block.size)
+            gm_explain_freed_argument(launch, &launch->pointers[i], &block);
+}
+
 /* ---- launches */
 
 static struct {
     struct gm_launch launch;
     CUstream stream;
+    uint64_t order; /* gm_guard_order_now() at the launch */
     bool open;
 } ring[GM_LAUNCHES];
 static unsigned newest; /* the next place */
@@ -156,9 +170,30 @@ void gm_launches_add(const struct gm_launch *launch, CUstream stream) {
     gm_spin_lock(&ring_lock);
     ring[newest].launch = *launch;
     ring[newest].stream = stream;
+    ring[newest].order = gm_guard_order_now();
     ring[newest].open = true;
     newest = (newest + 1) % GM_LAUNCHES;
     gm_spin_unlock(&ring_lock);
+}
+
+static bool uses(const struct gm_launch *launch, const struct gm_guard_block *block) {
+    for (unsigned i = 0; i < launch->count; i++)
+        if (launch->pointers[i].alone && launch->pointers[i].address - block->address < block->size)
+            return true;
+    return false;
+}
+
+bool gm_launches_find(const struct gm_guard_block *block, CUstream stream, uint64_t order, struct gm_launch *launch) {
+    bool found = false;
+    gm_spin_lock(&ring_lock);
+    for (unsigned i = 0; i < GM_LAUNCHES && !found; i++) {
+        found = ring[i].open && ring[i].order == order && ring[i].stream > CU_STREAM_PER_THREAD &&
+                ring[i].stream != stream && uses(&ring[i].launch, block);
+        if (found)
+            *launch = ring[i].launch;
+    }
+    gm_spin_unlock(&ring_lock);
+    return found;
 }
 
 void gm_launches_ended(CUstream stream, bool all) {

@@ -5,16 +5,22 @@
 #include "shim/driver/driver.h"
 #include "shim/explain/access.h"
 
-/* Fills in the kernel's name, and adds the pointers among its arguments that lead to guarded blocks. `parameters` and
+/* Fills in the kernel's name, and adds the pointers among its arguments. `parameters` and
  * `extra` are those of cuLaunchKernel. */
 GM_INTERNAL void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra,
                                 struct gm_launch *launch);
+/* Before the launch: explains the pointers that are whole arguments and lead to freed memory. */
+GM_INTERNAL void gm_kernel_look(const struct gm_launch *launch);
 /* Forgets what is known of kernels. */
 GM_INTERNAL void gm_kernels_forget(void);
 
 /* The launch was made. `stream`: the handle of its stream, and of the per-thread default stream CU_STREAM_PER_THREAD.
  */
 GM_INTERNAL void gm_launches_add(const struct gm_launch *launch, CUstream stream);
+/* Finds a launch that may not have ended, in another stream, made while gm_guard_order was `order`, with a pointer into
+ * the block. */
+GM_INTERNAL bool gm_launches_find(const struct gm_guard_block *block, CUstream stream, uint64_t order,
+                                  struct gm_launch *launch);
 /* The work of the stream has ended, or (all) of every stream. */
 GM_INTERNAL void gm_launches_ended(CUstream stream, bool all);
 /* Copies the launches that may not have ended, the latest first. Returns their number, at most GM_LAUNCHES. */

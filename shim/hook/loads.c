@@ -92,17 +92,45 @@ NAMES_CODE(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, con
 TAKES_MEMORY(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, kernel))
 TAKES_MEMORY(cuFuncLoad, (CUfunction function), (function))
 
+static CUresult instantiated(const CUgraphExec *instance, CUgraph graph, CUresult result) {
+    if (result == CUDA_SUCCESS)
+        gm_guard_instantiated(instance, graph);
+    return result;
+}
+
+#define INSTANTIATES(symbol, parameters, arguments)                                  \
+    HOOK(symbol, LIST parameters) {                                                  \
+        ENTER(symbol, LIST arguments);                                               \
+        LEAVE(instantiated(instance, graph, WITH_TRIM(gm_real.symbol arguments)));   \
+    }
 #define OLD_INSTANTIATE (CUgraphExec * instance, CUgraph graph, CUgraphNode * failed, char *text, size_t size)
-TAKES_MEMORY(cuGraphInstantiate, OLD_INSTANTIATE, (instance, graph, failed, text, size))
-TAKES_MEMORY(cuGraphInstantiate_v2, OLD_INSTANTIATE, (instance, graph, failed, text, size))
-TAKES_MEMORY(cuGraphInstantiateWithFlags, (CUgraphExec * instance, CUgraph graph, unsigned long long flags),
+INSTANTIATES(cuGraphInstantiate, OLD_INSTANTIATE, (instance, graph, failed, text, size))
+INSTANTIATES(cuGraphInstantiate_v2, OLD_INSTANTIATE, (instance, graph, failed, text, size))
+INSTANTIATES(cuGraphInstantiateWithFlags, (CUgraphExec * instance, CUgraph graph, unsigned long long flags),
              (instance, graph, flags))
-TAKES_MEMORY(cuGraphInstantiateWithParams,
+INSTANTIATES(cuGraphInstantiateWithParams,
              (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters),
              (instance, graph, parameters))
-TAKES_MEMORY(cuGraphInstantiateWithParams_ptsz,
+INSTANTIATES(cuGraphInstantiateWithParams_ptsz,
              (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters),
              (instance, graph, parameters))
+/* What the instance was read as does not hold any more. */
+#define CHANGES_GRAPH(symbol, parameters, arguments) \
+    HOOK(symbol, LIST parameters) {                  \
+        ENTER(symbol, LIST arguments);               \
+        gm_guard_graph_changes(instance);            \
+        LEAVE(gm_real.symbol arguments);             \
+    }
+CHANGES_GRAPH(cuGraphNodeSetEnabled, (CUgraphExec instance, CUgraphNode node, unsigned enabled),
+              (instance, node, enabled))
+CHANGES_GRAPH(cuGraphExecKernelNodeSetParams,
+              (CUgraphExec instance, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters),
+              (instance, node, parameters))
+CHANGES_GRAPH(cuGraphExecKernelNodeSetParams_v2,
+              (CUgraphExec instance, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters),
+              (instance, node, parameters))
+CHANGES_GRAPH(cuGraphExecChildGraphNodeSetParams, (CUgraphExec instance, CUgraphNode node, CUgraph child),
+              (instance, node, child))
 TAKES_MEMORY(cuGraphUpload, (CUgraphExec instance, CUstream stream), (instance, stream))
 TAKES_MEMORY(cuGraphUpload_ptsz, (CUgraphExec instance, CUstream stream), (instance, stream))
 

@@ -189,6 +189,8 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
         ENTER(symbol, address, stream);                                                    \
         BEGIN_FREE_OF(&scope, GM_CALL_FREE_ASYNC, address, GM_SITE_HERE());                \
         gm_hook_on_stream(&scope.request, stream, twin);                                   \
+        if (GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)))                                    \
+            gm_guard_frees_in_order(address, stream, scope.request.site);                  \
         LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_##symbol));            \
     }
 FREE_ASYNC(cuMemFreeAsync, false)

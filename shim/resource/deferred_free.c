@@ -131,7 +131,8 @@ static void keep_bounds(struct gm_deferred_free *frees) {
 
 /* ---- the two kinds of free */
 
-static gm_status free_after_all_work(struct gm_deferred_free *frees, const struct gm_block *block, bool wait) {
+static gm_status free_after_all_work(struct gm_deferred_free *frees, const struct gm_block *block, bool wait,
+                                     bool *kept) {
     struct gm_deferred_block deferred = gm_deferred_block_of(block);
     CUstreamCaptureMode mode;
     if (frees->waits_itself)
@@ -147,6 +148,7 @@ static gm_status free_after_all_work(struct gm_deferred_free *frees, const struc
         return gm_deferred_queue_push(&frees->after_capture, &deferred);
     if (status)
         return status;
+    deferred.kept = kept;
     status = wait ? free_after_fence(frees, &deferred, true) : GM_FENCE_PENDING;
     if (status == GM_FENCE_PENDING) /* work of another device, or another thread may be destroying the context */
         status = gm_deferred_queue_push(&frees->waiting, &deferred);
@@ -184,13 +186,13 @@ gm_status gm_deferred_free_add(struct gm_deferred_free *frees, const struct gm_b
         return free_in_order(frees, block, how);
     if (how->call != GM_CALL_FREE)
         return GM_INVALID_VALUE;
-    gm_status status = free_after_all_work(frees, block, true);
+    gm_status status = free_after_all_work(frees, block, true, how->kept);
     gm_deferred_free_flush(frees);
     return status;
 }
 
 gm_status gm_deferred_free_later(struct gm_deferred_free *frees, const struct gm_block *block) {
-    gm_status status = free_after_all_work(frees, block, false);
+    gm_status status = free_after_all_work(frees, block, false, NULL);
     gm_deferred_free_flush(frees);
     return status;
 }

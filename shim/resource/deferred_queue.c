@@ -41,6 +41,7 @@ gm_status gm_deferred_queue_push(struct gm_deferred_queue *queue, const struct g
     struct gm_deferred_slot *slot = take_slot(queue);
     if (slot) {
         slot->deferred = *deferred;
+        slot->deferred.kept = NULL;
         slot->next = NULL;
         if (queue->last)
             queue->last->next = slot;

@@ -3,135 +3,32 @@
  * mapping goes and its addresses stay reserved, so a later access faults, too (guard_ranges.h).
  *
  * A block ends where its mapping ends, but for the alignment of 512 bytes that native memory has and textures need. The
- * bytes between, and some before the block, hold a pattern. The free and the end of the process compare them. */
+ * bytes between, and some before the block, hold a pattern (guard_pattern.h). The free and the end of the process compare
+ * it. The memory itself, of which no address leads to it any more, serves later blocks (guard_memory.h). */
 #include "shim/resource/guard.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/block.h"
 #include "shim/resource/deferred_free.h"
+#include "shim/resource/guard_memory.h"
+#include "shim/resource/guard_pattern.h"
 #include "shim/resource/pitch.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/vmm.h"
 
-#define PATTERN 0xe5
-enum { ALIGNMENT = 512, BEFORE = 512, DEVICES = 64, CHECKED_AT_EXIT = 4096 };
+enum { DEVICES = 64, CHECKED_AT_EXIT = 4096 };
 
 bool gm_guard_at_begin;
-void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
 
-/* ---- the pattern beside the block */
-
-/* The bytes on one side of the block that its mapping has and that hold the pattern. */
-static struct side {
-    uint64_t address;
-    size_t size;
-} side_of(const struct gm_guard_block *block, bool before) {
-    uint64_t end = block->address + block->size;
-    size_t room = block->address - block->mapping;
-    if (!before)
-        return (struct side){end, block->mapping + block->mapped - end};
-    room = room < BEFORE ? room : BEFORE;
-    return (struct side){block->address - room, room};
-}
-
-/* Within the capture guard. The context is current. */
-static gm_status private_stream(const struct gm_guard_block *block, CUstream *stream) {
-    struct gm_internal internal;
-    if (!gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
-        return GM_NOT_SUPPORTED;
-    return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
-}
-
-/* Does not wait: nobody may write there, and the check comes later in the same stream. After a failure nothing is left
- * to be written. */
-static gm_status write_pattern(const struct gm_guard_block *block) {
-    CUstream stream;
-    gm_status status = private_stream(block, &stream);
-    for (int before = 0; before < 2 && !status; before++) {
-        struct side side = side_of(block, before);
-        if (side.size)
-            status = (gm_status)gm_drv.memset_d8_async(side.address, PATTERN, side.size, stream);
-        if (status && before)
-            (void)gm_drv.stream_synchronize(stream);
-    }
-    return status;
-}
-
-/* `waits`: also for a pattern that is not written yet, because a kernel has all of the device. Otherwise that is
- * CUDA_ERROR_NOT_READY: such a kernel may never end. */
-static gm_status read_side(const struct gm_guard_block *block, const struct side *side, unsigned char *bytes,
-                           bool waits) {
-    CUcontext context = (CUcontext)(uintptr_t)block->context;
-    CUstreamCaptureMode mode;
-    CUstream stream;
-    bool pushed;
-    int hold = gm_context_hold(context, block->context_id);
-    if (hold < 0)
-        return GM_INVALID_CONTEXT;
-    gm_status status = GM_NOT_SUPPORTED;
-    if (!gm_capture_guard_enter(&mode))
-        goto let_go;
-    status = gm_context_enter(context, &pushed);
-    if (status)
-        goto leave_guard;
-    status = private_stream(block, &stream);
-    if (!status && !waits)
-        status = (gm_status)gm_drv.stream_query(stream);
-    if (!status)
-        status = (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)bytes, side->address, side->size, stream);
-    if (!status)
-        status = (gm_status)gm_drv.stream_synchronize(stream);
-    gm_context_leave(pushed);
-leave_guard:
-    gm_capture_guard_leave(mode);
-let_go:
-    gm_context_let_go(hold);
-    return status;
-}
-
-static void compare(const struct gm_guard_block *block, const unsigned char *bytes, size_t size, bool before,
-                    bool at_exit) {
-    size_t first = 0, last = size;
-    while (first < size && bytes[first] == PATTERN)
-        first++;
-    if (first == size)
-        return;
-    while (bytes[last - 1] == PATTERN)
-        last--;
-    __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED);
-    struct gm_guard_damage damage = {
-        .before = before, .at_exit = at_exit, .distance = before ? size - last : first, .count = last - first};
-    if (gm_guard_damaged)
-        gm_guard_damaged(block, &damage);
-}
-
-/* Memory that cannot be read any more, as after a fault, is not compared. */
-static void check_side(const struct gm_guard_block *block, bool before, bool at_exit) {
-    struct side side = side_of(block, before);
-    unsigned char few[BEFORE], *bytes = few;
-    if (!side.size || (side.size > sizeof few && !(bytes = gm_pages(side.size))))
-        return;
-    if (!read_side(block, &side, bytes, !at_exit))
-        compare(block, bytes, side.size, before, at_exit);
-    if (bytes != few)
-        munmap(bytes, side.size);
-}
-
-static void check_pattern(const struct gm_guard_block *block, bool at_exit) {
-    check_side(block, false, at_exit);
-    check_side(block, true, at_exit);
-}
+/* ---- the end of the process */
 
 static void check_one(const struct gm_guard_block *block, void *left) {
     if (*(unsigned *)left) {
         --*(unsigned *)left;
-        check_pattern(block, true);
+        gm_guard_pattern_check(block, true);
     }
 }
 
@@ -157,29 +54,54 @@ static uint64_t reserve(size_t bytes) {
     return gm_addresses_reserve(&gm_drv, bytes, 0, &address) ? 0 : address;
 }
 
-/* Maps new memory at block->mapping. On failure nothing is mapped. */
-static gm_status map_block(struct gm_guard_block *block) {
+/* Maps memory at block->mapping; *reused: kept memory. On failure nothing is mapped. */
+static gm_status map_block(struct gm_guard_block *block, bool *reused) {
     struct gm_location location = {.device = block->device, .node = -1};
-    struct gm_extent extent;
-    gm_status status = gm_extent_create(&gm_drv, &location, block->mapped, &extent);
+    struct gm_guard_memory memory = {.device = block->device};
+    gm_status status = GM_OK;
+    *reused = block->reusable && gm_guard_memory_take(block, &memory);
+    if (!*reused)
+        status = gm_extent_create(&gm_drv, &location, block->mapped, &memory.extent);
     if (status)
         return status;
-    status = gm_vmm_map(block->device, block->mapping, &extent, 1);
-    gm_extents_release(&gm_drv, &extent, 1); /* the mapping holds the memory */
+    status = gm_vmm_map(block->device, block->mapping, &memory.extent, 1);
     if (status)
-        return status;
-    status = write_pattern(block);
+        goto release;
+    if (!gm_guard_memory_has_pattern(&memory, block))
+        status = gm_guard_pattern_write(block);
     if (status)
-        (void)gm_extents_unmap(&gm_drv, block->mapping, &extent, 1);
+        goto unmap;
+    block->memory = memory.extent.handle;
+    return GM_OK;
+unmap:
+    (void)gm_extents_unmap(&gm_drv, block->mapping, &memory.extent, 1);
+release:
+    gm_guard_memory_release(&memory, *reused);
     return status;
 }
 
+static bool is_created(uint64_t stream) { return stream > (uintptr_t)CU_STREAM_PER_THREAD; }
+
+/* A block in the order of a stream that the program created. What is done to memory in default streams may order
+ * others. */
+static void note_stream(const struct gm_request *request, struct gm_guard_block *block) {
+    if (request->call != GM_CALL_ALLOC_ASYNC)
+        return;
+    if (!gm_guard_order_now())
+        __atomic_store_n(&gm_guard_order, 1, __ATOMIC_RELAXED);
+    block->in_order = is_created(request->stream);
+    if (!block->in_order)
+        gm_guard_orders();
+    block->stream = request->stream;
+    block->order = gm_guard_order_now();
+}
+
 static gm_status create_block(const struct gm_request *request, size_t size, size_t mapped,
-                              struct gm_guard_block *block) {
+                              struct gm_guard_block *block, bool *reused) {
     uint64_t mapping = gm_guard_range_take(mapped);
     if (!mapping)
         return GM_NOT_SUPPORTED;
-    size_t before = gm_guard_at_begin ? 0 : mapped - (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t before = gm_guard_at_begin ? 0 : mapped - (size + GM_GUARD_EDGE - 1) / GM_GUARD_EDGE * GM_GUARD_EDGE;
     *block = (struct gm_guard_block){.address = mapping + before,
                                      .size = size,
                                      .mapping = mapping,
@@ -187,8 +109,10 @@ static gm_status create_block(const struct gm_request *request, size_t size, siz
                                      .context = request->context,
                                      .context_id = request->context_id,
                                      .allocated_at = request->site,
-                                     .device = (int16_t)request->device};
-    gm_status status = map_block(block);
+                                     .device = (int16_t)request->device,
+                                     .reusable = request->call == GM_CALL_ALLOC};
+    note_stream(request, block);
+    gm_status status = map_block(block, reused);
     if (status)
         gm_guard_range_release(mapping);
     else
@@ -196,23 +120,40 @@ static gm_status create_block(const struct gm_request *request, size_t size, siz
     return status;
 }
 
-static gm_status unmap_block(const struct gm_guard_block *block) {
-    struct gm_extent extent = {.size = block->mapped};
-    gm_status status = gm_extents_unmap(&gm_drv, block->mapping, &extent, 1);
-    if (!status)
-        gm_guard_range_release(block->mapping);
-    return status;
+/* Kept memory is counted by the free, and as whole mappings. */
+static void release_block(const struct gm_guard_block *block, bool patterned, bool *kept) {
+    struct gm_guard_memory memory = {.extent = {.handle = block->memory, .size = block->mapped},
+                                     .device = block->device,
+                                     .patterned = patterned,
+                                     .before = block->address - block->mapping,
+                                     .size = block->size};
+    if (kept && block->reusable && gm_guard_memory_keep(&memory))
+        *kept = true;
+    else
+        gm_guard_memory_release(&memory, false);
 }
 
 static gm_status free_now(const struct gm_deferred_block *deferred) {
     struct gm_guard_block block;
     if (!gm_guard_at(deferred->address, &block) || block.released)
         return GM_INVALID_VALUE;
-    check_pattern(&block, false);
-    return unmap_block(&block);
+    const struct gm_extent extent = {.size = block.mapped};
+    bool patterned = gm_guard_pattern_check(&block, false);
+    gm_status status = gm_extents_unmap(&gm_drv, block.mapping, &extent, 1);
+    if (status)
+        return status;
+    gm_guard_range_release(block.mapping);
+    release_block(&block, patterned, deferred->kept);
+    return GM_OK;
 }
 
-static struct gm_deferred_free deferred_frees = {.free_now = free_now};
+static void fetch_pattern(const struct gm_deferred_block *deferred, CUstream stream) {
+    struct gm_guard_block block;
+    if (gm_guard_at(deferred->address, &block) && !block.released)
+        gm_guard_pattern_fetch(&block, stream);
+}
+
+static struct gm_deferred_free deferred_frees = {.free_now = free_now, .before_event = fetch_pattern};
 
 void gm_guard_settle(void) { gm_deferred_free_flush(&deferred_frees); }
 
@@ -249,12 +190,13 @@ static gm_status guard_alloc(struct gm_resource *self, const struct gm_request *
     struct gm_piece piece;
     CUstreamCaptureMode mode;
     size_t mapped;
+    bool reused;
     gm_status status = prepare(request, &piece, &mapped);
     if (status)
         return status;
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
-    status = create_block(request, piece.reserved, mapped, &made);
+    status = create_block(request, piece.reserved, mapped, &made, &reused);
     gm_capture_guard_leave(mode);
     if (status)
         return status;
@@ -262,12 +204,15 @@ static gm_status guard_alloc(struct gm_resource *self, const struct gm_request *
     piece.address = made.address;
     piece.reserved = piece.pitch ? made.mapping + mapped - made.address : mapped; /* rows fill all of it (fill.c) */
     gm_block_fill(block, self, request, &piece);
+    block->hit = reused;
     return GM_OK;
 }
 
 static gm_status guard_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     if (!gm_guard_range_freed(block->address, how->site))
         return GM_INVALID_VALUE;
+    if (how->call == GM_CALL_FREE_ASYNC && !is_created(how->stream))
+        gm_guard_orders();
     gm_status status = gm_deferred_free_add(&deferred_frees, block, how);
     if (status)
         gm_guard_range_revive(block->address);
@@ -275,8 +220,10 @@ static gm_status guard_free(struct gm_resource *self, const struct gm_block *blo
 }
 
 static size_t guard_trim(struct gm_resource *self, size_t bytes) {
-    return gm_driver_ready(false) ? gm_deferred_free_drain(&deferred_frees) : 0;
+    return gm_driver_ready(false) ? gm_deferred_free_drain(&deferred_frees) + gm_guard_memory_release_all() : 0;
 }
+
+static size_t guard_releasable(struct gm_resource *self, int device) { return gm_guard_memory_bytes(device); }
 
 static bool guard_keeps(struct gm_resource *self, uint64_t address) {
     struct gm_guard_block block;
@@ -285,6 +232,7 @@ static bool guard_keeps(struct gm_resource *self, uint64_t address) {
 
 static void guard_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     gm_deferred_free_context_destroyed(&deferred_frees, context_id);
+    gm_guard_pattern_forget(context_id);
     gm_internal_forget(context_id);
 }
 
@@ -294,6 +242,7 @@ static void guard_abandon(struct gm_resource *self, const struct gm_block *block
     if (!gm_guard_at(block->address, &lost) || lost.released)
         return;
     gm_drv.mem_unmap(lost.mapping, lost.mapped);
+    gm_drv.mem_release(lost.memory);
     gm_guard_range_release(lost.mapping);
 }
 
@@ -311,6 +260,8 @@ static void guard_open_block_to(struct gm_resource *self, const struct gm_block 
 
 static void guard_after_fork(struct gm_resource *self) {
     gm_deferred_free_after_fork(&deferred_frees);
+    gm_guard_memory_after_fork();
+    gm_guard_pattern_after_fork();
     gm_guard_ranges_after_fork();
 }
 
@@ -332,6 +283,7 @@ const struct gm_resource_ops gm_resource_guard = {
     .alloc = guard_alloc,
     .free = guard_free,
     .trim = guard_trim,
+    .releasable = guard_releasable,
     .keeps = guard_keeps,
     .context_destroyed = guard_context_destroyed,
     .abandon = guard_abandon,

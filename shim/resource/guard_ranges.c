@@ -17,7 +17,7 @@ struct arena {
     struct gm_guard_block *blocks;
 };
 
-uint64_t gm_guard_low = UINT64_MAX, gm_guard_high;
+uint64_t gm_guard_low = UINT64_MAX, gm_guard_high, gm_guard_order;
 static struct arena arenas[ARENAS]; /* constant once counted */
 static unsigned arena_count;
 static uint64_t budget, used_budget;

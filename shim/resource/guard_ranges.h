@@ -19,11 +19,15 @@ struct gm_guard_block {
     size_t size;      /* bytes that the program may use: those requested, or all rows of pitched memory */
     uint64_t mapping; /* start of its range */
     size_t mapped;    /* bytes from there on that are mapped while it lives */
+    uint64_t memory;  /* handle of what is mapped */
     uint64_t context, context_id;
+    uint64_t stream, order; /* in_order: its stream, and gm_guard_order_now() when it was allocated */
     uint32_t allocated_at, freed_at; /* call sites; 0 = unknown */
     int16_t device;
     uint8_t state;    /* enum gm_guard_state */
     uint8_t released; /* freed, and nothing is mapped any more */
+    uint8_t in_order; /* allocated in the order of a stream that the program created */
+    uint8_t reusable; /* it takes whole mappings, so others may have its memory before and after it */
 };
 
 #define GM_GUARD_GRANULE ((size_t)2 << 20)
@@ -34,6 +38,15 @@ GM_INTERNAL extern uint64_t gm_guard_low, gm_guard_high;
 static inline bool gm_guard_covers(uint64_t address) {
     return address >= __atomic_load_n(&gm_guard_low, __ATOMIC_RELAXED) &&
            address < __atomic_load_n(&gm_guard_high, __ATOMIC_RELAXED);
+}
+
+/* Rises with each call that may order streams behind each other: while it stays, work of two streams runs in any order.
+ * 0: no block was allocated in the order of a stream. */
+GM_INTERNAL extern uint64_t gm_guard_order;
+static inline uint64_t gm_guard_order_now(void) { return __atomic_load_n(&gm_guard_order, __ATOMIC_RELAXED); }
+static inline void gm_guard_orders(void) {
+    if (GM_UNLIKELY(gm_guard_order_now()))
+        __atomic_add_fetch(&gm_guard_order, 1, __ATOMIC_RELAXED);
 }
 
 /* Sets the budget in bytes of addresses, and the function that reserves so many bytes, aligned to GM_GUARD_GRANULE (0:

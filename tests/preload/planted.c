@@ -1,82 +1,13 @@
 /* Programs with one memory error each, planted. Argument: the error. Prints the results of the calls that may fail. On
- * the simulated driver the twins below stand for the kernels. */
+ * the simulated driver twins stand for the kernels (planted.h). */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdint.h>
 
+#include "planted.h"
 #include "program.h"
 
-static const char image[] = ".version 7.0\n"
-                            ".target sm_75\n"
-                            ".address_size 64\n"
-                            ".visible .entry write_words(.param .u64 block, .param .s64 first, .param .u32 count)\n"
-                            "{\n"
-                            "    .reg .b32 %r<3>;\n"
-                            "    .reg .b64 %rd<4>;\n"
-                            "    .reg .pred %p;\n"
-                            "    ld.param.u64 %rd1, [block];\n"
-                            "    ld.param.s64 %rd2, [first];\n"
-                            "    ld.param.u32 %r1, [count];\n"
-                            "    mov.u32 %r2, 7;\n"
-                            "    shl.b64 %rd2, %rd2, 2;\n"
-                            "    add.s64 %rd1, %rd1, %rd2;\n"
-                            "next:\n"
-                            "    setp.eq.u32 %p, %r1, 0;\n"
-                            "    @%p bra done;\n"
-                            "    st.global.u32 [%rd1], %r2;\n"
-                            "    add.s64 %rd1, %rd1, 4;\n"
-                            "    sub.u32 %r1, %r1, 1;\n"
-                            "    bra next;\n"
-                            "done:\n"
-                            "    ret;\n"
-                            "}\n"
-                            ".visible .entry write_byte(.param .u64 block, .param .s64 at)\n"
-                            "{\n"
-                            "    .reg .b32 %r<2>;\n"
-                            "    .reg .b64 %rd<3>;\n"
-                            "    ld.param.u64 %rd1, [block];\n"
-                            "    ld.param.s64 %rd2, [at];\n"
-                            "    add.s64 %rd1, %rd1, %rd2;\n"
-                            "    mov.u32 %r1, 7;\n"
-                            "    st.global.u8 [%rd1], %r1;\n"
-                            "    ret;\n"
-                            "}\n"
-                            ".visible .entry write_view(.param .align 8 .b8 view[24])\n"
-                            "{\n"
-                            "    .reg .b32 %r<2>;\n"
-                            "    .reg .b64 %rd<3>;\n"
-                            "    ld.param.u64 %rd1, [view];\n"
-                            "    ld.param.u64 %rd2, [view+8];\n"
-                            "    add.s64 %rd1, %rd1, %rd2;\n"
-                            "    mov.u32 %r1, 7;\n"
-                            "    st.global.u32 [%rd1], %r1;\n"
-                            "    ret;\n"
-                            "}\n";
-
-#ifdef SIM_TWINS
-#include "simcuda.h"
-static void write_words(const struct simcuda_launch *l) {
-    char *at = *(char **)l->args[0] + 4 * *(int64_t *)l->args[1];
-    for (uint32_t left = *(uint32_t *)l->args[2]; left && l->touch(at, 4, 1); left--, at += 4)
-        *(uint32_t *)l->touch(at, 4, 1) = 7;
-}
-static void write_byte(const struct simcuda_launch *l) {
-    char *byte = l->touch(*(char **)l->args[0] + *(int64_t *)l->args[1], 1, 1);
-    if (byte)
-        *byte = 7;
-}
-static void write_view(const struct simcuda_launch *l) {
-    const uint64_t *view = l->args[0];
-    uint32_t *word = l->touch((void *)(uintptr_t)(view[0] + view[1]), 4, 1);
-    if (word)
-        *word = 7;
-}
-SIMCUDA_TWIN(write_words, "q84", write_words);
-SIMCUDA_TWIN(write_byte, "q8", write_byte);
-SIMCUDA_TWIN(write_view, "[24]", write_view);
-#endif
-
-static CUfunction words, byte, view;
+static CUfunction words, byte, view, word;
 static CUstream one, two;
 static CUdeviceptr block;
 
@@ -252,7 +183,117 @@ static void one_of_many(void) {
     printf(" wait %d", cuCtxSynchronize());
 }
 
+/* Captures a kernel that uses the block. */
+static CUgraph graph_of(CUdeviceptr used) {
+    CUgraph graph;
+    MUST(cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launch_words(used, 0, 8, one);
+    MUST(cuStreamEndCapture(one, &graph));
+    return graph;
+}
+
+static void launch_graph(CUgraphExec instance) {
+    printf(" graph %d", cuGraphLaunch(instance, one));
+    printf(" wait %d", cuStreamSynchronize(one));
+}
+
+static void graph_freed(void) {
+    CUgraphExec instance;
+    MUST(cuGraphInstantiateWithFlags(&instance, graph_of(allocate_block(4096)), 0));
+    launch_graph(instance);
+    free_block(block);
+    launch_graph(instance);
+}
+
+static void before_ready(void) {
+    MUST(cuMemAllocAsync(&block, 4096, one));
+    launch_words(block, 0, 8, two);
+    printf(" wait %d", cuStreamSynchronize(two));
+}
+
+static void freed_in_use(void) {
+    MUST(cuMemAllocAsync(&block, 4096, one));
+    MUST(cuStreamSynchronize(one));
+    launch_words(block, 0, 8, two);
+    MUST(cuMemFreeAsync(block, one));
+    MUST(cuStreamSynchronize(two));
+}
+
+static void host_pointer(void) {
+    CUdevice device;
+    int reaches;
+    void *host = malloc(4096);
+    MUST(cuCtxGetDevice(&device));
+    MUST(cuDeviceGetAttribute(&reaches, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device));
+    if (reaches) {
+        printf(" the device reaches all host memory");
+        return;
+    }
+    launch_words((CUdeviceptr)(uintptr_t)host, 0, 8, one);
+    printf(" wait %d", cuStreamSynchronize(one));
+}
+
+/* A kernel runs for the new size, before the array has its memory. */
+static void behind_grown(void) {
+    const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    const CUmemAccessDesc access = {properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    const size_t step = 2 << 20;
+    CUmemGenericAllocationHandle handle;
+    MUST(cuMemAddressReserve(&block, 16 * step, 0, 0, 0));
+    for (int i = 0; i < 2; i++) {
+        MUST(cuMemCreate(&handle, step, &properties, 0));
+        MUST(cuMemMap(block + (size_t)i * step, step, 0, handle, 0));
+        MUST(cuMemSetAccess(block + (size_t)i * step, step, &access, 1));
+        launch_words(block, i * (int64_t)step / 4, 8, one);
+        MUST(cuStreamSynchronize(one));
+    }
+    launch_words(block, 2 * (int64_t)step / 4, 8, one);
+    printf(" wait %d", cuStreamSynchronize(one));
+}
+
+static void never_written(void) {
+    CUdeviceptr result;
+    uint32_t value;
+    void *arguments[] = {&result, &block};
+    allocate_block(4096);
+    MUST(cuMemAlloc(&result, 4));
+    MUST(cuLaunchKernel(word, 1, 1, 1, 1, 1, 1, 0, one, arguments, NULL));
+    MUST(cuStreamSynchronize(one));
+    MUST(cuMemcpyDtoH(&value, result, 4));
+    printf(" read %#x", value);
+}
+
+static void leaked(void) { allocate_block(1000); }
+
 /* ---- no errors */
+
+static void ready_by_event(void) {
+    CUevent allocated, used;
+    MUST(cuEventCreate(&allocated, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventCreate(&used, CU_EVENT_DISABLE_TIMING));
+    MUST(cuMemAllocAsync(&block, 4096, one));
+    MUST(cuEventRecord(allocated, one));
+    MUST(cuStreamWaitEvent(two, allocated, 0));
+    launch_words(block, 0, 8, two);
+    MUST(cuEventRecord(used, two));
+    MUST(cuStreamWaitEvent(one, used, 0));
+    MUST(cuMemFreeAsync(block, one));
+    MUST(cuCtxSynchronize());
+}
+
+/* The instance is updated before the block that it used is freed. */
+static void graph_updated(void) {
+    CUgraphExecUpdateResultInfo info;
+    CUgraphExec instance;
+    CUdeviceptr old = allocate_block(4096);
+    MUST(cuGraphInstantiateWithFlags(&instance, graph_of(old), 0));
+    launch_graph(instance);
+    MUST(cuGraphExecUpdate(instance, graph_of(allocate_block(4096)), &info));
+    free_block(old);
+    launch_graph(instance);
+    MUST(cuGraphExecDestroy(instance));
+}
 
 /* 200 small blocks live, and one that takes half of what a card of 256 MiB has. */
 static void many_live(void) {
@@ -299,6 +340,15 @@ static const struct {
     ERROR(fill_behind),
     ERROR(never_freed),
     ERROR(one_of_many),
+    ERROR(graph_freed),
+    ERROR(before_ready),
+    ERROR(freed_in_use),
+    ERROR(host_pointer),
+    ERROR(behind_grown),
+    ERROR(never_written),
+    ERROR(leaked),
+    ERROR(ready_by_event),
+    ERROR(graph_updated),
     ERROR(many_live),
     ERROR(many_freed),
 };
@@ -318,6 +368,7 @@ int main(int count, char **arguments) {
     MUST(cuModuleGetFunction(&words, module, "write_words"));
     MUST(cuModuleGetFunction(&byte, module, "write_byte"));
     MUST(cuModuleGetFunction(&view, module, "write_view"));
+    MUST(cuModuleGetFunction(&word, module, "copy_word"));
     MUST(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
     printf("%s:", arguments[1]);

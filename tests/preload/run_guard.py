@@ -36,6 +36,19 @@ FOUND = {
     "copy_to_behind": ["cuMemcpyHtoDAsync writes 1100 bytes, the last 100 behind the end of a block of 1000 bytes"],
     "copy_rows_behind": ["cuMemcpy2D reads 1088 bytes, the last 64 behind the end of a block of 1024 bytes"],
     "copy_freed": ["cuMemcpyDtoH reads 100 bytes at a block of 1000 bytes that was freed", "freed by .*copy_freed"],
+    "graph_freed": ["kernel write_words of a graph gets a pointer to freed memory: argument 1 points to a block of 4.00 KiB that was freed",
+                    "launched by", "allocated by .*graph_freed", "freed by .*graph_freed", "illegal address: ", "kernel +of a graph",
+                    "an argument  a block of 4.00 KiB that was freed, allocated by .*graph_freed"],
+    "graph_updated": [],
+    "before_ready": ["kernel write_words may use memory before it is allocated: argument 1 points to a block of 4.00 KiB", "launched by .*before_ready",
+                     "allocated by .*before_ready.*, in the order of another stream", "missing"],
+    "ready_by_event": [],
+    "freed_in_use": ["kernel write_words may still use a block of 4.00 KiB that is freed now", "launched by .*freed_in_use",
+                     "freed by .*freed_in_use.*, in the order of another stream"],
+    "host_pointer": ["illegal address: ", "kernel +write_words", "argument 1  an address of the host's heap, which the device cannot reach"],
+    "behind_grown": ["illegal address: ", "kernel +write_words", "argument 1  lies in a block of 2.00 MiB that is not guarded, allocated by .*behind_grown"],
+    "never_written": [],  # nothing is said: see the case poison
+    "leaked": [],         # the closing lines say it: see the case counted
     "fill_behind": ["cuMemsetD32Async writes 1004 bytes, the last 4 behind the end of a block of 1000 bytes"],
 }
 
@@ -107,6 +120,29 @@ def rules(place):
     check_said(done, FOUND["after_free"], "by a rule, freed")
 
 
+def poison(place):
+    """A read of memory that was never written is not found; poison shows it, also in memory that a former block had."""
+    done = guarded(place, "never_written", GPUMEM_FILL="poison")
+    check_said(done, [], "never written")
+    (read,) = re.findall("read (0x[0-9a-f]+)", done.stdout)
+    check(len(set(re.findall("..", read[2:]))) == 1 and read != "0x0", done.stdout)
+
+
+CALLS = {  # of the driver for a pair of cuMemAlloc and cuMemFree, in steady state
+    "cuMemCreate": 0, "cuMemRelease": 0, "cuMemsetD8Async": 0, "cuMemcpyAsync": 0, "cuStreamSynchronize": 0,
+    "cuMemMap": 1, "cuMemSetAccess": 1, "cuMemUnmap": 1, "cuMemcpy2DAsync_v2": 1, "cuEventSynchronize": 1,
+}
+
+
+def calls(place):
+    """A pair maps and unmaps; everything else is reused, and its one wait is the one that a native free has."""
+    log = place.options.work / "calls.log"
+    guarded(place, "many_freed", policy="observe", SIMCUDA_LOG=str(log))
+    made = [line.split()[1] for line in log.read_text().splitlines()]
+    for name, wanted in CALLS.items():
+        check(wanted * 300 <= made.count(name) <= wanted * 300 + 5, f"{name}: {made.count(name)} calls of 300 pairs")
+
+
 def wrong(place):
     """A value that is not accepted is named; the program runs unguarded."""
     done = guarded(place, "behind_byte", "1/0")
@@ -127,6 +163,8 @@ def counted(place):
     done = run("--guard=1/10")
     (count, part) = re.search(r"guarded +(\d+), ([\d.]+) % of the allocations", done.stderr).groups()
     check(1 < float(part) < 30, done.stderr)
+    leaks = place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", "--", place.program("planted"), "leaked"])
+    check(re.search(r"leaked +1000 B in 1 block", leaks.stderr), leaks.stderr)
     check("guarded" not in run().stderr, "unguarded runs do not speak of it")
 
 
@@ -168,7 +206,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {"found": found, "silent": silent, "blocking": blocking, "begin": begin, "rules": rules, "wrong": wrong, "counted": counted, "unharmed": unharmed,
+CASES = {"found": found, "silent": silent, "blocking": blocking, "begin": begin, "rules": rules, "poison": poison, "calls": calls, "wrong": wrong, "counted": counted, "unharmed": unharmed,
          "shortage": shortage, "ranges": ranges}
 
 

@@ -40,6 +40,7 @@ static void node_delete(CUgraphNode n) {
     sim_block_unref(b);
     if (n->child)
         sim_graph_delete(n->child);
+    free(n->parameters);
     free(n->deps);
     free(n);
 }
@@ -318,6 +319,33 @@ CUresult sim_cuGraphGetNodes(CUgraph g, CUgraphNode *nodes, size_t *numNodes) {
     }
     if (!nodes || n < *numNodes)
         *numNodes = n;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+    if (!node || !p || node->type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sim_launch *l = &node->op->u.launch;
+    if (!node->parameters)
+        node->parameters = calloc(l->count + 1, sizeof *node->parameters);
+    for (unsigned i = 0; i < l->count; i++)
+        node->parameters[i] = l->args + l->offsets[i];
+    *p = (CUDA_KERNEL_NODE_PARAMS_v2){.func = l->function,
+                                      .gridDimX = l->grid[0],
+                                      .gridDimY = l->grid[1],
+                                      .gridDimZ = l->grid[2],
+                                      .blockDimX = l->block[0],
+                                      .blockDimY = l->block[1],
+                                      .blockDimZ = l->block[2],
+                                      .sharedMemBytes = l->shared,
+                                      .kernelParams = node->parameters};
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *child) {
+    if (!node || !child || node->type != CU_GRAPH_NODE_TYPE_GRAPH)
+        return CUDA_ERROR_INVALID_VALUE;
+    *child = node->child;
     return CUDA_SUCCESS;
 }
 

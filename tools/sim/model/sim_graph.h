@@ -12,6 +12,7 @@ struct CUgraphNode_st {
     struct CUgraphNode_st **deps;
     unsigned dep_count;
     struct CUgraph_st *child;
+    void **parameters; /* kernel: addresses of its parameters, for a caller that reads them; NULL: nobody did */
     struct CUgraphNode_st *copy; /* scratch of cloning */
     struct CUgraphNode_st *next;
 };

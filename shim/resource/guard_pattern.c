@@ -1,0 +1,243 @@
+/* Writes, copies and compares the pattern beside guarded blocks (guard_pattern.h). */
+#include "shim/resource/guard_pattern.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/base/stats.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/resource/guard.h"
+
+#define PATTERN    0xe5
+#define MOST_PITCH ((uint64_t)INT32_MAX) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
+#define NOBODY     UINT64_MAX            /* no block has this address */
+enum { EDGE = GM_GUARD_EDGE, CONTEXTS = 16, COPIES = 32 };
+
+void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
+
+/* The bytes on one side of the block that its mapping has and that hold the pattern. */
+static struct side {
+    uint64_t address;
+    size_t size;
+} side_of(const struct gm_guard_block *block, bool before) {
+    uint64_t end = block->address + block->size;
+    size_t room = block->address - block->mapping;
+    if (!before)
+        return (struct side){end, block->mapping + block->mapped - end};
+    room = room < EDGE ? room : EDGE;
+    return (struct side){block->address - room, room};
+}
+
+/* Within the capture guard. The context is current. */
+static gm_status private_stream(const struct gm_guard_block *block, CUstream *stream) {
+    struct gm_internal internal;
+    if (!gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
+        return GM_NOT_SUPPORTED;
+    return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
+}
+
+gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
+    CUstream stream;
+    gm_status status = private_stream(block, &stream);
+    for (int before = 0; before < 2 && !status; before++) {
+        struct side side = side_of(block, before);
+        if (side.size)
+            status = (gm_status)gm_drv.memset_d8_async(side.address, PATTERN, side.size, stream);
+        if (status && before)
+            (void)gm_drv.stream_synchronize(stream);
+    }
+    return status;
+}
+
+/* ---- comparison */
+
+static bool compare(const struct gm_guard_block *block, const unsigned char *bytes, size_t size, bool before,
+                    bool at_exit) {
+    size_t first = 0, last = size;
+    while (first < size && bytes[first] == PATTERN)
+        first++;
+    if (first == size)
+        return true;
+    while (bytes[last - 1] == PATTERN)
+        last--;
+    __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED);
+    struct gm_guard_damage damage = {
+        .before = before, .at_exit = at_exit, .distance = before ? size - last : first, .count = last - first};
+    if (gm_guard_damaged)
+        gm_guard_damaged(block, &damage);
+    return false;
+}
+
+/* ---- copies in the stream of a free: the last EDGE bytes before the block, then the last ones of its mapping, of which
+ * the rear ones hold the pattern */
+
+struct edges {
+    unsigned char bytes[2][EDGE];
+};
+
+static struct room {
+    uint64_t context_id; /* 0: unused */
+    struct edges *edges; /* pinned memory of the context; NULL: being allocated, or refused */
+    uint64_t blocks[COPIES]; /* addresses of the blocks whose bytes are there; 0: unused */
+} rooms[CONTEXTS];
+static gm_spin rooms_lock; /* held to claim and to forget a room */
+
+static struct room *find_room(uint64_t context_id) {
+    for (unsigned i = 0; i < CONTEXTS; i++)
+        if (__atomic_load_n(&rooms[i].context_id, __ATOMIC_ACQUIRE) == context_id)
+            return &rooms[i];
+    return NULL;
+}
+
+/* Memory that comes too late for its context goes with that. */
+static struct room *make_room(uint64_t context_id) {
+    void *pinned;
+    gm_spin_lock(&rooms_lock);
+    struct room *room = find_room(0);
+    if (find_room(context_id))
+        room = NULL; /* another thread makes it */
+    if (room)
+        __atomic_store_n(&room->context_id, context_id, __ATOMIC_RELEASE);
+    gm_spin_unlock(&rooms_lock);
+    if (!room || gm_drv.mem_host_alloc(&pinned, COPIES * sizeof(struct edges), 0) != CUDA_SUCCESS)
+        return NULL;
+    gm_spin_lock(&rooms_lock);
+    if (room->context_id == context_id)
+        __atomic_store_n(&room->edges, pinned, __ATOMIC_RELEASE);
+    gm_spin_unlock(&rooms_lock);
+    return room;
+}
+
+/* A copy of the same block whose free failed is overwritten in the order of the stream. */
+static unsigned take_copy(struct room *room, uint64_t address) {
+    for (unsigned i = 0; i < COPIES; i++)
+        if (__atomic_load_n(&room->blocks[i], __ATOMIC_RELAXED) == address)
+            return i;
+    for (unsigned i = 0; i < COPIES; i++) {
+        uint64_t none = 0;
+        if (!__atomic_load_n(&room->blocks[i], __ATOMIC_RELAXED) &&
+            __atomic_compare_exchange_n(&room->blocks[i], &none, address, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return i;
+    }
+    return COPIES;
+}
+
+static gm_status copy_rows(void *to, uint64_t from, uint64_t pitch, size_t rows, CUstream stream) {
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = from,
+                          .srcPitch = pitch,
+                          .dstMemoryType = CU_MEMORYTYPE_HOST,
+                          .dstHost = to,
+                          .dstPitch = EDGE,
+                          .WidthInBytes = EDGE,
+                          .Height = rows};
+    return (gm_status)gm_drv.memcpy_2d_async(&copy, stream);
+}
+
+static gm_status copy_edges(const struct gm_guard_block *block, struct edges *edges, CUstream stream) {
+    uint64_t first = block->address - EDGE, last = block->mapping + block->mapped - EDGE;
+    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
+    if (before && behind && last - first <= MOST_PITCH)
+        return copy_rows(edges->bytes[0], first, last - first, 2, stream);
+    gm_status status = before ? copy_rows(edges->bytes[0], first, EDGE, 1, stream) : GM_OK;
+    return !status && behind ? copy_rows(edges->bytes[1], last, EDGE, 1, stream) : status;
+}
+
+void gm_guard_pattern_fetch(const struct gm_guard_block *block, CUstream stream) {
+    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
+    if (behind > EDGE || !(before + behind))
+        return;
+    struct room *room = find_room(block->context_id);
+    if (!room)
+        room = make_room(block->context_id);
+    struct edges *edges = room ? __atomic_load_n(&room->edges, __ATOMIC_ACQUIRE) : NULL;
+    unsigned at = edges ? take_copy(room, block->address) : COPIES;
+    if (at < COPIES && copy_edges(block, &edges[at], stream)) /* one of two may be on its way: nobody uses them again */
+        __atomic_store_n(&room->blocks[at], NOBODY, __ATOMIC_RELEASE);
+}
+
+/* Moves the bytes of the block's copy to *edges. False: there is none. */
+static bool take_fetched(const struct gm_guard_block *block, struct edges *edges) {
+    int hold = gm_context_hold((CUcontext)(uintptr_t)block->context, block->context_id);
+    bool found = false;
+    if (hold < 0)
+        return false;
+    struct room *room = find_room(block->context_id);
+    const struct edges *copies = room ? __atomic_load_n(&room->edges, __ATOMIC_ACQUIRE) : NULL;
+    for (unsigned i = 0; copies && !found && i < COPIES; i++) {
+        found = __atomic_load_n(&room->blocks[i], __ATOMIC_ACQUIRE) == block->address;
+        if (!found)
+            continue;
+        memcpy(edges, &copies[i], sizeof *edges);
+        __atomic_store_n(&room->blocks[i], 0, __ATOMIC_RELEASE);
+    }
+    gm_context_let_go(hold);
+    return found;
+}
+
+void gm_guard_pattern_forget(uint64_t context_id) {
+    gm_spin_lock(&rooms_lock);
+    struct room *room = find_room(context_id);
+    if (room)
+        *room = (struct room){0};
+    gm_spin_unlock(&rooms_lock);
+}
+
+void gm_guard_pattern_after_fork(void) {
+    rooms_lock.held = 0;
+    memset(rooms, 0, sizeof rooms);
+}
+
+/* ---- reads that wait */
+
+/* `all_behind` NULL: the bytes behind the block are at most EDGE, and go to *edges with those before it. */
+static gm_status read_now(const struct gm_guard_block *block, struct edges *edges, unsigned char *all_behind,
+                          bool waits) {
+    CUcontext context = (CUcontext)(uintptr_t)block->context;
+    CUstreamCaptureMode mode;
+    CUstream stream;
+    bool pushed;
+    int hold = gm_context_hold(context, block->context_id);
+    if (hold < 0)
+        return GM_INVALID_CONTEXT;
+    gm_status status = GM_NOT_SUPPORTED;
+    if (!gm_capture_guard_enter(&mode))
+        goto let_go;
+    status = gm_context_enter(context, &pushed);
+    if (status)
+        goto leave_guard;
+    status = private_stream(block, &stream);
+    if (!status && !waits)
+        status = (gm_status)gm_drv.stream_query(stream);
+    if (!status && all_behind) {
+        struct side side = side_of(block, false);
+        status = (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)all_behind, side.address, side.size, stream);
+    } else if (!status) {
+        status = copy_edges(block, edges, stream);
+    }
+    if (!status)
+        status = (gm_status)gm_drv.stream_synchronize(stream);
+    gm_context_leave(pushed);
+leave_guard:
+    gm_capture_guard_leave(mode);
+let_go:
+    gm_context_let_go(hold);
+    return status;
+}
+
+bool gm_guard_pattern_check(const struct gm_guard_block *block, bool at_exit) {
+    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
+    unsigned char *all_behind = behind > EDGE ? gm_pages(behind) : NULL;
+    struct edges edges;
+    if (behind > EDGE && !all_behind)
+        return false;
+    bool right = (!at_exit && !all_behind && take_fetched(block, &edges)) ||
+                 !read_now(block, &edges, all_behind, !at_exit);
+    if (right)
+        right = compare(block, all_behind ? all_behind : &edges.bytes[1][EDGE - behind], behind, false, at_exit);
+    if (right && !all_behind) /* a block at the beginning of its mapping has nothing before it */
+        right = compare(block, &edges.bytes[0][EDGE - before], before, true, at_exit);
+    if (all_behind)
+        munmap(all_behind, behind);
+    return right;
+}

@@ -1,0 +1,94 @@
+/* The kernels of planted.c: their code, and twins that do the same on the simulated driver (SIM_TWINS). */
+#ifndef PRELOAD_PLANTED_H
+#define PRELOAD_PLANTED_H
+
+#include <stdint.h>
+
+static const char image[] = ".version 7.0\n"
+                            ".target sm_75\n"
+                            ".address_size 64\n"
+                            ".visible .entry write_words(.param .u64 block, .param .s64 first, .param .u32 count)\n"
+                            "{\n"
+                            "    .reg .b32 %r<3>;\n"
+                            "    .reg .b64 %rd<4>;\n"
+                            "    .reg .pred %p;\n"
+                            "    ld.param.u64 %rd1, [block];\n"
+                            "    ld.param.s64 %rd2, [first];\n"
+                            "    ld.param.u32 %r1, [count];\n"
+                            "    mov.u32 %r2, 7;\n"
+                            "    shl.b64 %rd2, %rd2, 2;\n"
+                            "    add.s64 %rd1, %rd1, %rd2;\n"
+                            "next:\n"
+                            "    setp.eq.u32 %p, %r1, 0;\n"
+                            "    @%p bra done;\n"
+                            "    st.global.u32 [%rd1], %r2;\n"
+                            "    add.s64 %rd1, %rd1, 4;\n"
+                            "    sub.u32 %r1, %r1, 1;\n"
+                            "    bra next;\n"
+                            "done:\n"
+                            "    ret;\n"
+                            "}\n"
+                            ".visible .entry write_byte(.param .u64 block, .param .s64 at)\n"
+                            "{\n"
+                            "    .reg .b32 %r<2>;\n"
+                            "    .reg .b64 %rd<3>;\n"
+                            "    ld.param.u64 %rd1, [block];\n"
+                            "    ld.param.s64 %rd2, [at];\n"
+                            "    add.s64 %rd1, %rd1, %rd2;\n"
+                            "    mov.u32 %r1, 7;\n"
+                            "    st.global.u8 [%rd1], %r1;\n"
+                            "    ret;\n"
+                            "}\n"
+                            ".visible .entry write_view(.param .align 8 .b8 view[24])\n"
+                            "{\n"
+                            "    .reg .b32 %r<2>;\n"
+                            "    .reg .b64 %rd<3>;\n"
+                            "    ld.param.u64 %rd1, [view];\n"
+                            "    ld.param.u64 %rd2, [view+8];\n"
+                            "    add.s64 %rd1, %rd1, %rd2;\n"
+                            "    mov.u32 %r1, 7;\n"
+                            "    st.global.u32 [%rd1], %r1;\n"
+                            "    ret;\n"
+                            "}\n"
+                            ".visible .entry copy_word(.param .u64 to, .param .u64 from)\n"
+                            "{\n"
+                            "    .reg .b32 %r<2>;\n"
+                            "    .reg .b64 %rd<3>;\n"
+                            "    ld.param.u64 %rd1, [to];\n"
+                            "    ld.param.u64 %rd2, [from];\n"
+                            "    ld.global.u32 %r1, [%rd2];\n"
+                            "    st.global.u32 [%rd1], %r1;\n"
+                            "    ret;\n"
+                            "}\n";
+
+#ifdef SIM_TWINS
+#include "simcuda.h"
+static void write_words(const struct simcuda_launch *l) {
+    char *at = *(char **)l->args[0] + 4 * *(int64_t *)l->args[1];
+    for (uint32_t left = *(uint32_t *)l->args[2]; left && l->touch(at, 4, 1); left--, at += 4)
+        *(uint32_t *)l->touch(at, 4, 1) = 7;
+}
+static void write_byte(const struct simcuda_launch *l) {
+    char *byte = l->touch(*(char **)l->args[0] + *(int64_t *)l->args[1], 1, 1);
+    if (byte)
+        *byte = 7;
+}
+static void write_view(const struct simcuda_launch *l) {
+    const uint64_t *view = l->args[0];
+    uint32_t *word = l->touch((void *)(uintptr_t)(view[0] + view[1]), 4, 1);
+    if (word)
+        *word = 7;
+}
+static void copy_word(const struct simcuda_launch *l) {
+    const uint32_t *from = l->touch(*(void **)l->args[1], 4, 0);
+    uint32_t *to = l->touch(*(void **)l->args[0], 4, 1);
+    if (from && to)
+        *to = *from;
+}
+SIMCUDA_TWIN(copy_word, "qq", copy_word);
+SIMCUDA_TWIN(write_words, "q84", write_words);
+SIMCUDA_TWIN(write_byte, "q8", write_byte);
+SIMCUDA_TWIN(write_view, "[24]", write_view);
+#endif
+
+#endif

@@ -1,0 +1,146 @@
+/* Kept memory of guarded blocks on a scripted driver: it is found by size and device, with its pattern if possible; it
+ * stays within its bounds, and each handle is released exactly once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "shim/base/options.h"
+#include "shim/resource/guard_memory.h"
+
+#define MIB ((size_t)1 << 20)
+enum { HANDLES = 512, IDLE_MS = 200 }; /* as GPUMEM_CACHE_IDLE in main */
+
+static int released[HANDLES];
+static CUstreamCaptureMode mode;
+
+static CUresult release(CUmemGenericAllocationHandle handle) {
+    assert_in_range(handle, 0, HANDLES - 1);
+    return released[handle]++, CUDA_SUCCESS;
+}
+/* Of which a sixteenth may be kept: 64 MiB. */
+static CUresult total_mem(size_t *total, CUdevice device) { return *total = 1024 * MIB, CUDA_SUCCESS; }
+static CUresult exchange(CUstreamCaptureMode *other) {
+    CUstreamCaptureMode before = mode;
+    mode = *other;
+    *other = before;
+    return CUDA_SUCCESS;
+}
+
+static int start(void **unused) {
+    gm_guard_memory_after_fork();
+    gm_drv =
+        (struct gm_driver){.mem_release = release, .device_total_mem = total_mem, .thread_exchange_capture_mode = exchange};
+    memset(released, 0, sizeof released);
+    return 0;
+}
+
+static unsigned all_released(void) {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < HANDLES; i++) {
+        assert_in_range(released[i], 0, 1);
+        sum += (unsigned)released[i];
+    }
+    return sum;
+}
+
+/* A block of `size` bytes at the end of a mapping. */
+static struct gm_guard_block block_of(int device, size_t mapped, size_t size) {
+    return (struct gm_guard_block){
+        .mapping = 1024 * MIB, .address = 1024 * MIB + mapped - size, .size = size, .mapped = mapped, .device = (int16_t)device};
+}
+
+static bool keep(unsigned handle, int device, size_t mapped, size_t size) {
+    const struct gm_guard_memory memory = {
+        .extent = {handle, mapped}, .device = device, .patterned = size > 0, .before = mapped - size, .size = size};
+    return gm_guard_memory_keep(&memory);
+}
+
+/* The handle; HANDLES: none. */
+static unsigned take(int device, size_t mapped, size_t size) {
+    struct gm_guard_block block = block_of(device, mapped, size);
+    struct gm_guard_memory memory;
+    return gm_guard_memory_take(&block, &memory) ? (unsigned)memory.extent.handle : HANDLES;
+}
+
+static void found_by_size_and_pattern(void **unused) {
+    assert_true(keep(1, 0, 2 * MIB, 512) && keep(2, 0, 2 * MIB, 1024) && keep(3, 0, 2 * MIB, 0));
+    assert_int_equal(take(0, 4 * MIB, 512), HANDLES);
+    assert_int_equal(take(1, 2 * MIB, 512), HANDLES);
+    assert_int_equal(take(0, 2 * MIB, 512), 1);
+    assert_int_equal(take(0, 2 * MIB, 512), 3); /* the latest, as none has the pattern */
+    assert_int_equal(gm_guard_memory_bytes(0), 2 * MIB);
+    assert_int_equal(take(0, 2 * MIB, 2048), 2);
+    assert_int_equal(gm_guard_memory_bytes(0) + gm_guard_memory_bytes(-1) + gm_guard_memory_bytes(64), 0);
+    assert_int_equal(all_released(), 0);
+}
+
+static void patterns_have_a_place(void **unused) {
+    struct gm_guard_block block = block_of(0, 2 * MIB, 512);
+    struct gm_guard_memory memory = {.extent = {1, 2 * MIB}, .patterned = true, .before = 2 * MIB - 512, .size = 512};
+    assert_true(gm_guard_memory_has_pattern(&memory, &block));
+    memory.patterned = false;
+    assert_false(gm_guard_memory_has_pattern(&memory, &block));
+    memory.patterned = true;
+    memory.before = 0;
+    assert_false(gm_guard_memory_has_pattern(&memory, &block));
+}
+
+static void bounded_by_device(void **unused) {
+    assert_false(keep(0, 0, 66 * MIB, 512));
+    for (unsigned i = 1; i <= 33; i++)
+        assert_true(keep(i, 0, 2 * MIB, 512));
+    assert_int_equal(gm_guard_memory_bytes(0), 64 * MIB);
+    assert_int_equal(released[1], 1);
+    assert_true(keep(40, 1, 2 * MIB, 512)); /* another device has its own bound */
+    assert_int_equal(all_released(), 1);
+    assert_true(keep(41, 0, 64 * MIB, 512));
+    assert_int_equal(gm_guard_memory_bytes(0), 64 * MIB);
+    assert_int_equal(all_released(), 33);
+    assert_int_equal(gm_guard_memory_release_all(), 66 * MIB);
+    assert_int_equal(all_released(), 35);
+    assert_int_equal(gm_guard_memory_release_all(), 0);
+}
+
+static void bounded_in_number(void **unused) {
+    for (unsigned i = 0; i < 300; i++)
+        assert_true(keep(i, (int)(i % 16), 2 * MIB, 512));
+    assert_int_equal(all_released(), 300 - 256);
+    assert_int_equal(released[43], 1);
+    assert_int_equal(released[44], 0);
+}
+
+static void idle_memory_goes(void **unused) {
+    const struct timespec pause = {.tv_nsec = (IDLE_MS + 50) * 1000000L};
+    assert_true(keep(1, 0, 2 * MIB, 512));
+    assert_true(keep(2, 1, 2 * MIB, 512));
+    nanosleep(&pause, NULL);
+    assert_true(keep(3, 0, 2 * MIB, 512));
+    assert_int_equal(all_released(), 2);
+    assert_int_equal(take(0, 2 * MIB, 512), 3);
+}
+
+static void forgotten_after_fork(void **unused) {
+    assert_true(keep(1, 0, 2 * MIB, 512));
+    gm_guard_memory_after_fork();
+    assert_int_equal(take(0, 2 * MIB, 512), HANDLES);
+    assert_int_equal(gm_guard_memory_release_all(), 0);
+    assert_int_equal(all_released(), 0);
+}
+
+int main(void) {
+    static char idle[] = "GPUMEM_CACHE_IDLE=200ms";
+    char *environment[] = {idle, NULL};
+    gm_clock_init();
+    gm_options_load(environment);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(found_by_size_and_pattern, start), cmocka_unit_test_setup(patterns_have_a_place, start),
+        cmocka_unit_test_setup(bounded_by_device, start),         cmocka_unit_test_setup(bounded_in_number, start),
+        cmocka_unit_test_setup(idle_memory_goes, start),          cmocka_unit_test_setup(forgotten_after_fork, start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
