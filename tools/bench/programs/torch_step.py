@@ -1,4 +1,5 @@
-"""A training step, 60 times; with `item` the loss is read in each step, for which PyTorch pins host memory. With
+"""A training step, 60 times; with `item` the loss is read in each step, for which PyTorch pins host memory. With `deep` the network
+has 12 layers of 1024 x 1024, and a step allocates more often. With
 `plugged=RESOURCE` gpumem serves every tensor from that resource, with `pool=RESOURCE` it serves PyTorch's cache of the thread.
 One line of the bench's kind."""
 import contextlib
@@ -20,7 +21,8 @@ for how, _, resource in (word.partition("=") for word in sys.argv[1:] if "=" in 
         memory = torch.cuda.use_mem_pool(torch.cuda.MemPool(allocator.allocator()))
 
 torch.manual_seed(0)
-layers = [torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 10)]
+deep = [part for _ in range(12) for part in (torch.nn.Linear(1024, 1024), torch.nn.GELU())] if "deep" in sys.argv else []
+layers = deep or [torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 10)]
 model = torch.nn.Sequential(*layers).cuda()
 optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
 x = torch.randn(256, 1024, device="cuda")
