@@ -6,7 +6,7 @@ tests/unit/docs/check_mutations.py checks the whole table against the sources, t
 """
 import collections
 
-from mutation import always, answers, drops, enters, gives, leaves_out, never, passes, sets, skips, swaps
+from mutation import always, answers, drops, enters, gives, leaves_out, never, passes, returns, sets, skips, swaps
 
 Mutation = collections.namedtuple("Mutation", "name file place operation test shows")
 
@@ -753,10 +753,18 @@ MUTATIONS = [
     # ---- guarded blocks
     of("guarded_blocks_at_the_start", "shim/resource/guard.c", "create_block", sets("before", "0"), "guard found",
        "a guarded block ends where its mapping ends"),
-    of("freed_blocks_stay_mapped", "shim/resource/guard.c", "unmap_block", sets("status", "GM_OK"), "guard found",
+    of("freed_blocks_stay_mapped", "shim/resource/guard.c", "free_now", sets("status", "GM_OK"), "guard found",
        "a guarded block is unmapped by its free"),
-    of("pattern_before_not_compared", "shim/resource/guard.c", "check_pattern", drops("check_side(block, true"), "guard found",
+    of("pattern_before_not_compared", "shim/resource/guard_pattern.c", "gm_guard_pattern_check", skips("right && !all_behind"), "guard found",
        "a write before a guarded block is found at its free"),
+    of("pattern_read_by_a_wait", "shim/resource/guard_pattern.c", "gm_guard_pattern_fetch", returns(""), "guard calls",
+       "the pattern reaches the host in the stream on which the free waits"),
+    of("memory_of_freed_blocks_released", "shim/resource/guard.c", "release_block", never("gm_guard_memory_keep"), "guard calls",
+       "the memory of a freed block serves the next one"),
+    of("pattern_written_again", "shim/resource/guard.c", "map_block", enters("gm_guard_memory_has_pattern"), "guard calls",
+       "memory that has the pattern already keeps it"),
+    of("kept_beyond_the_bound", "shim/resource/guard_memory.c", "take_excess", enters("more <= most"), "guard_memory",
+       "what is kept of freed guarded blocks stays within a bound"),
     of("ranges_return_at_once", "shim/resource/guard_ranges.c", "occupy", sets("cursor.place", "1"), "guard_ranges",
        "the range that was freed longest ago returns first"),
     of("freed_blocks_found_in_reused_ranges", "shim/resource/guard_ranges.c", "occupy", drops("forget"), "guard_ranges",
@@ -767,7 +775,19 @@ MUTATIONS = [
        "a sample is taken although the fast case does not know of it"),
     of("copies_trusted", "shim/hook/guard.c", "look_at_range", drops("gm_explain_access"), "guard found",
        "a copy that leaves a guarded block is named at the call"),
-    of("freed_arguments_trusted", "shim/hook/guard.c", "look_at_pointers", drops("gm_explain_freed_argument"), "guard found",
+    of("graphs_not_read", "shim/hook/guard.c", "gm_guard_instantiated", drops("gm_guard_graph_read"), "guard found",
+       "a kernel of a graph with a pointer to freed memory is named before the graph is launched"),
+    of("updates_of_graphs_missed", "shim/hook/guard.c", "returned", drops("gm_guard_graph_read"), "guard found",
+       "an updated graph is read again"),
+    of("events_do_not_order", "shim/hook/guard.c", "may_order", returns("false"), "guard found",
+       "memory that another stream may use after an event is no error"),
+    of("stream_order_trusted", "shim/hook/guard.c", "look_at_order", drops("gm_explain_not_ready"), "guard found",
+       "a kernel in another stream than the one that allocates its memory is named"),
+    of("free_in_use_trusted", "shim/hook/guard.c", "gm_guard_frees_in_order", drops("gm_explain_freed_in_use"), "guard found",
+       "a free in another stream than the one that uses the memory is named"),
+    of("host_pointers_unnamed", "shim/explain/access.c", "host_memory_at", returns('""'), "guard found",
+       "a host pointer among the arguments of a kernel at fault is named"),
+    of("freed_arguments_trusted", "shim/hook/kernels.c", "gm_kernel_look", drops("gm_explain_freed_argument"), "guard found",
        "a kernel with a pointer to freed memory is named before it is launched"),
     of("members_of_structures_reported", "shim/hook/kernels.c", "look_at", swaps("size == sizeof word", "true"), "guard found",
        "a stale pointer in a structure is no error by itself"),

@@ -141,8 +141,8 @@ void gm_explain_freed_argument(const struct gm_launch *launch, const struct gm_l
     count_error();
     if (!is_first(FREED_ARGUMENT, launch->site, block->allocated_at) || !(w = begin()))
         return;
-    gm_log_add(&w->lines, "kernel %s gets a pointer to freed memory: argument %u points to %s",
-               kernel_name(w, launch), pointer->argument, place_of(w, block, pointer->address));
+    gm_log_add(&w->lines, "kernel %s gets a pointer to freed memory: argument %u points to %s", kernel_name(w, launch),
+               pointer->argument, place_of(w, block, pointer->address));
     gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
     add_life(w, block);
     end(w);
@@ -157,7 +157,8 @@ void gm_explain_not_ready(const struct gm_launch *launch, const struct gm_launch
     gm_log_add(&w->lines, "kernel %s may use memory before it is allocated: argument %u points to %s",
                kernel_name(w, launch), pointer->argument, place_of(w, block, pointer->address));
     gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
-    gm_log_add(&w->lines, "  allocated by  %s, in the order of another stream", gm_site_text(&w->site, block->allocated_at));
+    gm_log_add(&w->lines, "  allocated by  %s, in the order of another stream",
+               gm_site_text(&w->site, block->allocated_at));
     gm_log_add(&w->lines, "  missing       an event or a wait between the two streams");
     end(w);
 }

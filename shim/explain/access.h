@@ -1,13 +1,13 @@
-/* Explains memory errors of guarded blocks (shim/resource/guard.h) on stderr: accesses outside of a block or after its
- * free. An error of the same kind, block and call sites is explained once and counted afterwards; so is a fault of the
- * device, whichever call returns it.
+/* Explains memory errors of guarded blocks (shim/resource/guard_ranges.h) on stderr: accesses outside of a block or
+ * after its free. An error of the same kind, block and call sites is explained once and counted afterwards; so is a
+ * fault of the device, whichever call returns it.
  *
  * As in explain.h, all functions use no heap and little stack, and hold no lock across a call. */
 #ifndef GM_EXPLAIN_ACCESS_H
 #define GM_EXPLAIN_ACCESS_H
 
 #include "shim/base/base.h"
-#include "shim/resource/guard.h"
+#include "shim/resource/guard_ranges.h"
 
 /* A copy or fill of `size` bytes from `address` on. */
 struct gm_access {
@@ -22,8 +22,8 @@ GM_INTERNAL void gm_explain_access(const struct gm_access *access, const struct 
 
 enum { GM_LAUNCH_POINTERS = 6, GM_LAUNCH_OTHERS = 4, GM_LAUNCHES = 24 };
 
-/* A kernel, with the pointers among its arguments that lead to guarded blocks, and the first other arguments that may be
- * pointers. */
+/* A kernel, with the pointers among its arguments that lead to guarded blocks, and the first other arguments that may
+ * be pointers. */
 struct gm_launch {
     const char *kernel; /* as in its image; NULL: a graph as a whole */
     uint32_t site;
@@ -59,7 +59,7 @@ struct gm_fault {
 };
 GM_INTERNAL void gm_explain_fault(const struct gm_fault *fault);
 
-/* Bytes beside a block were written; as gm_guard_damaged (shim/resource/guard.h). */
+/* Bytes beside a block were written; as gm_guard_damaged (shim/resource/guard_ranges.h). */
 GM_INTERNAL void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
 
 /* At the end of the process: how many were not explained. */

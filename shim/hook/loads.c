@@ -98,10 +98,10 @@ static CUresult instantiated(const CUgraphExec *instance, CUgraph graph, CUresul
     return result;
 }
 
-#define INSTANTIATES(symbol, parameters, arguments)                                  \
-    HOOK(symbol, LIST parameters) {                                                  \
-        ENTER(symbol, LIST arguments);                                               \
-        LEAVE(instantiated(instance, graph, WITH_TRIM(gm_real.symbol arguments)));   \
+#define INSTANTIATES(symbol, parameters, arguments)                                \
+    HOOK(symbol, LIST parameters) {                                                \
+        ENTER(symbol, LIST arguments);                                             \
+        LEAVE(instantiated(instance, graph, WITH_TRIM(gm_real.symbol arguments))); \
     }
 #define OLD_INSTANTIATE (CUgraphExec * instance, CUgraph graph, CUgraphNode * failed, char *text, size_t size)
 INSTANTIATES(cuGraphInstantiate, OLD_INSTANTIATE, (instance, graph, failed, text, size))

@@ -3,8 +3,8 @@
  * mapping goes and its addresses stay reserved, so a later access faults, too (guard_ranges.h).
  *
  * A block ends where its mapping ends, but for the alignment of 512 bytes that native memory has and textures need. The
- * bytes between, and some before the block, hold a pattern (guard_pattern.h). The free and the end of the process compare
- * it. The memory itself, of which no address leads to it any more, serves later blocks (guard_memory.h). */
+ * bytes between, and some before the block, hold a pattern (guard_pattern.h). The free and the end of the process
+ * compare it. The memory itself, of which no address leads to it any more, serves later blocks (guard_memory.h). */
 #include "shim/resource/guard.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Physical memory of freed guarded blocks, kept for later ones of the same size. A kept extent is mapped nowhere, so its
- * former addresses fault. It saves the creation and the release of a handle; where the next block has the same place in
- * the mapping, it also has the pattern beside it already (guard_pattern.h).
+/* Physical memory of freed guarded blocks, kept for later ones of the same size. A kept extent is mapped nowhere, so
+ * its former addresses fault. It saves the creation and the release of a handle; where the next block has the same
+ * place in the mapping, it also has the pattern beside it already (guard_pattern.h).
  *
  * Each device keeps at most a sixteenth of its memory, or GPUMEM_CACHE_LIMIT if that is less. What is unused for
  * GPUMEM_CACHE_IDLE is released when later blocks are kept. All functions are safe from any thread; none holds a lock
@@ -26,8 +26,8 @@ static inline bool gm_guard_memory_has_pattern(const struct gm_guard_memory *mem
 /* Takes kept memory of block->mapped bytes on the block's device, if possible with the pattern that the block needs.
  * False: there is none. */
 GM_INTERNAL bool gm_guard_memory_take(const struct gm_guard_block *block, struct gm_guard_memory *memory);
-/* Keeps memory that is mapped nowhere, and releases what is too much with it. Runs in relaxed capture mode. False: it is
- * not kept. */
+/* Keeps memory that is mapped nowhere, and releases what is too much with it. Runs in relaxed capture mode. False: it
+ * is not kept. */
 GM_INTERNAL bool gm_guard_memory_keep(const struct gm_guard_memory *memory);
 /* Releases memory that is not kept. `taken`: it was, until gm_guard_memory_take. */
 GM_INTERNAL void gm_guard_memory_release(const struct gm_guard_memory *memory, bool taken);

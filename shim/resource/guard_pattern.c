@@ -6,7 +6,6 @@
 
 #include "shim/base/stats.h"
 #include "shim/driver/internal_stream.h"
-#include "shim/resource/guard.h"
 
 #define PATTERN    0xe5
 #define MOST_PITCH ((uint64_t)INT32_MAX) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
@@ -68,16 +67,16 @@ static bool compare(const struct gm_guard_block *block, const unsigned char *byt
     return false;
 }
 
-/* ---- copies in the stream of a free: the last EDGE bytes before the block, then the last ones of its mapping, of which
- * the rear ones hold the pattern */
+/* ---- copies in the stream of a free: the last EDGE bytes before the block, then the last ones of its mapping, of
+ * which the rear ones hold the pattern */
 
 struct edges {
     unsigned char bytes[2][EDGE];
 };
 
 static struct room {
-    uint64_t context_id; /* 0: unused */
-    struct edges *edges; /* pinned memory of the context; NULL: being allocated, or refused */
+    uint64_t context_id;     /* 0: unused */
+    struct edges *edges;     /* pinned memory of the context; NULL: being allocated, or refused */
     uint64_t blocks[COPIES]; /* addresses of the blocks whose bytes are there; 0: unused */
 } rooms[CONTEXTS];
 static gm_spin rooms_lock; /* held to claim and to forget a room */
@@ -231,8 +230,8 @@ bool gm_guard_pattern_check(const struct gm_guard_block *block, bool at_exit) {
     struct edges edges;
     if (behind > EDGE && !all_behind)
         return false;
-    bool right = (!at_exit && !all_behind && take_fetched(block, &edges)) ||
-                 !read_now(block, &edges, all_behind, !at_exit);
+    bool right =
+        (!at_exit && !all_behind && take_fetched(block, &edges)) || !read_now(block, &edges, all_behind, !at_exit);
     if (right)
         right = compare(block, all_behind ? all_behind : &edges.bytes[1][EDGE - behind], behind, false, at_exit);
     if (right && !all_behind) /* a block at the beginning of its mapping has nothing before it */

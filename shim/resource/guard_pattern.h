@@ -1,9 +1,9 @@
 /* The pattern in the bytes of a mapping beside a guarded block: up to 511 bytes behind it, because native memory is
  * aligned to 512 bytes, and 512 bytes before it. For a block at the beginning of its mapping: all bytes behind it.
  *
- * A free compares the pattern after all work that may use the block. Its bytes reach pinned memory of the context by one
- * copy in the stream on which the free waits anyway, so they are compared without a wait of their own. Where there is
- * no such copy, the bytes are read by a call that waits. */
+ * A free compares the pattern after all work that may use the block. Its bytes reach pinned memory of the context by
+ * one copy in the stream on which the free waits anyway, so they are compared without a wait of their own. Where there
+ * is no such copy, the bytes are read by a call that waits. */
 #ifndef GM_GUARD_PATTERN_H
 #define GM_GUARD_PATTERN_H
 
@@ -19,8 +19,8 @@ GM_INTERNAL gm_status gm_guard_pattern_write(const struct gm_guard_block *block)
  * block is current. Where that is not possible it does nothing. */
 GM_INTERNAL void gm_guard_pattern_fetch(const struct gm_guard_block *block, CUstream stream);
 /* Compares the pattern and reports a difference (gm_guard_damaged). True: every byte of it was seen and is right.
- * Memory that cannot be read, as after a fault, is not compared. `at_exit`: neither is a pattern that may not be written
- * yet, because a kernel that has all of the device may never end. */
+ * Memory that cannot be read, as after a fault, is not compared. `at_exit`: neither is a pattern that may not be
+ * written yet, because a kernel that has all of the device may never end. */
 GM_INTERNAL bool gm_guard_pattern_check(const struct gm_guard_block *block, bool at_exit);
 /* The context was destroyed, and its pinned memory with it. */
 GM_INTERNAL void gm_guard_pattern_forget(uint64_t context_id);

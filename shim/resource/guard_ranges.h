@@ -21,7 +21,7 @@ struct gm_guard_block {
     size_t mapped;    /* bytes from there on that are mapped while it lives */
     uint64_t memory;  /* handle of what is mapped */
     uint64_t context, context_id;
-    uint64_t stream, order; /* in_order: its stream, and gm_guard_order_now() when it was allocated */
+    uint64_t stream, order;          /* in_order: its stream, and gm_guard_order_now() when it was allocated */
     uint32_t allocated_at, freed_at; /* call sites; 0 = unknown */
     int16_t device;
     uint8_t state;    /* enum gm_guard_state */
@@ -29,6 +29,15 @@ struct gm_guard_block {
     uint8_t in_order; /* allocated in the order of a stream that the program created */
     uint8_t reusable; /* it takes whole mappings, so others may have its memory before and after it */
 };
+
+/* Bytes beside a block that belong to its mapping were written. Called without locks. NULL: nobody wants to know. */
+struct gm_guard_damage {
+    bool before;     /* before the start of the block, else behind its end */
+    bool at_exit;    /* the block lives still */
+    size_t distance; /* bytes between the block and the nearest changed byte */
+    size_t count;    /* bytes from the nearest to the farthest changed one */
+};
+GM_INTERNAL extern void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
 
 #define GM_GUARD_GRANULE ((size_t)2 << 20)
 

@@ -33,8 +33,8 @@ static CUresult exchange(CUstreamCaptureMode *other) {
 
 static int start(void **unused) {
     gm_guard_memory_after_fork();
-    gm_drv =
-        (struct gm_driver){.mem_release = release, .device_total_mem = total_mem, .thread_exchange_capture_mode = exchange};
+    gm_drv = (struct gm_driver){
+        .mem_release = release, .device_total_mem = total_mem, .thread_exchange_capture_mode = exchange};
     memset(released, 0, sizeof released);
     return 0;
 }
@@ -50,8 +50,11 @@ static unsigned all_released(void) {
 
 /* A block of `size` bytes at the end of a mapping. */
 static struct gm_guard_block block_of(int device, size_t mapped, size_t size) {
-    return (struct gm_guard_block){
-        .mapping = 1024 * MIB, .address = 1024 * MIB + mapped - size, .size = size, .mapped = mapped, .device = (int16_t)device};
+    return (struct gm_guard_block){.mapping = 1024 * MIB,
+                                   .address = 1024 * MIB + mapped - size,
+                                   .size = size,
+                                   .mapped = mapped,
+                                   .device = (int16_t)device};
 }
 
 static bool keep(unsigned handle, int device, size_t mapped, size_t size) {
