@@ -220,7 +220,11 @@ static gm_status guard_free(struct gm_resource *self, const struct gm_block *blo
 }
 
 static size_t guard_trim(struct gm_resource *self, size_t bytes) {
-    return gm_driver_ready(false) ? gm_deferred_free_drain(&deferred_frees) + gm_guard_memory_release_all() : 0;
+    if (!gm_driver_ready(false))
+        return 0;
+    size_t released = gm_deferred_free_drain(&deferred_frees) + gm_guard_memory_release_all();
+    gm_guard_pattern_trim();
+    return released;
 }
 
 static size_t guard_releasable(struct gm_resource *self, int device) { return gm_guard_memory_bytes(device); }

@@ -89,14 +89,16 @@ static struct room *find_room(uint64_t context_id) {
 }
 
 /* Memory that comes too late for its context goes with that. */
-static struct room *make_room(uint64_t context_id) {
+static struct room *make_room(CUcontext context, uint64_t context_id) {
     void *pinned;
     gm_spin_lock(&rooms_lock);
     struct room *room = find_room(0);
     if (find_room(context_id))
         room = NULL; /* another thread makes it */
-    if (room)
+    if (room) {
+        room->context = context;
         __atomic_store_n(&room->context_id, context_id, __ATOMIC_RELEASE);
+    }
     gm_spin_unlock(&rooms_lock);
     if (!room || gm_drv.mem_host_alloc(&pinned, COPIES * sizeof(struct edges), 0) != CUDA_SUCCESS)
         return NULL;
@@ -148,10 +150,15 @@ void gm_guard_pattern_fetch(const struct gm_guard_block *block, CUstream stream)
         return;
     struct room *room = find_room(block->context_id);
     if (!room)
-        room = make_room(block->context_id);
-    struct edges *edges = room ? __atomic_load_n(&room->edges, __ATOMIC_ACQUIRE) : NULL;
-    unsigned at = edges ? take_copy(room, block->address) : COPIES;
-    if (at < COPIES && copy_edges(block, &edges[at], stream)) /* one of two may be on its way: nobody uses them again */
+        room = make_room((CUcontext)(uintptr_t)block->context, block->context_id);
+    unsigned at = room ? take_copy(room, block->address) : COPIES;
+    if (at == COPIES)
+        return;
+    /* While one of its copies is taken, the room stays. */
+    struct edges *edges = __atomic_load_n(&room->edges, __ATOMIC_ACQUIRE);
+    if (!edges || __atomic_load_n(&room->context_id, __ATOMIC_RELAXED) != block->context_id)
+        __atomic_store_n(&room->blocks[at], 0, __ATOMIC_RELEASE);
+    else if (copy_edges(block, &edges[at], stream)) /* one of two may be on its way: nobody uses them again */
         __atomic_store_n(&room->blocks[at], NOBODY, __ATOMIC_RELEASE);
 }
 
@@ -180,6 +187,42 @@ void gm_guard_pattern_forget(uint64_t context_id) {
     if (room)
         *room = (struct room){0};
     gm_spin_unlock(&rooms_lock);
+}
+
+/* A room whose copies are all taken has none. */
+static bool close_room(struct room *room) {
+    unsigned taken = 0;
+    for (uint64_t none = 0; taken < COPIES; taken++, none = 0)
+        if (!__atomic_compare_exchange_n(&room->blocks[taken], &none, NOBODY, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
+            break;
+    bool closed = taken == COPIES;
+    while (!closed && taken)
+        __atomic_store_n(&room->blocks[--taken], 0, __ATOMIC_RELEASE);
+    return closed;
+}
+
+static void free_pinned(const struct room *room) {
+    bool pushed;
+    if (gm_context_life(room->context, room->context_id) < 0 || gm_context_enter(room->context, &pushed))
+        return;
+    (void)GM_TWICE(gm_drv.mem_free_host(room->edges));
+    gm_context_leave(pushed);
+}
+
+void gm_guard_pattern_trim(void) {
+    for (unsigned i = 0; i < CONTEXTS; i++) {
+        struct room *room = &rooms[i], old;
+        if (!__atomic_load_n(&room->edges, __ATOMIC_ACQUIRE) || !close_room(room))
+            continue;
+        gm_spin_lock(&rooms_lock);
+        old = *room;
+        *room = (struct room){0};
+        gm_spin_unlock(&rooms_lock);
+        CUstreamCaptureMode mode = gm_capture_relax();
+        free_pinned(&old);
+        gm_capture_unrelax(mode);
+    }
 }
 
 void gm_guard_pattern_after_fork(void) {

@@ -22,6 +22,9 @@ GM_INTERNAL void gm_guard_pattern_fetch(const struct gm_guard_block *block, CUst
  * Memory that cannot be read, as after a fault, is not compared. `at_exit`: neither is a pattern that may not be
  * written yet, because a kernel that has all of the device may never end. */
 GM_INTERNAL bool gm_guard_pattern_check(const struct gm_guard_block *block, bool at_exit);
+/* Frees the pinned memory of contexts in which no copy waits for its gm_guard_pattern_check. May wait for work, as
+ * cuMemFreeHost does. */
+GM_INTERNAL void gm_guard_pattern_trim(void);
 /* The context was destroyed, and its pinned memory with it. */
 GM_INTERNAL void gm_guard_pattern_forget(uint64_t context_id);
 GM_INTERNAL void gm_guard_pattern_after_fork(void);
