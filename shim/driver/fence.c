@@ -278,3 +278,13 @@ void gm_fences_after_fork(void) {
     spares = NULL; /* their events are the parent's */
     spares_lock.held = 0;
 }
+
+gm_status gm_fence_stream_behind(CUcontext context, uint64_t context_id, CUdevice device, CUstream stream) {
+    const struct gm_context of = {.handle = context, .id = context_id, .device = device};
+    struct gm_fence *fence = gm_fence_take();
+    gm_status status = fence ? gm_fence_record_or_wait(fence, &of, false) : GM_OUT_OF_MEMORY;
+    if (!status)
+        status = gm_fence_order(fence, stream);
+    gm_fence_give(fence); /* cuStreamWaitEvent uses the event's present state, so it may be recorded again at once */
+    return status;
+}

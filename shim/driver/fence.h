@@ -55,6 +55,9 @@ GM_INTERNAL gm_status gm_fence_wait(const struct gm_fence *fence);
 /* Makes later work of the stream, which belongs to the block's context, wait for everything that the fence covers. Not
  * to be used with work of other devices: the stream's context would wait for it too. */
 GM_INTERNAL gm_status gm_fence_order(const struct gm_fence *fence, CUstream stream);
+/* Makes later work of the stream, which belongs to the context, wait for the work that a native free in the context
+ * waits for now. GM_OUT_OF_MEMORY: the kernel has no memory; other errors as gm_fence_record. */
+GM_INTERNAL gm_status gm_fence_stream_behind(CUcontext context, uint64_t context_id, CUdevice device, CUstream stream);
 /* Destroys the events of a fence that is no longer used. */
 GM_INTERNAL void gm_fence_discard(struct gm_fence *fence);
 /* A fence for one block, to be given back with its events. NULL: the kernel has no memory. */

@@ -37,18 +37,6 @@ static gm_status fill_on_stream(const struct gm_block *block, unsigned char valu
     return (gm_status)set(block->address, value, bytes_of(block), (CUstream)stream);
 }
 
-/* Makes the stream wait for the work that a native free of the block waits for. */
-static gm_status order_behind_work(const struct gm_block *block, CUstream stream) {
-    const struct gm_context context = {
-        .handle = (CUcontext)(uintptr_t)block->context, .id = block->context_id, .device = block->device};
-    struct gm_fence *fence = gm_fence_take();
-    gm_status status = fence ? gm_fence_record_or_wait(fence, &context, false) : GM_OUT_OF_MEMORY;
-    if (!status)
-        status = gm_fence_order(fence, stream);
-    gm_fence_give(fence); /* cuStreamWaitEvent uses the event's present state, so it may be recorded again at once */
-    return status;
-}
-
 /* Fills the block on an internal stream of its context. `behind`: after all work submitted so far; else the fill is
  * complete at return. Does nothing during a capture, because the calls would not be legal then. */
 static gm_status fill_privately(const struct gm_block *block, unsigned char value, bool behind) {
@@ -71,7 +59,7 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
         goto leave;
     status = gm_internal_stream(&internal, behind ? GM_INTERNAL_FREE : GM_INTERNAL_ALLOC, &stream);
     if (!status && behind)
-        status = order_behind_work(block, stream);
+        status = gm_fence_stream_behind(context, block->context_id, block->device, stream);
     if (!status)
         status = (gm_status)gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
     if (!status && !behind)

@@ -147,13 +147,7 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
     return GM_OK;
 }
 
-static void fetch_pattern(const struct gm_deferred_block *deferred, CUstream stream) {
-    struct gm_guard_block block;
-    if (gm_guard_at(deferred->address, &block) && !block.released)
-        gm_guard_pattern_fetch(&block, stream);
-}
-
-static struct gm_deferred_free deferred_frees = {.free_now = free_now, .before_event = fetch_pattern};
+static struct gm_deferred_free deferred_frees = {.free_now = free_now};
 
 void gm_guard_settle(void) { gm_deferred_free_flush(&deferred_frees); }
 
@@ -213,6 +207,9 @@ static gm_status guard_free(struct gm_resource *self, const struct gm_block *blo
         return GM_INVALID_VALUE;
     if (how->call == GM_CALL_FREE_ASYNC && !is_created(how->stream))
         gm_guard_orders();
+    struct gm_guard_block guarded;
+    if (how->call == GM_CALL_FREE && gm_driver_ready(true) && gm_guard_at(block->address, &guarded))
+        gm_guard_pattern_fetch(&guarded); /* the wait of this free covers it */
     gm_status status = gm_deferred_free_add(&deferred_frees, block, how);
     if (status)
         gm_guard_range_revive(block->address);

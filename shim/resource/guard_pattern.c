@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "shim/base/stats.h"
+#include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 
 #define PATTERN    0xe5
@@ -28,16 +29,16 @@ static struct side {
 }
 
 /* Within the capture guard. The context is current. */
-static gm_status private_stream(const struct gm_guard_block *block, CUstream *stream) {
+static gm_status private_stream(const struct gm_guard_block *block, enum gm_internal_use use, CUstream *stream) {
     struct gm_internal internal;
     if (!gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
         return GM_NOT_SUPPORTED;
-    return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
+    return gm_internal_stream(&internal, use, stream);
 }
 
 gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
     CUstream stream;
-    gm_status status = private_stream(block, &stream);
+    gm_status status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
     for (int before = 0; before < 2 && !status; before++) {
         struct side side = side_of(block, before);
         if (side.size)
@@ -75,7 +76,8 @@ struct edges {
 };
 
 static struct room {
-    uint64_t context_id;     /* 0: unused */
+    uint64_t context_id; /* 0: unused */
+    CUcontext context;
     struct edges *edges;     /* pinned memory of the context; NULL: being allocated, or refused */
     uint64_t blocks[COPIES]; /* addresses of the blocks whose bytes are there; 0: unused */
 } rooms[CONTEXTS];
@@ -144,22 +146,42 @@ static gm_status copy_edges(const struct gm_guard_block *block, struct edges *ed
     return !status && behind ? copy_rows(edges->bytes[1], last, EDGE, 1, stream) : status;
 }
 
-void gm_guard_pattern_fetch(const struct gm_guard_block *block, CUstream stream) {
-    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
-    if (behind > EDGE || !(before + behind))
-        return;
+static gm_status order_behind_work(const struct gm_guard_block *block, CUstream *stream) {
+    gm_status status = private_stream(block, GM_INTERNAL_FREE, stream);
+    return status ? status
+                  : gm_fence_stream_behind((CUcontext)(uintptr_t)block->context, block->context_id, block->device,
+                                           *stream);
+}
+
+/* While one of its copies is taken, a room stays. */
+static void fetch(const struct gm_guard_block *block) {
+    CUstream stream;
     struct room *room = find_room(block->context_id);
     if (!room)
         room = make_room((CUcontext)(uintptr_t)block->context, block->context_id);
     unsigned at = room ? take_copy(room, block->address) : COPIES;
     if (at == COPIES)
         return;
-    /* While one of its copies is taken, the room stays. */
     struct edges *edges = __atomic_load_n(&room->edges, __ATOMIC_ACQUIRE);
-    if (!edges || __atomic_load_n(&room->context_id, __ATOMIC_RELAXED) != block->context_id)
+    if (!edges || __atomic_load_n(&room->context_id, __ATOMIC_RELAXED) != block->context_id ||
+        order_behind_work(block, &stream))
         __atomic_store_n(&room->blocks[at], 0, __ATOMIC_RELEASE);
     else if (copy_edges(block, &edges[at], stream)) /* one of two may be on its way: nobody uses them again */
         __atomic_store_n(&room->blocks[at], NOBODY, __ATOMIC_RELEASE);
+}
+
+void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
+    CUcontext context = (CUcontext)(uintptr_t)block->context;
+    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
+    CUstreamCaptureMode mode;
+    bool pushed;
+    if (behind > EDGE || !(before + behind) || !gm_capture_guard_enter(&mode))
+        return;
+    if (gm_context_life(context, block->context_id) >= 0 && !gm_context_enter(context, &pushed)) {
+        fetch(block);
+        gm_context_leave(pushed);
+    }
+    gm_capture_guard_leave(mode);
 }
 
 /* Moves the bytes of the block's copy to *edges. False: there is none. */
@@ -248,7 +270,7 @@ static gm_status read_now(const struct gm_guard_block *block, struct edges *edge
     status = gm_context_enter(context, &pushed);
     if (status)
         goto leave_guard;
-    status = private_stream(block, &stream);
+    status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
     if (!status && !waits)
         status = (gm_status)gm_drv.stream_query(stream);
     if (!status && all_behind) {
