@@ -33,6 +33,7 @@ static void test_pitch_is_the_devices_choice(void **state) {
             assert_int_equal(block.pitch, pitch);
             give(resource, &block);
         }
+        trim(resource);
     }
 }
 
@@ -56,6 +57,7 @@ static void test_data_survives_neighbours(void **state) {
             assert_int_equal(world_differing(&world, &blocks[i], (i % 2 ? 0xabc00000u : 0xdef00000u) + i), 0);
             give(resource, &blocks[i]);
         }
+        trim(resource);
         assert_int_equal(simcuda_violations(), 0);
     }
 }
