@@ -137,13 +137,19 @@ static gm_status copy_rows(void *to, uint64_t from, uint64_t pitch, size_t rows,
     return (gm_status)gm_drv.memcpy_2d_async(&copy, stream);
 }
 
+/* After a failure no copy is on its way. */
 static gm_status copy_edges(const struct gm_guard_block *block, struct edges *edges, CUstream stream) {
     uint64_t first = block->address - EDGE, last = block->mapping + block->mapped - EDGE;
     size_t before = side_of(block, true).size, behind = side_of(block, false).size;
     if (before && behind && last - first <= MOST_PITCH)
         return copy_rows(edges->bytes[0], first, last - first, 2, stream);
     gm_status status = before ? copy_rows(edges->bytes[0], first, EDGE, 1, stream) : GM_OK;
-    return !status && behind ? copy_rows(edges->bytes[1], last, EDGE, 1, stream) : status;
+    if (!status && behind) {
+        status = copy_rows(edges->bytes[1], last, EDGE, 1, stream);
+        if (status && before)
+            (void)gm_drv.stream_synchronize(stream);
+    }
+    return status;
 }
 
 static gm_status order_behind_work(const struct gm_guard_block *block, CUstream *stream) {
@@ -164,10 +170,8 @@ static void fetch(const struct gm_guard_block *block) {
         return;
     struct edges *edges = __atomic_load_n(&room->edges, __ATOMIC_ACQUIRE);
     if (!edges || __atomic_load_n(&room->context_id, __ATOMIC_RELAXED) != block->context_id ||
-        order_behind_work(block, &stream))
+        order_behind_work(block, &stream) || copy_edges(block, &edges[at], stream))
         __atomic_store_n(&room->blocks[at], 0, __ATOMIC_RELEASE);
-    else if (copy_edges(block, &edges[at], stream)) /* one of two may be on its way: nobody uses them again */
-        __atomic_store_n(&room->blocks[at], NOBODY, __ATOMIC_RELEASE);
 }
 
 void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
