@@ -706,7 +706,7 @@ MUTATIONS = [
        "the unified baseline prefetches operands to the device"),
 
     # ---- blocks of the cache, from one life to the next
-    of("fill_waits_for_peers", "shim/resource/fill.c", "order_behind_work", swaps("false", "true"), "preload two_devices",
+    of("fill_waits_for_peers", "shim/driver/fence.c", "gm_fence_stream_behind", swaps("false", "true"), "preload two_devices",
        "no stream of one device waits for work of another"),
     of("class_without_a_bound", "shim/cache/free_lists.h", "gm_free_lists_newest", never("least"), "cache_free_lists",
        "a free block serves no request that is larger, even of its class"),

@@ -5,8 +5,8 @@
 #include "shim/driver/driver.h"
 #include "shim/explain/access.h"
 
-/* Fills in the kernel's name, and adds the pointers among its arguments. `parameters` and
- * `extra` are those of cuLaunchKernel. */
+/* Fills in the kernel's name, and adds the pointers among its arguments. `parameters` and `extra` are those of
+ * cuLaunchKernel. */
 GM_INTERNAL void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra,
                                 struct gm_launch *launch);
 /* Before the launch: explains the pointers that are whole arguments and lead to freed memory. */

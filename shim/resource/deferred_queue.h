@@ -13,8 +13,8 @@ struct gm_deferred_block {
     uint64_t context_id;
     uint64_t size;          /* bytes that the block takes */
     struct gm_fence *fence; /* the block may be freed when it is complete; NULL = now */
-    bool *kept; /* of the free that is made now: the maker sets it when it keeps the memory. NULL, as for each block of a
-                   queue: it must not */
+    bool *kept; /* set by the maker when it keeps the memory of a block that is freed now; NULL, as in queues: it must
+                   not keep it */
     int device;
 };
 

@@ -4,7 +4,7 @@
  *
  * A block ends where its mapping ends, but for the alignment of 512 bytes that native memory has and textures need. The
  * bytes between, and some before the block, hold a pattern (guard_pattern.h). The free and the end of the process
- * compare it. The memory itself, of which no address leads to it any more, serves later blocks (guard_memory.h). */
+ * compare it. The memory itself, to which no address leads any more, serves later blocks (guard_memory.h). */
 #include "shim/resource/guard.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* The pattern in the bytes of a mapping beside a guarded block: up to 511 bytes behind it, because native memory is
  * aligned to 512 bytes, and 512 bytes before it. For a block at the beginning of its mapping: all bytes behind it.
  *
- * A free compares the pattern after all work that may use the block. Before it waits, it lets the device copy the
- * pattern to pinned memory of the context behind that work, so the comparison needs no wait of its own. Where there is
- * no such copy, the bytes are read by a call that waits. */
+ * A free compares the pattern after all work of its device that may use the block. Before it waits, it lets the device
+ * copy the pattern to pinned memory of the context behind that work, so the comparison needs no wait of its own. Where
+ * there is no such copy, the bytes are read by a call that waits. */
 #ifndef GM_GUARD_PATTERN_H
 #define GM_GUARD_PATTERN_H
 

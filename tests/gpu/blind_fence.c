@@ -26,6 +26,9 @@ gm_status gm_fence_record_stream(struct gm_fence *fence, CUstream stream, bool p
 gm_status gm_fence_query(const struct gm_fence *fence) { return GM_OK; }
 gm_status gm_fence_wait(const struct gm_fence *fence) { return GM_OK; }
 gm_status gm_fence_order(const struct gm_fence *fence, CUstream stream) { return GM_OK; }
+gm_status gm_fence_stream_behind(CUcontext context, uint64_t context_id, CUdevice device, CUstream stream) {
+    return GM_OK;
+}
 void gm_fence_discard(struct gm_fence *fence) {}
 struct gm_fence *gm_fence_take(void) {
     static struct gm_fence only;

@@ -58,8 +58,9 @@ PROGRAMS = {
     "torch_behind": ["illegal address: ", "kernel +write_at", "argument 1  a block of 4.00 KiB, allocated by .*guarded_programs.py"],
     "torch_freed": ["kernel write_at gets a pointer to freed memory: argument 1 points to a block of 4.00 KiB that was freed",
                     "allocated by .*guarded_programs.py", "freed by .*guarded_programs.py", "illegal address: "],
-    "torch_graph": ["kernel .* of a graph gets a pointer to freed memory", "allocated by .*guarded_programs.py", "freed by .*guarded_programs.py",
-                    "illegal address: "],
+    # PyTorch's kernels get pointers in a structure, which are named at the fault only.
+    "torch_graph": ["illegal address: ", "kernel +of a graph, launched by .*guarded_programs.py",
+                    "an argument  a block of 4.00 KiB that was freed, allocated by .*guarded_programs.py", "freed by .*guarded_programs.py"],
     "torch_table": ["illegal address: ", "kernel +follow"],
 }
 

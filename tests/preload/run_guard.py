@@ -23,9 +23,9 @@ FOUND = {
     "after_free": ["kernel write_words gets a pointer to freed memory: argument 1 points to a block of 4.00 KiB that was freed", "launched by",
                    "allocated by .*after_free", "freed by .*after_free", "illegal address: ", "kernel +write_words",
                    "a block of 4.00 KiB that was freed, allocated by .*after_free"],
-    "after_free_other_stream": ["gets a pointer to freed memory", "freed by .*after_free_other_stream", "illegal address: "],
-    "after_free_other_thread": ["gets a pointer to freed memory", "freed by .*after_free_other_thread", "illegal address: ", "seen by .*other_thread"],
-    "after_free_in_order": ["gets a pointer to freed memory", "freed by .*after_free_in_order", "illegal address: "],
+    "after_free_other_stream": ["kernel write_words gets a pointer to freed memory", "freed by .*after_free_other_stream", "illegal address: "],
+    "after_free_other_thread": ["kernel write_words gets a pointer to freed memory", "freed by .*after_free_other_thread", "illegal address: ", "seen by .*other_thread"],
+    "after_free_in_order": ["kernel write_words gets a pointer to freed memory", "freed by .*after_free_in_order", "illegal address: "],
     "after_free_in_a_struct": ["illegal address: ", "argument 1  a block of 4.00 KiB that was freed, allocated by .*after_free_in_a_struct"],
     "stale_member": [],  # the kernel does not use it
     "freed_twice": ["cuMemFree of 0x.*which was freed before: a block of 4.00 KiB", "allocated by .*freed_twice", "first freed +by .*freed_twice"],
@@ -206,8 +206,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {"found": found, "silent": silent, "blocking": blocking, "begin": begin, "rules": rules, "poison": poison, "calls": calls, "wrong": wrong, "counted": counted, "unharmed": unharmed,
-         "shortage": shortage, "ranges": ranges}
+CASES = {case.__name__: case for case in (found, silent, blocking, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

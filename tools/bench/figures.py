@@ -18,6 +18,7 @@ import textwrap
 
 import common
 import frontiers as graphs
+import guard
 import hybrid_report
 import memhc_report
 import spgemm_product_results
@@ -30,7 +31,7 @@ RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 ALLOC, FREE, HYBRID = "*-alloc*.json", "*-free*.json", "*-hybrid*.json"
 GROWTH, GROWTH_TURNS = "*-h200-growth-quick*.json", "*-growth-turns*.json"
 SPGEMM, PRODUCT = "*-h200-spgemm.json", "*-spgemm-product*.json"
-MEMHC, MEMHC_BASELINE = "*-memhc-quick.json", "*-memhc-baseline.json"
+MEMHC, MEMHC_BASELINE, GUARD = "*-memhc-quick.json", "*-memhc-baseline.json", "*-guard*.json"
 WIDTH = 118
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -492,6 +493,30 @@ def torch_layers(run):
                   ["way", *[head for batch in batches for head in (f"batch {batch}, ms", "transfers")]], [[way, *cells] for way, cells in rows.items()])
 
 
+# ---- memory errors
+
+@block(GUARD)
+def guard_errors(run):
+    took = [span([one[key] for one in run["errors"]], "{:.1f}") for key in ("seconds", "memcheck_seconds")]
+    return titled(f"{run.made} ({run.file}); a program took {took[0]} s under gpumem, {took[1]} s under memcheck:",
+                  ["error", "named by gpumem", "by memcheck"], guard.error_rows(run["errors"]))
+
+
+@block(GUARD)
+def guard_words(run):
+    return items(*guard.error_words(run["errors"]))
+
+
+@block(GUARD)
+def guard_costs(run):
+    rows = []
+    for row, name, values, ratios in guard.costs(run["rows"]):
+        times = [1000 * value for value in values]
+        taken = f"{time(statistics.median(times))} ({time(min(times))} to {time(max(times))}, {len(times)} rounds)"
+        rows.append([row, name, taken, "-" if name == "native" else f"{statistics.median(ratios):.2f} x ({span(ratios)})"])
+    return titled(f"{run.made} ({run.file}); medians, least and most of the rounds:", ["", "", "time", "to native"], rows)
+
+
 # ---- commands that read traces
 
 @block("*-trace-tools*.json")
@@ -519,6 +544,12 @@ def headline(free_run, alloc_run, hybrid_run):
              ["added to a call by a trace; to a start with CUDA", "",
               f"{reached(found['added to a hooked call', 'observe, trace'])}; {reached(found['added to a start with CUDA', 'auto'])}"]]
     return table(["one H200", "native", "under gpumem"], rows)
+
+
+@block(GUARD)
+def guard_headline(run):
+    step = next(statistics.median(ratios) for row, name, _, ratios in guard.costs(run["rows"]) if "12 layers" in row and name == "guard all")
+    return f"A PyTorch step without its cache takes {step:.2f} x its native time ([table](tools/bench/README.md))."
 
 
 # ---- documents

@@ -2,17 +2,19 @@
 """What GPUMEM_GUARD costs: a PyTorch training step without PyTorch's cache (programs/torch_step.py), and pairs of cudaMalloc and
 cudaFree on an idle card, round by round.
 
-usage: guard.py [--build DIR] [--rounds N] [--subjects NAME,...] [--out FILE.json]
+usage: guard.py [--build DIR] [--rounds N] [--subjects NAME,...] [--suite FILE] [--out FILE.json]
 
 NAME: steps, deep (a step with more allocations), pairs; default all. Each contender is a process of its own, taken in turn: native,
 then the library under policy observe with one of 1000 blocks guarded, and with all. Says each measure on standard error at once.
-Prints microseconds (least, median, most of the rounds' medians) and the median of each round's ratio to native, and writes FILE.json
-(default guard.json) with commit, card and driver. Ends with 77 without a GPU; without PyTorch the steps are left out.
+Prints microseconds (least, median, most of the rounds' medians) and the ratio to native in each round (the same three), and writes
+FILE.json (default guard.json) with commit, card and driver, anew after each round. --suite adds what part `guard` of
+tests/gpu/gpu_suite.py printed. Ends with 77 without a GPU; without PyTorch the steps are left out.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import statistics
 import sys
 
@@ -48,24 +50,148 @@ def names(text):
     return text.split(",")
 
 
-def take(options):
-    """Medians by row and contender, and the subjects left out."""
-    medians, missing = {}, {}
-    for _ in range(options.rounds):
-        for subject, contender in ((subject, contender) for subject in options.subjects for contender in CONTENDERS):
-            if subject in missing:
-                continue
-            command, settings = subjects(options.build)[subject]
-            try:
-                for line in lines_of(options, command, settings, CONTENDERS[contender]):
-                    row = "deep-" + line.name if subject == "deep" else line.name
-                    medians.setdefault(row, {}).setdefault(contender, []).append(line.median / 1000)
-                    print(f"{row} {contender}: {line.median / 1000:.1f} us", file=sys.stderr, flush=True)
-            except common.Failed as failure:
-                if "No module named" not in str(failure):
-                    raise
-                missing[subject] = str(failure)
-    return medians, missing
+def take(options, medians, missing):
+    """One round. Adds to the medians by row and contender, and to the subjects left out."""
+    for subject, contender in ((subject, contender) for subject in options.subjects for contender in CONTENDERS):
+        if subject in missing:
+            continue
+        command, settings = subjects(options.build)[subject]
+        try:
+            for line in lines_of(options, command, settings, CONTENDERS[contender]):
+                row = "deep-" + line.name if subject == "deep" else line.name
+                medians.setdefault(row, {}).setdefault(contender, []).append(line.median / 1000)
+                print(f"{row} {contender}: {line.median / 1000:.1f} us", file=sys.stderr, flush=True)
+        except common.Failed as failure:
+            if "No module named" not in str(failure):
+                raise
+            missing[subject] = str(failure)
+
+
+ROWS = {
+    "pair:4096": "`cudaMalloc` + `cudaFree`, 4 KiB",
+    "pair:1048576": "the same, 1 MiB",
+    "pair:67108864": "the same, 64 MiB",
+    "torch-step": "PyTorch step, no cache",
+    "deep-torch-step": "PyTorch step, 12 layers, no cache",
+}
+
+
+def spread(values, form):
+    return " / ".join(f"{value:{form}}" for value in (min(values), statistics.median(values), max(values)))
+
+
+def ratios(contenders, name):
+    return [value / native for value, native in zip(contenders[name], contenders["native"])]
+
+
+def costs(rows):
+    """Of the rows of a result file: title, contender, microseconds of each round, and their ratios to native."""
+    found = {}
+    for one in rows:
+        contenders = found.setdefault(one["row"], {})
+        contenders[one["contender"]] = one["values"]
+        yield ROWS[one["row"]], one["contender"], one["values"], ratios(contenders, one["contender"])
+
+
+# ---- what the GPU suite printed
+
+# The programs of tests/preload/planted.c that have an error.
+ERRORS = {
+    "behind_byte": "a kernel writes 1 byte behind the end",
+    "behind_element": "1 element behind the end",
+    "behind_stride": "2 MiB behind the start",
+    "before_byte": "1 byte before the start",
+    "before_stride": "2 MiB before the start",
+    "never_freed": "the second byte behind the end, of a block that is never freed",
+    "in_a_struct": "behind the end, the pointer in a structure",
+    "behind_grown": "behind the end of an array that grows in place",
+    "after_free": "after the free, same stream",
+    "after_free_other_stream": "after the free, other stream",
+    "after_free_other_thread": "after the free, other thread",
+    "after_free_in_order": "after a cudaFreeAsync, other stream",
+    "after_free_in_a_struct": "after the free, the pointer in a structure",
+    "graph_freed": "a graph uses a block that was freed since its capture",
+    "before_ready": "stream-ordered memory in another stream, before it is ready",
+    "freed_in_use": "cudaFreeAsync while another stream uses the block",
+    "host_pointer": "a host pointer given to a kernel",
+    "freed_twice": "a second free",
+    "freed_inside": "a free of an address inside a block",
+    "freed_as_host": "a free by cudaFreeHost",
+    "copy_behind": "a copy reads behind the end",
+    "copy_to_behind": "a copy writes behind the end",
+    "copy_rows_behind": "a copy of rows reads behind the end",
+    "copy_freed": "a copy from a block that was freed",
+    "fill_behind": "a fill behind the end",
+    "never_written": "a kernel reads memory that was never written",
+    "leaked": "a block is never freed",
+}
+SILENT = {  # nothing is said while the program runs
+    "freed_as_host": "nothing: the driver refuses the call",
+    "never_written": "nothing; with poison the value is wrong",
+    "leaked": "leaked 1000 B in 1 block (closing lines)",
+}
+PLANTED = re.compile(r"ok +guard planted (\w+) ([\d.]+) s(?:, nothing said)?; memcheck, ([\d.]+) s: (.*?)(?:; initcheck, [\d.]+ s: (.*))?$")
+
+
+def words(patterns):
+    """What the patterns of run_guard.py say of the error itself: the first one; at a fault the kernel and its argument, too."""
+    fault = patterns[0].startswith("illegal address")
+    said = ["illegal address", *[one for one in patterns if one.startswith(("kernel", "argument"))]] if fault \
+        else [patterns[0], *[one for one in patterns if "at the end of the process" in one]]
+    return "; ".join(" ".join(re.split(", (?:allocated|launched) by", one)[0].replace(" +", " ").replace(".*", " ... ").split()) for one in said)
+
+
+def suite(text):
+    """Type of an option: a file with the rows of the GPU suite. Of each planted error what both tools said, and the seconds of the whole
+    program under them."""
+    sys.path.insert(0, str(HERE.parents[1] / "tests" / "preload"))
+    from run_guard import FOUND
+    try:
+        lines = pathlib.Path(text).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as problem:
+        raise argparse.ArgumentTypeError(f"'{text}': {getattr(problem, 'strerror', None) or 'not a text in UTF-8'}") from None
+    rows = [row for line in lines if (row := PLANTED.match(line)) and row[1] in ERRORS]
+    failed = [line for line in lines if line.startswith("FAILED   guard planted ")]
+    if failed or not rows:
+        raise argparse.ArgumentTypeError(f"'{text}' has " + (f"a row that failed: {failed[0]}" if failed else "no rows of part guard beside compute-sanitizer"))
+    return [{"error": row[1], "gpumem": SILENT.get(row[1]) or words(FOUND[row[1]]), "seconds": float(row[2]), "memcheck": row[4],
+             "memcheck_seconds": float(row[3]), **({"initcheck": row[5]} if row[5] else {})} for row in rows]
+
+
+# When the words of each tool come.
+GPUMEM = (("gets a pointer|may use", "before the launch"), ("illegal address", "at the fault"), ("closing lines|at the end of", "at the end"),
+          ("was written|may still|cuMemFree", "at the free"), ("reads|writes", "at the call"), ("poison", "no; poison shows it"),
+          ("refuses", "no; the driver refuses the call"))
+SANITIZER = (("Invalid|Uninitialized", "in the kernel"), ("Program hit", "at the call"), ("Leaked", "at the end"), ("nothing", "no"))
+
+
+def when(said, table):
+    return next(moment for pattern, moment in table if re.search(pattern, said))
+
+
+def error_rows(errors):
+    """Of a result file: each error, and when both tools name it."""
+    found = {one["error"]: one for one in errors}
+    for name, title in ERRORS.items():
+        if name in found:
+            more = f"; initcheck: {when(found[name]['initcheck'], SANITIZER)}" if "initcheck" in found[name] else ""
+            yield [title, when(found[name]["gpumem"], GPUMEM), when(found[name]["memcheck"], SANITIZER) + more]
+
+
+def error_words(errors):
+    """`when: the first words of gpumem then`, for each moment."""
+    found = {}
+    for one in errors:
+        found.setdefault(when(one["gpumem"], GPUMEM), one["gpumem"])
+    return [f"{moment}: {said}" for moment, said in found.items() if not moment.startswith("no")]
+
+
+def write(options, card, medians, missing):
+    rows = [{"row": row, "contender": name, "values": values} for row, contenders in medians.items() for name, values in contenders.items()]
+    result = {"commit": options.commit or common.commit(), "gpu": card[0], "driver": card[1], "unit": "us", "rows": rows, "missing": missing}
+    if options.suite:
+        result["errors"] = options.suite
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main():
@@ -73,26 +199,24 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--rounds", type=common.count, default=7)
     parser.add_argument("--subjects", type=names, default=list(subjects(pathlib.Path())))
+    parser.add_argument("--suite", type=suite)
     parser.add_argument("--out", type=common.output, default=pathlib.Path("guard.json"))
     parser.add_argument("--commit", help="where git does not know it")
     options = parser.parse_args()
     options.build = options.build.resolve()
-    gpu, driver = common.card()
-    if not gpu:
+    card = common.card()
+    if not card[0]:
         raise common.NoCard
-    medians, missing = take(options)
-    rows = []
-    print(f"GPU {gpu}, driver {driver}; us, least / median / most of {options.rounds} rounds, and the ratio to native")
+    medians, missing = {}, {}
+    for _ in range(options.rounds):
+        take(options, medians, missing)
+        write(options, card, medians, missing)
+    print(f"GPU {card[0]}, driver {card[1]}; us, least / median / most of {options.rounds} rounds, and of the ratios to native")
     for row, contenders in medians.items():
         for name, values in contenders.items():
-            ratio = statistics.median(value / native for value, native in zip(values, contenders["native"]))
-            rows.append({"row": row, "contender": name, "min": min(values), "median": statistics.median(values), "max": max(values), "ratio": ratio})
-            print(f"  {row:16} {name:14}{min(values):10.1f} / {statistics.median(values):10.1f} / {max(values):10.1f}   {ratio:5.3f} x")
+            print(f"  {row:16} {name:14}{spread(values, '10.1f')}   {spread(ratios(contenders, name), '5.3f')} x")
     for name, why in missing.items():
         print(f"  {name} left out: {why}")
-    result = {"commit": options.commit or common.commit(), "gpu": gpu, "driver": driver, "rounds": options.rounds, "unit": "us",
-              "rows": rows, "missing": missing}
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
     return 0
 
 

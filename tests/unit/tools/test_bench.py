@@ -15,6 +15,7 @@ sys.path.insert(0, str(BENCH))
 import common
 import contenders
 import drawing
+import guard
 import picture
 import record
 import targets
@@ -186,6 +187,47 @@ class Traces(unittest.TestCase):
                 path.write_text(text)
                 done = subprocess.run([REPLAY, f"x={path}"], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stderr), (1, f"replay: {path}: {words}\n"))
+
+
+class Guard(unittest.TestCase):
+    ROWS = """ok       guard planted none 0.4 s, nothing said; memcheck, 0.7 s: nothing
+ok       guard planted behind_byte 0.2 s; memcheck, 0.7 s: Invalid __global__ write of size 1 bytes
+ok       guard planted never_written 0.2 s, nothing said; memcheck, 0.4 s: nothing; initcheck, 0.5 s: Uninitialized __global__ memory read
+ok       guard blocking
+"""
+
+    def test_rows_of_the_suite(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "rows.txt"
+            path.write_text(self.ROWS)
+            errors = guard.suite(str(path))
+        self.assertEqual([(one["error"], one["seconds"], one["memcheck_seconds"]) for one in errors],
+                         [("behind_byte", 0.2, 0.7), ("never_written", 0.2, 0.4)])
+        self.assertEqual(list(guard.error_rows(errors)),
+                         [["a kernel writes 1 byte behind the end", "at the free", "in the kernel"],
+                          ["a kernel reads memory that was never written", "no; poison shows it", "no; initcheck: in the kernel"]])
+        self.assertEqual(guard.error_words(errors), ["at the free: 1 byte was written right behind the end of a block of 1000 bytes"])
+
+    def test_each_planted_error_has_a_row(self):
+        sys.path.insert(0, str(BENCH.parents[1] / "tests" / "preload"))
+        from run_guard import FOUND
+        self.assertEqual(set(FOUND) - set(guard.ERRORS), {"none", "stale_member", "graph_updated", "ready_by_event"})
+        for name in guard.ERRORS:
+            self.assertTrue(guard.when(guard.SILENT.get(name) or guard.words(FOUND[name]), guard.GPUMEM), name)
+
+    def test_costs(self):
+        rows = [{"row": "pair:4096", "contender": name, "values": values} for name, values in (("native", [100, 200]), ("guard all", [150, 250]))]
+        self.assertEqual([ratios for *_, ratios in guard.costs(rows)], [[1, 1], [1.5, 1.25]])
+
+    def test_a_file_that_is_not_published_is_named(self):
+        failed = tempfile.NamedTemporaryFile("w", suffix=".txt")
+        self.addCleanup(failed.close)
+        failed.write(self.ROWS + "FAILED   guard planted freed_twice freed_twice: nobody says it\n")
+        failed.flush()
+        for text in ("nowhere", str(BENCH / "README.md"), failed.name):
+            done = subprocess.run([sys.executable, str(BENCH / "guard.py"), "--suite", text], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertIn(f"'{text}'", done.stderr)
 
 
 REPLAY = sys.argv[-1]
