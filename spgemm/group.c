@@ -118,7 +118,7 @@ static bool make_member(struct spg_member *m, int device, const struct gpumem_sp
     if (status)
         spg_fail_as(error, (int)status, "%s", gpumem_spgemm_last_error());
     struct spg_memory none = {0};
-    return (!status && spg_cuda(cudaStreamCreate(&m->stream), "stream", error) &&
+    return (!status && spg_cuda(cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking), "stream", error) &&
             (!o->id || spg_block_make(&m->refused, &none, sizeof(int32_t), "agreement", error))) ||
            spg_member_failed(m, error);
 }
@@ -161,7 +161,7 @@ static bool create(const struct gpumem_spgemm_group_options *options, struct gpu
         return spg_fail_as(error, GPUMEM_OUT_OF_MEMORY, "out of host memory for a group");
     g->first = (int)o.first;
     g->total = (int)o.total;
-    g->precision = o.precision == GPUMEM_SPGEMM_FLOAT ? SPG_FLOAT : SPG_DOUBLE;
+    g->precision = (enum spg_precision)o.precision;
     g->member = calloc(o.count, sizeof *g->member);
     g->place = calloc(o.count, sizeof *g->place);
     bool done = (g->member && g->place) ||

@@ -16,5 +16,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 __attribute__((constructor)) static void start(void) {
     const char *devices = getenv("EMULATED_DEVICES");
     emulated_driver_use();
+    emulated_prompt = devices;
     emulated_devices(devices ? atoi(devices) : 1);
 }
