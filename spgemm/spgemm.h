@@ -89,8 +89,9 @@ struct gpumem_spgemm_options {
 const char *gpumem_spgemm_last_error(void);
 
 /* options NULL: the defaults. Allocates no device memory yet. Errors: GPUMEM_NOT_INITIALIZED (no CUDA device),
- * GPUMEM_INVALID_VALUE (no such precision; one function without the other, or beside a resource), GPUMEM_NOT_SUPPORTED
- * (an option that this version does not know), GPUMEM_OUT_OF_MEMORY, and those of struct_size. */
+ * GPUMEM_NOT_SUPPORTED (an option that this version does not know), GPUMEM_OUT_OF_MEMORY, and those of struct_size.
+ * GPUMEM_INVALID_VALUE: there is no such precision, or one function without the other, or functions beside a resource.
+ */
 enum gpumem_status gpumem_spgemm_create(const struct gpumem_spgemm_options *options, struct gpumem_spgemm **multiplier);
 
 /* Waits for the multiplier's last call, and frees all memory, also that of C. NULL is no error. */
@@ -159,8 +160,8 @@ enum gpumem_spgemm_flags {
      * each slab are counted first. Not together with GPUMEM_SPGEMM_SAME_STRUCTURE, and not as its last product. With
      * memory of the caller's functions, C needs an output. */
     GPUMEM_SPGEMM_WIDE = 4,
-    /* Operands are read before they are used, and a wrong one is refused: offsets that do not ascend from 0 to the
-     * number of entries, columns out of range, unsorted or doubled ones. gpumem_spgemm_numeric() compares the patterns
+    /* Operands are read before they are used, and wrong ones are refused. Offsets must ascend from 0 to the number of
+     * entries. Columns must be in range, sorted and unique in each row. gpumem_spgemm_numeric() compares the patterns
      * with those of the structure instead. Waits for the result. */
     GPUMEM_SPGEMM_CHECK = 8,
 };
@@ -172,7 +173,7 @@ enum gpumem_spgemm_flags {
  * GPUMEM_INVALID_CONTEXT, GPUMEM_STREAM_CAPTURE, GPUMEM_INVALID_VALUE, GPUMEM_TOO_SMALL, and those of struct_size.
  * GPUMEM_INVALID_VALUE: sizes do not fit together, a pointer to entries is NULL, or flags are unknown. Also: the flags
  * want the same structure without a last product or with other sizes; a check found a wrong matrix. GPUMEM_TOO_SMALL: C
- * exceeds the capacity; then result->stored is the number of entries that it needs, and the sizes of C's rows are kept:
+ * exceeds the capacity, and result->stored is the number of entries that it needs. The sizes of C's rows are kept then:
  * a call with GPUMEM_SPGEMM_SAME_STRUCTURE and a larger output does not count again. */
 enum gpumem_status gpumem_spgemm_multiply(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
                                           const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_output *output,
@@ -246,8 +247,8 @@ enum gpumem_status gpumem_spgemm_symbolic(struct gpumem_spgemm *multiplier, cons
 enum gpumem_status gpumem_spgemm_structure_result(const struct gpumem_spgemm_structure *structure,
                                                   struct gpumem_spgemm_result *result);
 
-/* Writes columns and values of C for operands that have the positions of the structure's; operations and scales too
- * are those of this call, and the operations must be the structure's. `output` has arrays, and needs no offsets. Does
+/* Writes columns and values of C for operands that have the positions and operations of the structure's. Values and
+ * scales are those of this call. `output` has arrays, and needs no offsets. Does
  * not wait without GPUMEM_SPGEMM_CHECK, and can be captured. The multiplier's last product stays. Errors: as
  * gpumem_spgemm_multiply(); GPUMEM_INVALID_VALUE (other sizes, operations or precision than the structure's; a check
  * found other positions); GPUMEM_TOO_SMALL. */
@@ -298,10 +299,11 @@ struct gpumem_spgemm_group_options {
     uint64_t precision;  /* enum gpumem_spgemm_precision */
     const void *id;      /* of gpumem_spgemm_group_id(), the same in all processes; NULL: there is one process */
     size_t first, total; /* with an id: the first of these devices in the group; devices of all processes */
+    const char *nccl;    /* NCCL's library. NULL: libnccl.so.2; "": none. A process opens the first one that it needs */
 };
 
-/* Writes GPUMEM_SPGEMM_ID_BYTES bytes. Errors: GPUMEM_NOT_SUPPORTED (no NCCL). */
-enum gpumem_status gpumem_spgemm_group_id(void *id);
+/* Writes GPUMEM_SPGEMM_ID_BYTES bytes. `nccl` as in the options. Errors: GPUMEM_NOT_SUPPORTED (no NCCL). */
+enum gpumem_status gpumem_spgemm_group_id(const char *nccl, void *id);
 
 /* options NULL: the defaults. With an id it waits for the other processes. Errors: as gpumem_spgemm_create();
  * GPUMEM_INVALID_VALUE (a device that is not there or is named twice; places that do not fit together);

@@ -436,8 +436,7 @@ static void hash_sorted(void **state) { all_modes("far-a", "far-b", SPG_KERNEL_H
 
 static void hash_many_columns(void **state) { all_modes("vast-a", "vast-b", SPG_KERNEL_HASH, SIZES(1000)); }
 
-/* The rows of all methods that use several warps. The test fails when additions depend on the order of warps
- * (SPGEMM_ADDITIONS=atomic). */
+/* The rows of all methods that use several warps. The test fails when additions depend on the order of warps. */
 static void hash_same_bits(void **state) { all_modes("crowd-a", "crowd-b", SPG_KERNEL_HASH, SIZES(2000)); }
 
 static struct spg_csr product(const struct spg_job *job, const char *mode_name) {

@@ -18,6 +18,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     return EAGAIN;
 }
 
+static const char *nccl = ""; /* no NCCL, before the last test */
+
 /* Row i of "rows:LENGTH:LENGTH..." has so many entries. */
 static struct spg_csr of_lengths(const char *lengths) {
     struct spg_error error;
@@ -72,8 +74,11 @@ static void refused(enum gpumem_status status, enum gpumem_status wanted, const 
 
 static struct gpumem_spgemm_group *group_of(int count, enum spg_precision precision) {
     static const int devices[] = {0, 1, 2, 3};
-    struct gpumem_spgemm_group_options options = {
-        .struct_size = sizeof options, .devices = devices, .count = (size_t)count, .precision = precision};
+    struct gpumem_spgemm_group_options options = {.nccl = nccl,
+                                                  .struct_size = sizeof options,
+                                                  .devices = devices,
+                                                  .count = (size_t)count,
+                                                  .precision = precision};
     struct gpumem_spgemm_group *g;
     worked(gpumem_spgemm_group_create(&options, &g), "create");
     assert_int_equal(gpumem_spgemm_group_count(g), count);
@@ -366,7 +371,7 @@ static void shares(void **state) {
 /* Lets one allocation fail. The group then multiplies in the next calls, and nothing is lost. */
 static bool survives(const struct pair *p, size_t fault, uint64_t flags) {
     size_t live = emulated_live();
-    struct gpumem_spgemm_group_options options = {.struct_size = sizeof options};
+    struct gpumem_spgemm_group_options options = {.struct_size = sizeof options, .nccl = nccl};
     struct gpumem_spgemm_group *g = NULL;
     int filled;
     emulated_fail(fault);
@@ -441,10 +446,9 @@ static void wrong_arguments(void **state) {
     refused(gpumem_spgemm_group_create(&o, &g), GPUMEM_INVALID_VALUE, "4 devices from place 6 do not fit a group of 8");
     o = (struct gpumem_spgemm_group_options){.struct_size = sizeof o, .precision = 5};
     refused(gpumem_spgemm_group_create(&o, &g), GPUMEM_INVALID_VALUE, "device 0: precision 5 is not 0");
-    setenv("SPGEMM_NCCL", "off", 1);
     char id[GPUMEM_SPGEMM_ID_BYTES] = "";
-    refused(gpumem_spgemm_group_id(id), GPUMEM_NOT_SUPPORTED, "NCCL is switched off");
-    o = (struct gpumem_spgemm_group_options){.struct_size = sizeof o, .id = id, .first = 0, .total = 8};
+    refused(gpumem_spgemm_group_id("", id), GPUMEM_NOT_SUPPORTED, "NCCL is switched off");
+    o = (struct gpumem_spgemm_group_options){.struct_size = sizeof o, .id = id, .first = 0, .total = 8, .nccl = ""};
     refused(gpumem_spgemm_group_create(&o, &g), GPUMEM_NOT_SUPPORTED, "NCCL is switched off");
     struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
     struct gpumem_spgemm_part part = {.struct_size = sizeof part};
@@ -473,7 +477,7 @@ static void by_nccl(void **state) {
     char log[] = "/tmp/spgemm-group-XXXXXX", line[80];
     int lines = 0, file = mkstemp(log);
     assert_true(file >= 0);
-    setenv("SPGEMM_NCCL", FAKE_NCCL, 1);
+    nccl = FAKE_NCCL;
     setenv("FAKE_NCCL_LOG", log, 1);
     each_matrix(2, GPUMEM_SPGEMM_B_BROADCAST);
     each_matrix(4, GPUMEM_SPGEMM_B_BROADCAST);
@@ -489,7 +493,6 @@ static void by_nccl(void **state) {
 
 int main(void) {
     setenv("SIMCUDA_DEVICES", "4", 1);
-    setenv("SPGEMM_NCCL", "off", 1);
     emulated_driver_use();
     emulated_prompt = true;
     spg_narrow_columns = 0; /* so that small matrices reach the other kernels */

@@ -261,7 +261,7 @@ unsigned long long cooperative_groups::grid_group::size() const {
 
 namespace {
 
-const cudaStream_t SYNCHRONISES = reinterpret_cast<cudaStream_t>(1), ALONE = reinterpret_cast<cudaStream_t>(2);
+const cudaStream_t SYNCHRONISES = reinterpret_cast<cudaStream_t>(1), ALONE = reinterpret_cast<cudaStream_t>(18);
 std::deque<std::function<void()>> late;
 size_t started;                        /* pieces of work that have left the queue */
 std::map<cudaEvent_t, size_t> awaited; /* pieces of work before the event */
@@ -395,6 +395,8 @@ cudaError_t cudaFree(void *at) {
     return cudaSuccess;
 }
 
+cudaError_t cudaMallocManaged(void **at, size_t size, unsigned) { return cudaMalloc(at, size); }
+
 /* Memory of a graph stays until the graph is forgotten, as far as the emulation goes. */
 cudaError_t cudaMallocAsync(void **at, size_t size, cudaStream_t stream) {
     bool was = std::exchange(capturing, false);
@@ -465,7 +467,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *about, const void *a
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    return is_captured(stream) ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+    if (is_captured(stream))
+        return cudaErrorStreamCaptureUnsupported;
+    if (stream == ALONE)
+        start_late(SIZE_MAX);
+    return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
     *value = 2;
