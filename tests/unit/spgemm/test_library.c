@@ -172,6 +172,15 @@ static void different_sizes(void **state) {
     different_sizes_in(50);
 }
 
+/* A sum for each column. */
+static void few_columns(void **state) {
+    spg_narrow_columns = SPG_NARROW;
+    all_kinds("brick27:6:1", "brick27:6:1", SPG_DOUBLE); /* rows of several chunks */
+    all_matrices();
+    different_sizes(state);
+    spg_narrow_columns = 0;
+}
+
 /* Two multipliers do not share anything. */
 static void two_multipliers(void **state) {
     struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE), q = make_pair("rmat:7:8", "rmat:7:8", SPG_FLOAT);
@@ -697,6 +706,7 @@ int main(void) {
         cmocka_unit_test(cold_warm_and_same),
         cmocka_unit_test(counted_first),
         cmocka_unit_test(different_sizes),
+        cmocka_unit_test(few_columns),
         cmocka_unit_test(two_multipliers),
         cmocka_unit_test(into_arrays),
         cmocka_unit_test(into_regions),

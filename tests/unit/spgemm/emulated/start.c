@@ -1,5 +1,6 @@
 /* Lets the driver run on emulated devices: linked to it, this sets the emulation up before main(). The variable
- * EMULATED_DEVICES is the number of devices (1); SIMCUDA_DEVICES must be the same. */
+ * EMULATED_DEVICES is the number of devices (1); SIMCUDA_DEVICES must be the same. With it, streams run their work at
+ * once. */
 #include "driver.h"
 
 #include <errno.h>
