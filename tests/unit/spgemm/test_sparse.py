@@ -9,6 +9,7 @@ import os
 import pathlib
 import random
 import sys
+import types
 
 os.environ["GPUMEM_SPGEMM"] = sys.argv[1]
 sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "tools" / "python"))
@@ -138,7 +139,39 @@ def sorted_rows():
     refused(ValueError, "indices are <f8", sparse.multiply, sparse.Csr(values([0, 1], "float64"), integers([0]), values([1], "float64"), (1, 1)), unsorted)
 
 
+def as_in_cupy():
+    """A matrix of CuPy is made without its constructor seeing arrays, because it would read them in another stream."""
+
+    class csr_matrix:
+        format = "csr"
+
+        def __init__(self, shape, dtype):
+            assert all(isinstance(count, int) for count in shape)
+            self.shape, self.dtype = shape, dtype
+
+    def asarray(array):
+        return types.SimpleNamespace(__cuda_array_interface__=array.__cuda_array_interface__, dtype="float64", owner=array)
+
+    csr_matrix.__module__ = "cupyx.scipy.sparse"
+    package = types.SimpleNamespace(csr_matrix=csr_matrix)
+    scipy = types.SimpleNamespace(sparse=package)
+    cupyx = types.SimpleNamespace(scipy=scipy)
+    sys.modules |= {"cupy": types.SimpleNamespace(asarray=asarray), "cupyx": cupyx, "cupyx.scipy": scipy, "cupyx.scipy.sparse": package}
+    (a, of_a), (b, of_b) = matrix(12, 9, "float64", 1), matrix(9, 14, "float64", 2)
+    given = csr_matrix((12, 9), "float64")
+    given.indptr, given.indices, given.data = a.indptr, a.indices, a.data
+    c = sparse.multiply(given, b, stream=9)
+    assert isinstance(c, csr_matrix) and c.has_canonical_format and c.has_sorted_indices
+    compare(c, product(of_a, of_b), "float64")
+    with sparse.Multiplier("pattern") as multiplier:
+        c = multiplier.multiply(given, b, stream=9)
+    assert isinstance(c, sparse.Csr) and c.data is None and read(c.indptr)[-1] == len(product(of_a, of_b))
+    csr_matrix.__module__ = "scipy.sparse"
+    refused(ValueError, "so `stream` is not for them", sparse._stream_of, sparse._kind_of(given), 9)
+
+
 for name in KINDS:
     products(name)
 sorted_rows()
+as_in_cupy()
 print("ok sparse")

@@ -17,9 +17,13 @@ __cuda_array_interface__ or __dlpack__. Values are float32, float64, complex64 o
 double entries; `sort` makes such a matrix. 64-bit indices of PyTorch are converted, which copies them. SciPy's matrices are copied to
 the device and back, by CuPy or PyTorch.
 
-C has the kind of A. Its memory is gpumem's, and is freed with the arrays; that of structure.multiply() is the framework's. Work is
-submitted to the current stream of the framework, or to `stream`, an integer. The device of A must be current. A Multiplier is used by one
-thread at a time.
+C has the kind of A; with dtype "pattern" it is a Csr. Its memory is gpumem's, and is freed with the arrays; that of structure.multiply()
+is the framework's. Work is submitted to the current stream of the framework, or to `stream`, an integer. The caller orders that stream
+after the current one, in which indices are converted and memory for C is taken. The device of A must be current. A Multiplier is used by
+one thread at a time.
+
+The wheel does not contain the library. Build gpumem with `-Dspgemm=enabled`, and set GPUMEM_SPGEMM to the path of
+libgpumem-spgemm.so.0 before the import.
 """
 
 import ctypes
@@ -197,6 +201,8 @@ def _of_the_host():
 
 def _given(kind, shape, offsets, indices, values):
     """C for the caller. The three are arrays of the framework, or have __cuda_array_interface__."""
+    if values is None:
+        return Csr(offsets, indices, None, shape, kind)
     if kind == "torch" or (kind == "scipy" and _of_the_host().__name__ == "torch"):
         import torch
 
@@ -210,7 +216,9 @@ def _given(kind, shape, offsets, indices, values):
 
         parts = [cupy.asarray(part) for part in (offsets, indices, values)]
         if kind == "cupyx":
-            made = cupyx.scipy.sparse.csr_matrix((parts[2], parts[1], parts[0]), shape=shape)
+            # Made empty first: with arrays, the constructor reads the offsets in CuPy's current stream, where they may not be ready.
+            made = cupyx.scipy.sparse.csr_matrix(shape, dtype=parts[2].dtype)
+            made.indptr, made.indices, made.data = parts
             made.has_sorted_indices = made.has_canonical_format = True
             return made
         parts = [cupy.asnumpy(part) for part in parts]
@@ -222,6 +230,8 @@ def _given(kind, shape, offsets, indices, values):
 
 
 def _stream_of(kind, stream):
+    if stream is not None and kind == "scipy":
+        raise ValueError("matrices of SciPy are copied in the current stream of CuPy or PyTorch, so `stream` is not for them")
     if stream is not None:
         return stream
     if kind == "torch" or (kind == "scipy" and _of_the_host().__name__ == "torch"):
