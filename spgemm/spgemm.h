@@ -248,10 +248,9 @@ enum gpumem_status gpumem_spgemm_structure_result(const struct gpumem_spgemm_str
                                                   struct gpumem_spgemm_result *result);
 
 /* Writes columns and values of C for operands that have the positions and operations of the structure's. Values and
- * scales are those of this call. `output` has arrays, and needs no offsets. Does
- * not wait without GPUMEM_SPGEMM_CHECK, and can be captured. The multiplier's last product stays. Errors: as
- * gpumem_spgemm_multiply(); GPUMEM_INVALID_VALUE (other sizes, operations or precision than the structure's; a check
- * found other positions); GPUMEM_TOO_SMALL. */
+ * scales are those of this call. `output` has arrays, and needs no offsets. Does not wait without GPUMEM_SPGEMM_CHECK,
+ * and can be captured. The multiplier's last product stays. Errors: as gpumem_spgemm_multiply(); GPUMEM_INVALID_VALUE
+ * (other sizes, operations or precision than the structure's; a check found other positions); GPUMEM_TOO_SMALL. */
 enum gpumem_status gpumem_spgemm_numeric(struct gpumem_spgemm *multiplier,
                                          const struct gpumem_spgemm_structure *structure,
                                          const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *b,
