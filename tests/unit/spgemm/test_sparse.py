@@ -119,6 +119,9 @@ def products(dtype):
         out = (integers([0] * 13), integers([0] * structure.stored), values([0] * structure.stored, dtype))
         compare(structure.multiply(a, b, addend=d, beta=3, out=out, check=True, stream=stream), product(of_a, of_b, 1, of_d, 3), dtype)
         refused(ValueError, "and the structure has 3", structure.multiply, a, b, out=out, stream=stream)
+        more = (out[0], integers([0] * (structure.stored + 1)), values([0] * (structure.stored + 1), dtype))
+        refused(ValueError, f"`out` has {structure.stored + 1} entries, and C has {structure.stored}", structure.multiply, a, b, addend=d, out=more, stream=stream)
+        refused(ValueError, "values of type <i4", structure.multiply, a, b, addend=d, out=(out[0], out[1], out[1]), stream=stream)
         refused(TypeError, "needs `out`", structure.multiply, a, b, addend=d, stream=stream)
     compare(kept, product(of_a, of_b), dtype)  # it outlives its multiplier
     other, _ = matrix(9, 14, "float64" if dtype == "float32" else "float32", 2)
@@ -140,17 +143,22 @@ def sorted_rows():
 
 
 def as_in_cupy():
-    """A matrix of CuPy is made without its constructor seeing arrays, because it would read them in another stream."""
+    """A matrix of CuPy is made by what does not read the offsets, where CuPy has that."""
 
     class csr_matrix:
         format = "csr"
 
-        def __init__(self, shape, dtype):
-            assert all(isinstance(count, int) for count in shape)
-            self.shape, self.dtype = shape, dtype
+        def __init__(self, parts, shape):
+            assert not hasattr(type(self), "_from_parts"), "the constructor reads the offsets"
+            (self.data, self.indices, self.indptr), self.shape = parts, shape
+
+    def from_parts(data, indices, indptr, shape):
+        made = csr_matrix.__new__(csr_matrix)
+        made.data, made.indices, made.indptr, made.shape = data, indices, indptr, shape
+        return made
 
     def asarray(array):
-        return types.SimpleNamespace(__cuda_array_interface__=array.__cuda_array_interface__, dtype="float64", owner=array)
+        return types.SimpleNamespace(__cuda_array_interface__=array.__cuda_array_interface__, owner=array)
 
     csr_matrix.__module__ = "cupyx.scipy.sparse"
     package = types.SimpleNamespace(csr_matrix=csr_matrix)
@@ -158,11 +166,12 @@ def as_in_cupy():
     cupyx = types.SimpleNamespace(scipy=scipy)
     sys.modules |= {"cupy": types.SimpleNamespace(asarray=asarray), "cupyx": cupyx, "cupyx.scipy": scipy, "cupyx.scipy.sparse": package}
     (a, of_a), (b, of_b) = matrix(12, 9, "float64", 1), matrix(9, 14, "float64", 2)
-    given = csr_matrix((12, 9), "float64")
-    given.indptr, given.indices, given.data = a.indptr, a.indices, a.data
-    c = sparse.multiply(given, b, stream=9)
-    assert isinstance(c, csr_matrix) and c.has_canonical_format and c.has_sorted_indices
-    compare(c, product(of_a, of_b), "float64")
+    given = from_parts(a.data, a.indices, a.indptr, a.shape)
+    for _ in range(2):
+        c = sparse.multiply(given, b, stream=9)
+        assert isinstance(c, csr_matrix) and c.has_canonical_format and c.has_sorted_indices
+        compare(c, product(of_a, of_b), "float64")
+        csr_matrix._from_parts = from_parts
     with sparse.Multiplier("pattern") as multiplier:
         c = multiplier.multiply(given, b, stream=9)
     assert isinstance(c, sparse.Csr) and c.data is None and read(c.indptr)[-1] == len(product(of_a, of_b))

@@ -216,9 +216,7 @@ def _given(kind, shape, offsets, indices, values):
 
         parts = [cupy.asarray(part) for part in (offsets, indices, values)]
         if kind == "cupyx":
-            # Made empty first: with arrays, the constructor reads the offsets in CuPy's current stream, where they may not be ready.
-            made = cupyx.scipy.sparse.csr_matrix(shape, dtype=parts[2].dtype)
-            made.indptr, made.indices, made.data = parts
+            made = _cupy_matrix(cupyx.scipy.sparse.csr_matrix, parts[::-1], shape)
             made.has_sorted_indices = made.has_canonical_format = True
             return made
         parts = [cupy.asnumpy(part) for part in parts]
@@ -227,6 +225,13 @@ def _given(kind, shape, offsets, indices, values):
     import scipy.sparse
 
     return scipy.sparse.csr_matrix((parts[2], parts[1], parts[0]), shape=shape)
+
+
+def _cupy_matrix(csr_matrix, parts, shape):
+    """The constructor of CuPy 14.2 reads the offsets, in CuPy's current stream: too early for C of another stream, and never in a capture.
+    CuPy has _from_parts() where it does that."""
+    make = getattr(csr_matrix, "_from_parts", None)
+    return make(*parts, shape) if make else csr_matrix(tuple(parts), shape=shape)
 
 
 def _stream_of(kind, stream):
@@ -363,8 +368,10 @@ class Structure:
         used, kind = multiplier or self._multiplier, _kind_of(a)
         operands = used._operands(a, b, addend, alpha, beta, *self._operations)
         parts = out or _arrays(kind, self._result.rows + 1, self.stored, used._precision)
-        offsets, indices, values = (0 if part is None else _interface(part)[0] for part in parts)
-        output = _Output(ctypes.sizeof(_Output), offsets, indices, values, min(_interface(parts[1])[1], self.stored))
+        c = Csr(*parts, self.shape).argument(used._precision)
+        if c.stored != self.stored:
+            raise ValueError(f"`out` has {c.stored} entries, and C has {self.stored}")
+        output = _Output(ctypes.sizeof(_Output), c.offsets, c.indices, c.values, c.stored)
         at = ctypes.c_void_p(_stream_of(kind, stream))
         _check(_library.gpumem_spgemm_numeric(used._handle, self._handle, *operands, ctypes.byref(output),
                                               ctypes.c_uint64(_CHECK if check else 0), at))
