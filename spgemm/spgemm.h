@@ -235,8 +235,8 @@ void gpumem_spgemm_matrix_destroy(struct gpumem_spgemm_matrix *matrix, struct CU
 
 struct gpumem_spgemm_structure;
 
-/* Counts the entries of C = A B + D (`d` NULL: A B). Waits for the counts. The multiplier's last product ends. flags: 0
- * or GPUMEM_SPGEMM_CHECK. Errors: as gpumem_spgemm_multiply(). */
+/* Counts the entries of C = A B + D (`d` NULL: A B). Waits until the structure is made, so that it may be used in any
+ * stream. The multiplier's last product ends. flags: 0 or GPUMEM_SPGEMM_CHECK. Errors: as gpumem_spgemm_multiply(). */
 enum gpumem_status gpumem_spgemm_symbolic(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
                                           const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_csr *d,
                                           uint64_t flags, struct CUstream_st *stream,

@@ -54,7 +54,8 @@ gpumem_spgemm_symbolic(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *
            spg_product_count(&m->product, &s->of, &error);
     if (done)
         spg_memory_release(memory, spg_structure_size(&s->of));
-    if (!done || !spg_multiplier_leave(m, &error)) {
+    /* Other multipliers use the structure in streams that are not ordered with this one. */
+    if (!done || !spg_multiplier_leave(m, &error) || !spg_cuda(cudaStreamSynchronize(stream), "a structure", &error)) {
         if (done) {
             s->memory = spg_uncounted(memory);
             spg_structure_drop(&s->of, &s->memory);

@@ -312,6 +312,30 @@ static void structures(void **state) {
     }
 }
 
+/* The structure is complete when the call returns, also for streams that are not ordered with its own, which is late.
+ */
+static void made_in_a_late_stream(void **state) {
+    struct pair p = make_pair("rmat:7:12");
+    cudaStream_t late;
+    assert_int_equal(cudaStreamCreateWithFlags(&late, cudaStreamNonBlocking), cudaSuccess);
+    for (int i = 0; i < 8; i++) {
+        struct gpumem_spgemm *m = multiplier(), *n = multiplier();
+        struct gpumem_spgemm_structure *s;
+        struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+        worked(gpumem_spgemm_symbolic(m, &p.first, &p.second, NULL, 0, late, &s));
+        worked(gpumem_spgemm_structure_result(s, &c));
+        struct gpumem_spgemm_output o = arrays_for(p.a.rows, c.stored);
+        worked(gpumem_spgemm_numeric(n, s, &p.first, &p.second, NULL, &o, 0, OTHER));
+        check_arrays(&p, c.stored, o.offsets, o.indices, o.values);
+        gpumem_spgemm_structure_destroy(s, OTHER);
+        gpumem_spgemm_destroy(m);
+        gpumem_spgemm_destroy(n);
+        drop_arrays(&o);
+    }
+    cudaStreamDestroy(late);
+    drop_pair(&p);
+}
+
 static void other_structures(void **state) {
     struct pair p = make_pair("cage:5"), q = make_pair("brick27:3:2");
     struct gpumem_spgemm_options options = {.struct_size = sizeof options, .precision = GPUMEM_SPGEMM_FLOAT};
@@ -394,6 +418,7 @@ int main(void) {
         cmocka_unit_test(detached),
         cmocka_unit_test(too_small_and_counted_once),
         cmocka_unit_test(structures),
+        cmocka_unit_test(made_in_a_late_stream),
         cmocka_unit_test(other_structures),
         cmocka_unit_test(every_allocation_fails_once),
     };
