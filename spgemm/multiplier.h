@@ -46,6 +46,9 @@ bool spg_multiplier_leave(struct gpumem_spgemm *m, struct spg_error *error);
  * errors than GPUMEM_TOO_SMALL also end the last product, if `forgets`. */
 enum gpumem_status spg_multiplier_abandon(struct gpumem_spgemm *m, bool forgets, const struct spg_error *error);
 
+extern const char *const spg_request_names[3]; /* of the matrices, in errors */
+/* Refuses flags that the call does not know, and those that exclude each other. */
+bool spg_request_flags(uint64_t flags, uint64_t known, struct spg_error *error);
 /* Reads and checks the matrices of a call. `d` NULL: there is none. */
 bool spg_request_read(const struct gpumem_spgemm *m, struct spg_request *r, const struct gpumem_spgemm_csr *a,
                       const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_csr *d, bool wide,

@@ -7,16 +7,17 @@
 
 /* ---- the matrices of a call */
 
+const char *const spg_request_names[3] = {"A", "B", "D"};
+
 bool spg_request_read(const struct gpumem_spgemm *m, struct spg_request *r, const struct gpumem_spgemm_csr *a,
                       const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_csr *d, bool wide,
                       struct spg_error *error) {
-    static const char *const names[] = {"A", "B", "D"};
     const struct gpumem_spgemm_csr *theirs[] = {a, b, d};
     unsigned accepts =
         SPG_READ_ARRAYS | (wide ? SPG_READ_WIDE : 0) | (m->job.precision == SPG_PATTERN ? SPG_READ_PATTERN : 0);
     r->count = d ? 3 : 2;
     for (int i = 0; i < r->count; i++)
-        if (!spg_read_csr(names[i], &r->csr[i], theirs[i], accepts, error))
+        if (!spg_read_csr(spg_request_names[i], &r->csr[i], theirs[i], accepts, error))
             return false;
     int64_t rows[3], columns[3];
     for (int i = 0; i < r->count; i++) {
@@ -32,24 +33,32 @@ bool spg_request_read(const struct gpumem_spgemm *m, struct spg_request *r, cons
     return true;
 }
 
+bool spg_request_flags(uint64_t flags, uint64_t known, struct spg_error *error) {
+    const uint64_t both = GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_WIDE;
+    if (flags & ~known)
+        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "unknown flags %#llx", (unsigned long long)(flags & ~known));
+    return (flags & both) != both ||
+           spg_fail_as(error, GPUMEM_INVALID_VALUE, "same structure is not for 64-bit offsets (flags %#llx)",
+                       (unsigned long long)flags);
+}
+
 struct spg_matrix_shape spg_shape_of(const struct gpumem_spgemm_csr *m) {
     return (struct spg_matrix_shape){m->rows, m->columns, m->stored, m->operation};
 }
 
 bool spg_request_repeats(const struct spg_request *r, int shapes, const struct spg_matrix_shape *shape, const char *of,
                          struct spg_error *error) {
-    static const char *const names[] = {"A", "B", "D"};
     if (r->count != shapes)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%d matrices, and %s has %d", r->count, of, shapes);
     for (int i = 0; i < r->count; i++) {
         struct spg_matrix_shape now = spg_shape_of(&r->csr[i]);
         if (now.rows != shape[i].rows || now.columns != shape[i].columns || now.stored != shape[i].stored)
             return spg_fail_as(error, GPUMEM_INVALID_VALUE,
-                               "%s is %lld x %lld with %lld entries, in %s %lld x %lld with %lld", names[i],
+                               "%s is %lld x %lld with %lld entries, in %s %lld x %lld with %lld", spg_request_names[i],
                                (long long)now.rows, (long long)now.columns, (long long)now.stored, of,
                                (long long)shape[i].rows, (long long)shape[i].columns, (long long)shape[i].stored);
         if (now.operation != shape[i].operation)
-            return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s has operation %llu, in %s %llu", names[i],
+            return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s has operation %llu, in %s %llu", spg_request_names[i],
                                (unsigned long long)now.operation, of, (unsigned long long)shape[i].operation);
     }
     return true;
@@ -78,11 +87,11 @@ static bool check_pattern(struct gpumem_spgemm *m, const struct gpumem_spgemm_cs
 }
 
 bool spg_request_check(struct gpumem_spgemm *m, const struct spg_request *r, struct spg_error *error) {
-    static const char *const names[] = {"A", "B", "D"};
     for (int i = 0; i < r->count; i++) {
         if (r->csr[i].wide_offsets)
-            return spg_fail_as(error, GPUMEM_NOT_SUPPORTED, "%s has 64-bit offsets, which are not checked", names[i]);
-        if (!check_pattern(m, &r->csr[i], names[i], error))
+            return spg_fail_as(error, GPUMEM_NOT_SUPPORTED, "%s has 64-bit offsets, which are not checked",
+                               spg_request_names[i]);
+        if (!check_pattern(m, &r->csr[i], spg_request_names[i], error))
             return false;
     }
     return true;
@@ -254,15 +263,6 @@ static bool check_repeated(const struct gpumem_spgemm *m, const struct spg_reque
                        "has none of its own for this one");
 }
 
-static bool check_flags(uint64_t flags, uint64_t known, struct spg_error *error) {
-    const uint64_t both = GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_WIDE;
-    if (flags & ~known)
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "unknown flags %#llx", (unsigned long long)(flags & ~known));
-    return (flags & both) != both ||
-           spg_fail_as(error, GPUMEM_INVALID_VALUE, "same structure is not for 64-bit offsets (flags %#llx)",
-                       (unsigned long long)flags);
-}
-
 /* One product of the multiplier, whatever asks for it: the call, once the matrices are read. */
 static enum gpumem_status run(struct gpumem_spgemm *m, const struct spg_request *r, enum spg_call call,
                               const struct gpumem_spgemm_output *output, uint64_t flags, struct CUstream_st *stream,
@@ -309,7 +309,8 @@ gpumem_spgemm_multiply_add(struct gpumem_spgemm *m, const struct gpumem_spgemm_c
     const uint64_t known = GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_CHECK | (d ? 0 : (uint64_t)GPUMEM_SPGEMM_WIDE);
     struct spg_error error;
     struct spg_request r;
-    if (!check_flags(flags, known, &error) || !spg_request_read(m, &r, a, b, d, flags & GPUMEM_SPGEMM_WIDE, &error))
+    if (!spg_request_flags(flags, known, &error) ||
+        !spg_request_read(m, &r, a, b, d, flags & GPUMEM_SPGEMM_WIDE, &error))
         return spg_failed(&error);
     for (int i = 0; (flags & GPUMEM_SPGEMM_WIDE) && i < 2; i++)
         if (r.csr[i].operation || r.csr[i].scale) {
@@ -334,7 +335,8 @@ __attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_sort(str
     struct spg_error error;
     struct spg_request r = {.count = 1};
     unsigned accepts = SPG_READ_ARRAYS | (m->job.precision == SPG_PATTERN ? SPG_READ_PATTERN : 0);
-    if (!check_flags(flags, GPUMEM_SPGEMM_SAME_STRUCTURE, &error) || !spg_read_csr("A", &r.csr[0], a, accepts, &error))
+    if (!spg_request_flags(flags, GPUMEM_SPGEMM_SAME_STRUCTURE, &error) ||
+        !spg_read_csr("A", &r.csr[0], a, accepts, &error))
         return spg_failed(&error);
     return run(m, &r, SPG_CALL_SORT, output, flags, stream, result);
 }
@@ -361,7 +363,7 @@ gpumem_spgemm_triple(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *r,
     struct gpumem_spgemm_csr left;
     struct gpumem_spgemm_result ra = {.struct_size = sizeof ra};
     size_t size;
-    if (!check_flags(flags, GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_CHECK, &error) ||
+    if (!spg_request_flags(flags, GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_CHECK, &error) ||
         !spg_struct_size("gpumem_spgemm_result", result, &size, &error) || (!r && !adjoint(&left, p, &error)) ||
         (!m->inner && !(m->inner = spg_multiplier_like(m, &error))))
         return spg_failed(&error);

@@ -31,12 +31,6 @@ static bool hash_patterns(struct gpumem_spgemm *m, const struct spg_request *r, 
     return done;
 }
 
-static bool known_flags(uint64_t flags, struct spg_error *error) {
-    return !(flags & ~(uint64_t)GPUMEM_SPGEMM_CHECK) ||
-           spg_fail_as(error, GPUMEM_INVALID_VALUE, "unknown flags %#llx",
-                       (unsigned long long)(flags & ~(uint64_t)GPUMEM_SPGEMM_CHECK));
-}
-
 __attribute__((visibility("default"))) enum gpumem_status
 gpumem_spgemm_symbolic(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *b,
                        const struct gpumem_spgemm_csr *d, uint64_t flags, struct CUstream_st *stream,
@@ -44,7 +38,7 @@ gpumem_spgemm_symbolic(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *
     struct spg_memory *memory = &m->product.method.gpu.memory;
     struct spg_error error;
     struct spg_request r;
-    if (!known_flags(flags, &error) || !spg_request_read(m, &r, a, b, d, false, &error) ||
+    if (!spg_request_flags(flags, GPUMEM_SPGEMM_CHECK, &error) || !spg_request_read(m, &r, a, b, d, false, &error) ||
         !spg_multiplier_enter(m, false, stream, &error))
         return spg_failed(&error);
     struct gpumem_spgemm_structure *s = calloc(1, sizeof *s);
@@ -104,13 +98,13 @@ static bool fits(const struct gpumem_spgemm *m, const struct gpumem_spgemm_struc
 
 static bool same_patterns(struct gpumem_spgemm *m, const struct gpumem_spgemm_structure *s, const struct spg_request *r,
                           struct spg_error *error) {
-    static const char *const names[] = {"A", "B", "D"};
     unsigned long long hash[3];
     if (!hash_patterns(m, r, hash, error))
         return false;
     for (int i = 0; i < r->count; i++)
         if (hash[i] != s->hash[i])
-            return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s has other positions than in the structure", names[i]);
+            return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s has other positions than in the structure",
+                               spg_request_names[i]);
     return true;
 }
 
@@ -133,7 +127,7 @@ gpumem_spgemm_numeric(struct gpumem_spgemm *m, const struct gpumem_spgemm_struct
     struct spg_request r;
     struct gpumem_spgemm_output o;
     bool checks = flags & GPUMEM_SPGEMM_CHECK;
-    if (!known_flags(flags, &error) || !spg_request_read(m, &r, a, b, d, false, &error) ||
+    if (!spg_request_flags(flags, GPUMEM_SPGEMM_CHECK, &error) || !spg_request_read(m, &r, a, b, d, false, &error) ||
         !spg_output_read(&o, output, m->job.precision, true, &error) || !fits(m, s, &r, &o, &error) ||
         !spg_multiplier_enter(m, !checks, stream, &error))
         return spg_failed(&error);
