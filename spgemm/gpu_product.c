@@ -62,13 +62,14 @@ static bool write_values(const struct spg_work *planned, const struct spg_result
     struct spg_target target = {
         .values = values ? values : indices, .columns = indices, .start = planned->c_offset, .size = planned->size};
     struct spg_work w = *planned;
+    /* The multiplier that counted may be gone. */
+    w.gpu = g;
+    w.a = g->a;
+    w.b = g->b;
     if (!c->stored)
         return true;
     if (spg_work_is_short(&w))
         return spg_short_recompute(g, c->offsets.at, c->stored, indices, values, error);
-    w.gpu = g;
-    w.a = g->a;
-    w.b = g->b;
     w.progress = (struct spg_block){0};
     bool done = spg_work_compute_planned(&w, &target, error);
     spg_block_drop(&w.progress, &g->memory);
