@@ -56,6 +56,7 @@ enum gpumem_status {
     GPUMEM_NOT_SUPPORTED = 801,   /* the device, the driver or this version of gpumem cannot do it */
     GPUMEM_STREAM_CAPTURE = 900,  /* the call has to wait for work, and a stream is being captured */
     GPUMEM_UNKNOWN = 999,         /* the largest number of a CUresult */
+    GPUMEM_TOO_SMALL = 1000,      /* an array of the caller does not hold the result */
 };
 
 /* "GPUMEM_OUT_OF_MEMORY" and so on. Other numbers have the driver's name ("CUDA_ERROR_ILLEGAL_ADDRESS"), or "unknown

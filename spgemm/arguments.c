@@ -61,8 +61,13 @@ bool spg_read_csr(const char *name, struct gpumem_spgemm_csr *ours, const struct
     if (!ours->wide_offsets && ours->stored > INT32_MAX - SPG_STEP_MAX)
         return spg_fail_as(error, GPUMEM_NOT_SUPPORTED, "%s has %lld entries, and 32-bit offsets end at %d", name,
                            (long long)ours->stored, INT32_MAX - SPG_STEP_MAX);
+    if (ours->operation > GPUMEM_SPGEMM_CONJUGATE)
+        return spg_fail_as(error, GPUMEM_INVALID_VALUE,
+                           "%s has operation %llu, not 0 (plain), 1 (transposed) or 2 (conjugate transposed)", name,
+                           (unsigned long long)ours->operation);
+    bool has_values = ours->values || (accepts & SPG_READ_PATTERN);
     bool has_offsets = ours->offsets || ours->wide_offsets;
-    if ((accepts & SPG_READ_ARRAYS) && (!has_offsets || (ours->stored && (!ours->indices || !ours->values))))
+    if ((accepts & SPG_READ_ARRAYS) && (!has_offsets || (ours->stored && (!ours->indices || !has_values))))
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s has %lld entries, and an array is NULL", name,
                            (long long)ours->stored);
     return true;

@@ -15,8 +15,9 @@ bool spg_struct_read(const char *name, void *ours, size_t size, const void *thei
 /* Copies ours to the caller's; struct_size stays. */
 void spg_struct_write(void *theirs, const void *ours, size_t size);
 
-#define SPG_READ_ARRAYS 1u /* the arrays must be there */
-#define SPG_READ_WIDE   2u /* offsets may have 64 bits */
+#define SPG_READ_ARRAYS  1u /* the arrays must be there */
+#define SPG_READ_WIDE    2u /* offsets may have 64 bits */
+#define SPG_READ_PATTERN 4u /* values may be missing */
 /* Copies and checks A or B, which is `name`. */
 bool spg_read_csr(const char *name, struct gpumem_spgemm_csr *ours, const struct gpumem_spgemm_csr *theirs,
                   unsigned accepts, struct spg_error *error);

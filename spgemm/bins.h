@@ -17,6 +17,7 @@
 #include "spgemm/both.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SPG_TABLES          8                /* bin b: tables of 64 << b table slots, 8 << b threads for a row */
@@ -65,6 +66,12 @@ static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bou
     return many || warps ? 2 * entries : entries;
 }
 
+/* Where C has at most so many columns, a row has a sum for each of them (kernels_narrow.cu): in a warp, or in a block
+ * where it has more intermediate products than SPG_NARROW_LONG. */
+#define SPG_NARROW      512
+#define SPG_NARROW_LONG 8192
+static inline SPG_BOTH int spg_bin_of_narrow_row(int32_t bound) { return bound > SPG_NARROW_LONG ? SPG_WARP_BINS : 0; }
+
 #define SPG_TABLE_TERMS    16384     /* most entries of A's row for a table: its warps take turns, entry by entry */
 #define SPG_TABLE_PRODUCTS 2048      /* most intermediate products for bin 0, which has 8 threads; bin b: << b */
 #define SPG_SORT_MAX       (1 << 26) /* most intermediate products of a row that is sorted; limits the memory */
@@ -76,8 +83,9 @@ static inline SPG_BOTH int64_t spg_segments(int32_t columns) {
 /* Bins whose rows use tables. When rows that ranges compute need not be computed again (`final`), and few segments
  * cover the columns, ranges take less time than tables of 4096 slots, whose sort dominates. */
 #define SPG_FEW_SEGMENTS 2
-static inline int32_t spg_bins_of_tables(int32_t columns, bool final) {
-    return final && spg_segments(columns) <= SPG_FEW_SEGMENTS ? 6 : SPG_TABLES;
+static inline int32_t spg_bins_of_tables(int32_t columns, bool final, size_t value_size) {
+    int32_t most = value_size > 8 ? SPG_TABLES - 1 : SPG_TABLES; /* shared memory holds no 8192 values of 16 bytes */
+    return final && spg_segments(columns) <= SPG_FEW_SEGMENTS ? 6 : most;
 }
 
 /* Work for a row with `terms` entries of A and `bound` intermediate products. The unit is about a picosecond of a whole

@@ -2,7 +2,7 @@
 #ifndef SPG_COPIES_CUH
 #define SPG_COPIES_CUH
 
-/* Starts the copy of one element of 4 or 8 bytes. */
+/* Starts the copy of one element of 4, 8 or 16 bytes. */
 template <typename E> __device__ void spg_copy_async(E *to, const E *from) {
 #ifdef __CUDA_ARCH__
     unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(to));

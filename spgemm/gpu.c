@@ -14,6 +14,21 @@ bool spg_cuda(cudaError_t status, const char *what, struct spg_error *error) {
     return spg_fail_as(error, (int)status, "%s: %s", what, cudaGetErrorString(status));
 }
 
+bool spg_fetch(cudaStream_t stream, void *to, const void *from, size_t size, const char *what,
+               struct spg_error *error) {
+    return spg_cuda(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream), what, error) &&
+           spg_cuda(cudaStreamSynchronize(stream), what, error);
+}
+
+/* Pageable memory is copied to a staging buffer before the call returns. */
+bool spg_send(cudaStream_t stream, void *to, const void *from, size_t size, const char *what, struct spg_error *error) {
+    return !size || spg_cuda(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, stream), what, error);
+}
+
+bool spg_clear(cudaStream_t stream, void *at, size_t size, struct spg_error *error) {
+    return !size || spg_cuda(cudaMemsetAsync(at, 0, size, stream), "clearing", error);
+}
+
 static bool exceeds(const struct spg_memory *memory, size_t size) {
     return memory->limit && size > memory->limit - (memory->now < memory->limit ? memory->now : memory->limit);
 }
@@ -37,6 +52,10 @@ void spg_memory_release(struct spg_memory *memory, size_t size) { memory->now -=
 static void free_block(struct spg_block *block, struct spg_memory *memory) {
     if (block->region)
         gpumem_region_destroy(block->region);
+    else if (memory->allocator.allocate)
+        memory->allocator.free(memory->allocator.context, block->at, block->size, memory->stream);
+    else if (memory->captured)
+        cudaFreeAsync(block->at, memory->stream);
     else
         cudaFree(block->at);
     spg_memory_release(memory, block->size);
@@ -93,18 +112,27 @@ bool spg_cache_take_region(struct spg_memory *memory, const char *what, struct s
 
 /* ---- blocks */
 
+static cudaError_t allocate(const struct spg_memory *memory, size_t size, void **at) {
+    const struct spg_allocator *a = &memory->allocator;
+    if (a->allocate) {
+        *at = a->allocate(a->context, size, memory->stream);
+        return *at ? cudaSuccess : cudaErrorMemoryAllocation;
+    }
+    return memory->captured ? cudaMallocAsync(at, size, memory->stream) : cudaMalloc(at, size);
+}
+
 bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t size, const char *what,
                     struct spg_error *error) {
     *block = (struct spg_block){0};
-    if (!size || take_block(memory, size, what, block))
+    if (!size || (!memory->captured && take_block(memory, size, what, block)))
         return true;
     if (!spg_memory_charge(memory, size, what, error))
         return false;
-    cudaError_t status = cudaMalloc(&block->at, size);
+    cudaError_t status = allocate(memory, size, &block->at);
     if (status == cudaErrorMemoryAllocation && memory->cache && memory->cache->count) {
         cudaGetLastError();
         spg_cache_empty(memory);
-        status = cudaMalloc(&block->at, size);
+        status = allocate(memory, size, &block->at);
     }
     if (status != cudaSuccess) {
         spg_memory_release(memory, size);
@@ -121,7 +149,7 @@ bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t s
 
 void spg_block_drop(struct spg_block *block, struct spg_memory *memory) {
     struct spg_cache *cache = memory->cache;
-    if ((block->at || block->region) && cache && cache->count < SPG_CACHED)
+    if ((block->at || block->region) && cache && !memory->captured && cache->count < SPG_CACHED)
         cache->kept[cache->count++] = *block;
     else if (block->at || block->region)
         free_block(block, memory);
@@ -229,19 +257,40 @@ bool spg_result_fetch(const struct spg_result *c, enum spg_precision precision, 
 
 /* ---- calls */
 
-/* Blocking streams, which synchronise with the default stream by themselves. */
-bool spg_gpu_side_streams(struct spg_gpu *g, struct spg_error *error) {
-    for (int i = 0; i < SPG_SIDE_STREAMS; i++)
-        if (!g->side[i] && !spg_cuda(cudaStreamCreate(&g->side[i]), "stream", error))
+static bool make_event(cudaEvent_t *event, struct spg_error *error) {
+    return *event || spg_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "event", error);
+}
+
+bool spg_gpu_fork(struct spg_gpu *g, int *count, struct spg_error *error) {
+    cudaStream_t stream = g->memory.stream;
+    for (int i = 0; i < *count; i++) {
+        if (g->side[i])
+            continue;
+        if (g->memory.captured)
+            *count = i;
+        else if (!make_event(&g->forked, error) || !make_event(&g->joined[i], error) ||
+                 !spg_cuda(cudaStreamCreateWithFlags(&g->side[i], cudaStreamNonBlocking), "stream", error))
             return false;
-    return true;
+    }
+    bool done = !*count || spg_cuda(cudaEventRecord(g->forked, stream), "event", error);
+    for (int i = 0; done && i < *count; i++)
+        done = spg_cuda(cudaStreamWaitEvent(g->side[i], g->forked, 0), "event", error);
+    return done;
+}
+
+bool spg_gpu_join(struct spg_gpu *g, int count, struct spg_error *error) {
+    bool done = true;
+    for (int i = 0; i < count; i++)
+        done = spg_cuda(cudaEventRecord(g->joined[i], g->side[i]), "event", error) &&
+               spg_cuda(cudaStreamWaitEvent(g->memory.stream, g->joined[i], 0), "event", error) && done;
+    return done;
 }
 
 bool spg_gpu_mover(struct spg_gpu *g, struct spg_error *error) {
     cudaEvent_t *events[] = {&g->started_slab, &g->placed_slab, &g->moved_slab};
     int least, greatest;
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-        if (!*events[i] && !spg_cuda(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "event", error))
+        if (!make_event(events[i], error))
             return false;
     return g->mover ||
            (spg_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream", error) &&
@@ -276,14 +325,17 @@ bool spg_gpu_open(struct spg_gpu *g, const struct spg_job *job, struct spg_error
 }
 
 void spg_gpu_close(struct spg_gpu *g) {
-    cudaEvent_t events[] = {g->started,      g->estimated,   g->computed,  g->finished,
-                            g->started_slab, g->placed_slab, g->moved_slab};
+    cudaEvent_t events[] = {g->started,      g->estimated,   g->computed,   g->finished,
+                            g->started_slab, g->placed_slab, g->moved_slab, g->forked};
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         if (events[i])
             cudaEventDestroy(events[i]);
-    for (int i = 0; i < SPG_SIDE_STREAMS; i++)
+    for (int i = 0; i < SPG_SIDE_STREAMS; i++) {
+        if (g->joined[i])
+            cudaEventDestroy(g->joined[i]);
         if (g->side[i])
             cudaStreamDestroy(g->side[i]);
+    }
     if (g->mover)
         cudaStreamDestroy(g->mover);
     spg_result_drop(&g->c, &g->memory);
@@ -296,12 +348,12 @@ bool spg_gpu_start(struct spg_gpu *g, struct spg_error *error) {
     spg_result_drop(&g->c, &g->memory);
     g->memory.now = g->memory.peak = 0;
     return spg_cuda(cudaDeviceSynchronize(), "the device", error) &&
-           spg_cuda(cudaEventRecord(g->started, NULL), "event", error);
+           spg_cuda(cudaEventRecord(g->started, g->memory.stream), "event", error);
 }
 
 bool spg_gpu_stop(struct spg_gpu *g, bool estimates, bool compacts, struct spg_run *run, struct spg_error *error) {
     float all = 0, estimate = 0, compact = 0;
-    if (!spg_cuda(cudaEventRecord(g->finished, NULL), "event", error) ||
+    if (!spg_cuda(cudaEventRecord(g->finished, g->memory.stream), "event", error) ||
         !spg_cuda(cudaEventSynchronize(g->finished), "the product", error) ||
         !spg_cuda(cudaEventElapsedTime(&all, g->started, g->finished), "event", error) ||
         (estimates && !spg_cuda(cudaEventElapsedTime(&estimate, g->started, g->estimated), "event", error)) ||

@@ -1,5 +1,5 @@
 /* What all GPU modes share: errors, counted device memory, operands, the result, and the clock of a call. One device is
- * used, with its default stream and streams that are ordered with it. */
+ * used. A call works in one stream, and in side streams that fork from it and join it again. */
 #ifndef SPG_GPU_H
 #define SPG_GPU_H
 
@@ -12,7 +12,19 @@
  * returns false. */
 bool spg_cuda(cudaError_t status, const char *what, struct spg_error *error);
 
+/* Copies in the stream. A fetch waits for it. The host's memory of a send can be used again at once. */
+bool spg_fetch(cudaStream_t stream, void *to, const void *from, size_t size, const char *what, struct spg_error *error);
+bool spg_send(cudaStream_t stream, void *to, const void *from, size_t size, const char *what, struct spg_error *error);
+bool spg_clear(cudaStream_t stream, void *at, size_t size, struct spg_error *error);
+
 struct spg_cache;
+
+/* Functions of a caller that serve device memory, ordered in the stream. `allocate` returns NULL when there is none. */
+struct spg_allocator {
+    void *(*allocate)(void *context, size_t size, struct CUstream_st *stream); /* NULL: cudaMalloc() */
+    void (*free)(void *context, void *at, size_t size, struct CUstream_st *stream);
+    void *context;
+};
 
 /* Byte counter of one product's device memory: requested bytes, not what the driver rounds them up to. Memory that the
  * cache keeps is counted. */
@@ -20,7 +32,17 @@ struct spg_memory {
     size_t limit; /* 0 = none */
     size_t now, peak;
     struct spg_cache *cache; /* NULL: dropped blocks are freed at once */
+    struct spg_allocator allocator;
+    cudaStream_t stream; /* of the call: all work that uses the memory is ordered with it */
+    bool captured;       /* the stream is captured: the graph allocates and frees */
 };
+/* The same source of memory, without a limit, a count and a cache. */
+static inline struct spg_memory spg_uncounted(const struct spg_memory *memory) {
+    struct spg_memory same = *memory;
+    same.limit = same.now = same.peak = 0;
+    same.cache = NULL;
+    return same;
+}
 /* Counts `size` bytes more. Fails beyond the limit, as a full device does; the cache is emptied before. */
 bool spg_memory_charge(struct spg_memory *memory, size_t size, const char *what, struct spg_error *error);
 void spg_memory_release(struct spg_memory *memory, size_t size);
@@ -30,17 +52,18 @@ struct gpumem_region;
 struct spg_block {
     void *at; /* NULL = no block */
     size_t size;
-    struct gpumem_region *region; /* owns the memory; NULL = cudaMalloc does */
+    struct gpumem_region *region; /* owns the memory; NULL = it was allocated */
     const char *what;             /* its name in errors */
 };
-/* Allocates a block with cudaMalloc. Size 0 is no error and makes no block. `what` names the block in errors. */
+/* Allocates a block. Size 0 is no error and makes no block. `what` names the block in errors. */
 bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t size, const char *what,
                     struct spg_error *error);
-/* Frees the block, if there is one, and waits for the device. With a cache, the cache keeps it, and nothing waits. */
+/* Frees the block, if there is one. Memory of cudaMalloc() and regions wait for the device. With a cache, the cache
+ * keeps it, and nothing waits. */
 void spg_block_drop(struct spg_block *block, struct spg_memory *memory);
 
-/* Dropped blocks, kept for the next product. All work is ordered by the default stream, so a kept block can be used at
- * once. */
+/* Dropped blocks, kept for the next product. All work is ordered by the streams of calls, and calls are ordered one
+ * after the other, so a kept block can be used at once. */
 #define SPG_CACHED 16
 struct spg_cache {
     int count;
@@ -80,7 +103,7 @@ void spg_result_drop(struct spg_result *c, struct spg_memory *memory);
 bool spg_result_fetch(const struct spg_result *c, enum spg_precision precision, struct spg_csr *m,
                       struct spg_error *error);
 
-#define SPG_SIDE_STREAMS 4
+#define SPG_SIDE_STREAMS 3
 
 struct spg_gpu {
     const struct spg_job *job;
@@ -89,12 +112,18 @@ struct spg_gpu {
     struct spg_memory memory;
     struct spg_result c;
     cudaEvent_t started, estimated, computed, finished;
-    cudaStream_t side[SPG_SIDE_STREAMS]; /* each synchronises with the default stream in both directions */
-    cudaStream_t mover; /* of the highest priority; does not synchronise with the default stream (gpu_move.h) */
+    /* Streams of the library do not synchronise with the legacy default stream. */
+    cudaStream_t side[SPG_SIDE_STREAMS];
+    cudaEvent_t forked, joined[SPG_SIDE_STREAMS];
+    cudaStream_t mover; /* of the highest priority (gpu_move.h) */
     cudaEvent_t started_slab, placed_slab, moved_slab;
 };
-/* Make the side streams; the mover and its events. Do nothing if they are there. */
-bool spg_gpu_side_streams(struct spg_gpu *g, struct spg_error *error);
+/* Work of the first `count` side streams begins after the work submitted to the stream so far. Makes them if needed.
+ * *count becomes the number of those that there are: 0 while the stream is captured and none was made before. */
+bool spg_gpu_fork(struct spg_gpu *g, int *count, struct spg_error *error);
+/* Work that is submitted to the stream from here on begins after that of these side streams. */
+bool spg_gpu_join(struct spg_gpu *g, int count, struct spg_error *error);
+/* Makes the mover and its events, unless they are there. */
 bool spg_gpu_mover(struct spg_gpu *g, struct spg_error *error);
 /* Makes events, for operands that are on the device already: the caller sets a and b. Fails when there is
  * no device. After a failure there is nothing to close. */

@@ -22,12 +22,13 @@ static bool pack(struct spg_loop *l, struct spg_error *error) {
     struct spg_tiling tiling = {w->rows, l->chunk_size, spg_tile_rows(l->chunk_size), w->gpu->c.offsets.at};
     /* There are at most as many tiles as rows. The list of bins is no longer needed. */
     unsigned *read = (unsigned *)w->binned;
-    return spg_cuda(cudaMemsetAsync(&w->chunk_counts->ticket, 0, sizeof w->chunk_counts->ticket, NULL), "rows",
+    return spg_cuda(cudaMemsetAsync(&w->chunk_counts->ticket, 0, sizeof w->chunk_counts->ticket, w->gpu->memory.stream),
+                    "rows", error) &&
+           spg_cuda(cudaMemsetAsync(read, 0, (size_t)spg_tiles(&tiling) * sizeof *read, w->gpu->memory.stream), "rows",
                     error) &&
-           spg_cuda(cudaMemsetAsync(read, 0, (size_t)spg_tiles(&tiling) * sizeof *read, NULL), "rows", error) &&
-           spg_cuda(
-               spg_launch_pack(l->value_size, l->columns.at, l->values.at, &tiling, &w->chunk_counts->ticket, read),
-               "rows moved together", error);
+           spg_cuda(spg_launch_pack(l->value_size, l->columns.at, l->values.at, &tiling, &w->chunk_counts->ticket, read,
+                                    w->gpu->memory.stream),
+                    "rows moved together", error);
 }
 
 /* Whether each slab's rows of C end before the slab's first chunk. */
@@ -46,7 +47,7 @@ static bool move_slabs(struct spg_loop *l, struct spg_error *error) {
     for (int64_t row = spg_mover_moved(l); done && row < w->rows; row += l->spread.slab) {
         int64_t rows = w->rows - row < l->spread.slab ? w->rows - row : l->spread.slab;
         done = spg_cuda(spg_launch_move_spread(l->value_size, &columns, &values, &l->spread, (int32_t)row,
-                                               (int32_t)rows, w->c_offset, w->size),
+                                               (int32_t)rows, w->c_offset, w->size, w->gpu->memory.stream),
                         "rows moved together", error);
     }
     return done;
@@ -62,15 +63,16 @@ static bool copy(struct spg_loop *l, size_t element, struct spg_output *from, st
     struct spg_array_move none = {NULL, NULL}, all = {from->at, to->at};
     bool values = from == &l->values;
     if (l->job->kernel == SPG_KERNEL_THESIS)
-        return spg_cuda(spg_launch_move_chunks(element, from->at, to->at, &chunks, l->chunks, w->c_offset, w->size),
+        return spg_cuda(spg_launch_move_chunks(element, from->at, to->at, &chunks, l->chunks, w->c_offset, w->size,
+                                               w->gpu->memory.stream),
                         what, error);
     const struct spg_moves *moves = &w->results.moves;
     int32_t moved = spg_mover_moved(l);
     return spg_cuda(cudaMemcpyAsync(to->at, from->at, (size_t)moves->base[moves->moved] * element,
-                                    cudaMemcpyDeviceToDevice, NULL),
+                                    cudaMemcpyDeviceToDevice, w->gpu->memory.stream),
                     what, error) &&
            spg_cuda(spg_launch_move_spread(l->value_size, values ? &none : &all, values ? &all : &none, &l->spread,
-                                           moved, w->rows - moved, w->c_offset, w->size),
+                                           moved, w->rows - moved, w->c_offset, w->size, w->gpu->memory.stream),
                     what, error);
 }
 

@@ -37,27 +37,29 @@ static bool choose_size(struct spg_loop *l, struct spg_error *error) {
 /* A row takes part in at most as many rounds as its intermediate products, or the columns of B, need. */
 static bool prepare(struct spg_loop *l, struct spg_error *error) {
     struct spg_memory *memory = &l->w.gpu->memory;
-    if (!choose_size(l, error) || !spg_cuda(cudaEventRecord(l->w.gpu->estimated, NULL), "event", error))
+    if (!choose_size(l, error) ||
+        !spg_cuda(cudaEventRecord(l->w.gpu->estimated, l->w.gpu->memory.stream), "event", error))
         return false;
     int32_t longest = l->w.totals.row_max < l->w.b->columns ? l->w.totals.row_max : l->w.b->columns;
     size_t rounds = (size_t)longest / (size_t)l->chunk_size + 2, rows = (size_t)l->w.rows;
     return spg_output_make(&l->owner, l->job->vector, memory, "owners of chunks", error) &&
            spg_block_make(&l->first, memory, (rounds + 1) * sizeof(int64_t), "rounds", error) &&
-           spg_cuda(cudaMemsetAsync(l->first.at, 0, l->first.size, NULL), "rounds", error) &&
+           spg_cuda(cudaMemsetAsync(l->first.at, 0, l->first.size, l->w.gpu->memory.stream), "rounds", error) &&
            spg_block_make(&l->resume, memory, rows * sizeof(int32_t), "unfinished rows", error) &&
            (!l->job->persistent ||
             (spg_block_make(&l->unfinished, memory, rounds * sizeof(int32_t), "unfinished rows", error) &&
-             spg_cuda(cudaMemsetAsync(l->unfinished.at, 0, l->unfinished.size, NULL), "rounds", error))) &&
+             spg_cuda(cudaMemsetAsync(l->unfinished.at, 0, l->unfinished.size, l->w.gpu->memory.stream), "rounds",
+                      error))) &&
            spg_output_ensure(&l->owner, l->w.rows, sizeof(int32_t), error) &&
-           spg_cuda(spg_launch_count_up(l->owner.at, l->w.rows), "rows", error);
+           spg_cuda(spg_launch_count_up(l->owner.at, l->w.rows, l->w.gpu->memory.stream), "rows", error);
 }
 
 static bool launch_round(struct spg_loop *l, int64_t from, int32_t rows, struct spg_error *error) {
     struct spg_work *w = &l->w;
     struct spg_target c = chunks_target(l, l->rounds + 1);
-    return spg_cuda(
-        spg_launch_dots(l->job->precision, w->a, w->b, &w->method->by_columns, owners(l, from), rows, &c, l->resume.at),
-        "rows by threads", error);
+    return spg_cuda(spg_launch_dots(l->job->precision, w->a, w->b, &w->method->by_columns, owners(l, from), rows, &c,
+                                    l->resume.at, l->w.gpu->memory.stream),
+                    "rows by threads", error);
 }
 
 /* One round. In: `*rows` unfinished rows, listed from chunk l->chunks on. Out: how many are still unfinished. */
@@ -71,7 +73,7 @@ static bool run_round(struct spg_loop *l, int32_t *rows, struct spg_error *error
     if (!spg_loop_ensure(l, l->chunks * l->chunk_size, error) ||
         !spg_output_ensure(&l->owner, l->chunks + *rows, sizeof(int32_t), error) ||
         !spg_cuda(cudaMemcpyAsync((int64_t *)l->first.at + l->rounds + 1, &l->chunks, sizeof l->chunks,
-                                  cudaMemcpyHostToDevice, NULL),
+                                  cudaMemcpyHostToDevice, l->w.gpu->memory.stream),
                   "rounds", error) ||
         !launch_round(l, from, *rows, error) ||
         !spg_work_select(&l->w, owners(l, from), *rows, (int64_t)(l->rounds + 1) * l->chunk_size, owners(l, l->chunks),
@@ -101,19 +103,19 @@ static bool run_persistent(struct spg_loop *l, struct spg_error *error) {
     double expected = (double)spg_model_rounds(&l->sample, l->chunk_size).entries * scale * 1.02;
     int64_t slots = expected < (double)SLOTS_MAX ? (int64_t)expected : SLOTS_MAX;
     bool done = spg_block_make(&block, &w->gpu->memory, sizeof progress, "progress", error) &&
-                spg_cuda(cudaMemcpy(block.at, &progress, sizeof progress, cudaMemcpyHostToDevice), "progress", error);
+                spg_send(w->gpu->memory.stream, block.at, &progress, sizeof progress, "progress", error);
     while (done && progress.rows) {
         int64_t least = (progress.first + progress.rows) * l->chunk_size;
         slots = slots > least ? slots : least;
         done = spg_loop_ensure(l, slots, error) &&
                spg_output_ensure(&l->owner, slots / l->chunk_size + w->rows, sizeof(int32_t), error);
         struct spg_target c = chunks_target(l, 1);
-        done =
-            done &&
-            spg_cuda(spg_launch_dots_persistent(l->job->precision, w->a, w->b, &w->method->by_columns, &c, l->resume.at,
-                                                l->owner.at, l->first.at, slots, block.at, l->unfinished.at),
-                     "rounds", error) &&
-            spg_cuda(cudaMemcpy(&progress, block.at, sizeof progress, cudaMemcpyDeviceToHost), "rounds", error);
+        done = done &&
+               spg_cuda(spg_launch_dots_persistent(l->job->precision, w->a, w->b, &w->method->by_columns, &c,
+                                                   l->resume.at, l->owner.at, l->first.at, slots, block.at,
+                                                   l->unfinished.at, l->w.gpu->memory.stream),
+                        "rounds", error) &&
+               spg_fetch(w->gpu->memory.stream, &progress, block.at, sizeof progress, "rounds", error);
     }
     spg_block_drop(&block, &w->gpu->memory);
     l->rounds = progress.rounds;

@@ -17,9 +17,10 @@ static bool cohen(struct spg_method *method, struct spg_estimates *e, struct spg
         spg_block_make(&drawn, &g->memory, (size_t)g->b->columns * keys, "drawn keys", error) &&
         spg_block_make(&reached, &g->memory, (size_t)g->b->rows * keys, "reached keys", error) &&
         spg_block_make(&total, &g->memory, sizeof e->cohen, "an estimate", error) &&
-        spg_cuda(cudaMemsetAsync(total.at, 0, sizeof e->cohen, NULL), "clearing", error) &&
-        spg_cuda(spg_launch_cohen(g->a, g->b, SPG_SAMPLE_SEED, drawn.at, reached.at, total.at), "keys", error) &&
-        spg_cuda(cudaMemcpy(&e->cohen, total.at, sizeof e->cohen, cudaMemcpyDeviceToHost), "an estimate", error);
+        spg_cuda(cudaMemsetAsync(total.at, 0, sizeof e->cohen, g->memory.stream), "clearing", error) &&
+        spg_cuda(spg_launch_cohen(g->a, g->b, SPG_SAMPLE_SEED, drawn.at, reached.at, total.at, g->memory.stream),
+                 "keys", error) &&
+        spg_fetch(g->memory.stream, &e->cohen, total.at, sizeof e->cohen, "an estimate", error);
     spg_block_drop(&drawn, &g->memory);
     spg_block_drop(&reached, &g->memory);
     spg_block_drop(&total, &g->memory);
@@ -31,8 +32,8 @@ static bool timed(struct spg_method *method,
                   struct spg_estimates *e, double *ms, struct spg_error *error) {
     struct spg_gpu *g = &method->gpu;
     float took = 0;
-    bool done = spg_cuda(cudaEventRecord(g->started, NULL), "event", error) && make(method, e, error) &&
-                spg_cuda(cudaEventRecord(g->finished, NULL), "event", error) &&
+    bool done = spg_cuda(cudaEventRecord(g->started, g->memory.stream), "event", error) && make(method, e, error) &&
+                spg_cuda(cudaEventRecord(g->finished, g->memory.stream), "event", error) &&
                 spg_cuda(cudaEventSynchronize(g->finished), "an estimate", error) &&
                 spg_cuda(cudaEventElapsedTime(&took, g->started, g->finished), "event", error);
     *ms = (double)took;

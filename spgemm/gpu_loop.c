@@ -12,12 +12,11 @@ bool spg_loop_arrays_to_result(struct spg_output *columns, struct spg_output *va
            spg_output_to_block(values, (size_t)c->stored * value_size, &c->values, error);
 }
 
-bool spg_loop_make(struct spg_loop *l, struct spg_method *method, struct spg_error *error) {
+bool spg_loop_make(struct spg_loop *l, struct spg_method *method, bool arrays, struct spg_error *error) {
     const struct spg_job *job = method->gpu.job;
-    struct spg_memory *memory = &method->gpu.memory;
     *l = (struct spg_loop){.job = job, .value_size = spg_value_size(job->precision)};
     return spg_work_make(&l->w, method, error) && spg_work_offsets(&l->w, error) &&
-           spg_loop_arrays(&l->columns, &l->values, job->vector, memory, error);
+           (!arrays || spg_loop_arrays(&l->columns, &l->values, job->vector, &method->gpu.memory, error));
 }
 
 void spg_loop_drop(struct spg_loop *l) {

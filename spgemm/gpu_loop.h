@@ -36,8 +36,8 @@ bool spg_loop_arrays(struct spg_output *columns, struct spg_output *values, enum
 /* Makes C's arrays of them, when they are regions: what lies behind C's entries is returned. */
 bool spg_loop_arrays_to_result(struct spg_output *columns, struct spg_output *values, size_t value_size,
                                struct spg_result *c, struct spg_error *error);
-/* Prepares helper arrays and two empty output arrays. Call spg_loop_drop after a failure too. */
-bool spg_loop_make(struct spg_loop *l, struct spg_method *method, struct spg_error *error);
+/* Prepares helper arrays and, with `arrays`, two empty output arrays. Call spg_loop_drop after a failure too. */
+bool spg_loop_make(struct spg_loop *l, struct spg_method *method, bool arrays, struct spg_error *error);
 void spg_loop_drop(struct spg_loop *l);
 /* Grows both output arrays to `slots` slots, unless they are that large. Only takes host time when the arrays are
  * regions: the device may compute meanwhile. */

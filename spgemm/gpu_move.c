@@ -22,7 +22,8 @@ bool spg_mover_start(struct spg_loop *l, struct spg_error *error) {
 }
 
 bool spg_mover_wait(struct spg_loop *l, struct spg_error *error) {
-    return !l->moves || spg_cuda(cudaStreamWaitEvent(NULL, l->w.gpu->placed_slab, 0), "event", error);
+    return !l->moves ||
+           spg_cuda(cudaStreamWaitEvent(l->w.gpu->memory.stream, l->w.gpu->placed_slab, 0), "event", error);
 }
 
 /* The host does not know how many rows these are: a block without a row ends at once. */
@@ -38,7 +39,7 @@ bool spg_mover_move(struct spg_loop *l, int slab, const struct spg_target *c, st
     struct spg_work *w = &l->w;
     struct spg_gpu *g = w->gpu;
     int32_t *offsets = g->c.offsets.at;
-    return !l->moves || (spg_cuda(cudaEventRecord(g->started_slab, NULL), "event", error) &&
+    return !l->moves || (spg_cuda(cudaEventRecord(g->started_slab, g->memory.stream), "event", error) &&
                          spg_cuda(cudaStreamWaitEvent(g->mover, g->started_slab, 0), "event", error) &&
                          repeat_overflowed(l, c, error) &&
                          spg_cuda(spg_launch_place_slab(&c->spread, w->overflows, slab, w->size, offsets, w->sections,
@@ -53,7 +54,7 @@ bool spg_mover_move(struct spg_loop *l, int slab, const struct spg_target *c, st
 bool spg_mover_join(struct spg_loop *l, struct spg_error *error) {
     struct spg_gpu *g = l->w.gpu;
     return !l->moves || (spg_cuda(cudaEventRecord(g->moved_slab, g->mover), "event", error) &&
-                         spg_cuda(cudaStreamWaitEvent(NULL, g->moved_slab, 0), "event", error));
+                         spg_cuda(cudaStreamWaitEvent(g->memory.stream, g->moved_slab, 0), "event", error));
 }
 
 int32_t spg_mover_moved(const struct spg_loop *l) {

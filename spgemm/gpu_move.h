@@ -9,7 +9,7 @@
  *    slab's first chunk. Otherwise it stays, and so do all later slabs: gpu_compact.c moves them in the end.
  *
  * The last slab is never moved here. Only large slabs behind a gap are moved: where each row has one chunk, tiles are
- * packed in the end (tiles.h), because packing beside the kernels gains nothing (NOTES.md). Memory: none. */
+ * packed in the end (tiles.h), because packing beside the kernels gains nothing. Memory: none. */
 #ifndef SPG_GPU_MOVE_H
 #define SPG_GPU_MOVE_H
 

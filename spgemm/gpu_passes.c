@@ -13,7 +13,8 @@
 static bool compute_all(struct spg_work *w, const struct spg_target *c, bool exact, struct spg_error *error) {
     const struct spg_job *job = w->gpu->job;
     if (job->kernel == SPG_KERNEL_THESIS)
-        return spg_cuda(spg_launch_dots(job->precision, w->a, w->b, &w->method->by_columns, NULL, w->rows, c, NULL),
+        return spg_cuda(spg_launch_dots(job->precision, w->a, w->b, &w->method->by_columns, NULL, w->rows, c, NULL,
+                                        w->gpu->memory.stream),
                         "rows by threads", error);
     return spg_work_compute(w, NULL, w->rows, c, exact, error);
 }
@@ -27,8 +28,9 @@ static bool prepare(struct spg_work *w, struct spg_method *method, struct spg_er
 static bool compact(struct spg_work *w, size_t element, struct spg_block *from, struct spg_block *to, const char *what,
                     struct spg_error *error) {
     return spg_block_make(to, &w->gpu->memory, (size_t)w->gpu->c.stored * element, what, error) &&
-           spg_cuda(spg_launch_move_rows(element, from->at, to->at, w->start, w->c_offset, w->size, w->rows), what,
-                    error);
+           spg_cuda(spg_launch_move_rows(element, from->at, to->at, w->start, w->c_offset, w->size, w->rows,
+                                         w->gpu->memory.stream),
+                    what, error);
 }
 
 static bool run_upper_bound(void *pointer, struct spg_run *run, struct spg_error *error) {
@@ -42,8 +44,8 @@ static bool run_upper_bound(void *pointer, struct spg_run *run, struct spg_error
     if (done && (w.totals.row_max == INT32_MAX || w.totals.bound > INT64_MAX / 16))
         done = spg_fail(error, "out of device memory: more slots than a number can count");
     done = done && spg_work_sample_if_long(&w, error) &&
-           spg_cuda(spg_scan(w.scratch, &w.scratch_size, w.bound, w.start, w.rows), "scan", error) &&
-           spg_cuda(cudaEventRecord(g->estimated, NULL), "event", error) &&
+           spg_cuda(spg_scan(w.scratch, &w.scratch_size, w.bound, w.start, w.rows, g->memory.stream), "scan", error) &&
+           spg_cuda(cudaEventRecord(g->estimated, g->memory.stream), "event", error) &&
            spg_block_make(&columns, &g->memory, (size_t)w.totals.bound * sizeof(int32_t), "columns by upper bound",
                           error) &&
            spg_block_make(&values, &g->memory, (size_t)w.totals.bound * value, "values by upper bound", error);

@@ -7,11 +7,13 @@
  * - Counting: a first pass counts the entries of each row, a second one writes C where it belongs (gpu_passes.c).
  *
  * Growing is faster where hash tables hold the rows. Rows are counted first, short ones too, when
- * - C is written to the memory of a caller, who must learn its size first;
+ * - C is written to the memory of a caller, who must learn its size first, or allocated by functions of a caller,
+ *   whose memory cannot grow; and where values are complex or there are none;
  * - a row exceeds the largest table: growing would compute it twice;
  * - C may have more entries than 32-bit offsets can count: it is then refused before its memory is allocated.
  *
- * The sizes and offsets of C's rows are kept. A product of the same structure uses them and only computes values.
+ * The sizes and offsets of C's rows are kept. A product of the same structure uses them and only computes values: by
+ * launches alone, once the rows are sorted into bins by their sizes.
  *
  * All memory comes from a cache (gpu.h), so a call like the one before allocates nothing. */
 #include "spgemm/gpu_product.h"
@@ -21,7 +23,7 @@
 struct spg_product_settings spg_product_settings = {4 * 6656, (int64_t)(0.9 * INT32_MAX)};
 
 static bool sample_rows(struct spg_product *p, struct spg_error *error) {
-    struct spg_memory uncounted = {0};
+    struct spg_memory uncounted = spg_uncounted(&p->method.gpu.memory);
     int32_t rows = p->method.gpu.a->rows;
     if (p->sampled_of == rows)
         return true;
@@ -43,7 +45,8 @@ void spg_product_forget(struct spg_product *p) {
 /* Whether rows are counted first; samples them if that decides. */
 static bool choose(struct spg_work *w, const struct spg_place *place, bool *counts, struct spg_error *error) {
     int64_t longest = w->totals.row_max < w->b->columns ? w->totals.row_max : w->b->columns;
-    *counts = place || longest >= spg_product_settings.long_row;
+    *counts = place || w->gpu->memory.allocator.allocate || !spg_is_real(w->gpu->job->precision) ||
+              longest >= spg_product_settings.long_row;
     if (*counts || w->totals.bound < spg_product_settings.entries)
         return true;
     if (!spg_work_sample(w, NULL, error))
@@ -52,33 +55,58 @@ static bool choose(struct spg_work *w, const struct spg_place *place, bool *coun
     return true;
 }
 
-static bool write_values(struct spg_work *w, int32_t *indices, void *values, struct spg_error *error) {
-    struct spg_target c = {.values = values, .columns = indices, .start = w->c_offset, .size = w->size};
-    if (!w->gpu->c.stored)
+/* Values and columns of a planned product, from operands that may be others than those that were counted. The work and
+ * c are only read: several calls may use them at one time. */
+static bool write_values(const struct spg_work *planned, const struct spg_result *c, struct spg_gpu *g,
+                         int32_t *indices, void *values, struct spg_error *error) {
+    struct spg_target target = {
+        .values = values ? values : indices, .columns = indices, .start = planned->c_offset, .size = planned->size};
+    struct spg_work w = *planned;
+    /* The multiplier that counted may be gone. */
+    w.gpu = g;
+    w.a = g->a;
+    w.b = g->b;
+    if (!c->stored)
         return true;
-    return spg_work_is_short(w) ? spg_short_recompute(w->gpu, indices, values, error)
-                                : spg_work_compute(w, NULL, w->rows, &c, true, error);
+    if (spg_work_is_short(&w))
+        return spg_short_recompute(g, c->offsets.at, c->stored, indices, values, error);
+    w.progress = (struct spg_block){0};
+    bool done = spg_work_compute_planned(&w, &target, error);
+    spg_block_drop(&w.progress, &g->memory);
+    return done;
+}
+
+/* Whether C lies in regions of the multiplier. */
+static bool in_regions(const struct spg_gpu *g) {
+    return !g->memory.allocator.allocate && g->job->precision != SPG_PATTERN;
 }
 
 /* Memory of the multiplier for the entries of C. */
 static bool own_arrays(struct spg_loop *l, struct spg_error *error) {
+    if (!in_regions(l->w.gpu))
+        return spg_work_result(&l->w, true, error);
     return spg_loop_ensure(l, l->w.gpu->c.stored, error) && spg_loop_trim(l, error);
+}
+
+/* Counts all rows, and sets C's offsets and its number of entries. */
+static bool count(struct spg_work *w, struct spg_error *error) {
+    struct spg_target counted = {.size = w->size};
+    return spg_work_sample_if_long(w, error) && spg_work_compute(w, NULL, w->rows, &counted, false, error) &&
+           spg_work_settle(w, &counted, w->gpu->estimated, error) && spg_work_result(w, false, error);
 }
 
 static bool by_counting(struct spg_loop *l, const struct spg_place *place, int32_t **indices, void **values,
                         struct spg_error *error) {
     struct spg_work *w = &l->w;
     struct spg_result *c = &w->gpu->c;
-    struct spg_target counted = {.size = w->size};
-    if (!spg_work_sample_if_long(w, error) || !spg_work_compute(w, NULL, w->rows, &counted, false, error) ||
-        !spg_work_settle(w, &counted, w->gpu->estimated, error) || !spg_work_result(w, false, error) ||
+    if (!count(w, error) ||
         !(place ? place->provide(place->context, c->stored, indices, values, error) : own_arrays(l, error)))
         return false;
     if (!place) {
         *indices = c->indices.at;
         *values = c->values.at;
     }
-    return write_values(w, *indices, *values, error);
+    return spg_work_plan(w, error) && write_values(w, c, w->gpu, *indices, *values, error);
 }
 
 static bool by_growing(struct spg_loop *l, int32_t **indices, void **values, struct spg_error *error) {
@@ -95,7 +123,8 @@ static enum spg_short_outcome by_one_pass(struct spg_product *p, const struct sp
                                           void **values, struct spg_error *error) {
     struct spg_gpu *g = &p->method.gpu;
     int64_t products;
-    if (place || spg_product_settings.long_row <= SPG_SHORT * SPG_SHORT)
+    if (place || g->memory.allocator.allocate || !spg_is_real(g->job->precision) ||
+        spg_product_settings.long_row <= SPG_SHORT * SPG_SHORT)
         return SPG_SHORT_NOT;
     enum spg_short_outcome outcome =
         spg_short_compute(g, &p->short_rows, spg_product_settings.entries, &products, error);
@@ -111,22 +140,25 @@ static enum spg_short_outcome by_one_pass(struct spg_product *p, const struct sp
 bool spg_product_compute(struct spg_product *p, const struct spg_place *place, int32_t **indices, void **values,
                          struct spg_error *error) {
     struct spg_loop l;
-    bool counts = true;
+    bool counts = true, grows = !place && in_regions(&p->method.gpu);
     spg_product_forget(p);
     enum spg_short_outcome outcome = by_one_pass(p, place, indices, values, error);
     if (outcome != SPG_SHORT_NOT)
         return outcome == SPG_SHORT_COMPUTED;
     if (!sample_rows(p, error))
         return false;
-    bool done = spg_loop_make(&l, &p->method, error) && spg_work_totals(&l.w, error) &&
+    bool done = spg_loop_make(&l, &p->method, grows, error) && spg_work_totals(&l.w, error) &&
                 choose(&l.w, place, &counts, error) &&
                 (counts ? by_counting(&l, place, indices, values, error) : by_growing(&l, indices, values, error));
-    if (done) {
+    /* Where C is too large for the caller's memory, the caller can make room: its structure is kept. */
+    bool counted = !done && error->status == SPG_TOO_SMALL;
+    if (done || counted) {
+        spg_block_drop(&l.w.progress, &p->method.gpu.memory);
         p->work = l.w;
         l.w = (struct spg_work){.gpu = &p->method.gpu};
     }
     spg_loop_drop(&l);
-    if (!done)
+    if (!done && !counted)
         spg_product_forget(p);
     return done;
 }
@@ -142,10 +174,49 @@ bool spg_product_recompute(struct spg_product *p, const struct spg_place *place,
         *indices = c->indices.at;
         *values = c->values.at;
     }
-    done = done && write_values(w, *indices, *values, error);
-    if (!done)
+    done = done && spg_work_plan(w, error) && write_values(w, c, &p->method.gpu, *indices, *values, error);
+    if (!done && error->status != SPG_TOO_SMALL)
         spg_product_forget(p);
     return done;
+}
+
+bool spg_product_count(struct spg_product *p, struct spg_structure *s, struct spg_error *error) {
+    struct spg_gpu *g = &p->method.gpu;
+    struct spg_work w = {0};
+    *s = (struct spg_structure){0};
+    spg_product_forget(p);
+    bool done = sample_rows(p, error) && spg_work_make(&w, &p->method, error) && spg_work_offsets(&w, error) &&
+                spg_work_totals(&w, error) && count(&w, error) && spg_work_plan(&w, error);
+    spg_block_drop(&w.progress, &g->memory);
+    if (!done) {
+        spg_work_drop(&w);
+        spg_product_forget(p);
+        return false;
+    }
+    s->work = w;
+    s->c = g->c;
+    g->c = (struct spg_result){0};
+    return true;
+}
+
+bool spg_product_fill(struct spg_product *p, const struct spg_structure *s, int32_t *indices, void *values,
+                      struct spg_error *error) {
+    return write_values(&s->work, &s->c, &p->method.gpu, indices, values, error);
+}
+
+void spg_structure_drop(struct spg_structure *s, struct spg_memory *memory) {
+    spg_sort_lengths_drop(&s->work.exact_lengths, memory);
+    spg_block_drop(&s->work.block, memory);
+    spg_result_drop(&s->c, memory);
+    *s = (struct spg_structure){0};
+}
+
+size_t spg_structure_size(const struct spg_structure *s) {
+    return s->work.exact_lengths.block.size + s->work.block.size + s->c.offsets.size;
+}
+
+bool spg_product_is_planned(const struct spg_product *p) {
+    return p->work.gpu && (p->work.planned || spg_work_is_short(&p->work));
 }
 
 bool spg_product_analyse(struct spg_product *p, size_t *bytes, int64_t *products, double *expected,

@@ -25,7 +25,7 @@ static bool run_rounds(void *pointer, struct spg_run *run, struct spg_error *err
     *run = (struct spg_run){0};
     if (!spg_gpu_start(g, error))
         return false;
-    bool done = spg_loop_make(&l, method, error) && compute_rows(&l, error);
+    bool done = spg_loop_make(&l, method, true, error) && compute_rows(&l, error);
     bool spread = l.spread.size != 0;
     int64_t slots = spread ? l.chunks * l.chunk_size : (int64_t)(l.columns.size / sizeof(int32_t));
     done = done && spg_work_result(&l.w, false, error) && spg_loop_compact(&l, error) &&

@@ -1,5 +1,4 @@
 #include "spgemm/gpu_rows.h"
-#include "spgemm/gpu_sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,25 +18,29 @@ struct spg_counters {
     int64_t sections[SPG_SECTIONS];
 };
 
-static bool fetch(void *to, const void *from, size_t size, struct spg_error *error) {
-    return spg_cuda(cudaMemcpy(to, from, size, cudaMemcpyDeviceToHost), "copy to the host", error);
+int32_t spg_narrow_columns = SPG_NARROW;
+
+static bool is_narrow(const struct spg_work *w) { return w->b->columns <= spg_narrow_columns; }
+
+static bool fetch(const struct spg_work *w, void *to, const void *from, size_t size, struct spg_error *error) {
+    return spg_fetch(w->gpu->memory.stream, to, from, size, "copy to the host", error);
 }
 
-static bool zero(void *at, size_t size, struct spg_error *error) {
-    return spg_cuda(cudaMemsetAsync(at, 0, size, NULL), "clearing", error);
+static bool zero(const struct spg_work *w, void *at, size_t size, struct spg_error *error) {
+    return spg_clear(w->gpu->memory.stream, at, size, error);
 }
 
 /* ---- between calls */
 
 bool spg_method_sample(struct spg_method *method, int32_t rows, struct spg_error *error) {
-    struct spg_memory uncounted = {0};
+    struct spg_memory uncounted = spg_uncounted(&method->gpu.memory);
     int32_t list[SPG_SAMPLE_ROWS];
     method->sample_rows = rows < SPG_SAMPLE_ROWS ? rows : SPG_SAMPLE_ROWS;
     for (int32_t i = 0; i < method->sample_rows; i++)
         list[i] = spg_sampled_row(rows, method->sample_rows, i, SPG_SAMPLE_SEED);
     size_t size = (size_t)method->sample_rows * sizeof *list;
     return spg_block_make(&method->sample, &uncounted, size, "a sample", error) &&
-           (!size || spg_cuda(cudaMemcpy(method->sample.at, list, size, cudaMemcpyHostToDevice), "a sample", error));
+           spg_send(uncounted.stream, method->sample.at, list, size, "a sample", error);
 }
 
 static bool make_by_columns(struct spg_method *method, const struct spg_job *job, struct spg_error *error) {
@@ -114,8 +117,9 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
                            .rows = method->gpu.a->rows,
                            .entries_per_product = 1,
                            .share = 1};
-    if (!spg_cuda(spg_scan(NULL, &scan, NULL, NULL, w->rows), "scan", error) ||
-        !spg_cuda(spg_select_above(NULL, &select, NULL, w->rows, NULL, 0, NULL, NULL), "select", error))
+    if (!spg_cuda(spg_scan(NULL, &scan, NULL, NULL, w->rows, w->gpu->memory.stream), "scan", error) ||
+        !spg_cuda(spg_select_above(NULL, &select, NULL, w->rows, NULL, 0, NULL, NULL, w->gpu->memory.stream), "select",
+                  error))
         return false;
     w->scratch_size = scan > select ? scan : select;
     if (!spg_block_make(&w->block, &w->gpu->memory, lay_out(w, NULL), "helpers", error))
@@ -125,26 +129,28 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
     w->overflows = &w->counters->results.overflows;
     w->moves = &w->counters->results.moves;
     w->sections = w->counters->sections;
-    return zero(w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
-           zero(w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
-           zero(w->counters, sizeof *w->counters, error) &&
-           spg_cuda(spg_launch_bounds(w->a, w->b, w->bound, w->alike, &w->counters->totals), "bounds", error);
+    return zero(w, w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
+           zero(w, w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
+           zero(w, w->counters, sizeof *w->counters, error) &&
+           spg_cuda(spg_launch_bounds(w->a, w->b, w->bound, w->alike, &w->counters->totals, w->gpu->memory.stream),
+                    "bounds", error);
 }
 
 bool spg_work_totals(struct spg_work *w, struct spg_error *error) {
-    const char *groups = getenv("SPGEMM_GROUPS"); /* "off" is for comparisons */
     if (w->counted)
         return true;
-    if (!fetch(&w->totals, &w->counters->totals, sizeof w->totals, error))
+    if (!fetch(w, &w->totals, &w->counters->totals, sizeof w->totals, error))
         return false;
     w->counted = true;
-    w->grouped = w->totals.alike >= w->rows / FOLLOWERS && w->totals.alike > 0 && !(groups && !strcmp(groups, "off"));
+    w->grouped = !is_narrow(w) && spg_is_real(w->gpu->job->precision) && w->totals.alike >= w->rows / FOLLOWERS &&
+                 w->totals.alike > 0;
     return true;
 }
 
 void spg_work_drop(struct spg_work *w) {
     if (!w->gpu)
         return;
+    spg_sort_lengths_drop(&w->exact_lengths, &w->gpu->memory);
     spg_block_drop(&w->progress, &w->gpu->memory);
     spg_block_drop(&w->block, &w->gpu->memory);
 }
@@ -167,12 +173,19 @@ static bool launch_ranges(struct spg_work *w, const int32_t *list, int32_t rows,
                     "rows by ranges", error);
 }
 
+/* The lengths of a structure's rows were measured before. */
 static bool sort_rows(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                       struct spg_error *error) {
     struct spg_target target = *c;
+    struct spg_sort_lengths lengths = {0};
     if (c->spread.size && !exact)
         target.values = NULL;
-    return spg_sorted_rows(w->gpu, w->a, w->b, list, rows, &target, error);
+    if (w->exact_lengths.rows)
+        return spg_sorted_rows(w->gpu, list, &w->exact_lengths, &target, error);
+    bool done = spg_sort_measure(w->gpu, list, rows, &lengths, error) &&
+                spg_sorted_rows(w->gpu, list, &lengths, &target, error);
+    spg_sort_lengths_drop(&lengths, &w->gpu->memory);
+    return done;
 }
 
 bool spg_work_is_short(const struct spg_work *w) {
@@ -188,25 +201,35 @@ static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t
     if (spg_work_is_short(w))
         return spg_cuda(spg_launch_short(w->gpu->job->precision, w->a, w->b, list, rows, c, stream), "short rows",
                         error);
+    if (is_narrow(w))
+        return spg_cuda(spg_launch_narrow_rows(bin, w->gpu->job->precision, w->a, w->b, list, rows, c, stream),
+                        "rows of few columns", error);
     return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows,
                                      all && w->grouped ? w->alike : NULL, c, w->overflow, w->overflows, stream),
                     "rows by tables", error);
 }
 
-/* Bins run concurrently in the side streams, so that one bin fills the device while the last rows of another finish.
- * The bin of the longest rows starts first. */
+/* Bins run concurrently, in the stream and in the side streams, so that one bin fills the device while the last rows of
+ * another finish. The bin of the longest rows starts first. */
 static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
                         struct spg_error *error) {
     const int32_t *count = b->count + slab * SPG_BINS, *first = b->first + slab * SPG_BINS;
+    struct spg_gpu *g = w->gpu;
     int bins = 0, at = 0;
     for (int bin = 0; bin < SPG_BINS; bin++)
         bins += count[bin] > 0;
-    bool done = bins < 2 || spg_gpu_side_streams(w->gpu, error);
-    for (int bin = SPG_BINS - 1; done && bin >= 0; bin--)
-        if (count[bin])
-            done = launch_bin(w, bin, w->binned + first[bin], count[bin], c, b->all, b->exact,
-                              bins > 1 ? w->gpu->side[at++ % SPG_SIDE_STREAMS] : NULL, error);
-    return done;
+    int sides = bins < 1 ? 0 : bins - 1 < SPG_SIDE_STREAMS ? bins - 1 : SPG_SIDE_STREAMS;
+    bool done = spg_gpu_fork(g, &sides, error);
+    if (!done)
+        return false;
+    for (int bin = SPG_BINS - 1; done && bin >= 0; bin--) {
+        if (!count[bin])
+            continue;
+        int side = at++ % (sides + 1);
+        done = launch_bin(w, bin, w->binned + first[bin], count[bin], c, b->all, b->exact,
+                          side ? g->side[side - 1] : g->memory.stream, error);
+    }
+    return spg_gpu_join(g, sides, error) && done;
 }
 
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
@@ -218,21 +241,23 @@ bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t
                                 .columns = w->b->columns,
                                 .share = exact ? 1 : share,
                                 .slab = slab,
-                                .tables = spg_bins_of_tables(w->b->columns, final)};
+                                .narrow = is_narrow(w)};
+    rule.tables = spg_bins_of_tables(w->b->columns, final, spg_value_size(w->gpu->job->precision));
     *b = (struct spg_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
     int32_t sum = 0;
     size_t size = (size_t)b->slabs * SPG_BINS * sizeof *b->first;
-    if (!zero(w->counters->bins, size, error) ||
-        !spg_cuda(spg_launch_bin_count(list, rows, &rule, w->counters->bins), "bins", error) ||
-        !fetch(b->count, w->counters->bins, size, error))
+    if (!zero(w, w->counters->bins, size, error) ||
+        !spg_cuda(spg_launch_bin_count(list, rows, &rule, w->counters->bins, w->gpu->memory.stream), "bins", error) ||
+        !fetch(w, b->count, w->counters->bins, size, error))
         return false;
     for (int bin = 0; bin < b->slabs * SPG_BINS; bin++) {
         b->first[bin] = sum;
         sum += b->count[bin];
     }
-    return spg_cuda(cudaMemcpyAsync(w->counters->bins, b->first, size, cudaMemcpyHostToDevice, NULL), "bins", error) &&
-           spg_cuda(spg_launch_bin_fill(list, rows, &rule, w->counters->bins, w->binned), "bins", error) &&
-           zero(w->overflows, sizeof *w->overflows, error);
+    return spg_send(w->gpu->memory.stream, w->counters->bins, b->first, size, "bins", error) &&
+           spg_cuda(spg_launch_bin_fill(list, rows, &rule, w->counters->bins, w->binned, w->gpu->memory.stream), "bins",
+                    error) &&
+           zero(w, w->overflows, sizeof *w->overflows, error);
 }
 
 bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
@@ -257,12 +282,13 @@ bool spg_work_compute(struct spg_work *w, const int32_t *list, int32_t rows, con
 static bool read_results(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed,
                          struct spg_error *error) {
     int32_t slab = c->spread.size ? c->spread.slab : INT32_MAX;
-    return spg_cuda(cudaEventRecord(computed, NULL), "event", error) &&
-           spg_cuda(spg_scan(w->scratch, &w->scratch_size, w->size, w->c_offset, w->rows), "scan", error) &&
-           spg_cuda(
-               spg_launch_offsets(w->c_offset, w->size, w->rows, w->gpu->c.offsets.at, slab, &w->counters->results.c),
-               "offsets of C", error) &&
-           fetch(&w->results, &w->counters->results, sizeof w->results, error);
+    return spg_cuda(cudaEventRecord(computed, w->gpu->memory.stream), "event", error) &&
+           spg_cuda(spg_scan(w->scratch, &w->scratch_size, w->size, w->c_offset, w->rows, w->gpu->memory.stream),
+                    "scan", error) &&
+           spg_cuda(spg_launch_offsets(w->c_offset, w->size, w->rows, w->gpu->c.offsets.at, slab,
+                                       &w->counters->results.c, w->gpu->memory.stream),
+                    "offsets of C", error) &&
+           fetch(w, &w->results, &w->counters->results, sizeof w->results, error);
 }
 
 bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error) {
@@ -281,9 +307,11 @@ bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg
     int32_t rows = w->method->sample_rows, gathered[2][SPG_SAMPLE_ROWS], *size = w->sampled, *bound = gathered[1];
     int64_t size_sum = 0, bound_sum = 0;
     if (!spg_work_compute(w, list, rows, &counted, false, error) ||
-        !spg_cuda(spg_launch_gather(list, rows, w->size, w->counters->gathered[0]), "a sample", error) ||
-        !spg_cuda(spg_launch_gather(list, rows, w->bound, w->counters->gathered[1]), "a sample", error) ||
-        !fetch(gathered, w->counters->gathered, sizeof gathered, error))
+        !spg_cuda(spg_launch_gather(list, rows, w->size, w->counters->gathered[0], w->gpu->memory.stream), "a sample",
+                  error) ||
+        !spg_cuda(spg_launch_gather(list, rows, w->bound, w->counters->gathered[1], w->gpu->memory.stream), "a sample",
+                  error) ||
+        !fetch(w, gathered, w->counters->gathered, sizeof gathered, error))
         return false;
     memcpy(size, gathered[0], (size_t)rows * sizeof *size);
     for (int32_t i = 0; i < rows; i++) {
@@ -299,6 +327,27 @@ bool spg_work_is_long(const struct spg_work *w) { return w->totals.bound / SHORT
 
 bool spg_work_sample_if_long(struct spg_work *w, struct spg_error *error) {
     return !spg_work_is_long(w) || spg_work_sample(w, NULL, error);
+}
+
+/* ---- rows of a known structure */
+
+bool spg_work_plan(struct spg_work *w, struct spg_error *error) {
+    const struct spg_binned *b = &w->exact;
+    if (w->planned || spg_work_is_short(w))
+        return true;
+    if (!spg_work_bin(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error))
+        return false;
+    int32_t sorted = b->count[SPG_BIN_SORTED];
+    if (sorted && !spg_sort_measure(w->gpu, w->binned + b->first[SPG_BIN_SORTED], sorted, &w->exact_lengths, error)) {
+        spg_sort_lengths_drop(&w->exact_lengths, &w->gpu->memory);
+        return false;
+    }
+    w->planned = true;
+    return true;
+}
+
+bool spg_work_compute_planned(struct spg_work *w, const struct spg_target *c, struct spg_error *error) {
+    return launch_bins(w, &w->exact, 0, c, error);
 }
 
 /* ---- results */
@@ -320,8 +369,8 @@ bool spg_work_result(struct spg_work *w, bool arrays, struct spg_error *error) {
 
 bool spg_work_select(struct spg_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen,
                      int32_t *number, struct spg_error *error) {
-    return spg_cuda(
-               spg_select_above(w->scratch, &w->scratch_size, list, rows, w->size, above, chosen, &w->counters->chosen),
-               "unfinished rows", error) &&
-           fetch(number, &w->counters->chosen, sizeof *number, error);
+    return spg_cuda(spg_select_above(w->scratch, &w->scratch_size, list, rows, w->size, above, chosen,
+                                     &w->counters->chosen, w->gpu->memory.stream),
+                    "unfinished rows", error) &&
+           fetch(w, number, &w->counters->chosen, sizeof *number, error);
 }

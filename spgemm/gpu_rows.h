@@ -14,6 +14,7 @@
 #define SPG_GPU_ROWS_H
 
 #include "spgemm/estimate.h"
+#include "spgemm/gpu_sorted.h"
 #include "spgemm/kernels.h"
 
 /* What a mode keeps between calls. The first three functions are operations of struct spg_mode_ops. */
@@ -29,6 +30,9 @@ void spg_method_close(void *method);
 bool spg_method_sample(struct spg_method *method, int32_t rows, struct spg_error *error);
 bool spg_method_fetch(void *method, struct spg_csr *c, struct spg_error *error);
 
+/* Columns of C up to which spg_launch_narrow_rows() computes rows. Only tests change it. */
+extern int32_t spg_narrow_columns;
+
 struct spg_counters; /* on the device */
 
 /* What the host reads back after rows were computed. */
@@ -37,6 +41,13 @@ struct spg_row_results {
     struct spg_chunk_counts chunk_counts;
     struct spg_overflows overflows;
     struct spg_moves moves;
+};
+
+/* Rows sorted into bins, separately for each slab. */
+struct spg_binned {
+    int slabs;
+    bool all, exact;
+    int32_t count[SPG_SLABS * SPG_BINS], first[SPG_SLABS * SPG_BINS]; /* rows of a bin; position of its first row */
 };
 
 struct spg_work {
@@ -58,6 +69,10 @@ struct spg_work {
     void *scratch;     /* of scans */
     size_t scratch_size;
     struct spg_block progress; /* for rows by ranges */
+    /* of spg_work_plan() */
+    bool planned;
+    struct spg_binned exact;
+    struct spg_sort_lengths exact_lengths;
     /* on the host */
     bool counted; /* the totals are known */
     struct spg_bound_totals totals;
@@ -86,12 +101,6 @@ bool spg_work_is_short(const struct spg_work *w);
 /* Samples only if rows are long. */
 bool spg_work_sample_if_long(struct spg_work *w, struct spg_error *error);
 
-/* Rows sorted into bins, separately for each slab. */
-struct spg_binned {
-    int slabs;
-    bool all, exact;
-    int32_t count[SPG_SLABS * SPG_BINS], first[SPG_SLABS * SPG_BINS]; /* rows of a bin; position of its first row */
-};
 /* Sorts the rows of the list (NULL: all rows) into bins. `exact`: by the sizes in w->size; else by `share` of their
  * intermediate products. `final`: of spg_bins_of_tables(). A slab has `slab` rows. */
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
@@ -103,6 +112,12 @@ bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int s
 /* Both steps for rows that are not cut into slabs. */
 bool spg_work_compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                       struct spg_error *error);
+
+/* Prepares to compute all rows once their sizes are exact: sorts them into bins. Waits for the stream. The list of bins
+ * must not change any more. Does nothing where it was done before, and where rows are short. */
+bool spg_work_plan(struct spg_work *w, struct spg_error *error);
+/* Computes all rows as planned. Submits work, and does nothing else: it neither waits nor changes the arrays of `w`. */
+bool spg_work_compute_planned(struct spg_work *w, const struct spg_target *c, struct spg_error *error);
 
 /* Waits for the rows and computes those again that overflowed their tables. Records the event `computed` after them.
  * Sets w->results, w->c_offset and C's offsets from w->size. */

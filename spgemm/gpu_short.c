@@ -55,12 +55,11 @@ static bool make_block(struct pass *p, struct spg_error *error) {
         return false;
     p->on_device.totals = p->block.at;
     p->on_device.tiles = (unsigned long long *)((char *)p->block.at + totals);
-    return spg_cuda(cudaMemsetAsync(p->block.at, 0, size, NULL), "clearing", error);
+    return spg_clear(p->g->memory.stream, p->block.at, size, error);
 }
 
 static bool fetch_totals(struct pass *p, struct spg_error *error) {
-    return spg_cuda(cudaMemcpy(&p->totals, p->on_device.totals, sizeof p->totals, cudaMemcpyDeviceToHost),
-                    "copy to the host", error);
+    return spg_fetch(p->g->memory.stream, &p->totals, p->on_device.totals, sizeof p->totals, "copy to the host", error);
 }
 
 /* Memory for C, without entries. */
@@ -72,7 +71,8 @@ static bool make_c(struct pass *p, struct spg_error *error) {
 
 static bool sample(struct pass *p, struct spg_error *error) {
     const struct spg_short_totals *t = &p->totals;
-    if (!spg_cuda(spg_launch_short_sample(p->g->a, p->g->b, p->on_device.totals), "a sample", error) ||
+    if (!spg_cuda(spg_launch_short_sample(p->g->a, p->g->b, p->on_device.totals, p->g->memory.stream), "a sample",
+                  error) ||
         !fetch_totals(p, error))
         return false;
     double entries = (double)t->sampled_entries[0] + (double)t->sampled_entries[1];
@@ -98,7 +98,8 @@ static struct spg_short_c target(const struct pass *p) {
 
 static bool launch(struct pass *p, int32_t first, int32_t tiles, struct spg_error *error) {
     struct spg_short_c c = target(p);
-    return spg_cuda(spg_launch_short_tiles(p->g->job->precision, p->g->a, p->g->b, first, tiles, &c, &p->on_device),
+    return spg_cuda(spg_launch_short_tiles(p->g->job->precision, p->g->a, p->g->b, first, tiles, &c, &p->on_device,
+                                           p->g->memory.stream),
                     "short rows", error);
 }
 
@@ -119,7 +120,8 @@ static bool complete(struct pass *p, struct spg_error *error) {
     c->stored = p->totals.stored;
     return spg_result_fits(c->stored, error) &&
            (!p->totals.unwritten ||
-            (map_entries(p, c->stored, error) && spg_short_recompute(p->g, p->columns.at, p->values.at, error))) &&
+            (map_entries(p, c->stored, error) &&
+             spg_short_recompute(p->g, c->offsets.at, c->stored, p->columns.at, p->values.at, error))) &&
            spg_loop_arrays_to_result(&p->columns, &p->values, spg_value_size(p->g->job->precision), c, error);
 }
 
@@ -166,7 +168,8 @@ enum spg_short_outcome spg_short_compute(struct spg_gpu *g, struct spg_short_mem
     return outcome;
 }
 
-bool spg_short_recompute(const struct spg_gpu *g, int32_t *indices, void *values, struct spg_error *error) {
-    struct spg_short_c c = {g->c.offsets.at, indices, values, g->c.stored};
-    return spg_cuda(spg_launch_short_values(g->job->precision, g->a, g->b, &c), "short rows", error);
+bool spg_short_recompute(const struct spg_gpu *g, int32_t *offsets, int64_t stored, int32_t *indices, void *values,
+                         struct spg_error *error) {
+    struct spg_short_c c = {offsets, indices, values, stored};
+    return spg_cuda(spg_launch_short_values(g->job->precision, g->a, g->b, &c, g->memory.stream), "short rows", error);
 }

@@ -27,7 +27,8 @@ enum spg_short_outcome {
 /* C = A B in memory of g, which needs a region for each array. */
 enum spg_short_outcome spg_short_compute(struct spg_gpu *g, struct spg_short_memory *memory, int64_t most,
                                          int64_t *products, struct spg_error *error);
-/* The values and columns of a product of the same structure, where g->c.offsets says. Does not wait. */
-bool spg_short_recompute(const struct spg_gpu *g, int32_t *indices, void *values, struct spg_error *error);
+/* The values and columns of a product of known structure, where C's offsets say. Does not wait. */
+bool spg_short_recompute(const struct spg_gpu *g, int32_t *offsets, int64_t stored, int32_t *indices, void *values,
+                         struct spg_error *error);
 
 #endif

@@ -13,8 +13,20 @@
 
 #define SPG_SORT_BATCH (1 << 21)
 
-/* Computes the listed rows into `c`, or counts them if c->values is NULL. The list is in device memory. Waits. */
-bool spg_sorted_rows(struct spg_gpu *g, const struct spg_operand *a, const struct spg_operand *b, const int32_t *list,
-                     int32_t rows, const struct spg_target *c, struct spg_error *error);
+/* Lengths of the listed rows. On the host: exclusive sums, rows + 1 elements each. */
+struct spg_sort_lengths {
+    int32_t rows;
+    int64_t *terms, *products; /* of one allocation */
+    struct spg_block block;    /* the same sums, on the device: first the terms, then the products */
+};
+/* Measures the listed rows. Waits for the stream. Drop the lengths after a failure, too. */
+bool spg_sort_measure(struct spg_gpu *g, const int32_t *list, int32_t rows, struct spg_sort_lengths *lengths,
+                      struct spg_error *error);
+void spg_sort_lengths_drop(struct spg_sort_lengths *lengths, struct spg_memory *memory);
+
+/* Computes the listed rows, whose lengths were measured, into `c`, or counts them if c->values is NULL. The list is in
+ * device memory. Does not wait. */
+bool spg_sorted_rows(struct spg_gpu *g, const int32_t *list, const struct spg_sort_lengths *lengths,
+                     const struct spg_target *c, struct spg_error *error);
 
 #endif

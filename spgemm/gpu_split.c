@@ -27,28 +27,30 @@ static bool make_cuts(struct cuts *c, struct spg_work *w, int64_t most, struct s
     return true;
 }
 
-static bool read_cuts(struct spg_slabs *slabs, const struct cuts *c, int32_t parts, struct spg_error *error) {
+static bool read_cuts(struct spg_slabs *slabs, const struct cuts *c, int32_t parts, cudaStream_t stream,
+                      struct spg_error *error) {
     size_t count = (size_t)parts + 1, size = count * sizeof(int32_t);
     slabs->cut = malloc(2 * size);
     if (!slabs->cut)
         return spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of host memory for %d slabs of rows", parts);
     slabs->at = slabs->cut + count;
     slabs->parts = parts;
-    return spg_cuda(cudaMemcpy(slabs->cut, c->cut, size, cudaMemcpyDeviceToHost), "cuts of rows", error) &&
-           spg_cuda(cudaMemcpy(slabs->at, c->at, size, cudaMemcpyDeviceToHost), "cuts of rows", error);
+    return spg_fetch(stream, slabs->cut, c->cut, size, "cuts of rows", error) &&
+           spg_fetch(stream, slabs->at, c->at, size, "cuts of rows", error);
 }
 
 /* Cuts into so many slabs of equal work, or with parts 0 into slabs of at most `most`. */
 static bool cut(struct spg_slabs *slabs, struct spg_work *w, struct cuts *c, int32_t parts, int64_t most,
                 struct spg_error *error) {
-    return spg_cuda(spg_scan(w->scratch, &w->scratch_size, w->bound, w->start, w->rows), "scan", error) &&
+    cudaStream_t stream = w->gpu->memory.stream;
+    return spg_cuda(spg_scan(w->scratch, &w->scratch_size, w->bound, w->start, w->rows, stream), "scan", error) &&
            make_cuts(c, w, parts ? parts : 2 * (w->totals.bound / most) + 3, error) &&
-           spg_cuda(parts ? spg_launch_even_cuts(w->start, w->rows, parts, c->cut)
-                          : spg_launch_limited_cuts(w->start, w->rows, most, c->cut, c->parts),
+           spg_cuda(parts ? spg_launch_even_cuts(w->start, w->rows, parts, c->cut, stream)
+                          : spg_launch_limited_cuts(w->start, w->rows, most, c->cut, c->parts, stream),
                     "cuts of rows", error) &&
-           (parts || spg_cuda(cudaMemcpy(&parts, c->parts, sizeof parts, cudaMemcpyDeviceToHost), "cuts", error)) &&
-           spg_cuda(spg_launch_gather(c->cut, parts + 1, w->a->offsets, c->at), "cuts of rows", error) &&
-           read_cuts(slabs, c, parts, error);
+           (parts || spg_fetch(stream, &parts, c->parts, sizeof parts, "cuts", error)) &&
+           spg_cuda(spg_launch_gather(c->cut, parts + 1, w->a->offsets, c->at, stream), "cuts of rows", error) &&
+           read_cuts(slabs, c, parts, stream, error);
 }
 
 static bool make_slabs(struct spg_slabs *slabs, struct spg_method *method, int32_t parts, int64_t most,

@@ -125,9 +125,7 @@ static bool ensure_chunks(struct spg_loop *l, int64_t chunks, struct spg_error *
 }
 
 static bool send(const struct spg_chunk_counts *chunk_counts, struct spg_loop *l, struct spg_error *error) {
-    return spg_cuda(
-        cudaMemcpyAsync(l->w.chunk_counts, chunk_counts, sizeof *chunk_counts, cudaMemcpyHostToDevice, NULL), "chunks",
-        error);
+    return spg_send(l->w.gpu->memory.stream, l->w.chunk_counts, chunk_counts, sizeof *chunk_counts, "chunks", error);
 }
 
 static struct spg_target spread_target(const struct spg_loop *l) {
@@ -145,8 +143,9 @@ static bool start_slab(struct spg_loop *l, int slab, struct spg_target *c, struc
     struct spg_work *w = &l->w;
     int64_t first_chunks = (int64_t)(slab + 1) * c->spread.slab;
     c->spread.first_chunks = first_chunks < w->rows ? (int32_t)first_chunks : w->rows;
-    return spg_mover_wait(l, error) &&
-           spg_cuda(spg_launch_start_slab(w->chunk_counts, w->overflows, spg_mover_rows(l), slab), "chunks", error);
+    return spg_mover_wait(l, error) && spg_cuda(spg_launch_start_slab(w->chunk_counts, w->overflows, spg_mover_rows(l),
+                                                                      slab, l->w.gpu->memory.stream),
+                                                "chunks", error);
 }
 
 static bool compute_slabs(struct spg_loop *l, struct spg_error *error) {
@@ -193,7 +192,7 @@ bool spg_loop_spread(struct spg_loop *l, struct spg_error *error) {
     l->chunk_size = l->job->size_per_row;
     /* The first half is needed in any case. It is mapped while the device counts intermediate products. */
     if ((l->chunk_size && is_halved(l) && !ensure_chunks(l, half_of(w->rows), error)) || !spg_work_totals(w, error) ||
-        !take_sample(l, error) || !spg_cuda(cudaEventRecord(w->gpu->estimated, NULL), "event", error))
+        !take_sample(l, error) || !spg_cuda(cudaEventRecord(w->gpu->estimated, w->gpu->memory.stream), "event", error))
         return false;
     int64_t extra = expected_extra_chunks(l);
     /* Mode rounds does not use w->start: both arrays lie there. */

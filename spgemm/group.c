@@ -118,17 +118,17 @@ static bool make_member(struct spg_member *m, int device, const struct gpumem_sp
     if (status)
         spg_fail_as(error, (int)status, "%s", gpumem_spgemm_last_error());
     struct spg_memory none = {0};
-    return (!status && spg_cuda(cudaStreamCreate(&m->stream), "stream", error) &&
+    return (!status && spg_cuda(cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking), "stream", error) &&
             (!o->id || spg_block_make(&m->refused, &none, sizeof(int32_t), "agreement", error))) ||
            spg_member_failed(m, error);
 }
 
 /* One process can do without NCCL. */
-static bool join(struct gpumem_spgemm_group *g, const void *id, struct spg_error *error) {
+static bool join(struct gpumem_spgemm_group *g, const char *nccl, const void *id, struct spg_error *error) {
     char own[SPG_NCCL_ID];
     if (g->total == 1)
         return true;
-    g->by_nccl = spg_nccl_open(error) && (id || spg_nccl_id(own, error)) &&
+    g->by_nccl = spg_nccl_open(nccl, error) && (id || spg_nccl_id(own, error)) &&
                  spg_nccl_join(g->place, g->count, g->first, g->total, id ? id : own, error);
     return g->by_nccl || !id;
 }
@@ -161,7 +161,7 @@ static bool create(const struct gpumem_spgemm_group_options *options, struct gpu
         return spg_fail_as(error, GPUMEM_OUT_OF_MEMORY, "out of host memory for a group");
     g->first = (int)o.first;
     g->total = (int)o.total;
-    g->precision = o.precision == GPUMEM_SPGEMM_FLOAT ? SPG_FLOAT : SPG_DOUBLE;
+    g->precision = (enum spg_precision)o.precision;
     g->member = calloc(o.count, sizeof *g->member);
     g->place = calloc(o.count, sizeof *g->place);
     bool done = (g->member && g->place) ||
@@ -174,7 +174,7 @@ static bool create(const struct gpumem_spgemm_group_options *options, struct gpu
             spg_member_reach(m, &g->member[0]);
         g->place[g->count] = (struct spg_nccl_place){m->device, m->stream, NULL};
     }
-    if (done && join(g, o.id, error)) {
+    if (done && join(g, o.nccl, o.id, error)) {
         *group = g;
         return true;
     }
@@ -198,9 +198,9 @@ enum gpumem_status spg_group_leave(int device, bool done, const struct spg_error
     return done ? GPUMEM_OK : spg_failed(error);
 }
 
-__attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_group_id(void *id) {
+__attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_group_id(const char *nccl, void *id) {
     struct spg_error error = {0};
-    return spg_nccl_open(&error) && spg_nccl_id(id, &error) ? GPUMEM_OK : spg_failed(&error);
+    return spg_nccl_open(nccl, &error) && spg_nccl_id(id, &error) ? GPUMEM_OK : spg_failed(&error);
 }
 
 __attribute__((visibility("default"))) enum gpumem_status

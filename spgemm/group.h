@@ -15,7 +15,7 @@ struct spg_copy {
 struct spg_member {
     int device;
     struct gpumem_spgemm *multiplier;
-    cudaStream_t stream; /* in order with the device's legacy default stream */
+    cudaStream_t stream;
     struct spg_copy a_copy, b_copy;
     struct spg_block refused;       /* a number for NCCL: whether B finds no memory */
     int64_t first_row, first_entry; /* of A: where its rows begin */

@@ -88,11 +88,10 @@ static bool agree(struct gpumem_spgemm_group *g, bool placed, struct spg_error *
     for (int i = 0; done && i < g->count; i++) {
         struct spg_member *m = &g->member[i];
         at[i] = m->refused.at;
-        done = spg_member_enter(m, &ours) &&
-               spg_cuda(cudaMemcpy(at[i], &refused, sizeof refused, cudaMemcpyHostToDevice), "agreement", &ours);
+        done = spg_member_enter(m, &ours) && spg_send(m->stream, at[i], &refused, sizeof refused, "agreement", &ours);
     }
     done = done && spg_nccl_largest(g->place, g->count, at, &ours) && spg_member_wait(&g->member[0], &ours) &&
-           spg_cuda(cudaMemcpy(&refused, at[0], sizeof refused, cudaMemcpyDeviceToHost), "agreement", &ours);
+           spg_fetch(g->member[0].stream, &refused, at[0], sizeof refused, "agreement", &ours);
     if (!placed)
         return false;
     if (!done) {
@@ -189,7 +188,9 @@ static bool send_rows(struct gpumem_spgemm_group *g, struct spg_member *m, const
 static bool cut_rows(struct gpumem_spgemm_group *g, const struct gpumem_spgemm_csr *a, struct spg_error *error) {
     struct spg_member *lead = &g->member[0];
     struct spg_slabs slabs = {.parts = 1};
-    spg_multiplier_take(lead->multiplier, a, &lead->b);
+    struct spg_operand first = spg_operand_of(a), second = spg_operand_of(&lead->b);
+    spg_multiplier_take(lead->multiplier, &first, &second);
+    lead->multiplier->product.method.gpu.memory.stream = lead->stream;
     if (g->count > 1 && !(spg_member_enter(lead, error) &&
                           (spg_slabs_even(&slabs, &lead->multiplier->product.method, g->count, error) ||
                            spg_member_failed(lead, error))))
@@ -233,9 +234,13 @@ static bool read_operands(struct gpumem_spgemm_group *g, const struct gpumem_spg
     const uint64_t known = GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_B_IN_PLACE;
     if (flags & ~known)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "unknown flags %#llx", (unsigned long long)(flags & ~known));
-    if (!spg_read_csr("A", &ours[0], a, SPG_READ_ARRAYS, error) ||
-        !spg_read_csr("B", &ours[1], b, is_root(g, 0) ? SPG_READ_ARRAYS : 0, error))
+    unsigned pattern = g->precision == SPG_PATTERN ? SPG_READ_PATTERN : 0;
+    if (!spg_read_csr("A", &ours[0], a, SPG_READ_ARRAYS | pattern, error) ||
+        !spg_read_csr("B", &ours[1], b, is_root(g, 0) ? SPG_READ_ARRAYS | pattern : 0, error))
         return false;
+    for (int i = 0; i < 2; i++)
+        if (ours[i].operation || ours[i].scale)
+            return spg_fail_as(error, GPUMEM_NOT_SUPPORTED, "a group multiplies plain A and B");
     if (ours[0].columns != ours[1].rows)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "A has %lld columns and B has %lld rows",
                            (long long)ours[0].columns, (long long)ours[1].rows);

@@ -1,8 +1,7 @@
 /* Launches of the device kernels.
  *
- * A launch goes to the default stream, unless it takes a stream, and returns without waiting. All pointers are device
- * memory unless a comment says otherwise. Each function returns the CUDA status of its launch; a launch of no work
- * succeeds. Implementations: kernels_*.cu. */
+ * A launch returns without waiting. All pointers are device memory unless a comment says otherwise. Each function
+ * returns the CUDA status of its launch; a launch of no work succeeds. Implementations: kernels_*.cu. */
 #ifndef SPG_KERNELS_H
 #define SPG_KERNELS_H
 
@@ -18,7 +17,7 @@ extern "C" {
 
 /* Where rows of C are written. Exactly one of start, chunks and spread is used. */
 struct spg_target {
-    void *values; /* NULL: symbolic phase, rows are only counted */
+    void *values; /* NULL: symbolic phase, rows are only counted. Not used for patterns, but not NULL either */
     int32_t *columns;
     const int64_t *start; /* first slot of each row */
     int32_t *size; /* out: entries of each row. A row that exceeds its chunks gets one more than they hold. In: the
@@ -40,12 +39,12 @@ struct spg_bound_totals {
 /* Writes the intermediate products of each row, capped at INT32_MAX, to `bound`, and whether the row's pattern is that
  * of the row before to `alike`; adds both to *totals, which must be zeroed. */
 cudaError_t spg_launch_bounds(const struct spg_operand *a, const struct spg_operand *b, int32_t *bound, uint8_t *alike,
-                              struct spg_bound_totals *totals);
+                              struct spg_bound_totals *totals, cudaStream_t stream);
 
 /* Adds Cohen's estimate of nnz(C) (estimate.h) to *total. `drawn` has SPG_COHEN_KEYS floats for each column of B,
  * `reached` as many for each row of B. The keys are those of the host's estimator. */
 cudaError_t spg_launch_cohen(const struct spg_operand *a, const struct spg_operand *b, uint64_t seed, float *drawn,
-                             float *reached, double *total);
+                             float *reached, double *total, cudaStream_t stream);
 
 /* ---- the fast accumulator: kernels_table.cu, kernels_ranges.cu; bins: kernels_arrays.cu */
 
@@ -59,13 +58,15 @@ struct spg_bin_rule {
     float share;            /* of spg_entries_expected(); 1 with exact sizes */
     int32_t slab;           /* rows of a slab; each slab has its own bins. INT32_MAX: all rows are one slab */
     int32_t tables;         /* spg_bins_of_tables(): longer rows are computed by ranges */
+    bool narrow;            /* rows are for spg_launch_narrow_rows() */
 };
 /* Counts the rows of each bin in count[SPG_BINS] of each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
  */
-cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *count);
+cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *count,
+                                 cudaStream_t stream);
 /* Writes the rows to `binned`, bin by bin. `next` holds the first position of each bin and is advanced. */
 cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *next,
-                                int32_t *binned);
+                                int32_t *binned, cudaStream_t stream);
 /* Rows whose tables were too small, as a list. Numbers are positions in it. */
 struct spg_overflows {
     int32_t listed;   /* rows in the list */
@@ -77,7 +78,7 @@ struct spg_overflows {
 /* Places the first chunks of this slab after all chunks granted so far. The rows that earlier slabs have listed since
  * the last call shall be computed again now, or not yet if they are more than `most`. */
 cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, struct spg_overflows *overflows, int32_t most,
-                                  int slab);
+                                  int slab, cudaStream_t stream);
 /* Computes or counts rows with tables of the bin's size. A row that does not fit its table is appended to `overflow`
  * and counted in overflows->listed. `alike`, unless NULL: a listed row stands for its group, if the bin serves groups.
  * `list` NULL: computes those rows of `overflow` again that *overflows names, at most `rows`. */
@@ -85,6 +86,15 @@ cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct
                              const struct spg_operand *b, const int32_t *list, int32_t rows, const uint8_t *alike,
                              const struct spg_target *c, int32_t *overflow, struct spg_overflows *overflows,
                              cudaStream_t stream);
+/* The same for a C of at most SPG_NARROW columns: by a warp for each row, from bin SPG_WARP_BINS on by a block
+ * (kernels_narrow.cu). */
+cudaError_t spg_launch_narrow_rows(int bin, enum spg_precision precision, const struct spg_operand *a,
+                                   const struct spg_operand *b, const int32_t *list, int32_t rows,
+                                   const struct spg_target *c, cudaStream_t stream);
+/* The numeric phase for complex values and patterns, whose rows have exact sizes. Rows do not share tables. */
+cudaError_t spg_launch_table_other(int bin, enum spg_precision precision, const struct spg_operand *a,
+                                   const struct spg_operand *b, const int32_t *list, int32_t rows,
+                                   const struct spg_target *c, cudaStream_t stream);
 /* The same by merging, where no row of A has more than SPG_SHORT entries, nor any row of B that they meet, and C has at
  * most SPG_SHORT_COLUMNS columns (kernels_short.cu). */
 cudaError_t spg_launch_short(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
@@ -113,16 +123,16 @@ struct spg_short_pass {
 };
 /* Checks the lengths of all rows of A and B, and counts SPG_SAMPLE_ROWS rows. */
 cudaError_t spg_launch_short_sample(const struct spg_operand *a, const struct spg_operand *b,
-                                    struct spg_short_totals *totals);
+                                    struct spg_short_totals *totals, cudaStream_t stream);
 /* Counts and writes the rows of so many tiles from tile `first` on, whose predecessors were launched before. Sets C's
  * offsets, and stored, products and the two flags of the totals. A tile that exceeds the capacity is only counted. Rows
  * that are too long are cut off. */
 cudaError_t spg_launch_short_tiles(enum spg_precision precision, const struct spg_operand *a,
                                    const struct spg_operand *b, int32_t first, int32_t tiles,
-                                   const struct spg_short_c *c, const struct spg_short_pass *pass);
+                                   const struct spg_short_c *c, const struct spg_short_pass *pass, cudaStream_t stream);
 /* Writes columns and values of all rows where C's offsets say. */
 cudaError_t spg_launch_short_values(enum spg_precision precision, const struct spg_operand *a,
-                                    const struct spg_operand *b, const struct spg_short_c *c);
+                                    const struct spg_operand *b, const struct spg_short_c *c, cudaStream_t stream);
 /* The same by ranges of columns. `progress` has rows + 1 elements. */
 cudaError_t spg_launch_ranges(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                               const int32_t *list, int32_t rows, const struct spg_target *c,
@@ -137,12 +147,12 @@ struct spg_sort_batch {
 };
 /* Writes the number of entries of A and of intermediate products of each listed row. */
 cudaError_t spg_launch_row_lengths(const struct spg_operand *a, const struct spg_operand *b, const int32_t *list,
-                                   int32_t rows, int32_t *terms, int32_t *products);
+                                   int32_t rows, int32_t *terms, int32_t *products, cudaStream_t stream);
 /* Needs *bytes bytes of scratch memory. With scratch NULL it only sets *bytes; only the numbers of the batch are used
  * then. */
 cudaError_t spg_launch_sorted(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                               const struct spg_sort_batch *batch, const struct spg_target *c, void *scratch,
-                              size_t *bytes);
+                              size_t *bytes, cudaStream_t stream);
 
 /* ---- the kernel of the thesis: kernels_dots.cu */
 
@@ -151,7 +161,7 @@ cudaError_t spg_launch_sorted(enum spg_precision precision, const struct spg_ope
  * before stopped. */
 cudaError_t spg_launch_dots(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                             const struct spg_operand *by_columns, const int32_t *list, int32_t rows,
-                            const struct spg_target *c, int32_t *resume);
+                            const struct spg_target *c, int32_t *resume, cudaStream_t stream);
 
 /* Runs all rounds for which `slots` slots suffice in one cooperative launch; the grid synchronises between rounds.
  * *progress describes the next round, which has not started. */
@@ -162,19 +172,21 @@ struct spg_progress {
 cudaError_t spg_launch_dots_persistent(enum spg_precision precision, const struct spg_operand *a,
                                        const struct spg_operand *b, const struct spg_operand *by_columns,
                                        const struct spg_target *c, int32_t *resume, int32_t *owner, int64_t *first,
-                                       int64_t slots, struct spg_progress *progress, int32_t *unfinished);
+                                       int64_t slots, struct spg_progress *progress, int32_t *unfinished,
+                                       cudaStream_t stream);
 
 /* ---- whole arrays: kernels_arrays.cu */
 
 /* Exclusive scan: start[i] = size[0] + ... + size[i - 1] for i = 0 to count; size[count] must be readable. Needs *bytes
  * bytes of scratch memory. With scratch NULL it only sets *bytes. */
-cudaError_t spg_scan(void *scratch, size_t *bytes, const int32_t *size, int64_t *start, int32_t count);
+cudaError_t spg_scan(void *scratch, size_t *bytes, const int32_t *size, int64_t *start, int32_t count,
+                     cudaStream_t stream);
 /* Copies the rows of the list with size[row] > above to `chosen`, in order, and their number to *number. `scratch` and
  * `bytes` as in spg_scan. */
 cudaError_t spg_select_above(void *scratch, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
-                             int64_t above, int32_t *chosen, int32_t *number);
-cudaError_t spg_launch_count_up(int32_t *list, int32_t rows); /* list[i] = i */
-cudaError_t spg_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to);
+                             int64_t above, int32_t *chosen, int32_t *number, cudaStream_t stream);
+cudaError_t spg_launch_count_up(int32_t *list, int32_t rows, cudaStream_t stream); /* list[i] = i */
+cudaError_t spg_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to, cudaStream_t stream);
 /* Copies the 64-bit row offsets c_offset[0] to c_offset[rows] to 32-bit `offsets`, and sets *totals, which must be
  * zeroed. There are at most SPG_SLABS slabs of `slab` rows. */
 struct spg_c_totals {
@@ -183,28 +195,56 @@ struct spg_c_totals {
     int32_t longest;             /* entries of the longest row */
 };
 cudaError_t spg_launch_offsets(const int64_t *c_offset, const int32_t *size, int32_t rows, int32_t *offsets,
-                               int32_t slab, struct spg_c_totals *totals);
+                               int32_t slab, struct spg_c_totals *totals, cudaStream_t stream);
+
+/* ---- operands of other forms: kernels_operands.cu. `to` has memory for the result; values that a scale or the
+ * identity multiplies are of the precision. A scale lies on the host; NULL: 1. */
+
+/* Needs *bytes bytes of scratch memory. With scratch NULL it only sets *bytes. */
+cudaError_t spg_launch_transpose(enum spg_precision precision, const struct spg_operand *m, const void *scale,
+                                 bool conjugated, const struct spg_operand *to, void *scratch, size_t *bytes,
+                                 cudaStream_t stream);
+cudaError_t spg_launch_scale(enum spg_precision precision, const void *from, int64_t stored, const void *scale,
+                             void *to, cudaStream_t stream);
+/* [A | beta I] */
+cudaError_t spg_launch_beside(enum spg_precision precision, const struct spg_operand *a, const void *beta,
+                              const struct spg_operand *to, cudaStream_t stream);
+/* Offsets of B with D below it. */
+cudaError_t spg_launch_below(const struct spg_operand *b, const struct spg_operand *d, int32_t *offsets,
+                             cudaStream_t stream);
+cudaError_t spg_launch_identity(enum spg_precision precision, const struct spg_operand *to, cudaStream_t stream);
+
+/* ---- patterns: kernels_check.cu */
+
+/* The first row that is wrong; INT32_MAX before the check: none is. [0] of the offsets, [1] of the columns. */
+struct spg_flaws {
+    int32_t row;
+};
+cudaError_t spg_launch_check(const struct spg_operand *m, struct spg_flaws flaws[2], cudaStream_t stream);
+/* Adds the number of the pattern to *hash. */
+cudaError_t spg_launch_hash(const struct spg_operand *m, unsigned long long *hash, cudaStream_t stream);
 
 /* ---- slabs of rows: kernels_split.cu */
 
 /* Cuts the rows into `parts` slabs of about equal work: cut[0] = 0 to cut[parts] = rows. start[0] to start[rows] are
  * the intermediate products before each row. */
-cudaError_t spg_launch_even_cuts(const int64_t *start, int32_t rows, int32_t parts, int32_t *cut);
+cudaError_t spg_launch_even_cuts(const int64_t *start, int32_t rows, int32_t parts, int32_t *cut, cudaStream_t stream);
 /* Cuts the rows into slabs of at most `most` by `start`, or of one row. *parts is their number, at most
  * 2 x start[rows] / most + 1. */
-cudaError_t spg_launch_limited_cuts(const int64_t *start, int32_t rows, int64_t most, int32_t *cut, int32_t *parts);
+cudaError_t spg_launch_limited_cuts(const int64_t *start, int32_t rows, int64_t most, int32_t *cut, int32_t *parts,
+                                    cudaStream_t stream);
 /* Offsets of 64 bits to 32 bits, less `base`; and back, plus `base`. */
-cudaError_t spg_launch_narrow(const int64_t *from, int64_t base, int64_t count, int32_t *to);
-cudaError_t spg_launch_widen(const int32_t *from, int64_t base, int64_t count, int64_t *to);
+cudaError_t spg_launch_narrow(const int64_t *from, int64_t base, int64_t count, int32_t *to, cudaStream_t stream);
+cudaError_t spg_launch_widen(const int32_t *from, int64_t base, int64_t count, int64_t *to, cudaStream_t stream);
 
 /* ---- compaction: row i's size[i] elements move to c_offset[i]; elements have 4 or 8 bytes */
 
 /* From rows that begin at start[i]. kernels_arrays.cu */
 cudaError_t spg_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
-                                 const int64_t *c_offset, const int32_t *size, int32_t rows);
+                                 const int64_t *c_offset, const int32_t *size, int32_t rows, cudaStream_t stream);
 /* From the layout of the thesis' kernel. kernels_arrays.cu */
 cudaError_t spg_launch_move_chunks(size_t element, const void *from, void *to, const struct spg_chunks *chunks,
-                                   int64_t count, const int64_t *c_offset, const int32_t *size);
+                                   int64_t count, const int64_t *c_offset, const int32_t *size, cudaStream_t stream);
 /* From a spread: rows first to first + rows - 1. The written memory must not hold any of these rows' chunks.
  * kernels_move.cu */
 struct spg_array_move {
@@ -213,7 +253,7 @@ struct spg_array_move {
 };
 cudaError_t spg_launch_move_spread(size_t element, const struct spg_array_move *columns,
                                    const struct spg_array_move *values, const struct spg_spread *spread, int32_t first,
-                                   int32_t rows, const int64_t *c_offset, const int32_t *size);
+                                   int32_t rows, const int64_t *c_offset, const int32_t *size, cudaStream_t stream);
 /* Moves one slab in place, while later slabs are computed. The slab must not be the last one. kernels_move.cu */
 struct spg_moves {
     int64_t base[SPG_SLABS + 1]; /* offset of C before each slab that was moved, and after the last one */
@@ -232,7 +272,7 @@ cudaError_t spg_launch_move_slab(size_t element, int32_t *columns, void *values,
 /* Packs both arrays in place (tiles.h); a value has `element` bytes. *ticket and read[spg_tiles()] must be zeroed.
  * kernels_pack.cu */
 cudaError_t spg_launch_pack(size_t element, int32_t *columns, void *values, const struct spg_tiling *tiling,
-                            unsigned *ticket, unsigned *read);
+                            unsigned *ticket, unsigned *read, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

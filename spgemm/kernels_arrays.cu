@@ -171,6 +171,8 @@ __device__ int bin_of(const spg_bin_rule &rule, int32_t row) {
     }
     if (!entries)
         return -1;
+    if (rule.narrow)
+        return row / rule.slab * SPG_BINS + spg_bin_of_narrow_row(rule.bound[row]);
     int32_t bound = rule.bound[row], terms = rule.offsets[row + 1] - rule.offsets[row];
     /* A table of a group has several values in each slot: it must stay small. */
     int bin = spg_bin_of_row(rule.alike ? entries : spg_entries_of_table(entries, bound), terms, bound, rule.columns);
@@ -282,19 +284,19 @@ int team_for(int64_t elements) {
 /* Elements move as unsigned integers of their size. */
 template <typename E>
 cudaError_t launch_move_chunks(const void *from, void *to, const spg_chunks &chunks, int64_t count,
-                               const int64_t *c_offset, const int32_t *size) {
+                               const int64_t *c_offset, const int32_t *size, cudaStream_t stream) {
     int team = team_for(chunks.size);
     int64_t blocks = min(static_cast<int64_t>(INT_MAX), (count * team + BLOCK - 1) / BLOCK);
-    move_chunks<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to), chunks,
-                                                          count, c_offset, size, team);
+    move_chunks<<<static_cast<unsigned>(blocks), BLOCK, 0, stream>>>(static_cast<const E *>(from), static_cast<E *>(to),
+                                                                     chunks, count, c_offset, size, team);
     return cudaGetLastError();
 }
 
 template <typename E>
 cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, const int64_t *c_offset,
-                             const int32_t *size, int32_t rows) {
+                             const int32_t *size, int32_t rows, cudaStream_t stream) {
     constexpr int team = 16;
-    move_rows<<<blocks_of(static_cast<int64_t>(rows) * team), BLOCK>>>(
+    move_rows<<<blocks_of(static_cast<int64_t>(rows) * team), BLOCK, 0, stream>>>(
         static_cast<const E *>(from), static_cast<E *>(to), start, c_offset, size, rows, team);
     return cudaGetLastError();
 }
@@ -302,71 +304,75 @@ cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, c
 } // namespace
 
 cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_t *bound, uint8_t *alike,
-                              spg_bound_totals *totals) {
+                              spg_bound_totals *totals, cudaStream_t stream) {
     if (!a->rows)
         return cudaSuccess;
     unsigned blocks = std::min(blocks_of(static_cast<int64_t>(a->rows) * TEAM), MANY_BLOCKS);
-    bounds<<<blocks, BLOCK>>>(*a, *b, bound, alike, totals);
+    bounds<<<blocks, BLOCK, 0, stream>>>(*a, *b, bound, alike, totals);
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const spg_bin_rule *rule, int32_t *count) {
+cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const spg_bin_rule *rule, int32_t *count,
+                                 cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
-    bins<false><<<blocks_of(rows), BLOCK>>>(list, rows, *rule, count, nullptr);
+    bins<false><<<blocks_of(rows), BLOCK, 0, stream>>>(list, rows, *rule, count, nullptr);
     return cudaGetLastError();
 }
 
 cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const spg_bin_rule *rule, int32_t *next,
-                                int32_t *binned) {
+                                int32_t *binned, cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
-    bins<true><<<blocks_of(rows), BLOCK>>>(list, rows, *rule, next, binned);
+    bins<true><<<blocks_of(rows), BLOCK, 0, stream>>>(list, rows, *rule, next, binned);
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_count_up(int32_t *list, int32_t rows) {
+cudaError_t spg_launch_count_up(int32_t *list, int32_t rows, cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
-    count_up<<<blocks_of(rows), BLOCK>>>(list, rows);
+    count_up<<<blocks_of(rows), BLOCK, 0, stream>>>(list, rows);
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to) {
+cudaError_t spg_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to,
+                              cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
-    gather<<<blocks_of(rows), BLOCK>>>(list, rows, from, to);
+    gather<<<blocks_of(rows), BLOCK, 0, stream>>>(list, rows, from, to);
     return cudaGetLastError();
 }
 
 cudaError_t spg_launch_offsets(const int64_t *c_offset, const int32_t *size, int32_t rows, int32_t *offsets,
-                               int32_t slab, spg_c_totals *totals) {
-    offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK>>>(c_offset, size, rows, offsets, slab, totals);
+                               int32_t slab, spg_c_totals *totals, cudaStream_t stream) {
+    offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK, 0, stream>>>(c_offset, size, rows, offsets, slab,
+                                                                                totals);
     return cudaGetLastError();
 }
 
-cudaError_t spg_scan(void *scratch, size_t *bytes, const int32_t *size, int64_t *start, int32_t count) {
+cudaError_t spg_scan(void *scratch, size_t *bytes, const int32_t *size, int64_t *start, int32_t count,
+                     cudaStream_t stream) {
     return cub::DeviceScan::ExclusiveScan(scratch, *bytes, size, start, cuda::std::plus<int64_t>{}, int64_t{0},
-                                          static_cast<int64_t>(count) + 1);
+                                          static_cast<int64_t>(count) + 1, stream);
 }
 
 cudaError_t spg_select_above(void *scratch, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
-                             int64_t above, int32_t *chosen, int32_t *number) {
-    return cub::DeviceSelect::If(scratch, *bytes, list, chosen, number, rows, Above{size, above});
+                             int64_t above, int32_t *chosen, int32_t *number, cudaStream_t stream) {
+    return cub::DeviceSelect::If(scratch, *bytes, list, chosen, number, rows, Above{size, above}, stream);
 }
 
 cudaError_t spg_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
-                                 const int64_t *c_offset, const int32_t *size, int32_t rows) {
+                                 const int64_t *c_offset, const int32_t *size, int32_t rows, cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
-    return element == 4 ? launch_move_rows<uint32_t>(from, to, start, c_offset, size, rows)
-                        : launch_move_rows<uint64_t>(from, to, start, c_offset, size, rows);
+    return element == 4 ? launch_move_rows<uint32_t>(from, to, start, c_offset, size, rows, stream)
+                        : launch_move_rows<uint64_t>(from, to, start, c_offset, size, rows, stream);
 }
 
 cudaError_t spg_launch_move_chunks(size_t element, const void *from, void *to, const spg_chunks *chunks, int64_t count,
-                                   const int64_t *c_offset, const int32_t *size) {
+                                   const int64_t *c_offset, const int32_t *size, cudaStream_t stream) {
     if (!count)
         return cudaSuccess;
-    return element == 4 ? launch_move_chunks<uint32_t>(from, to, *chunks, count, c_offset, size)
-                        : launch_move_chunks<uint64_t>(from, to, *chunks, count, c_offset, size);
+    return element == 4 ? launch_move_chunks<uint32_t>(from, to, *chunks, count, c_offset, size, stream)
+                        : launch_move_chunks<uint64_t>(from, to, *chunks, count, c_offset, size, stream);
 }

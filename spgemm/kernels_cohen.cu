@@ -52,12 +52,12 @@ unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BL
 } // namespace
 
 cudaError_t spg_launch_cohen(const spg_operand *a, const spg_operand *b, uint64_t seed, float *drawn, float *reached,
-                             double *total) {
+                             double *total, cudaStream_t stream) {
     int64_t keys = static_cast<int64_t>(b->columns) * KEYS;
     if (!a->stored || !b->stored)
         return cudaSuccess;
-    draw<<<blocks_of(keys), BLOCK>>>(seed, keys, drawn);
-    reach<<<blocks_of(static_cast<int64_t>(b->rows) * KEYS), BLOCK>>>(*b, drawn, reached);
-    estimate<<<blocks_of(static_cast<int64_t>(a->rows) * KEYS), BLOCK>>>(*a, reached, total);
+    draw<<<blocks_of(keys), BLOCK, 0, stream>>>(seed, keys, drawn);
+    reach<<<blocks_of(static_cast<int64_t>(b->rows) * KEYS), BLOCK, 0, stream>>>(*b, drawn, reached);
+    estimate<<<blocks_of(static_cast<int64_t>(a->rows) * KEYS), BLOCK, 0, stream>>>(*a, reached, total);
     return cudaGetLastError();
 }

@@ -132,7 +132,7 @@ unsigned blocks_of(int64_t count) { return static_cast<unsigned>((count + BLOCK 
 
 template <typename T>
 cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t slots, spg_progress *progress,
-                              int32_t *unfinished) {
+                              int32_t *unfinished, cudaStream_t stream) {
     int device = 0, processors = 0, blocks = 0;
     cudaError_t status = cudaGetDevice(&device);
     if (status == cudaSuccess)
@@ -143,32 +143,32 @@ cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t
         return status;
     void *arguments[] = {&p, &owner, &first, &slots, &progress, &unfinished};
     return cudaLaunchCooperativeKernel(dot_rounds<T>, dim3(static_cast<unsigned>(processors * blocks)), dim3(BLOCK),
-                                       arguments, 0, nullptr);
+                                       arguments, 0, stream);
 }
 
 } // namespace
 
 cudaError_t spg_launch_dots(spg_precision precision, const spg_operand *a, const spg_operand *b,
                             const spg_operand *by_columns, const int32_t *list, int32_t rows, const spg_target *c,
-                            int32_t *resume) {
+                            int32_t *resume, cudaStream_t stream) {
     Problem p = {*a, *b, *by_columns, *c, resume};
     if (!rows)
         return cudaSuccess;
     if (!c->values)
-        dot_rows<float, false><<<blocks_of(rows), BLOCK>>>(p, list, rows);
+        dot_rows<float, false><<<blocks_of(rows), BLOCK, 0, stream>>>(p, list, rows);
     else if (precision == SPG_FLOAT)
-        dot_rows<float, true><<<blocks_of(rows), BLOCK>>>(p, list, rows);
+        dot_rows<float, true><<<blocks_of(rows), BLOCK, 0, stream>>>(p, list, rows);
     else
-        dot_rows<double, true><<<blocks_of(rows), BLOCK>>>(p, list, rows);
+        dot_rows<double, true><<<blocks_of(rows), BLOCK, 0, stream>>>(p, list, rows);
     return cudaGetLastError();
 }
 
 cudaError_t spg_launch_dots_persistent(spg_precision precision, const spg_operand *a, const spg_operand *b,
                                        const spg_operand *by_columns, const spg_target *c, int32_t *resume,
                                        int32_t *owner, int64_t *first, int64_t slots, spg_progress *progress,
-                                       int32_t *unfinished) {
+                                       int32_t *unfinished, cudaStream_t stream) {
     Problem p = {*a, *b, *by_columns, *c, resume};
     if (precision == SPG_FLOAT)
-        return launch_persistent<float>(p, owner, first, slots, progress, unfinished);
-    return launch_persistent<double>(p, owner, first, slots, progress, unfinished);
+        return launch_persistent<float>(p, owner, first, slots, progress, unfinished, stream);
+    return launch_persistent<double>(p, owner, first, slots, progress, unfinished, stream);
 }

@@ -169,19 +169,22 @@ __global__ void __launch_bounds__(SLAB_BLOCK)
 
 template <typename V>
 cudaError_t launch_move_spread(const spg_array_move &columns, const spg_array_move &values, const spg_spread &spread,
-                               int32_t first, int32_t rows, const int64_t *c_offset, const int32_t *size) {
+                               int32_t first, int32_t rows, const int64_t *c_offset, const int32_t *size,
+                               cudaStream_t stream) {
     int64_t blocks = (static_cast<int64_t>(rows) * TEAM + BLOCK - 1) / BLOCK;
-    move_spread<V><<<static_cast<unsigned>(blocks), BLOCK>>>(columns, values, spread, first, rows, c_offset, size);
+    move_spread<V>
+        <<<static_cast<unsigned>(blocks), BLOCK, 0, stream>>>(columns, values, spread, first, rows, c_offset, size);
     return cudaGetLastError();
 }
 
 } // namespace
 
-cudaError_t spg_launch_start_slab(spg_chunk_counts *chunk_counts, spg_overflows *overflows, int32_t most, int slab) {
+cudaError_t spg_launch_start_slab(spg_chunk_counts *chunk_counts, spg_overflows *overflows, int32_t most, int slab,
+                                  cudaStream_t stream) {
     cudaError_t status = spg_beside(start_slab);
     if (status != cudaSuccess)
         return status;
-    start_slab<<<1, 1>>>(chunk_counts, overflows, most, slab);
+    start_slab<<<1, 1, 0, stream>>>(chunk_counts, overflows, most, slab);
     return cudaGetLastError();
 }
 
@@ -225,9 +228,9 @@ cudaError_t spg_launch_move_slab(size_t element, int32_t *columns, void *values,
 
 cudaError_t spg_launch_move_spread(size_t element, const spg_array_move *columns, const spg_array_move *values,
                                    const spg_spread *spread, int32_t first, int32_t rows, const int64_t *c_offset,
-                                   const int32_t *size) {
+                                   const int32_t *size, cudaStream_t stream) {
     if (rows <= 0)
         return cudaSuccess;
-    return element == 4 ? launch_move_spread<uint32_t>(*columns, *values, *spread, first, rows, c_offset, size)
-                        : launch_move_spread<uint64_t>(*columns, *values, *spread, first, rows, c_offset, size);
+    return element == 4 ? launch_move_spread<uint32_t>(*columns, *values, *spread, first, rows, c_offset, size, stream)
+                        : launch_move_spread<uint64_t>(*columns, *values, *spread, first, rows, c_offset, size, stream);
 }

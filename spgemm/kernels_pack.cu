@@ -70,14 +70,14 @@ __global__ void __launch_bounds__(BLOCK)
 } // namespace
 
 cudaError_t spg_launch_pack(size_t element, int32_t *columns, void *values, const spg_tiling *tiling, unsigned *ticket,
-                            unsigned *read) {
+                            unsigned *read, cudaStream_t stream) {
     unsigned tiles = static_cast<unsigned>(spg_tiles(tiling));
     uint32_t *bits = reinterpret_cast<uint32_t *>(columns);
     if (!tiles)
         return cudaSuccess;
     if (element == 4)
-        pack_tiles<uint32_t><<<tiles, BLOCK>>>(bits, static_cast<uint32_t *>(values), *tiling, ticket, read);
+        pack_tiles<uint32_t><<<tiles, BLOCK, 0, stream>>>(bits, static_cast<uint32_t *>(values), *tiling, ticket, read);
     else
-        pack_tiles<uint64_t><<<tiles, BLOCK>>>(bits, static_cast<uint64_t *>(values), *tiling, ticket, read);
+        pack_tiles<uint64_t><<<tiles, BLOCK, 0, stream>>>(bits, static_cast<uint64_t *>(values), *tiling, ticket, read);
     return cudaGetLastError();
 }

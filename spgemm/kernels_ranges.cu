@@ -16,13 +16,13 @@
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
 #include "spgemm/turns.cuh"
+#include "spgemm/value.cuh"
 #include "spgemm/warp.cuh"
 
 namespace {
 
 constexpr int BLOCK = 512, WARPS = BLOCK / 32;
-constexpr int WINDOW = 8192; /* sums in shared memory */
-constexpr int WINDOWS = SPG_SEGMENT / WINDOW;
+template <typename T> constexpr int WINDOW = sizeof(T) > 8 ? 4096 : 8192; /* sums in shared memory */
 
 /* progress[item]: after the numeric tasks of `n` segments, n << 33 | whether the row was denied << 32 | entries; in the
  * symbolic phase n << 32 | entries. */
@@ -32,11 +32,11 @@ constexpr Progress DENIED = Progress{1} << 32;
 
 template <typename T, bool NUMERIC> struct Segment {
     static constexpr int columns = NUMERIC ? SPG_SEGMENT : 2 * SPG_SEGMENT, words = columns / 32;
-    T sums[NUMERIC ? WINDOW : 1];
+    T sums[NUMERIC ? WINDOW<T> : 1];
     unsigned occupied[words];        /* one bit for each column */
     int before[NUMERIC ? words : 1]; /* bits set in the words before this one */
     spg_terms<T, BLOCK> terms;
-    int64_t border[WINDOWS + 1]; /* first column of each window, and the end of the last one */
+    int64_t border[SPG_SEGMENT / WINDOW<T> + 1]; /* first column of each window, and the end of the last one */
     Progress task;
     int counts[WARPS]; /* bits set in the words of each warp's threads */
     int written;
@@ -93,7 +93,7 @@ __device__ int set_terms(Segment<T, NUMERIC> &s, const spg_operand &a, const spg
     if (k < task.end) {
         narrow(a, b, k, low, high, &from, &end);
         if (NUMERIC)
-            factor = static_cast<const T *>(a.values)[k];
+            factor = spg_read_value(static_cast<const T *>(a.values), k);
     }
     return spg_terms_set(s.terms, from, end, factor);
 }
@@ -131,9 +131,8 @@ __device__ int mark_all(Segment<T, NUMERIC> &s, const spg_operand &a, const spg_
 }
 
 /* Adds the products of the terms to the sums of the window that begins with rank `base`. */
-template <typename T>
-__device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_t low, int base, spg_order order) {
-    int at = 0, warps = spg_turn_warps<true>(WARPS, order);
+template <typename T> __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_t low, int base) {
+    int at = 0, warps = spg_turn_warps<true>(WARPS);
     if (static_cast<int>(threadIdx.x / 32) >= warps)
         return;
     for (int number = threadIdx.x / 32; number < turns; number += warps) {
@@ -144,7 +143,7 @@ __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_
         for (int j = 0; j < SPG_AHEAD; j++) {
             int32_t l = turn.from + 32 * j + static_cast<int32_t>(threadIdx.x % 32);
             rank[j] = l < turn.end ? static_cast<int>(b.indices[l] - low) : -1;
-            value[j] = l < turn.end ? static_cast<const T *>(b.values)[l] : T(0);
+            value[j] = l < turn.end ? spg_read_value(static_cast<const T *>(b.values), l) : T(0);
         }
 #pragma unroll
         for (int j = 0; j < SPG_AHEAD; j++)
@@ -152,20 +151,15 @@ __device__ void add(Segment<T, true> &s, const spg_operand &b, int turns, int64_
                 unsigned lower = s.occupied[rank[j] / 32] & ((1u << (rank[j] % 32)) - 1);
                 rank[j] = s.before[rank[j] / 32] + __popc(lower) - base;
             }
-        if (order)
-            spg_turn_wait<true>(&s.terms.turn, number);
+        spg_turn_wait<true>(&s.terms.turn, number);
 #pragma unroll
         for (int j = 0; j < SPG_AHEAD; j++)
-            sum[j] = rank[j] >= 0 && order ? s.sums[rank[j]] : T(0);
+            sum[j] = rank[j] >= 0 ? s.sums[rank[j]] : T(0);
 #pragma unroll
-        for (int j = 0; j < SPG_AHEAD; j++) {
-            if (rank[j] >= 0 && order)
-                s.sums[rank[j]] = turn.factor * value[j] + sum[j];
-            else if (rank[j] >= 0)
-                atomicAdd(&s.sums[rank[j]], turn.factor * value[j]);
-        }
-        if (order)
-            spg_turn_pass<true>(&s.terms.turn, number, turns);
+        for (int j = 0; j < SPG_AHEAD; j++)
+            if (rank[j] >= 0)
+                s.sums[rank[j]] = spg_plus_product(sum[j], turn.factor, value[j]);
+        spg_turn_pass<true>(&s.terms.turn, number, turns);
     }
 }
 
@@ -187,16 +181,16 @@ template <typename T> __device__ int number(Segment<T, true> &s, const Task &tas
     for (int i = 0; i < each; i++) {
         unsigned word = s.occupied[first + i];
         s.before[first + i] = before;
-        int start = (before + WINDOW - 1) / WINDOW * WINDOW; /* rank of the next window's first entry */
+        int start = (before + WINDOW<T> - 1) / WINDOW<T> * WINDOW<T>; /* rank of the next window's first entry */
         if (start < before + __popc(word)) {
             for (int skip = start - before; skip > 0; skip--)
                 word &= word - 1;
-            s.border[start / WINDOW] = task.low + 32 * (first + i) + __ffs(static_cast<int>(word)) - 1;
+            s.border[start / WINDOW<T>] = task.low + 32 * (first + i) + __ffs(static_cast<int>(word)) - 1;
         }
         before += __popc(s.occupied[first + i]);
     }
     if (threadIdx.x == 0)
-        s.border[(total + WINDOW - 1) / WINDOW] = task.high;
+        s.border[(total + WINDOW<T> - 1) / WINDOW<T>] = task.high;
     return total;
 }
 
@@ -250,28 +244,28 @@ template <typename T> __device__ void write_columns(const Segment<T, true> &s, c
 /* Computes and writes the sums of one window. `stored`: its terms are stored already, with so many turns; -1: not. */
 template <typename T>
 __device__ void window(Segment<T, true> &s, const spg_operand &a, const spg_operand &b, const Task &task, int number,
-                       int count, int stored, const Place &to, spg_order order) {
-    int base = number * WINDOW, here = min(count - base, WINDOW);
+                       int count, int stored, const Place &to) {
+    int base = number * WINDOW<T>, here = min(count - base, WINDOW<T>);
     for (int i = threadIdx.x; i < here; i += BLOCK)
         s.sums[i] = 0;
     if (stored >= 0) {
         __syncthreads();
-        add(s, b, stored, task.low, base, order);
+        add(s, b, stored, task.low, base);
         __syncthreads();
     }
     for (int32_t first = task.first; stored < 0 && first < task.end; first += BLOCK) {
         int turns = set_terms(s, a, b, task, first, s.border[number], s.border[number + 1]);
-        add(s, b, turns, task.low, base, order);
+        add(s, b, turns, task.low, base);
         __syncthreads();
     }
     for (int i = threadIdx.x; i < here; i += BLOCK)
-        static_cast<T *>(to.c.values)[to.slot(s.written + base + i)] = s.sums[i];
+        spg_write_value(static_cast<T *>(to.c.values), to.slot(s.written + base + i), s.sums[i]);
     __syncthreads();
 }
 
 template <typename T>
 __device__ void compute(Segment<T, true> &s, const spg_operand &a, const spg_operand &b, const spg_target &c,
-                        const Task &task, int64_t segment, int64_t segments, Progress *progress, spg_order order) {
+                        const Task &task, int64_t segment, int64_t segments, Progress *progress) {
     bool extra = c.spread.size && c.size[task.row] > c.spread.size;
     int turns = mark_all(s, a, b, task), count = number(s, task);
     if (threadIdx.x == 0)
@@ -281,14 +275,14 @@ __device__ void compute(Segment<T, true> &s, const spg_operand &a, const spg_ope
         return;
     Place to(c, task.row, extra);
     write_columns(s, to, task.low);
-    bool kept = task.end - task.first <= BLOCK && count <= WINDOW;
-    for (int i = 0; i * WINDOW < count; i++)
-        window(s, a, b, task, i, count, kept ? turns : -1, to, order);
+    bool kept = task.end - task.first <= BLOCK && count <= WINDOW<T>;
+    for (int i = 0; i * WINDOW<T> < count; i++)
+        window(s, a, b, task, i, count, kept ? turns : -1, to);
 }
 
 template <typename T>
 __device__ void compute(Segment<T, false> &s, const spg_operand &a, const spg_operand &b, const spg_target &c,
-                        const Task &task, int64_t, int64_t segments, Progress *progress, spg_order) {
+                        const Task &task, int64_t, int64_t segments, Progress *progress) {
     int sum = 0;
     mark_all(s, a, b, task);
     for (int i = threadIdx.x; i < s.words; i += BLOCK)
@@ -312,9 +306,8 @@ __device__ void compute(Segment<T, false> &s, const spg_operand &a, const spg_op
 }
 
 template <typename T, bool NUMERIC>
-__global__ void __launch_bounds__(BLOCK, 2)
-    range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count, int64_t segments, spg_target c,
-               Progress *progress, spg_order order) {
+__global__ void __launch_bounds__(BLOCK, 2) range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count,
+                                                       int64_t segments, spg_target c, Progress *progress) {
     extern __shared__ __align__(16) unsigned char memory[];
     Segment<T, NUMERIC> &s = *reinterpret_cast<Segment<T, NUMERIC> *>(memory);
     for (;;) {
@@ -328,7 +321,7 @@ __global__ void __launch_bounds__(BLOCK, 2)
         int64_t low = segment * s.columns;
         Task task = {row, a.offsets[row], a.offsets[row + 1], low,
                      min(low + s.columns, static_cast<int64_t>(b.columns))};
-        compute(s, a, b, c, task, segment, segments, &progress[item], order);
+        compute(s, a, b, c, task, segment, segments, &progress[item]);
         __syncthreads();
     }
 }
@@ -353,8 +346,14 @@ cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *li
         return status;
     int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1), tasks = rows * segments;
     range_rows<T, NUMERIC><<<static_cast<unsigned>(tasks < grid ? tasks : grid), BLOCK, sizeof(S), stream>>>(
-        a, b, list, rows, segments, c, progress, spg_order_wanted());
+        a, b, list, rows, segments, c, progress);
     return cudaGetLastError();
+}
+
+template <typename T>
+cudaError_t launch_numeric(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
+                           const spg_target &c, Progress *progress, cudaStream_t stream) {
+    return launch<T, true>(a, b, list, rows, c, progress, stream);
 }
 
 } // namespace
@@ -365,7 +364,5 @@ cudaError_t spg_launch_ranges(spg_precision precision, const spg_operand *a, con
         return cudaSuccess;
     if (!c->values)
         return launch<float, false>(*a, *b, list, rows, *c, progress, stream);
-    if (precision == SPG_FLOAT)
-        return launch<float, true>(*a, *b, list, rows, *c, progress, stream);
-    return launch<double, true>(*a, *b, list, rows, *c, progress, stream);
+    return SPG_BY_VALUE(precision, launch_numeric, *a, *b, list, rows, *c, progress, stream);
 }

@@ -53,7 +53,7 @@ __device__ int32_t read_products(const Operand<T> &a, const Operand<T> &b, int32
         int32_t middle = a.indices[first + lane];
         from = b.offsets[middle];
         length = b.offsets[middle + 1] - from;
-        if (NUMERIC)
+        if constexpr (NUMERIC && spg_has_value<T>)
             spg_copy_async(&room.factors[lane], &a.values[first + lane]);
     }
 #pragma unroll
@@ -62,8 +62,9 @@ __device__ int32_t read_products(const Operand<T> &a, const Operand<T> &b, int32
         bool has = lane < __shfl_sync(~0u, length, j, RUN);
         number[j] =
             has ? static_cast<uint32_t>(b.indices[at]) * PRODUCTS + static_cast<uint32_t>(j * RUN + lane) : NONE;
-        if (NUMERIC && has)
-            spg_copy_async(&room.values[j * RUN + lane], &b.values[at]);
+        if constexpr (NUMERIC && spg_has_value<T>)
+            if (has)
+                spg_copy_async(&room.values[j * RUN + lane], &b.values[at]);
     }
 #pragma unroll
     for (int j = 0; j < RUN; j++)
@@ -122,15 +123,6 @@ __device__ unsigned last_of_columns(const uint32_t (&number)[RUN]) {
     return last;
 }
 
-/* One rounding, as in the tables, although a product is used twice. */
-template <typename T> __device__ T plus_product(T sum, T factor, T value) {
-#ifdef __CUDA_ARCH__
-    return fma(factor, value, sum);
-#else
-    return factor * value + sum;
-#endif
-}
-
 /* Adds the products of the room, and moves columns and sums to `columns` and `sums` by their ranks. Both may lie in the
  * rooms of the warp. */
 template <typename T>
@@ -150,16 +142,16 @@ __device__ void add(const uint32_t (&number)[RUN], unsigned last, unsigned rank,
     }
 #pragma unroll
     for (int i = 0; i < RUN; i++) {
-        sum = plus_product(sum, factor[i], value[i]);
+        sum = spg_plus_product(sum, factor[i], value[i]);
         if (last >> i & 1)
             sum = 0;
     }
-    T begun = __shfl_up_sync(~0u, sum, 1);
+    T begun = spg_from_before(sum);
     sum = threadIdx.x % RUN ? begun : T(0);
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < RUN; i++) {
-        sum = plus_product(sum, factor[i], value[i]);
+        sum = spg_plus_product(sum, factor[i], value[i]);
         if (last >> i & 1) {
             columns[rank] = number[i] / PRODUCTS;
             sums[rank++] = sum;
@@ -177,7 +169,7 @@ template <typename T> __device__ void write(const spg_target &c, int32_t row, in
     for (int rank = threadIdx.x % RUN; rank < count; rank += RUN) {
         int64_t slot = size ? spg_spread_slot(&c.spread, start, first_extra, rank) : start + rank;
         c.columns[slot] = static_cast<int32_t>(room.numbers[rank]);
-        values[slot] = room.values[rank];
+        spg_write_value(values, slot, room.values[rank]);
     }
 }
 
@@ -347,7 +339,7 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     T *values = static_cast<T *>(c.values) + start;
     for (unsigned i = threadIdx.x % 32; i < entries; i += 32) {
         columns[i] = static_cast<int32_t>(warp_room.numbers[i]);
-        values[i] = warp_room.values[i];
+        spg_write_value(values, i, warp_room.values[i]);
     }
 }
 
@@ -392,10 +384,16 @@ cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *li
 
 template <typename T, bool PLACED>
 cudaError_t launch_tiles(const spg_operand &a, const spg_operand &b, int32_t first, int32_t tiles, const spg_short_c &c,
-                         const spg_short_pass &pass) {
-    short_tiles<T, PLACED><<<static_cast<unsigned>(tiles), BLOCK, shared_size<T, true>()>>>(
+                         const spg_short_pass &pass, cudaStream_t stream) {
+    short_tiles<T, PLACED><<<static_cast<unsigned>(tiles), BLOCK, shared_size<T, true>(), stream>>>(
         Operand<T>(a), Operand<T>(b), static_cast<unsigned>(a.rows), first, c, pass);
     return cudaGetLastError();
+}
+
+template <typename T>
+cudaError_t launch_placed(const spg_operand &a, const spg_operand &b, int32_t tiles, const spg_short_c &c,
+                          cudaStream_t stream) {
+    return launch_tiles<T, true>(a, b, 0, tiles, c, {}, stream);
 }
 
 } // namespace
@@ -411,28 +409,29 @@ cudaError_t spg_launch_short(spg_precision precision, const spg_operand *a, cons
     return launch<double, true>(*a, *b, list, rows, *c, stream);
 }
 
-cudaError_t spg_launch_short_sample(const spg_operand *a, const spg_operand *b, spg_short_totals *totals) {
+cudaError_t spg_launch_short_sample(const spg_operand *a, const spg_operand *b, spg_short_totals *totals,
+                                    cudaStream_t stream) {
     constexpr int64_t SAMPLE_BLOCKS = SPG_SAMPLE_ROWS / ROWS, BLOCKS = 512;
     int64_t blocks = (static_cast<int64_t>(std::max(a->rows, b->rows)) + BLOCK - 1) / BLOCK;
     blocks = std::min(std::max(blocks, SAMPLE_BLOCKS), BLOCKS);
-    short_sample<<<static_cast<unsigned>(blocks), BLOCK, shared_size<float, false>()>>>(
+    short_sample<<<static_cast<unsigned>(blocks), BLOCK, shared_size<float, false>(), stream>>>(
         Operand<float>(*a), Operand<float>(*b), a->rows, b->rows, totals);
     return cudaGetLastError();
 }
 
 cudaError_t spg_launch_short_tiles(spg_precision precision, const spg_operand *a, const spg_operand *b, int32_t first,
-                                   int32_t tiles, const spg_short_c *c, const spg_short_pass *pass) {
+                                   int32_t tiles, const spg_short_c *c, const spg_short_pass *pass,
+                                   cudaStream_t stream) {
     if (!tiles)
         return cudaSuccess;
-    return precision == SPG_FLOAT ? launch_tiles<float, false>(*a, *b, first, tiles, *c, *pass)
-                                  : launch_tiles<double, false>(*a, *b, first, tiles, *c, *pass);
+    return precision == SPG_FLOAT ? launch_tiles<float, false>(*a, *b, first, tiles, *c, *pass, stream)
+                                  : launch_tiles<double, false>(*a, *b, first, tiles, *c, *pass, stream);
 }
 
 cudaError_t spg_launch_short_values(spg_precision precision, const spg_operand *a, const spg_operand *b,
-                                    const spg_short_c *c) {
+                                    const spg_short_c *c, cudaStream_t stream) {
     int32_t tiles = spg_short_tiles(a->rows);
     if (!tiles)
         return cudaSuccess;
-    return precision == SPG_FLOAT ? launch_tiles<float, true>(*a, *b, 0, tiles, *c, {})
-                                  : launch_tiles<double, true>(*a, *b, 0, tiles, *c, {});
+    return SPG_BY_VALUE(precision, launch_placed, *a, *b, tiles, *c, stream);
 }

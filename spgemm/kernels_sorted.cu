@@ -13,6 +13,7 @@
  * two values, and an 8-byte number. */
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
+#include "spgemm/value.cuh"
 
 #include <cub/device/device_radix_sort.cuh>
 
@@ -89,7 +90,9 @@ __global__ void __launch_bounds__(BLOCK)
     int64_t l = b.offsets[a.indices[k]] + (p - start[e]);
     keys[p] = static_cast<uint64_t>(i) << column_bits | static_cast<uint32_t>(b.indices[l]);
     if (values)
-        values[p] = static_cast<const T *>(a.values)[k] * static_cast<const T *>(b.values)[l];
+        spg_write_value(values, p,
+                        spg_read_value(static_cast<const T *>(a.values), k) *
+                            spg_read_value(static_cast<const T *>(b.values), l));
 }
 
 __device__ bool is_first(const uint64_t *keys, int64_t p) { return p == 0 || keys[p] != keys[p - 1]; }
@@ -122,10 +125,10 @@ __device__ T sum_by_warp(const uint64_t *keys, const T *values, int64_t p, int32
     for (p += threadIdx.x % 32; __all_sync(~0u, inside); p += 32) {
         inside = p < count && keys[p] == key;
         if (inside)
-            sum += values[p];
+            sum += spg_read_value(values, p);
     }
     for (int step = 16; step > 0; step /= 2)
-        sum += __shfl_xor_sync(~0u, sum, step);
+        sum += spg_from_other(sum, step);
     return sum;
 }
 
@@ -138,7 +141,7 @@ __global__ void __launch_bounds__(BLOCK)
     uint64_t key = first ? keys[p] : 0;
     T sum = 0;
     while (first && next < batch.count && next < p + SHORT && keys[next] == key)
-        sum += values[next++];
+        sum += spg_read_value(values, next++);
     bool longer = first && next == p + SHORT && next < batch.count && keys[next] == key;
     for (unsigned left = __ballot_sync(~0u, longer); left; left &= left - 1) {
         int lane = __ffs(static_cast<int>(left)) - 1;
@@ -156,7 +159,7 @@ __global__ void __launch_bounds__(BLOCK)
                                           rank >= size ? c.spread.first_extra[row] : 0, rank)
                         : c.start[row] + rank;
     c.columns[slot] = static_cast<int32_t>(key & ((uint64_t{1} << column_bits) - 1));
-    static_cast<T *>(c.values)[slot] = sum;
+    spg_write_value(static_cast<T *>(c.values), slot, sum);
 }
 
 int bits_of(int64_t numbers) {
@@ -186,31 +189,39 @@ template <typename E> E *part(void *base, size_t *used, size_t count) {
 }
 
 template <typename T>
-cudaError_t sort(Space<T> &s, const spg_sort_batch &batch, int bits, bool numeric, size_t *bytes, int *now) {
+cudaError_t sort(Space<T> &s, const spg_sort_batch &batch, int bits, bool numeric, size_t *bytes, int *now,
+                 cudaStream_t stream) {
     cub::DoubleBuffer<uint64_t> keys(s.keys[0], s.keys[1]);
-    cub::DoubleBuffer<T> values(s.values[0], s.values[1]);
-    cudaError_t status = numeric ? cub::DeviceRadixSort::SortPairs(s.cub, *bytes, keys, values, batch.count, 0, bits)
-                                 : cub::DeviceRadixSort::SortKeys(s.cub, *bytes, keys, batch.count, 0, bits);
+    cudaError_t status = cudaSuccess;
+    if constexpr (spg_has_value<T>) {
+        cub::DoubleBuffer<T> values(s.values[0], s.values[1]);
+        if (numeric)
+            status = cub::DeviceRadixSort::SortPairs(s.cub, *bytes, keys, values, batch.count, 0, bits, stream);
+    }
+    if (!numeric || !spg_has_value<T>)
+        status = cub::DeviceRadixSort::SortKeys(s.cub, *bytes, keys, batch.count, 0, bits, stream);
     *now = keys.selector;
     return status;
 }
 
 template <typename T>
-cudaError_t lay_out(Space<T> &s, const spg_sort_batch &batch, int bits, bool numeric, void *base, size_t *bytes) {
+cudaError_t lay_out(Space<T> &s, const spg_sort_batch &batch, int bits, bool numeric, void *base, size_t *bytes,
+                    cudaStream_t stream) {
     size_t used = 0, entries = static_cast<size_t>(batch.entries) + 1, count = static_cast<size_t>(batch.count) + 1;
     size_t scan = 0, sorting = 0;
     int now;
     s = {};
-    cudaError_t status = sort(s, batch, bits, numeric, &sorting, &now);
+    cudaError_t status = sort(s, batch, bits, numeric, &sorting, &now, stream);
     if (status == cudaSuccess)
-        status = spg_scan(nullptr, &scan, nullptr, nullptr, batch.count > batch.entries ? batch.count : batch.entries);
+        status = spg_scan(nullptr, &scan, nullptr, nullptr, batch.count > batch.entries ? batch.count : batch.entries,
+                          stream);
     s.row_of = part<int32_t>(base, &used, entries);
     s.length = part<int32_t>(base, &used, entries);
     s.start = part<int64_t>(base, &used, entries);
     s.number = part<int64_t>(base, &used, count);
     for (int i = 0; i < 2; i++) {
         s.keys[i] = part<uint64_t>(base, &used, count);
-        s.values[i] = numeric ? part<T>(base, &used, count) : nullptr;
+        s.values[i] = numeric && spg_has_value<T> ? part<T>(base, &used, count) : nullptr;
     }
     s.denied = part<bool>(base, &used, static_cast<size_t>(batch.rows));
     s.cub_size = scan > sorting ? scan : sorting;
@@ -221,52 +232,54 @@ cudaError_t lay_out(Space<T> &s, const spg_sort_batch &batch, int bits, bool num
 
 template <typename T>
 cudaError_t compute(Space<T> &s, const spg_operand &a, const spg_operand &b, const spg_sort_batch &batch,
-                    const spg_target &c, int column_bits, int bits) {
+                    const spg_target &c, int column_bits, int bits, cudaStream_t stream) {
     bool numeric = c.values != nullptr;
     int now = 0;
-    entry_lengths<<<blocks_of(static_cast<int64_t>(batch.entries) + 1), BLOCK>>>(a, b, batch, s.row_of, s.length);
-    cudaError_t status = spg_scan(s.cub, &s.cub_size, s.length, s.start, batch.entries);
+    entry_lengths<<<blocks_of(static_cast<int64_t>(batch.entries) + 1), BLOCK, 0, stream>>>(a, b, batch, s.row_of,
+                                                                                            s.length);
+    cudaError_t status = spg_scan(s.cub, &s.cub_size, s.length, s.start, batch.entries, stream);
     if (status != cudaSuccess)
         return status;
-    expand<T><<<blocks_of(batch.count), BLOCK>>>(a, b, batch, s.row_of, s.start, column_bits, s.keys[0], s.values[0]);
-    status = sort(s, batch, bits, numeric, &s.cub_size, &now);
+    expand<T><<<blocks_of(batch.count), BLOCK, 0, stream>>>(a, b, batch, s.row_of, s.start, column_bits, s.keys[0],
+                                                            s.values[0]);
+    status = sort(s, batch, bits, numeric, &s.cub_size, &now, stream);
     if (status != cudaSuccess)
         return status;
     int32_t *flag = reinterpret_cast<int32_t *>(s.keys[1 - now]);
-    flag_first<<<blocks_of(static_cast<int64_t>(batch.count) + 1), BLOCK>>>(s.keys[now], batch.count, flag);
-    status = spg_scan(s.cub, &s.cub_size, flag, s.number, batch.count);
+    flag_first<<<blocks_of(static_cast<int64_t>(batch.count) + 1), BLOCK, 0, stream>>>(s.keys[now], batch.count, flag);
+    status = spg_scan(s.cub, &s.cub_size, flag, s.number, batch.count, stream);
     if (status != cudaSuccess)
         return status;
-    set_sizes<<<blocks_of(batch.rows), BLOCK>>>(batch, s.number, c, s.denied);
+    set_sizes<<<blocks_of(batch.rows), BLOCK, 0, stream>>>(batch, s.number, c, s.denied);
     if (numeric)
-        reduce<T>
-            <<<blocks_of(batch.count), BLOCK>>>(batch, column_bits, s.keys[now], s.values[now], s.number, c, s.denied);
+        reduce<T><<<blocks_of(batch.count), BLOCK, 0, stream>>>(batch, column_bits, s.keys[now], s.values[now],
+                                                                s.number, c, s.denied);
     return cudaGetLastError();
 }
 
 template <typename T>
 cudaError_t launch(const spg_operand &a, const spg_operand &b, const spg_sort_batch &batch, const spg_target &c,
-                   void *scratch, size_t *bytes) {
+                   void *scratch, size_t *bytes, cudaStream_t stream) {
     int column_bits = bits_of(b.columns), bits = column_bits + bits_of(batch.rows);
     Space<T> space;
-    cudaError_t status = lay_out(space, batch, bits, c.values != nullptr, scratch, bytes);
-    return status != cudaSuccess || !scratch ? status : compute(space, a, b, batch, c, column_bits, bits);
+    cudaError_t status = lay_out(space, batch, bits, c.values != nullptr, scratch, bytes, stream);
+    return status != cudaSuccess || !scratch ? status : compute(space, a, b, batch, c, column_bits, bits, stream);
 }
 
 } // namespace
 
 cudaError_t spg_launch_row_lengths(const spg_operand *a, const spg_operand *b, const int32_t *list, int32_t rows,
-                                   int32_t *terms, int32_t *products) {
+                                   int32_t *terms, int32_t *products, cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
-    row_lengths<<<static_cast<unsigned>(rows), LENGTHS_BLOCK>>>(*a, *b, list, terms, products);
+    row_lengths<<<static_cast<unsigned>(rows), LENGTHS_BLOCK, 0, stream>>>(*a, *b, list, terms, products);
     return cudaGetLastError();
 }
 
 cudaError_t spg_launch_sorted(spg_precision precision, const spg_operand *a, const spg_operand *b,
-                              const spg_sort_batch *batch, const spg_target *c, void *scratch, size_t *bytes) {
+                              const spg_sort_batch *batch, const spg_target *c, void *scratch, size_t *bytes,
+                              cudaStream_t stream) {
     if (!batch->count)
         return cudaSuccess;
-    return precision == SPG_FLOAT ? launch<float>(*a, *b, *batch, *c, scratch, bytes)
-                                  : launch<double>(*a, *b, *batch, *c, scratch, bytes);
+    return SPG_BY_VALUE(precision, launch, *a, *b, *batch, *c, scratch, bytes, stream);
 }

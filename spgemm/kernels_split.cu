@@ -62,24 +62,25 @@ __global__ void __launch_bounds__(BLOCK) widen(const int32_t *from, int64_t base
 
 } // namespace
 
-cudaError_t spg_launch_even_cuts(const int64_t *start, int32_t rows, int32_t parts, int32_t *cut) {
-    even_cuts<<<blocks_of(static_cast<int64_t>(parts) + 1), BLOCK>>>(start, rows, parts, cut);
+cudaError_t spg_launch_even_cuts(const int64_t *start, int32_t rows, int32_t parts, int32_t *cut, cudaStream_t stream) {
+    even_cuts<<<blocks_of(static_cast<int64_t>(parts) + 1), BLOCK, 0, stream>>>(start, rows, parts, cut);
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_limited_cuts(const int64_t *start, int32_t rows, int64_t most, int32_t *cut, int32_t *parts) {
-    limited_cuts<<<1, 1>>>(start, rows, most, cut, parts);
+cudaError_t spg_launch_limited_cuts(const int64_t *start, int32_t rows, int64_t most, int32_t *cut, int32_t *parts,
+                                    cudaStream_t stream) {
+    limited_cuts<<<1, 1, 0, stream>>>(start, rows, most, cut, parts);
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_narrow(const int64_t *from, int64_t base, int64_t count, int32_t *to) {
+cudaError_t spg_launch_narrow(const int64_t *from, int64_t base, int64_t count, int32_t *to, cudaStream_t stream) {
     if (count)
-        narrow<<<blocks_of(count), BLOCK>>>(from, base, count, to);
+        narrow<<<blocks_of(count), BLOCK, 0, stream>>>(from, base, count, to);
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_widen(const int32_t *from, int64_t base, int64_t count, int64_t *to) {
+cudaError_t spg_launch_widen(const int32_t *from, int64_t base, int64_t count, int64_t *to, cudaStream_t stream) {
     if (count)
-        widen<<<blocks_of(count), BLOCK>>>(from, base, count, to);
+        widen<<<blocks_of(count), BLOCK, 0, stream>>>(from, base, count, to);
     return cudaGetLastError();
 }

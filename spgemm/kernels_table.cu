@@ -26,6 +26,8 @@
 #include "spgemm/turns.cuh"
 #include "spgemm/warp.cuh"
 
+#include <type_traits>
+
 namespace {
 
 template <typename T> using Operand = spg_typed_operand<T>;
@@ -57,7 +59,7 @@ template <typename T, int ALIKE> struct alignas(16) Term {
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
     static constexpr int alike = ALIKE;
     static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
-    [[maybe_unused]] static constexpr int place_shift = 32 - log2_slots;
+    [[maybe_unused]] static constexpr int place_shift = 32 - log2_slots, log2_value = log2_of(sizeof(T));
     static constexpr int threads = BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
     static constexpr bool whole = threads > 32; /* the row has the block for itself */
     static constexpr bool gathered = NUMERIC && !whole && sizeof(KEY) == sizeof(uint32_t); /* gather() */
@@ -85,7 +87,7 @@ __device__ Term<T, ALIKE> read_term(const Operand<T> &a, const Operand<T> &b, in
 #pragma unroll
     for (int g = 0; g < ALIKE; g++)
         if (NUMERIC && g < alike)
-            term.factor[g] = a.values[k + g * length];
+            term.factor[g] = spg_read_value(a.values, k + g * length);
     return term;
 }
 
@@ -99,7 +101,7 @@ template <typename T, bool NUMERIC> __device__ Entry<T> read_entry(const Operand
     if (l < end) {
         entry.column = b.indices[l];
         if (NUMERIC)
-            entry.value = b.values[l];
+            entry.value = spg_read_value(b.values, l);
     }
     return entry;
 }
@@ -134,7 +136,7 @@ template <typename T, typename S> struct Table {
     __device__ int column_at(uint32_t place) const { return columns + static_cast<int>(place >> (S::place_shift - 2)); }
     __device__ int32_t *column(int at) const { return reinterpret_cast<int32_t *>(memory + at); }
     __device__ T *sum(int g, uint32_t place) const {
-        constexpr int shift = S::place_shift - (sizeof(T) == 8 ? 3 : 2);
+        constexpr int shift = S::place_shift - S::log2_value;
         return reinterpret_cast<T *>(memory + (sums + static_cast<int>(place >> shift))) + g * S::stride;
     }
     /* S::lanes + 1; the last one has no entries. */
@@ -164,7 +166,7 @@ __device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane
     if (first + lane < term.length) {
         entry.column = columns[term.from + first];
         if (NUMERIC)
-            entry.value = values[term.from + first];
+            entry.value = spg_read_value(values, term.from + first);
     }
     return entry;
 }
@@ -190,7 +192,7 @@ __device__ void claim(int32_t *slot, int32_t column) {
 /* Searches the place of a column for each thread, or claims an empty one. The columns of a group's threads differ. All
  * threads of the warp search together, so a claim needs no atomic operation: of several threads that write to a slot,
  * the one that finds its column there has claimed it. A thread that meets another column goes on to the next
- * slot: strides that differ from thread to thread are slower (NOTES.md). Sets *missing if the table has no slot left.
+ * slot: strides that differ from thread to thread are slower. Sets *missing if the table has no slot left.
  */
 template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &table, int32_t column, bool *missing) {
     constexpr uint32_t one = 1u << S::place_shift;
@@ -225,7 +227,7 @@ __device__ void add(const Term<T, S::alike> &term, const Entry<T> &entry, const 
     if (NUMERIC && entry.column != NONE && !missing)
 #pragma unroll
         for (int g = 0; g < S::alike; g++)
-            *table.sum(g, place) = term.factor[g] * entry.value + *table.sum(g, place);
+            *table.sum(g, place) = spg_plus_product(*table.sum(g, place), term.factor[g], entry.value);
     *lane = missing ? FULL : *lane;
     __syncwarp();
 }
@@ -279,8 +281,8 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
 /* The same for a block, whose warps take turns (turns.cuh). The sums must be 0. */
 template <typename T, typename S, bool NUMERIC>
 __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end,
-                                    int32_t *table, T *sums, spg_terms<T, S::threads> &terms, spg_order ordered) {
-    int warps = NUMERIC ? spg_turn_warps<false>(S::warps, ordered) : S::warps;
+                                    int32_t *table, T *sums, spg_terms<T, S::threads> &terms) {
+    constexpr int warps = S::warps;
     Inserted in;
     for (; first < end; first += S::threads) {
         Term<T, 1> mine;
@@ -288,8 +290,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
         if (static_cast<int32_t>(threadIdx.x) < end - first)
             mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x), 0, 1);
         int turns = spg_terms_set(terms, mine.from, mine.from + mine.length, mine.factor[0]);
-        for (int number = threadIdx.x / 32; number < turns && static_cast<int>(threadIdx.x / 32) < warps;
-             number += warps) {
+        for (int number = threadIdx.x / 32; number < turns; number += warps) {
             spg_turn<T> turn = spg_turn_at(terms, number, &at);
             int slot[SPG_AHEAD];
             Entry<T> entry[SPG_AHEAD];
@@ -309,21 +310,16 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
             }
             if (!NUMERIC)
                 continue;
-            if (ordered)
-                spg_turn_wait<false>(&terms.turn, number);
+            spg_turn_wait<false>(&terms.turn, number);
             T sum[SPG_AHEAD];
 #pragma unroll
             for (int i = 0; i < SPG_AHEAD; i++)
-                sum[i] = slot[i] >= 0 && ordered ? sums[slot[i]] : T(0);
+                sum[i] = slot[i] >= 0 ? sums[slot[i]] : T(0);
 #pragma unroll
-            for (int i = 0; i < SPG_AHEAD; i++) {
-                if (slot[i] >= 0 && ordered)
-                    sums[slot[i]] = turn.factor * entry[i].value + sum[i];
-                else if (slot[i] >= 0)
-                    atomicAdd(&sums[slot[i]], turn.factor * entry[i].value);
-            }
-            if (ordered)
-                spg_turn_pass<false>(&terms.turn, number, turns);
+            for (int i = 0; i < SPG_AHEAD; i++)
+                if (slot[i] >= 0)
+                    sums[slot[i]] = spg_plus_product(sum[i], turn.factor, entry[i].value);
+            spg_turn_pass<false>(&terms.turn, number, turns);
         }
         __syncthreads();
     }
@@ -427,7 +423,7 @@ __device__ void write_ranks(const spg_target &c, int64_t slot, int from, int to,
     for (int rank = from + static_cast<int>(threadIdx.x % S::threads); rank < to; rank += S::threads) {
         KEY key = sorted[rank];
         columns[rank] = static_cast<int32_t>(key >> S::log2_slots);
-        values[rank] = sums[key & (S::slots - 1)];
+        spg_write_value(values, rank, sums[key & (S::slots - 1)]);
     }
 }
 
@@ -502,7 +498,7 @@ template <typename T, typename S> __device__ void clear(T *sums) {
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
 __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Shape<T, KEY, BIN, NUMERIC, ALIKE>::blocks)
     table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, Groups groups, spg_target c,
-               Overflow overflow, spg_order ordered) {
+               Overflow overflow) {
     using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int claimed, full;
@@ -535,7 +531,7 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     for (int i = 0; i < S::each; i++)
         table[i * S::threads + thread] = SPG_EMPTY;
     Inserted in;
-    if (NUMERIC && !S::whole)
+    if (NUMERIC && spg_has_value<T> && !S::whole)
 #pragma unroll
         for (int g = 0; g < S::alike; g++)
             clear<T, S>(sums + g * S::stride);
@@ -546,7 +542,7 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
             claimed = full = 0;
         __syncthreads();
         in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums,
-                                            *reinterpret_cast<spg_terms<T, S::threads> *>(memory + S::tables), ordered);
+                                            *reinterpret_cast<spg_terms<T, S::threads> *>(memory + S::tables));
     } else {
         int terms = kept(static_cast<int>(S::tables + mine * (S::lanes + 1) * sizeof(Term<T, ALIKE>)));
         __syncwarp();
@@ -586,14 +582,14 @@ cudaError_t launch_shape(const spg_operand &a, const spg_operand &b, const int32
     if (status != cudaSuccess)
         return status;
     kernel<<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(Operand<T>(a), Operand<T>(b), list, rows, groups,
-                                                                      c, overflow, spg_order_wanted());
+                                                                      c, overflow);
     return cudaGetLastError();
 }
 
 template <typename T, typename KEY, int BIN, bool NUMERIC>
 cudaError_t launch_key(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
                        const Groups &groups, const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
-    constexpr int alike = NUMERIC && BIN < SPG_ALIKE_BINS ? SPG_ALIKE : 1;
+    constexpr int alike = NUMERIC && BIN < SPG_ALIKE_BINS && std::is_floating_point_v<T> ? SPG_ALIKE : 1;
     return groups.alike ? launch_shape<T, KEY, BIN, NUMERIC, alike>(a, b, list, rows, groups, c, overflow, stream)
                         : launch_shape<T, KEY, BIN, NUMERIC, 1>(a, b, list, rows, groups, c, overflow, stream);
 }
@@ -626,6 +622,22 @@ cudaError_t launch_bin(int bin, const spg_operand &a, const spg_operand &b, cons
 
 } // namespace
 
+/* This file makes two objects, which compile at the same time: for real values, and for the others. */
+#ifdef SPG_OTHER_VALUES
+
+cudaError_t spg_launch_table_other(int bin, spg_precision precision, const spg_operand *a, const spg_operand *b,
+                                   const int32_t *list, int32_t rows, const spg_target *c, cudaStream_t stream) {
+    Groups none{};
+    Overflow never{};
+    if (precision == SPG_COMPLEX_DOUBLE)
+        return launch_bin<spg_complex<double>, true>(bin, *a, *b, list, rows, none, *c, never, stream);
+    if (precision == SPG_COMPLEX_FLOAT)
+        return launch_bin<spg_complex<float>, true>(bin, *a, *b, list, rows, none, *c, never, stream);
+    return launch_bin<spg_pattern, true>(bin, *a, *b, list, rows, none, *c, never, stream);
+}
+
+#else
+
 cudaError_t spg_launch_table(int bin, spg_precision precision, const spg_operand *a, const spg_operand *b,
                              const int32_t *list, int32_t rows, const uint8_t *alike, const spg_target *c,
                              int32_t *overflow, spg_overflows *overflows, cudaStream_t stream) {
@@ -633,10 +645,14 @@ cudaError_t spg_launch_table(int bin, spg_precision precision, const spg_operand
     Groups groups{bin < SPG_ALIKE_BINS ? alike : nullptr, a->rows, c->spread.size ? c->spread.slab : INT32_MAX};
     if (!rows)
         return cudaSuccess;
-    /* The symbolic phase needs no values, so one type serves both precisions. */
+    /* The symbolic phase needs no values, so one type serves all precisions. */
     if (!c->values)
         return launch_bin<float, false>(bin, *a, *b, list, rows, groups, *c, o, stream);
+    if (!spg_is_real(precision))
+        return spg_launch_table_other(bin, precision, a, b, list, rows, c, stream);
     if (precision == SPG_FLOAT)
         return launch_bin<float, true>(bin, *a, *b, list, rows, groups, *c, o, stream);
     return launch_bin<double, true>(bin, *a, *b, list, rows, groups, *c, o, stream);
 }
+
+#endif

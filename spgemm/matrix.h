@@ -11,10 +11,15 @@
 extern "C" {
 #endif
 
-enum spg_precision { SPG_DOUBLE, SPG_FLOAT };
+/* On the host there are only the first two. */
+enum spg_precision { SPG_DOUBLE, SPG_FLOAT, SPG_COMPLEX_DOUBLE, SPG_COMPLEX_FLOAT, SPG_PATTERN };
 
 static inline size_t spg_value_size(enum spg_precision precision) {
-    return precision == SPG_FLOAT ? sizeof(float) : sizeof(double);
+    static const unsigned char sizes[] = {8, 4, 16, 8, 0};
+    return sizes[precision];
+}
+static inline bool spg_is_real(enum spg_precision precision) {
+    return precision == SPG_DOUBLE || precision == SPG_FLOAT;
 }
 
 /* One line of text, without "spgemm: " and newline. A function that fills it returns false. */
@@ -29,6 +34,7 @@ bool spg_fail_as(struct spg_error *error, int status, const char *format, ...) _
 #define SPG_OUT_OF_MEMORY   2
 #define SPG_NOT_INITIALIZED 3
 #define SPG_NOT_SUPPORTED   801
+#define SPG_TOO_SMALL       1000
 /* Puts "where: " in front of the text; returns false. */
 bool spg_fail_in(struct spg_error *error, const char *where);
 

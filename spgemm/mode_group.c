@@ -18,6 +18,12 @@ struct state {
     bool has_product;
 };
 
+/* NCCL's library for the driver: the file that the variable SPGEMM_NCCL names; "off": none. */
+static const char *nccl(void) {
+    const char *chosen = getenv("SPGEMM_NCCL");
+    return chosen && !strcmp(chosen, "off") ? "" : chosen;
+}
+
 /* Chooses a device for this process. The processes are one group if each has a device of its own, and NCCL is there. */
 static bool choose_device(struct state *s, int *device, char id[GPUMEM_SPGEMM_ID_BYTES], struct spg_error *error) {
     const struct spg_processes *p = s->job->processes;
@@ -26,7 +32,7 @@ static bool choose_device(struct state *s, int *device, char id[GPUMEM_SPGEMM_ID
         return false;
     if (!present)
         return spg_fail_as(error, SPG_NOT_INITIALIZED, "no CUDA device");
-    double apart = p->local_count > present || (p->rank == 0 && gpumem_spgemm_group_id(id));
+    double apart = p->local_count > present || (p->rank == 0 && gpumem_spgemm_group_id(nccl(), id));
     p->largest(&apart, 1);
     p->share(id, GPUMEM_SPGEMM_ID_BYTES);
     s->joined = p->count > 1 && apart == 0;
@@ -41,6 +47,7 @@ static bool make_group(struct state *s, struct spg_error *error) {
                                             .devices = job->devices,
                                             .count = (size_t)job->devices_count,
                                             .limit = job->limit,
+                                            .nccl = nccl(),
                                             .precision = job->precision == SPG_FLOAT ? GPUMEM_SPGEMM_FLOAT
                                                                                      : GPUMEM_SPGEMM_DOUBLE};
     if (job->processes) {

@@ -33,16 +33,10 @@ static bool find(void *library, const char *name, void *function) {
     return found != NULL;
 }
 
-static void *open_library(struct spg_error *error) {
-    const char *chosen = getenv("SPGEMM_NCCL");
-    void *library = NULL;
-    if (chosen && !strcmp(chosen, "off")) {
-        spg_fail_as(error, SPG_NOT_SUPPORTED, "NCCL is switched off by SPGEMM_NCCL");
-        return NULL;
-    }
-    library = dlopen(chosen ? chosen : LIBRARY, RTLD_NOW | RTLD_LOCAL);
+static void *open_library(const char *name, struct spg_error *error) {
+    void *library = dlopen(name ? name : LIBRARY, RTLD_NOW | RTLD_LOCAL);
     /* The folder of the toolkit is often not in the loader's search path. */
-    if (!library && !chosen)
+    if (!library && !name)
         library = dlopen(SPG_CUDA_LIBRARIES "/" LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         spg_fail_as(error, SPG_NOT_SUPPORTED, "no NCCL: %s", dlerror());
@@ -51,10 +45,12 @@ static void *open_library(struct spg_error *error) {
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
-static bool open_once(struct spg_error *error) {
+static bool open_once(const char *name, struct spg_error *error) {
+    if (name && !*name)
+        return spg_fail_as(error, SPG_NOT_SUPPORTED, "NCCL is switched off");
     if (nccl.there)
         return true;
-    void *library = open_library(error);
+    void *library = open_library(name, error);
     if (!library)
         return false;
 #define FIND(name) find(library, #name, &nccl.name)
@@ -66,9 +62,9 @@ static bool open_once(struct spg_error *error) {
     return spg_fail_as(error, SPG_NOT_SUPPORTED, "NCCL is too old");
 }
 
-bool spg_nccl_open(struct spg_error *error) {
+bool spg_nccl_open(const char *name, struct spg_error *error) {
     pthread_mutex_lock(&opening);
-    bool there = open_once(error);
+    bool there = open_once(name, error);
     pthread_mutex_unlock(&opening);
     return there;
 }

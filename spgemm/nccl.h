@@ -1,5 +1,5 @@
-/* Broadcasts between devices by NCCL. Its library is opened when it is first needed: "libnccl.so.2", or the one of the
- * CUDA toolkit, or the file that the variable SPGEMM_NCCL names; with SPGEMM_NCCL=off there is none. */
+/* Broadcasts between devices by NCCL. Its library is opened when it is first needed: the named one, or
+ * "libnccl.so.2", or the one of the CUDA toolkit. */
 #ifndef SPG_NCCL_H
 #define SPG_NCCL_H
 
@@ -9,8 +9,9 @@
 
 #define SPG_NCCL_ID 128 /* bytes of the number that all processes of a communicator share */
 
-/* Whether the library is there. `error` says why not. Call it before all others. */
-bool spg_nccl_open(struct spg_error *error);
+/* Whether the library is there. name NULL: the usual one; "": it is not used. The first one that is found stays.
+ * `error` says why there is none. Call it before all others. */
+bool spg_nccl_open(const char *name, struct spg_error *error);
 bool spg_nccl_id(void *id, struct spg_error *error);
 
 /* One device's place in a communicator. */

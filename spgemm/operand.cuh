@@ -3,6 +3,7 @@
 #define SPG_OPERAND_CUH
 
 #include "spgemm/kernels.h"
+#include "spgemm/value.cuh"
 
 template <typename T> struct spg_typed_operand {
     const int32_t *offsets, *indices;

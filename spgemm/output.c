@@ -58,8 +58,8 @@ static bool copy_larger(struct spg_output *o, size_t wanted, struct spg_error *e
         wanted = 2 * o->capacity;
     if (!spg_block_make(&larger, o->memory, wanted, o->what, error))
         return false;
-    if (o->size &&
-        !spg_cuda(cudaMemcpyAsync(larger.at, old.at, o->size, cudaMemcpyDeviceToDevice, NULL), o->what, error)) {
+    if (o->size && !spg_cuda(cudaMemcpyAsync(larger.at, old.at, o->size, cudaMemcpyDeviceToDevice, o->memory->stream),
+                             o->what, error)) {
         spg_block_drop(&larger, o->memory);
         return false;
     }

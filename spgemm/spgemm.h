@@ -12,31 +12,40 @@
  *
  * Matrices are compressed rows (CSR) in device memory: 32-bit offsets that begin with 0, 32-bit columns from 0, which
  * ascend and are unique in each row. C has the same form; an entry whose products cancel stays. The content of A and B
- * is not checked. A matrix that 32-bit offsets cannot describe is refused with GPUMEM_NOT_SUPPORTED: A or B before any
- * work, C before memory is allocated for its entries. With GPUMEM_SPGEMM_WIDE the offsets of C, and if the caller likes
- * those of A and B, have 64 bits. A and C may then have any number of entries, B must still have fewer than 2^31 -
- * 1024.
+ * is checked only with GPUMEM_SPGEMM_CHECK. A matrix that 32-bit offsets cannot describe is refused with
+ * GPUMEM_NOT_SUPPORTED: A or B before any work, C before memory is allocated for its entries. With GPUMEM_SPGEMM_WIDE
+ * the offsets of C, and if the caller likes those of A and B, have 64 bits. A and C may then have any number of
+ * entries, B must still have fewer than 2^31 - 1024.
  *
- * Three kinds of calls, by their cost:
+ * Kinds of calls, by their cost:
  * - cold: the first call of a multiplier, or the first after gpumem_spgemm_trim(). It allocates all its memory.
  * - warm: any later call. The multiplier keeps its helper arrays and the memory of C, and allocates only what is
  *   missing.
  * - same structure (GPUMEM_SPGEMM_SAME_STRUCTURE): only the values of A and B have changed since the last product. Rows
  *   are not counted, nothing is allocated, and the columns of C stay as they are.
+ * - numeric (gpumem_spgemm_numeric()): the same for a structure that is an object, so that there may be many.
  *
  * Errors. Each call that can fail returns enum gpumem_status of gpumem.h and writes its results only on success;
  * gpumem_spgemm_last_error() has the text. After a failed product the multiplier has no product and can be used as
  * before. After GPUMEM_OUT_OF_MEMORY it has also freed all device memory that it kept. Each call may return the error
  * of earlier work of the device.
  *
- * Streams. The product runs in the legacy default stream and in own streams that are ordered with it. It begins after
- * the work submitted to `stream` so far, and work submitted to `stream` later begins after the product: the caller
- * orders nothing. The call returns when the size of C is known; C itself may still be computed. A call while `stream`
- * is captured returns GPUMEM_STREAM_CAPTURE.
+ * Streams. All work is ordered in `stream`, the caller's, as the caller's own kernels are. The library has streams of
+ * its own beside it, which fork from `stream` and join it. No call uses the legacy default stream, unless it is given
+ * as `stream` (NULL), and none waits for other streams. A call that finds a structure waits until its own work has told
+ * it the sizes; C itself may still be computed when it returns. A call whose structure is known does not wait. Calls of
+ * one multiplier follow each other on the device, also in different streams; different multipliers overlap. Without
+ * functions for memory of the caller, a call that allocates or frees may wait for the device, as cudaMalloc() does.
  *
- * Threads. One multiplier is used by one thread at a time. Threads with a multiplier each may call at the same time.
- * A multiplier belongs to the device that was current when it was created; a call with another device current returns
- * GPUMEM_INVALID_CONTEXT.
+ * Captures. gpumem_spgemm_numeric(), and gpumem_spgemm_multiply() with GPUMEM_SPGEMM_SAME_STRUCTURE after one such call
+ * outside, can be captured in a graph. What they use must outlive the graph: structure, operands, C, and the
+ * multiplier. Other calls return GPUMEM_STREAM_CAPTURE while `stream` is captured.
+ *
+ * Threads. One multiplier is used by one thread at a time. Threads with a multiplier each may call at the same time,
+ * and may share structures. A multiplier belongs to the device that was current when it was created; a call with
+ * another device current returns GPUMEM_INVALID_CONTEXT.
+ *
+ * The environment changes neither results nor choices. C has the same bits in every run on the same card.
  *
  * Structs begin with struct_size, as in gpumem.h. */
 #ifndef GPUMEM_SPGEMM_H
@@ -49,36 +58,62 @@ extern "C" {
 #endif
 
 struct gpumem_spgemm;
+struct gpumem_resource;
 
-enum gpumem_spgemm_precision { GPUMEM_SPGEMM_DOUBLE = 0, GPUMEM_SPGEMM_FLOAT = 1 };
+/* Values of A, B and C. A pattern has positions only; its `values` are not read, and those of C are NULL. */
+enum gpumem_spgemm_precision {
+    GPUMEM_SPGEMM_DOUBLE = 0,
+    GPUMEM_SPGEMM_FLOAT = 1,
+    GPUMEM_SPGEMM_COMPLEX_DOUBLE = 2, /* pairs of double: real, imaginary */
+    GPUMEM_SPGEMM_COMPLEX_FLOAT = 3,
+    GPUMEM_SPGEMM_PATTERN = 4,
+};
 
 /* Zero in all fields but the first means the defaults. */
 struct gpumem_spgemm_options {
     size_t struct_size; /* sizeof(struct gpumem_spgemm_options), set by the caller */
     size_t limit;       /* bytes of device memory that the multiplier may hold; 0: no limit */
     uint64_t precision; /* enum gpumem_spgemm_precision, of the values of A, B and C */
+    /* Device memory of the caller: two functions, or a resource (gpumem_resource.h), which the caller keeps alive. The
+     * library then allocates in no other way. Memory is aligned to 256 bytes, and used in the order of `stream` only.
+     * `allocate` returns NULL when there is none. `free` gets the size, and the stream of the multiplier's last call,
+     * which must still exist. In a captured call they must serve the graph, as PyTorch's pools do. C cannot grow
+     * then, so it is counted first. */
+    void *(*allocate)(void *context, size_t size, struct CUstream_st *stream);
+    void (*free)(void *context, void *memory, size_t size, struct CUstream_st *stream);
+    void *context;
+    struct gpumem_resource *resource;
 };
 
 /* The text of the calling thread's last call here that failed; "" when none failed. Valid until the next one. */
 const char *gpumem_spgemm_last_error(void);
 
 /* options NULL: the defaults. Allocates no device memory yet. Errors: GPUMEM_NOT_INITIALIZED (no CUDA device),
- * GPUMEM_INVALID_VALUE (no such precision), GPUMEM_NOT_SUPPORTED (an option that this version does not know),
- * GPUMEM_OUT_OF_MEMORY, and those of struct_size. */
+ * GPUMEM_NOT_SUPPORTED (an option that this version does not know), GPUMEM_OUT_OF_MEMORY, and those of struct_size.
+ * GPUMEM_INVALID_VALUE: there is no such precision, or one function without the other, or functions beside a resource.
+ */
 enum gpumem_status gpumem_spgemm_create(const struct gpumem_spgemm_options *options, struct gpumem_spgemm **multiplier);
 
-/* Waits for the device and frees all memory, also that of C. NULL is no error. */
+/* Waits for the multiplier's last call, and frees all memory, also that of C. NULL is no error. */
 void gpumem_spgemm_destroy(struct gpumem_spgemm *multiplier);
 
-/* A or B. */
+enum gpumem_spgemm_operation { GPUMEM_SPGEMM_PLAIN = 0, GPUMEM_SPGEMM_TRANSPOSE = 1, GPUMEM_SPGEMM_CONJUGATE = 2 };
+
+/* A factor or an addend: scale x op(matrix). Sizes and arrays are those of the matrix, not of op(matrix). */
 struct gpumem_spgemm_csr {
     size_t struct_size; /* sizeof(struct gpumem_spgemm_csr), set by the caller */
     int64_t rows, columns;
     int64_t stored;              /* entries: the last offset */
     const int32_t *offsets;      /* rows + 1 */
     const int32_t *indices;      /* columns of the entries; NULL without entries */
-    const void *values;          /* double or float; NULL without entries */
+    const void *values;          /* of the multiplier's precision; NULL without entries, and for patterns */
     const int64_t *wide_offsets; /* with GPUMEM_SPGEMM_WIDE: rows + 1, instead of offsets, which is NULL then */
+    /* enum gpumem_spgemm_operation: the matrix, its transpose, or its conjugate transpose. The call makes a transposed
+     * copy in memory of the multiplier, by a sort of the entries: 28 bytes for each entry in double precision. */
+    uint64_t operation;
+    /* One value of the multiplier's precision in host memory, read during the call; NULL: 1. Any other than NULL costs
+     * a copy of the values. */
+    const void *scale;
 };
 
 /* What a product will need. */
@@ -102,7 +137,7 @@ struct gpumem_spgemm_output {
     size_t struct_size; /* sizeof(struct gpumem_spgemm_output), set by the caller */
     int32_t *offsets;   /* rows + 1; NULL: the three regions are used */
     int32_t *indices;
-    void *values;
+    void *values;     /* NULL for patterns */
     int64_t capacity; /* entries that fit indices and values */
     struct gpumem_region *offsets_region, *indices_region, *values_region;
     int64_t *wide_offsets; /* with GPUMEM_SPGEMM_WIDE: instead of offsets */
@@ -122,26 +157,109 @@ enum gpumem_spgemm_flags {
     /* The positions of A and B are those of the last product. Their addresses may be others. */
     GPUMEM_SPGEMM_SAME_STRUCTURE = 1,
     /* C has 64-bit offsets. It is computed in slabs of rows of at most 2^31 - 1 intermediate products; the entries of
-     * each slab are counted first. Not together with GPUMEM_SPGEMM_SAME_STRUCTURE, and not as its last product. */
+     * each slab are counted first. Not together with GPUMEM_SPGEMM_SAME_STRUCTURE, and not as its last product. With
+     * memory of the caller's functions, C needs an output. */
     GPUMEM_SPGEMM_WIDE = 4,
+    /* Operands are read before they are used, and wrong ones are refused. Offsets must ascend from 0 to the number of
+     * entries. Columns must be in range, sorted and unique in each row. gpumem_spgemm_numeric() compares the patterns
+     * with those of the structure instead. Waits for the result. */
+    GPUMEM_SPGEMM_CHECK = 8,
 };
 
-/* Computes C. `output` NULL: into growing arrays of the multiplier, which stay until its next call. Else rows are
+/* Computes C = A B. `output` NULL: into growing arrays of the multiplier, which stay until its next call. Else rows are
  * counted first, and C is written to the caller's memory.
  *
  * Errors: GPUMEM_NOT_SUPPORTED (more than 32 bits; a field that this version does not know), GPUMEM_OUT_OF_MEMORY,
- * GPUMEM_INVALID_CONTEXT, GPUMEM_STREAM_CAPTURE, GPUMEM_INVALID_VALUE, and those of struct_size. GPUMEM_INVALID_VALUE:
- * sizes do not fit together, a pointer to entries is NULL, or flags are unknown. Also: the flags want the same
- * structure without a last product or with other sizes. Also: C does not fit the capacity; then result->stored is the
- * number of entries that it needs. */
+ * GPUMEM_INVALID_CONTEXT, GPUMEM_STREAM_CAPTURE, GPUMEM_INVALID_VALUE, GPUMEM_TOO_SMALL, and those of struct_size.
+ * GPUMEM_INVALID_VALUE: sizes do not fit together, a pointer to entries is NULL, or flags are unknown. Also: the flags
+ * want the same structure without a last product or with other sizes; a check found a wrong matrix. GPUMEM_TOO_SMALL: C
+ * exceeds the capacity, and result->stored is the number of entries that it needs. The sizes of C's rows are kept then:
+ * a call with GPUMEM_SPGEMM_SAME_STRUCTURE and a larger output does not count again. */
 enum gpumem_status gpumem_spgemm_multiply(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
                                           const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_output *output,
                                           uint64_t flags, struct CUstream_st *stream,
                                           struct gpumem_spgemm_result *result);
 
-/* Waits for the device and frees all memory but that of the last C, whose unused end is returned too. C stays where it
- * is. The next call is a cold one. Errors: GPUMEM_STREAM_CAPTURE. */
+/* Computes C = A B + D, where each matrix has its operation and its scale: C = alpha A B + beta D. C has the positions
+ * of both. D may be the C of another multiplier, but must not lie in the output. `d` NULL: as gpumem_spgemm_multiply(),
+ * and errors as there. Memory: copies of A, B and D for the time of the call. Not with GPUMEM_SPGEMM_WIDE. */
+enum gpumem_status gpumem_spgemm_multiply_add(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
+                                              const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_csr *d,
+                                              const struct gpumem_spgemm_output *output, uint64_t flags,
+                                              struct CUstream_st *stream, struct gpumem_spgemm_result *result);
+
+/* Computes C = R A P, as (R A) P. R A lies in memory of the multiplier, which keeps it for the next call. `r` NULL: the
+ * transpose of P. With GPUMEM_SPGEMM_SAME_STRUCTURE the last call was one of this function. products and peak are those
+ * of both products. Errors: as gpumem_spgemm_multiply(). Not with GPUMEM_SPGEMM_WIDE. */
+enum gpumem_status gpumem_spgemm_triple(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *r,
+                                        const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *p,
+                                        const struct gpumem_spgemm_output *output, uint64_t flags,
+                                        struct CUstream_st *stream, struct gpumem_spgemm_result *result);
+
+/* C = op(A) with ascending columns; the values of doubled ones are added in their order in the row. Every other call
+ * needs such matrices. A is multiplied by an identity. Errors: as gpumem_spgemm_multiply(). flags: 0 or
+ * GPUMEM_SPGEMM_SAME_STRUCTURE. */
+enum gpumem_status gpumem_spgemm_sort(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
+                                      const struct gpumem_spgemm_output *output, uint64_t flags,
+                                      struct CUstream_st *stream, struct gpumem_spgemm_result *result);
+
+/* Waits for the multiplier's last call and frees all memory but that of the last C, whose unused end is returned too. C
+ * stays where it is. The next call is a cold one. Errors: GPUMEM_STREAM_CAPTURE. */
 enum gpumem_status gpumem_spgemm_trim(struct gpumem_spgemm *multiplier);
+
+/* ---- C as an object */
+
+struct gpumem_spgemm_matrix;
+
+/* Hands over the last C, which lies in memory of the multiplier: it stays until gpumem_spgemm_matrix_destroy(), at the
+ * addresses of `result`. The multiplier has no product then. Does not wait. Memory behind C that a larger product left
+ * mapped goes with it; gpumem_spgemm_trim() before returns it. Errors: GPUMEM_INVALID_VALUE (there is no C in memory of
+ * the multiplier), GPUMEM_OUT_OF_MEMORY (of the host). */
+enum gpumem_status gpumem_spgemm_detach(struct gpumem_spgemm *multiplier, struct gpumem_spgemm_matrix **matrix);
+
+/* Frees the memory of a C: to the caller's functions, in the order of `stream`; other memory waits for the device. The
+ * multiplier may have been destroyed before. Any thread may call. NULL is no error. */
+void gpumem_spgemm_matrix_destroy(struct gpumem_spgemm_matrix *matrix, struct CUstream_st *stream);
+
+/* ---- structures: one symbolic step, many numeric ones
+ *
+ *     gpumem_spgemm_symbolic(multiplier, &a, &b, NULL, 0, stream, &structure);
+ *     gpumem_spgemm_structure_result(structure, &c);            sizes, and offsets in memory of the structure
+ *     output = arrays for c.stored entries
+ *     gpumem_spgemm_numeric(multiplier, structure, &a, &b, NULL, &output, 0, stream);
+ *     gpumem_spgemm_numeric(multiplier, structure, &a2, &b2, NULL, &output2, 0, stream);
+ *
+ * A structure is not changed by numeric calls: several multipliers may use it at one time. It is made on the device of
+ * its multiplier, takes its memory from the same source, and may outlive the multiplier. Memory: 37 bytes for each
+ * row of C. */
+
+struct gpumem_spgemm_structure;
+
+/* Counts the entries of C = A B + D (`d` NULL: A B). Waits until the structure is made, so that it may be used in any
+ * stream. The multiplier's last product ends. flags: 0 or GPUMEM_SPGEMM_CHECK. Errors: as gpumem_spgemm_multiply(). */
+enum gpumem_status gpumem_spgemm_symbolic(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
+                                          const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_csr *d,
+                                          uint64_t flags, struct CUstream_st *stream,
+                                          struct gpumem_spgemm_structure **structure);
+
+/* Sizes of C, its offsets in memory of the structure, and the intermediate products. The other arrays are NULL. Errors:
+ * those of struct_size. */
+enum gpumem_status gpumem_spgemm_structure_result(const struct gpumem_spgemm_structure *structure,
+                                                  struct gpumem_spgemm_result *result);
+
+/* Writes columns and values of C for operands that have the positions and operations of the structure's. Values and
+ * scales are those of this call. `output` has arrays, and needs no offsets. Does not wait without GPUMEM_SPGEMM_CHECK,
+ * and can be captured. The multiplier's last product stays. Errors: as gpumem_spgemm_multiply(); GPUMEM_INVALID_VALUE
+ * (other sizes, operations or precision than the structure's; a check found other positions); GPUMEM_TOO_SMALL. */
+enum gpumem_status gpumem_spgemm_numeric(struct gpumem_spgemm *multiplier,
+                                         const struct gpumem_spgemm_structure *structure,
+                                         const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *b,
+                                         const struct gpumem_spgemm_csr *d, const struct gpumem_spgemm_output *output,
+                                         uint64_t flags, struct CUstream_st *stream);
+
+/* Frees the structure's memory as gpumem_spgemm_matrix_destroy(). Numeric calls that use it were submitted to `stream`,
+ * or have ended. NULL is no error. */
+void gpumem_spgemm_structure_destroy(struct gpumem_spgemm_structure *structure, struct CUstream_st *stream);
 
 /* ---- several devices
  *
@@ -180,10 +298,11 @@ struct gpumem_spgemm_group_options {
     uint64_t precision;  /* enum gpumem_spgemm_precision */
     const void *id;      /* of gpumem_spgemm_group_id(), the same in all processes; NULL: there is one process */
     size_t first, total; /* with an id: the first of these devices in the group; devices of all processes */
+    const char *nccl;    /* NCCL's library. NULL: libnccl.so.2; "": none. A process opens the first one that it needs */
 };
 
-/* Writes GPUMEM_SPGEMM_ID_BYTES bytes. Errors: GPUMEM_NOT_SUPPORTED (no NCCL). */
-enum gpumem_status gpumem_spgemm_group_id(void *id);
+/* Writes GPUMEM_SPGEMM_ID_BYTES bytes. `nccl` as in the options. Errors: GPUMEM_NOT_SUPPORTED (no NCCL). */
+enum gpumem_status gpumem_spgemm_group_id(const char *nccl, void *id);
 
 /* options NULL: the defaults. With an id it waits for the other processes. Errors: as gpumem_spgemm_create();
  * GPUMEM_INVALID_VALUE (a device that is not there or is named twice; places that do not fit together);

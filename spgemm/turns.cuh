@@ -9,19 +9,9 @@
 #define SPG_TURNS_CUH
 
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 
 constexpr int SPG_AHEAD = 4; /* products of a turn for each thread */
 constexpr int SPG_TURN = 32 * SPG_AHEAD;
-
-/* SPG_ANY_ORDER: no turns, additions are atomic. SPGEMM_ADDITIONS=atomic is for comparisons. */
-enum spg_order { SPG_ANY_ORDER, SPG_ORDERED };
-
-inline spg_order spg_order_wanted() {
-    const char *text = getenv("SPGEMM_ADDITIONS");
-    return text && !strcmp(text, "atomic") ? SPG_ANY_ORDER : SPG_ORDERED;
-}
 
 /* The terms of THREADS entries of A, in shared memory. */
 template <typename T, int THREADS> struct spg_terms {
@@ -83,9 +73,7 @@ __device__ spg_turn<T> spg_turn_at(const spg_terms<T, THREADS> &t, int number, i
 /* How a warp waits for its turn. BARRIERS: at a barrier that it shares with the warp before, which takes less time. A
  * block then has 16 barriers, one of them for __syncthreads, so at most 15 of its warps take turns. Otherwise the warp
  * looks at shared memory again and again. */
-template <bool BARRIERS> __device__ int spg_turn_warps(int warps, spg_order order) {
-    return BARRIERS && order && warps > 15 ? 15 : warps;
-}
+template <bool BARRIERS> __device__ int spg_turn_warps(int warps) { return BARRIERS && warps > 15 ? 15 : warps; }
 
 /* Called by all threads of a warp, in the order of its turns. */
 template <bool BARRIERS> __device__ void spg_turn_wait(const int *turn, int mine) {

@@ -70,7 +70,8 @@ static bool multiply_slab(struct wide *w, const struct spg_operand *a, int64_t r
     g->a = &g->first;
     g->b = &g->second;
     if (!spg_product_compute(w->product, &place, &indices, &values, error) ||
-        !spg_cuda(spg_launch_widen(g->c.offsets.at, w->c->stored, (int64_t)a->rows + 1, w->c->offsets + row),
+        !spg_cuda(spg_launch_widen(g->c.offsets.at, w->c->stored, (int64_t)a->rows + 1, w->c->offsets + row,
+                                   w->memory->stream),
                   "64-bit offsets", error))
         return false;
     w->c->stored += g->c.stored;
@@ -107,7 +108,7 @@ static bool narrow(struct wide *w, const int64_t *from, int64_t base, int64_t co
         if (!spg_block_make(to, w->memory, size, "32-bit offsets", error))
             return false;
     }
-    return spg_cuda(spg_launch_narrow(from, base, count, to->at), "32-bit offsets", error);
+    return spg_cuda(spg_launch_narrow(from, base, count, to->at, w->memory->stream), "32-bit offsets", error);
 }
 
 /* The rows of A where pieces begin, on the host. The caller frees them. */
@@ -119,14 +120,14 @@ static bool cut_pieces(struct wide *w, const struct gpumem_spgemm_csr *a, int32_
         return false;
     int32_t *number = block.at, *cut = number + 1;
     *cuts = NULL;
-    bool done =
-        spg_cuda(spg_launch_limited_cuts(a->wide_offsets, (int32_t)a->rows, spg_wide_settings.entries, cut, number),
-                 "cuts of rows", error) &&
-        spg_cuda(cudaMemcpy(pieces, number, sizeof *pieces, cudaMemcpyDeviceToHost), "cuts of rows", error);
+    bool done = spg_cuda(spg_launch_limited_cuts(a->wide_offsets, (int32_t)a->rows, spg_wide_settings.entries, cut,
+                                                 number, w->memory->stream),
+                         "cuts of rows", error) &&
+                spg_fetch(w->memory->stream, pieces, number, sizeof *pieces, "cuts of rows", error);
     if (done) {
         size_t size = ((size_t)*pieces + 1) * sizeof **cuts;
         *cuts = malloc(size);
-        done = *cuts ? spg_cuda(cudaMemcpy(*cuts, cut, size, cudaMemcpyDeviceToHost), "cuts of rows", error)
+        done = *cuts ? spg_fetch(w->memory->stream, *cuts, cut, size, "cuts of rows", error)
                      : spg_fail_as(error, SPG_OUT_OF_MEMORY, "out of host memory for pieces of A");
     }
     spg_block_drop(&block, w->memory);
@@ -136,8 +137,8 @@ static bool cut_pieces(struct wide *w, const struct gpumem_spgemm_csr *a, int32_
 static bool multiply_wide_rows(struct wide *w, const struct gpumem_spgemm_csr *a, int32_t first, int32_t end,
                                struct spg_error *error) {
     int64_t base, last;
-    if (!spg_cuda(cudaMemcpy(&base, a->wide_offsets + first, sizeof base, cudaMemcpyDeviceToHost), "A", error) ||
-        !spg_cuda(cudaMemcpy(&last, a->wide_offsets + end, sizeof last, cudaMemcpyDeviceToHost), "A", error))
+    if (!spg_fetch(w->memory->stream, &base, a->wide_offsets + first, sizeof base, "A", error) ||
+        !spg_fetch(w->memory->stream, &last, a->wide_offsets + end, sizeof last, "A", error))
         return false;
     if (last - base > ENTRIES_MAX)
         return spg_fail_as(error, SPG_NOT_SUPPORTED, "row %d of A has %lld entries, and at most %lld are possible",
@@ -213,8 +214,7 @@ bool spg_wide_compute(struct spg_product *p, const struct gpumem_spgemm_csr oper
     *c = (struct spg_wide_c){0};
     spg_product_forget(p);
     bool done = take_b(&w, &operands[1], error) && make_own(&w, operands[0].rows, error) &&
-                provide_total(&w, 0, error) &&
-                spg_cuda(cudaMemsetAsync(c->offsets, 0, sizeof *c->offsets, NULL), "64-bit offsets", error) &&
+                provide_total(&w, 0, error) && spg_clear(w.memory->stream, c->offsets, sizeof *c->offsets, error) &&
                 multiply_all(&w, &operands[0], error) && keep(&w, operands, error);
     if (!done)
         spg_product_forget(p);

@@ -341,6 +341,12 @@ MUTATIONS = [
        "spgemm_emulated_layouts", "C is used when all slabs are moved"),
     of("sort_leaves_out_entries", "spgemm/kernels_table.cu", "sort_gathered", swaps("threads", "threads + 1", "__all_sync"),
        "spgemm_emulated", "a row's network holds all of its entries"),
+    of("patterns_always_equal", "spgemm/structure.c", "same_patterns", never("hash[i] !="), "spgemm_handles",
+       "a structure takes other positions only if nobody asks"),
+    of("marks_left_out", "spgemm/kernels_narrow.cu", "add", sets("room.marks[column]", "0"), "spgemm_operations",
+       "a column occurs even where its sum is 0"),
+    of("conjugate_is_plain", "spgemm/kernels_operands.cu", "gather_entries", always("conjugated"), "spgemm_operations",
+       "a transpose of complex values is not the conjugate one"),
     of("entries_without_memory", "spgemm/gpu_short.c", "complete", always("unwritten"), "spgemm_short",
        "short rows that had no memory are written in a second pass"),
 

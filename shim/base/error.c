@@ -51,6 +51,7 @@ GM_PUBLIC const char *gpumem_status_name(enum gpumem_status status) {
         NAME(GPUMEM_NOT_INITIALIZED);
         NAME(GPUMEM_INVALID_CONTEXT);
         NAME(GPUMEM_NOT_FOUND);
+        NAME(GPUMEM_TOO_SMALL);
         NAME(GPUMEM_NOT_SUPPORTED);
         NAME(GPUMEM_STREAM_CAPTURE);
         NAME(GPUMEM_UNKNOWN);

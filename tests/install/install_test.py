@@ -97,7 +97,7 @@ def check_pkg_config(root, names, cc, libdir, version):
 SPGEMM = '''#include <spgemm/spgemm.h>
 #include <stdio.h>
 int main(void) {
-    struct gpumem_spgemm_options options = {sizeof(struct gpumem_spgemm_options), 0, 2};
+    struct gpumem_spgemm_options options = {sizeof(struct gpumem_spgemm_options), 0, 5};
     struct gpumem_spgemm *multiplier;
     enum gpumem_status status = gpumem_spgemm_create(&options, &multiplier);
     gpumem_spgemm_destroy(NULL);
@@ -118,7 +118,7 @@ def check_spgemm(root, names, cc, libdir):
                 out.write(SPGEMM)
             run(*compiler, '-Wall', '-Wextra', '-Werror', '-pedantic', '-o', program, source, *flags)
             printed = run(program, env=dict(os.environ, LD_LIBRARY_PATH=libdir))
-            assert printed == 'GPUMEM_INVALID_VALUE precision 2 is not 0 (double) or 1 (float)\n', printed
+            assert printed == 'GPUMEM_INVALID_VALUE precision 5 is not 0 (double), 1 (float), 2 (complex double), 3 (complex float) or 4 (pattern)\n', printed
 
 
 def check_simulated_cuda(names, gpumem, libdir, example):

@@ -396,13 +396,6 @@ def spgemm_story(run):
         gigabytes that came back from a call before it gives them to the next one.""")
 
 
-@block("*-spgemm-kernels-ranks*.json")
-def spgemm_variants(run):
-    rows = [[row["matrix"], row["mode"], row["variant"], f"{row['median']:.2f} ({row['min']:.2f} to {row['max']:.2f})"] for row in run["variants"]["rows"]]
-    return titled(f"{run.card}, commit {run['variants']['commit']}, median, least and most in ms; \"kept\" is the variant that stayed:",
-                  ["matrix", "mode", "variant", "ms"], rows)
-
-
 @block("*-spgemm-scale*.json")
 def spgemm_scale(run):
     rows = []

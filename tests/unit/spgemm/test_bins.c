@@ -56,9 +56,10 @@ static void rows_get_the_method_of_least_work(void **state) {
 
 /* Few segments cover the columns: longer rows leave the tables, unless they had to be computed again. */
 static void long_rows_leave_tables(void **state) {
-    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS, true), 6);
-    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS, false), SPG_TABLES);
-    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS + 1, true), SPG_TABLES);
+    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS, true, 8), 6);
+    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS, false, 8), SPG_TABLES);
+    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS + 1, true, 8), SPG_TABLES);
+    assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS + 1, true, 16), SPG_TABLES - 1);
 }
 
 /* The number of entries doubles while the largest table holds that many, and in the tables of warps. */

@@ -22,13 +22,21 @@ bool emulated_fails(void);
 size_t emulated_allocations(void); /* counted since emulated_fail() */
 
 extern int emulated_device; /* the current one */
+/* Streams that are made from here on run their work at once, not as late as possible: for several devices, whose memory
+ * can be accessed only while they are current. */
+extern bool emulated_prompt;
 /* Sets the number of devices, up to 8; there is one at first. With several, the host cannot access memory of other
  * devices than the current one, except by copies. The simulated driver must have as many (SIMCUDA_DEVICES). */
 void emulated_devices(int count);
 /* Makes the device's context current in the simulated driver. */
 void emulated_driver_device(int device);
-/* A stream that is captured. */
+/* A stream that is captured: what is submitted to it becomes a graph. */
 #define EMULATED_CAPTURING ((cudaStream_t)7)
+/* Ends the capture, and runs the graph; again and again, until it is forgotten. */
+void emulated_replay(void);
+void emulated_forget_graph(void);
+/* Uses of the legacy default stream, and waits for the device, since the last call. */
+size_t emulated_legacy_uses(void);
 
 /* Sets the bytes of physical memory; call it while none is in use. SIZE_MAX: as much as there is. */
 void emulated_driver_limit(size_t size);

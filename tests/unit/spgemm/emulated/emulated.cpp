@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
@@ -252,15 +253,28 @@ unsigned long long cooperative_groups::grid_group::size() const {
 
 /* ---- streams
  *
- * Work runs when it is submitted. Work of a stream that does not synchronise with the default stream runs then, too, or
- * as late as possible: when an event behind it is waited for. So a missing wait becomes a wrong result. */
+ * Work runs when it is submitted. Work of a stream that the code under test made runs then, too, or as late as
+ * possible: when an event behind it is waited for. So a missing wait becomes a wrong result.
+ *
+ * Work of EMULATED_CAPTURING, and of streams that have waited for one of its events, becomes a graph, which
+ * emulated_replay() runs. */
 
 namespace {
 
-const cudaStream_t SYNCHRONISES = reinterpret_cast<cudaStream_t>(1), ALONE = reinterpret_cast<cudaStream_t>(2);
+const cudaStream_t SYNCHRONISES = reinterpret_cast<cudaStream_t>(1), ALONE = reinterpret_cast<cudaStream_t>(18);
 std::deque<std::function<void()>> late;
 size_t started;                        /* pieces of work that have left the queue */
 std::map<cudaEvent_t, size_t> awaited; /* pieces of work before the event */
+std::vector<std::function<void()>> graph;
+std::set<cudaEvent_t> captured; /* events of the capture */
+bool capturing, alone_captured;
+size_t legacy_uses;
+
+bool is_captured(cudaStream_t stream) {
+    capturing = capturing || stream == EMULATED_CAPTURING;
+    legacy_uses += stream == nullptr;
+    return stream == EMULATED_CAPTURING || (stream == ALONE && alone_captured);
+}
 
 void start_late(size_t end) {
     while (!late.empty() && started < end) {
@@ -276,7 +290,9 @@ void start_late(size_t end) {
 void emulated_submit(cudaStream_t stream, const std::function<void()> &work) {
     static uint64_t seed = 1;
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    if (stream != ALONE || (late.empty() && seed >> 40 & 1))
+    if (is_captured(stream))
+        graph.push_back(work);
+    else if (stream != ALONE || (late.empty() && seed >> 40 & 1))
         work();
     else
         late.push_back(work);
@@ -332,6 +348,18 @@ int owner_of(const void *at) {
 extern "C" {
 
 int emulated_device;
+bool emulated_prompt;
+
+size_t emulated_legacy_uses(void) { return std::exchange(legacy_uses, 0); }
+
+void emulated_replay(void) {
+    capturing = alone_captured = false;
+    captured.clear();
+    for (const auto &work : graph)
+        work();
+}
+
+void emulated_forget_graph(void) { graph.clear(); }
 
 void emulated_devices(int count) {
     devices = count;
@@ -341,6 +369,8 @@ void emulated_devices(int count) {
 }
 
 cudaError_t cudaMalloc(void **at, size_t size) {
+    if (capturing)
+        return cudaErrorStreamCaptureUnsupported;
     if (emulated_fails())
         return cudaErrorMemoryAllocation;
     size_t whole = (size + PAGE - 1) / PAGE * PAGE + PAGE;
@@ -349,7 +379,8 @@ cudaError_t cudaMalloc(void **at, size_t size) {
         return cudaErrorMemoryAllocation;
     memset(base, 0xcd, whole);
     mprotect(base + whole - PAGE, PAGE, PROT_NONE);
-    char *block = base + whole - PAGE - (size + 7) / 8 * 8;
+    size_t unit = size % 16 ? 8 : 16; /* complex numbers of double are aligned to 16 bytes */
+    char *block = base + whole - PAGE - (size + unit - 1) / unit * unit;
     blocks[block] = {base, whole, emulated_device};
     *at = block;
     return cudaSuccess;
@@ -364,19 +395,32 @@ cudaError_t cudaFree(void *at) {
     return cudaSuccess;
 }
 
+cudaError_t cudaMallocManaged(void **at, size_t size, unsigned) { return cudaMalloc(at, size); }
+
+/* Memory of a graph stays until the graph is forgotten, as far as the emulation goes. */
+cudaError_t cudaMallocAsync(void **at, size_t size, cudaStream_t stream) {
+    bool was = std::exchange(capturing, false);
+    cudaError_t status = cudaMalloc(at, size);
+    capturing = was;
+    is_captured(stream);
+    return status;
+}
+cudaError_t cudaFreeAsync(void *at, cudaStream_t stream) { return is_captured(stream) ? cudaSuccess : cudaFree(at); }
+
 size_t emulated_live(void) { return blocks.size() + objects + emulated_driver_live(); }
 
 /* A real driver copies memory of another device only if one piece is mapped there. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind) {
+    legacy_uses++;
     memcpy(to, from, size);
     return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t) {
-    memcpy(to, from, size);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t stream) {
+    emulated_submit(stream, [=] { memcpy(to, from, size); });
     return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t) {
-    memset(at, value, size);
+cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t stream) {
+    emulated_submit(stream, [=] { memset(at, value, size); });
     return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int *device) {
@@ -422,12 +466,21 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *about, const void *a
     about->type = about->device >= 0 ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
     return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    if (is_captured(stream))
+        return cudaErrorStreamCaptureUnsupported;
+    if (stream == ALONE)
+        start_late(SIZE_MAX);
+    return cudaSuccess;
+}
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
     *value = 2;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize(void) {
+    legacy_uses++;
+    if (capturing)
+        return cudaErrorStreamCaptureUnsupported;
     start_late(SIZE_MAX);
     return cudaSuccess;
 }
@@ -440,11 +493,14 @@ cudaError_t cudaStreamCreate(cudaStream_t *stream) {
     *stream = SYNCHRONISES;
     return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int) {
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
     cudaError_t status = cudaStreamCreate(stream);
-    if (status == cudaSuccess && flags == cudaStreamNonBlocking)
+    if (status == cudaSuccess && flags == cudaStreamNonBlocking && !emulated_prompt)
         *stream = ALONE;
     return status;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int) {
+    return cudaStreamCreateWithFlags(stream, flags);
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
     *least = 0;
@@ -453,6 +509,10 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     auto found = awaited.find(event);
+    if (captured.count(event) && stream == ALONE)
+        alone_captured = true;
+    if (is_captured(stream))
+        return captured.count(event) ? cudaSuccess : cudaErrorStreamCaptureIsolation;
     if (stream != ALONE && found != awaited.end())
         start_late(found->second);
     return cudaSuccess;
@@ -481,10 +541,22 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    if (is_captured(stream)) {
+        captured.insert(event);
+        return cudaSuccess;
+    }
+    captured.erase(event);
     awaited[event] = stream == ALONE ? started + late.size() : 0;
     return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return cudaStreamWaitEvent(nullptr, event, 0); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    auto found = awaited.find(event);
+    if (capturing || captured.count(event))
+        return cudaErrorStreamCaptureUnsupported;
+    if (found != awaited.end())
+        start_late(found->second);
+    return cudaSuccess;
+}
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) {
     *ms = 1;
     return cudaSuccess;

@@ -40,13 +40,6 @@ const uint64_t *emulated_exchange(unsigned mask,
 void emulated_grid_sync();
 void __syncthreads();
 
-template <typename F> void emulated_launch(unsigned grid, unsigned block, size_t shared, const F &kernel) {
-    emulated_run(grid, block, shared, false, kernel);
-}
-template <typename F> void emulated_launch(unsigned grid, unsigned block, const F &kernel) {
-    emulated_run(grid, block, 0, false, kernel);
-}
-
 template <typename F>
 void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t stream, const F &kernel) {
     emulated_submit(stream, [=] { emulated_run(grid, block, shared, false, kernel); });

@@ -1,5 +1,6 @@
 /* Lets the driver run on emulated devices: linked to it, this sets the emulation up before main(). The variable
- * EMULATED_DEVICES is the number of devices (1); SIMCUDA_DEVICES must be the same. */
+ * EMULATED_DEVICES is the number of devices (1); SIMCUDA_DEVICES must be the same. With it, streams run their work at
+ * once. */
 #include "driver.h"
 
 #include <errno.h>
@@ -16,5 +17,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 __attribute__((constructor)) static void start(void) {
     const char *devices = getenv("EMULATED_DEVICES");
     emulated_driver_use();
+    emulated_prompt = devices;
     emulated_devices(devices ? atoi(devices) : 1);
 }

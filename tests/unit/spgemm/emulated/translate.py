@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Translates a CUDA source to C++ for the host: launches become calls, shared memory that of the emulated block.
 
-usage: translate.py IN.cu OUT.cpp
+usage: translate.py IN.cu OUT.cpp [-DNAME]
 """
 
 import re
@@ -33,4 +33,5 @@ def launches(text):
 source = open(sys.argv[1]).read()
 source = re.sub(r"extern __shared__ __align__\(\d+\) unsigned char (\w+)\[\];", r"unsigned char *\1 = emulated_shared();", source)
 source = re.sub(r"^#pragma unroll.*\n", "", source, flags=re.MULTILINE)
-open(sys.argv[2], "w").write('#include "emulated.h"\n' + launches(source))
+defined = "".join(f"#define {name[2:]}\n" for name in sys.argv[3:])
+open(sys.argv[2], "w").write(defined + '#include "emulated.h"\n' + launches(source))

@@ -18,23 +18,32 @@ template <typename T> struct DoubleBuffer {
 struct DeviceRadixSort {
     template <typename K, typename V>
     static cudaError_t SortPairs(void *space, size_t &bytes, DoubleBuffer<K> &keys, DoubleBuffer<V> &values, int count,
-                                 int low, int high) {
+                                 int low, int high, cudaStream_t stream) {
         bytes = 256;
         if (!space)
             return cudaSuccess;
-        std::vector<int> order = sorted(keys, count, low, high);
-        for (int i = 0; i < count; i++)
-            values.buffers[1 - values.selector][i] = values.buffers[values.selector][order[i]];
+        DoubleBuffer<K> now = keys;
+        DoubleBuffer<V> taken = values;
+        emulated_submit(stream, [=]() mutable {
+            std::vector<int> order = sorted(now, count, low, high);
+            for (int i = 0; i < count; i++)
+                taken.buffers[1 - taken.selector][i] = taken.buffers[taken.selector][order[i]];
+            move(now, order);
+        });
         values.selector = 1 - values.selector;
-        move(keys, order);
+        keys.selector = 1 - keys.selector;
         return cudaSuccess;
     }
 
     template <typename K>
-    static cudaError_t SortKeys(void *space, size_t &bytes, DoubleBuffer<K> &keys, int count, int low, int high) {
+    static cudaError_t SortKeys(void *space, size_t &bytes, DoubleBuffer<K> &keys, int count, int low, int high,
+                                cudaStream_t stream) {
         bytes = 256;
-        if (space)
-            move(keys, sorted(keys, count, low, high));
+        if (!space)
+            return cudaSuccess;
+        DoubleBuffer<K> now = keys;
+        emulated_submit(stream, [=]() mutable { move(now, sorted(now, count, low, high)); });
+        keys.selector = 1 - keys.selector;
         return cudaSuccess;
     }
 
@@ -48,10 +57,9 @@ struct DeviceRadixSort {
         return order;
     }
 
-    template <typename K> static void move(DoubleBuffer<K> &keys, const std::vector<int> &order) {
+    template <typename K> static void move(const DoubleBuffer<K> &keys, const std::vector<int> &order) {
         for (size_t i = 0; i < order.size(); i++)
             keys.buffers[1 - keys.selector][i] = keys.buffers[keys.selector][order[i]];
-        keys.selector = 1 - keys.selector;
     }
 };
 

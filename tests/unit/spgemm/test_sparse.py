@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""gpumem.sparse on an emulated device, whose memory the host can access: arrays of the device are arrays of the host.
+
+usage: test_sparse.py LIBRARY SOURCE
+"""
+
+import ctypes
+import os
+import pathlib
+import random
+import sys
+import types
+
+os.environ["GPUMEM_SPGEMM"] = sys.argv[1]
+sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "tools" / "python"))
+
+from gpumem import sparse  # noqa: E402
+
+KINDS = {"float64": (ctypes.c_double, "<f8"), "float32": (ctypes.c_float, "<f4"), "complex128": (ctypes.c_double, "<c16"), "complex64": (ctypes.c_float, "<c8")}
+
+
+class Device:
+    """An array that says that it lies on the device."""
+
+    def __init__(self, memory, count, kind):
+        self.memory = memory
+        self.__cuda_array_interface__ = {"shape": (count,), "typestr": kind, "data": (ctypes.addressof(memory), False), "version": 3}
+
+
+def integers(numbers):
+    return Device((ctypes.c_int32 * max(1, len(numbers)))(*numbers), len(numbers), "<i4")
+
+
+def values(numbers, dtype):
+    element, kind = KINDS[dtype]
+    flat = [part for number in numbers for part in (number.real, number.imag)] if "complex" in dtype else [number.real for number in numbers]
+    return Device((element * max(1, len(flat)))(*flat), len(numbers), kind)
+
+
+def matrix(rows, columns, dtype, seed, every=3):
+    """A matrix at chance, and the same as a dict of its entries."""
+    chance = random.Random(seed)
+    entries = {(i, j): complex(chance.uniform(-1, 1), chance.uniform(-1, 1) if "complex" in dtype else 0)
+               for i in range(rows) for j in range(columns) if chance.randrange(every) == 0}
+    return compressed(entries, rows, columns, dtype), entries
+
+
+def compressed(entries, rows, columns, dtype):
+    places = sorted(entries)
+    offsets = [sum(1 for i, _ in places if i < row) for row in range(rows + 1)]
+    return sparse.Csr(integers(offsets), integers([j for _, j in places]), values([entries[place] for place in places], dtype), (rows, columns))
+
+
+def read(array):
+    about = array.__cuda_array_interface__
+    count, kind = about["shape"][0], about["typestr"]
+    element = {"<i4": ctypes.c_int32, "<f8": ctypes.c_double, "<f4": ctypes.c_float, "<c16": ctypes.c_double, "<c8": ctypes.c_float}[kind]
+    pair = "c" in kind
+    flat = (element * (count * (1 + pair))).from_address(about["data"][0])[:] if count else []
+    return [complex(*flat[2 * i : 2 * i + 2]) for i in range(count)] if pair else list(flat)
+
+
+def entries_of(c):
+    offsets, columns, numbers = read(c.indptr), read(c.indices), read(c.data)
+    assert len(offsets) == c.shape[0] + 1 and offsets[-1] == len(columns)
+    for row in range(c.shape[0]):
+        part = columns[offsets[row] : offsets[row + 1]]
+        assert part == sorted(set(part)), f"row {row}: {part}"
+    return {(row, columns[k]): numbers[k] for row in range(c.shape[0]) for k in range(offsets[row], offsets[row + 1])}
+
+
+def turned(entries, operation):
+    if operation == "N":
+        return entries
+    return {(j, i): value.conjugate() if operation == "H" else value for (i, j), value in entries.items()}
+
+
+def product(a, b, alpha=1, d=None, beta=1):
+    c = {place: beta * value for place, value in (d or {}).items()}
+    for (i, k), x in a.items():
+        for (other, j), y in b.items():
+            if k == other:
+                c[i, j] = c.get((i, j), 0) + alpha * x * y
+    return c
+
+
+def compare(found, wanted, dtype):
+    found = entries_of(found)
+    assert found.keys() == wanted.keys(), sorted(found.keys() ^ wanted.keys())[:9]
+    tolerance = 1e-12 if dtype in ("float64", "complex128") else 1e-4
+    assert all(abs(found[place] - wanted[place]) < tolerance for place in found)
+
+
+def refused(kind, says, call, *arguments, **options):
+    try:
+        call(*arguments, **options)
+    except kind as error:
+        assert says in str(error), error
+        return
+    raise AssertionError(f"no {kind.__name__}: {says}")
+
+
+def products(dtype):
+    (a, of_a), (b, of_b), (d, of_d) = matrix(12, 9, dtype, 1), matrix(9, 14, dtype, 2), matrix(12, 14, dtype, 3)
+    stream = 9
+    compare(sparse.multiply(a, b, stream=stream), product(of_a, of_b), dtype)
+    compare(sparse.multiply(a, b, alpha=2, addend=d, beta=-0.5, check=True, stream=stream), product(of_a, of_b, 2, of_d, -0.5), dtype)
+    for operation in "TH":
+        at, _ = compressed(turned(of_a, "T"), 9, 12, dtype), None
+        compare(sparse.multiply(at, b, op_a=operation, stream=stream), product(turned(turned(of_a, "T"), operation), of_b), dtype)
+    square, of_square = matrix(12, 12, dtype, 4)
+    restricted = product(turned(of_a, "H"), of_square)
+    compare(sparse.triple(None, square, a, stream=stream), product(restricted, of_a), dtype)
+    with sparse.Multiplier(dtype) as multiplier:
+        kept = multiplier.multiply(a, b, stream=stream)
+        compare(multiplier.multiply(b, b, op_b="T", stream=stream), product(of_b, turned(of_b, "T")), dtype)
+        compare(kept, product(of_a, of_b), dtype)
+        structure = multiplier.symbolic(a, b, d, stream=stream)
+        out = (integers([0] * 13), integers([0] * structure.stored), values([0] * structure.stored, dtype))
+        compare(structure.multiply(a, b, addend=d, beta=3, out=out, check=True, stream=stream), product(of_a, of_b, 1, of_d, 3), dtype)
+        refused(ValueError, "and the structure has 3", structure.multiply, a, b, out=out, stream=stream)
+        more = (out[0], integers([0] * (structure.stored + 1)), values([0] * (structure.stored + 1), dtype))
+        refused(ValueError, f"`out` has {structure.stored + 1} entries, and C has {structure.stored}", structure.multiply, a, b, addend=d, out=more, stream=stream)
+        refused(ValueError, "values of type <i4", structure.multiply, a, b, addend=d, out=(out[0], out[1], out[1]), stream=stream)
+        refused(TypeError, "needs `out`", structure.multiply, a, b, addend=d, stream=stream)
+    compare(kept, product(of_a, of_b), dtype)  # it outlives its multiplier
+    other, _ = matrix(9, 14, "float64" if dtype == "float32" else "float32", 2)
+    refused(ValueError, "values of type", sparse.multiply, a, other)
+    refused(ValueError, "A has 9 columns and B has 12 rows", sparse.multiply, a, a, stream=stream)
+    refused(ValueError, "operation 'X' is not N, T or H", sparse.multiply, a, b, op_a="X")
+
+
+def sorted_rows():
+    unsorted = sparse.Csr(integers([0, 3, 5]), integers([4, 1, 4, 2, 0]), values([1, 2, 3, 4, 5], "float64"), (2, 5))
+    with sparse.Multiplier() as multiplier:
+        refused(ValueError, "row 0 of A has columns that are out of range, unsorted or doubled", multiplier.multiply, unsorted, unsorted, op_b="T",
+                check=True, stream=9)
+        compare(multiplier.sort(unsorted, stream=9), {(0, 1): 2, (0, 4): 4, (1, 0): 5, (1, 2): 4}, "float64")
+        refused(TypeError, "is not a sparse matrix", multiplier.sort, [1, 2])
+    refused(ValueError, "dtype int8 is not one of", sparse.Multiplier, "int8")
+    refused(ValueError, "the factor (1+2j) is complex", sparse.multiply, unsorted, unsorted, op_b="T", alpha=1 + 2j, stream=9)
+    refused(ValueError, "indices are <f8", sparse.multiply, sparse.Csr(values([0, 1], "float64"), integers([0]), values([1], "float64"), (1, 1)), unsorted)
+
+
+def as_in_cupy():
+    """A matrix of CuPy is made by what does not read the offsets, where CuPy has that."""
+
+    class csr_matrix:
+        format = "csr"
+
+        def __init__(self, parts, shape):
+            assert not hasattr(type(self), "_from_parts"), "the constructor reads the offsets"
+            (self.data, self.indices, self.indptr), self.shape = parts, shape
+
+    def from_parts(data, indices, indptr, shape):
+        made = csr_matrix.__new__(csr_matrix)
+        made.data, made.indices, made.indptr, made.shape = data, indices, indptr, shape
+        return made
+
+    def asarray(array):
+        return types.SimpleNamespace(__cuda_array_interface__=array.__cuda_array_interface__, owner=array)
+
+    csr_matrix.__module__ = "cupyx.scipy.sparse"
+    package = types.SimpleNamespace(csr_matrix=csr_matrix)
+    scipy = types.SimpleNamespace(sparse=package)
+    cupyx = types.SimpleNamespace(scipy=scipy)
+    sys.modules |= {"cupy": types.SimpleNamespace(asarray=asarray), "cupyx": cupyx, "cupyx.scipy": scipy, "cupyx.scipy.sparse": package}
+    (a, of_a), (b, of_b) = matrix(12, 9, "float64", 1), matrix(9, 14, "float64", 2)
+    given = from_parts(a.data, a.indices, a.indptr, a.shape)
+    for _ in range(2):
+        c = sparse.multiply(given, b, stream=9)
+        assert isinstance(c, csr_matrix) and c.has_canonical_format and c.has_sorted_indices
+        compare(c, product(of_a, of_b), "float64")
+        csr_matrix._from_parts = from_parts
+    with sparse.Multiplier("pattern") as multiplier:
+        c = multiplier.multiply(given, b, stream=9)
+    assert isinstance(c, sparse.Csr) and c.data is None and read(c.indptr)[-1] == len(product(of_a, of_b))
+    csr_matrix.__module__ = "scipy.sparse"
+    refused(ValueError, "so `stream` is not for them", sparse._stream_of, sparse._kind_of(given), 9)
+
+
+for name in KINDS:
+    products(name)
+sorted_rows()
+as_in_cupy()
+print("ok sparse")
