@@ -120,7 +120,9 @@ static GM_APART gm_status free_slowly(struct gm_scope *scope) {
 gm_status gm_direct_free(struct gm_scope *scope) {
     struct gm_block_record *record = scope->record;
     __atomic_store_n(&record->block.counted, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&record->block.direct, !scope->block.pinned_native, __ATOMIC_RELAXED);
+    /* Only such blocks are kept; the cache allocates others, too. */
+    bool direct = scope->block.call == GM_CALL_ALLOC && !scope->block.pinned_native;
+    __atomic_store_n(&record->block.direct, direct, __ATOMIC_RELAXED);
 #ifdef GM_HAVE_CUDA
     enum gm_free_fast fast = gm_free_sync_fast_now();
     size_t size;

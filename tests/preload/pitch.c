@@ -17,6 +17,12 @@ int main(void) {
     MUST(cudaMemcpy2D(back, WIDTH, memory, pitch, WIDTH, HEIGHT, cudaMemcpyDeviceToHost));
     EXPECT(memcmp(host, back, sizeof host) == 0);
     device_free(memory);
+    for (int i = 0; i < 40; i++) { /* between blocks that may be kept */
+        device_free(device_alloc(WIDTH));
+        MUST(cudaMallocPitch(&memory, &pitch, WIDTH, HEIGHT));
+        note_alloc("cuMemAllocPitch", ANY_BYTES, memory);
+        device_free(memory);
+    }
     printf("ok pitch %d rows\n", HEIGHT);
     return 0;
 }

@@ -76,6 +76,16 @@ def further_threads(events, label):
     check(len(threads) == 8, f"{label}: {len(threads)} threads allocate, not 8")
 
 
+def further_pitch(events, label):
+    """No cache keeps a padded block: its size and its pitch are the device's choice."""
+    call, kept = {}, 4
+    for row in all_rows(events):
+        if row["action"] == "alloc":
+            call[row["address"]] = row["call"]
+        elif row["action"] == "free" and call[row["address"]] == "cuMemAllocPitch":
+            check(not int(row["flags"]) & kept, f"{label}: {row} is kept")
+
+
 def further_two_processes(events, label):
     check(len(events) == 2, f"{label}: {len(events)} traces, not 2")
 
@@ -290,7 +300,7 @@ CASES = {
     "advice": managed_memory,
     "async": plain("async"),
     "async_static": plain("async_static"),
-    "pitch": plain("pitch"),
+    "pitch": plain("pitch", further=further_pitch, settings=({}, {"GPUMEM_FREE": "async"})),
     "pools": plain("pools"),
     "host_memory": plain("host_memory"),
     "arrays": plain("arrays"),
