@@ -73,6 +73,42 @@ static CUmemoryPool pool_of(struct gm_pool_family *family, int device) {
     return __atomic_load_n(&family->devices[device].pool, __ATOMIC_SEQ_CST);
 }
 
+/* Frees on the internal stream of allocations. It never waits for work, so the memory can be reused or released at
+ * once. This disturbs no capture. */
+static gm_status free_on(const struct gm_internal *internal, uint64_t address) {
+    CUstream stream;
+    bool pushed;
+    gm_status status = gm_context_enter(internal->context, &pushed);
+    if (status)
+        return status;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    status = gm_internal_stream(internal, GM_INTERNAL_ALLOC, &stream);
+    if (!status)
+        status = (gm_status)gm_drv.mem_free_async(address, stream);
+    gm_capture_unrelax(mode);
+    gm_context_leave(pushed);
+    return status;
+}
+
+/* Memory of a pool outlives its context, so after the context was destroyed any other context of the device will do. A
+ * call in another context may find one. */
+static gm_status free_now(const struct gm_deferred_block *deferred) {
+    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
+    struct gm_internal internal;
+    struct gm_context now;
+    bool found;
+    int hold = gm_context_hold(context, deferred->context_id);
+    if (hold == GM_CONTEXT_DESTROYED)
+        found = gm_context_current(&now) && now.device == deferred->device &&
+                gm_internal_of(now.handle, now.id, now.device, &internal);
+    else
+        found = hold >= 0 && gm_internal_of(context, deferred->context_id, deferred->device, &internal);
+    gm_status status = found ? free_on(&internal, deferred->address) : GM_FENCE_PENDING;
+    if (hold >= 0)
+        gm_context_let_go(hold);
+    return status;
+}
+
 /* Returns the device's pool, which the first call creates. If two threads create it at once, the second destroys its
  * own. A thread stores the pool and then reads the devices with contexts; another one notes a device (reach.h) and then
  * reads the pools. So at least one of the two opens the pool to the device. */
@@ -89,8 +125,10 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
         return status;
     gm_spin_lock(&family->lock);
     *pool = family->devices[device].pool;
-    if (!*pool)
+    if (!*pool) {
+        family->devices[device].frees.free_now = free_now; /* before the first block */
         __atomic_store_n(&family->devices[device].pool, created, __ATOMIC_SEQ_CST);
+    }
     gm_spin_unlock(&family->lock);
     if (*pool) {
         gm_drv.mem_pool_destroy(created);
@@ -228,42 +266,6 @@ static gm_status free_in_order(uint64_t address, const struct gm_free_request *h
     return release ? (gm_status)release(address, (CUstream)how->stream) : GM_NOT_SUPPORTED;
 }
 
-/* Frees on the internal stream of allocations. It never waits for work, so the memory can be reused or released at
- * once. This disturbs no capture. */
-static gm_status free_on(const struct gm_internal *internal, uint64_t address) {
-    CUstream stream;
-    bool pushed;
-    gm_status status = gm_context_enter(internal->context, &pushed);
-    if (status)
-        return status;
-    CUstreamCaptureMode mode = gm_capture_relax();
-    status = gm_internal_stream(internal, GM_INTERNAL_ALLOC, &stream);
-    if (!status)
-        status = (gm_status)gm_drv.mem_free_async(address, stream);
-    gm_capture_unrelax(mode);
-    gm_context_leave(pushed);
-    return status;
-}
-
-/* Memory of a pool outlives its context, so after the context was destroyed any other context of the device will do. A
- * call in another context may find one. */
-static gm_status free_now(const struct gm_deferred_block *deferred) {
-    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
-    struct gm_internal internal;
-    struct gm_context now;
-    bool found;
-    int hold = gm_context_hold(context, deferred->context_id);
-    if (hold == GM_CONTEXT_DESTROYED)
-        found = gm_context_current(&now) && now.device == deferred->device &&
-                gm_internal_of(now.handle, now.id, now.device, &internal);
-    else
-        found = hold >= 0 && gm_internal_of(context, deferred->context_id, deferred->device, &internal);
-    gm_status status = found ? free_on(&internal, deferred->address) : GM_FENCE_PENDING;
-    if (hold >= 0)
-        gm_context_let_go(hold);
-    return status;
-}
-
 gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block, const struct gm_free_request *how) {
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
@@ -273,7 +275,6 @@ gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *blo
         return GM_INVALID_VALUE;
     struct gm_deferred_free *frees = &family->devices[block->device].frees;
     struct gm_deferred_block deferred = gm_deferred_block_of(block);
-    frees->free_now = free_now;
     if (how->idle)
         return free_now(&deferred);
     return gm_deferred_free_later(frees, block);
