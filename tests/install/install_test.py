@@ -96,8 +96,12 @@ def check_pkg_config(root, names, cc, libdir, version):
 
 SPGEMM = '''#include <spgemm/spgemm.h>
 #include <stdio.h>
+#include <string.h>
 int main(void) {
-    struct gpumem_spgemm_options options = {.struct_size = sizeof options, .precision = 5};
+    struct gpumem_spgemm_options options;
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.precision = 5;
     struct gpumem_spgemm *multiplier;
     enum gpumem_status status = gpumem_spgemm_create(&options, &multiplier);
     gpumem_spgemm_destroy(NULL);
