@@ -37,8 +37,8 @@
  *    the oldest fence when it allocates this size.
  *  - For one device, all blocks together may hold 1.25 times what native memory takes for the largest live total since
  *    the last trim of everything, plus 64 MiB (limits.c); while the context is busy the free ones may hold four times
- * as much. They never hold more than GPUMEM_CACHE_LIMIT. While the device has less free memory than 512 MiB or 3 % of
- * its size, whichever is more, the cache holds nothing.
+ *    as much. They never hold more than GPUMEM_CACHE_LIMIT. While the device has less free memory than 512 MiB or 3 %
+ *    of its size, whichever is more, the cache holds nothing.
  *  - Above its target the cache releases the longest unused block that is large enough.
  *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
  *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is

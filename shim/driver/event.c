@@ -28,20 +28,12 @@ gm_status gm_event_wait(const struct gm_event_of *event, bool own) {
     return answer((gm_status)gm_drv.event_synchronize(event->event), own);
 }
 
-gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context) {
+gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context, CUstream stream) {
     int hold = gm_context_hold(event->context, event->context_id);
     if (hold < 0)
         return without_context(hold, own);
-    gm_status status = (gm_status)gm_drv.ctx_wait_event(context, event->event);
-    gm_context_let_go(hold);
-    return answer(status, own);
-}
-
-gm_status gm_event_order_stream(const struct gm_event_of *event, bool own, CUstream stream) {
-    int hold = gm_context_hold(event->context, event->context_id);
-    if (hold < 0)
-        return without_context(hold, own);
-    gm_status status = (gm_status)gm_drv.stream_wait_event(stream, event->event, 0);
+    gm_status status = stream ? (gm_status)gm_drv.stream_wait_event(stream, event->event, 0)
+                              : (gm_status)gm_drv.ctx_wait_event(context, event->event);
     gm_context_let_go(hold);
     return answer(status, own);
 }

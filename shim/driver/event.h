@@ -27,9 +27,8 @@ static inline bool gm_is_destroyed_error(gm_status status) {
 GM_INTERNAL gm_status gm_event_query(const struct gm_event_of *event, bool own);
 /* Waits in the calling thread. Not to be used for an event of another device: a native free would not wait for that. */
 GM_INTERNAL gm_status gm_event_wait(const struct gm_event_of *event, bool own);
-/* Makes later work of `context`, or of the stream, wait for the event. */
-GM_INTERNAL gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context);
-GM_INTERNAL gm_status gm_event_order_stream(const struct gm_event_of *event, bool own, CUstream stream);
+/* Makes later work of the stream wait for the event; stream NULL: later work of `context`. */
+GM_INTERNAL gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context, CUstream stream);
 /* Destroys the event, unless its context is destroyed or ending. */
 GM_INTERNAL void gm_event_discard(const struct gm_event_of *event);
 

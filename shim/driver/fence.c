@@ -3,24 +3,10 @@
 #include "shim/driver/fence.h"
 
 #include "shim/base/stats.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
 
 bool gm_fence_supported(void) { return gm_drv.ctx_record_event != NULL || gm_streams_usable(); }
-
-static bool make_current(CUcontext context, bool *pushed) {
-    CUcontext current = NULL;
-    *pushed = false;
-    if (gm_drv.ctx_get_current(&current) == CUDA_SUCCESS && current == context)
-        return true;
-    *pushed = gm_drv.ctx_push(context) == CUDA_SUCCESS;
-    return *pushed;
-}
-
-static void restore(bool pushed) {
-    CUcontext popped;
-    if (pushed)
-        gm_drv.ctx_pop(&popped);
-}
 
 /* ---- events */
 
@@ -51,11 +37,11 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
         fence->points[i] = found;
         return GM_OK;
     }
-    if (!make_current(target->handle, &pushed))
+    if (gm_context_enter(target->handle, &pushed))
         return CUDA_ERROR_INVALID_CONTEXT;
     found = (struct gm_event_of){target->handle, target->id, NULL};
     gm_status status = (gm_status)gm_drv.event_create(&found.event, CU_EVENT_DISABLE_TIMING);
-    restore(pushed);
+    gm_context_leave(pushed);
     if (status)
         return status;
     if (fence->event_count < GM_FENCE_POINTS)
@@ -77,7 +63,7 @@ static gm_status record_streams(struct gm_fence *fence, const struct gm_context 
     CUstream streams[GM_FENCE_POINTS];
     gm_status status = GM_NOT_SUPPORTED;
     bool pushed;
-    if (gm_context_other(target->device) || !make_current(target->handle, &pushed))
+    if (gm_context_other(target->device) || gm_context_enter(target->handle, &pushed))
         return GM_NOT_SUPPORTED;
     unsigned count = gm_streams_hold(target->handle, streams, GM_FENCE_POINTS);
     for (unsigned i = 0; i < count; i++) {
@@ -89,7 +75,7 @@ static gm_status record_streams(struct gm_fence *fence, const struct gm_context 
     }
     if (count)
         gm_streams_release();
-    restore(pushed);
+    gm_context_leave(pushed);
     fence->count = fence->owners = status ? 0 : count;
     return status;
 }
@@ -159,10 +145,10 @@ static gm_status wait_for_context(const struct gm_context *context) {
     int life = gm_context_life(context->handle, context->id);
     if (life < 0)
         return life == GM_CONTEXT_DESTROYED ? GM_OK : GM_FENCE_PENDING;
-    if (!make_current(context->handle, &pushed))
+    if (gm_context_enter(context->handle, &pushed))
         return CUDA_ERROR_INVALID_CONTEXT;
     gm_status status = (gm_status)gm_drv.ctx_synchronize();
-    restore(pushed);
+    gm_context_leave(pushed);
     return gm_is_destroyed_error(status) ? GM_OK : status;
 }
 
@@ -199,13 +185,13 @@ gm_status gm_fence_record_stream(struct gm_fence *fence, CUstream stream, bool p
     gm_status status = GM_OK;
     if (stream > CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx)
         status = (gm_status)gm_drv.stream_get_ctx(stream, &owner);
-    if (!status && owner && !make_current(owner, &pushed))
+    if (!status && owner && gm_context_enter(owner, &pushed))
         status = GM_INVALID_CONTEXT;
     if (status)
         return status;
     forget(fence, context_id);
     status = record_stream(fence, stream, per_thread);
-    restore(pushed);
+    gm_context_leave(pushed);
     return status;
 }
 
@@ -232,7 +218,7 @@ gm_status gm_fence_wait(const struct gm_fence *fence) {
 gm_status gm_fence_order(const struct gm_fence *fence, CUstream stream) {
     gm_status status = GM_OK;
     for (unsigned i = 0; i < fence->count && !status; i++)
-        status = gm_event_order_stream(&fence->points[i], is_own(fence, i), stream);
+        status = gm_event_order(&fence->points[i], is_own(fence, i), NULL, stream);
     return status;
 }
 

@@ -225,7 +225,7 @@ void gm_in_flight_order(void) {
             return;
         gm_status status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         if (gm_drv.ctx_wait_event && gm_capture_guard_enter(&mode)) {
-            status = gm_event_order(&event, true, context.handle);
+            status = gm_event_order(&event, true, context.handle, NULL);
             gm_capture_guard_leave(mode);
         }
         if (status) {
