@@ -16,7 +16,7 @@ struct gm_watch gm_watch = {GM_FLIGHT_NONE, GM_WATCH_CLOSED};
 static struct gm_context only;      /* id 0: none is announced */
 static struct gm_event_of recorded; /* the event; it was created in the context that it names */
 static gm_spin lock, recording;
-static uint16_t turns;
+static uint32_t turns;
 bool gm_in_flight_refused;
 
 void gm_watch_set(enum gm_watch_flag flag, bool value) {
@@ -185,14 +185,16 @@ static gm_status record_once(enum turn_kind kind) {
             sched_yield();
             continue;
         }
-        uint16_t turn = (uint16_t)(1 + __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED) % TURNS) * GM_FLIGHT_TURN |
-                        GM_FLIGHT_UNRECORDED;
+        uint32_t before = __atomic_fetch_add(&turns, 1, __ATOMIC_SEQ_CST);
+        uint16_t turn = (uint16_t)(1 + before % TURNS) * GM_FLIGHT_TURN | GM_FLIGHT_UNRECORDED;
         if (change(GM_FLIGHT_UNRECORDED, turn))
             change(turn, take_turn(turn, kind, &status)); /* unless a free came meanwhile */
         gm_spin_unlock(&recording);
     }
     return status;
 }
+
+uint32_t gm_in_flight_turns(void) { return __atomic_load_n(&turns, __ATOMIC_ACQUIRE); }
 
 gm_status gm_in_flight_submit(bool order) { return record_once(order ? ORDER : LET_GO); }
 

@@ -75,6 +75,9 @@ GM_INTERNAL bool gm_in_flight_context(struct gm_context *context);
 /* A context was destroyed: its work is done. */
 GM_INTERNAL void gm_in_flight_context_destroyed(uint64_t context_id);
 
+/* How many turns have begun, modulo 2^32: streams may wait for the event of a turn from its begin on. */
+GM_INTERNAL uint32_t gm_in_flight_turns(void);
+
 /* Before work is submitted. `order`: work of other streams, or work that overtakes its own stream, must run behind what
  * is in flight. GM_OK, or the driver's own error, which the program's next call returns as well. */
 GM_INTERNAL gm_status gm_in_flight_submit(bool order);

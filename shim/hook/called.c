@@ -10,6 +10,7 @@
 #include "shim/hook/entry_points.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
+#include "shim/hook/queries.h"
 
 static void submits(const struct gm_called *call) {
     CUstream stream = gm_called_stream(call);
@@ -29,14 +30,6 @@ static void submits(const struct gm_called *call) {
 }
 
 /* ---- roles */
-
-/* A query that succeeds has nothing to wait for: it does not depend on what is in flight. */
-static bool is_done(const struct gm_called *call) {
-    enum gm_meaning meaning = (enum gm_meaning)call->row->meaning;
-    if ((meaning != GM_MEANING_QUERY_EVENT && meaning != GM_MEANING_QUERY_STREAM) || gm_capture_any())
-        return false;
-    return ((CUresult(CUDAAPI *)(void *))call->function)(gm_pointer_argument(call, 0)) == CUDA_SUCCESS;
-}
 
 static void look(const struct gm_called *call) {
     enum gm_role role = (enum gm_role)call->row->role;
@@ -58,7 +51,7 @@ static void look(const struct gm_called *call) {
             submits(call);
         break;
     default:
-        if (gm_in_flight_state() && !is_done(call))
+        if (gm_in_flight_state() && !gm_queries_answers(call->number))
             gm_free_sync_notice();
     }
 }

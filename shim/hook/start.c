@@ -40,6 +40,7 @@
 #include "shim/hook/capture.h"
 #include "shim/hook/nvtx.h"
 #include "shim/hook/prints.h"
+#include "shim/hook/queries.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
 #include "shim/base/limit.h"
@@ -490,6 +491,7 @@ void gm_process_start(void) {
     }
     gm_copies_start();
     gm_host_copies_start();
+    gm_queries_start();
     bool sites = wants & GM_WANT_SITE || checks || (guards && gm_guard_every <= 1);
     const struct gm_recording_setup recording = {
         .keeps_sites = sites || tracks(),

@@ -172,6 +172,35 @@ static void polled(unsigned salt) {
         EXPECT(pthread_join(pollers[i], NULL) == 0);
 }
 
+/* A thread's own idle stream stays idle, whatever other threads free. */
+static CUstream idle;
+
+static void *poll_idle(void *argument) {
+    (void)argument;
+    MUST(CALL(cuCtxSetCurrent, context));
+    while (!__atomic_load_n(&polls_end, __ATOMIC_ACQUIRE))
+        if (CALL(cuStreamQuery, idle) != CUDA_SUCCESS)
+            return &polls_end;
+    return NULL;
+}
+
+static void polled_idle(unsigned salt) {
+    void *busy;
+    polls_end = 0;
+    MUST(CALL(cuStreamCreate, &idle, CU_STREAM_NON_BLOCKING));
+    pthread_t poller = start_thread(poll_idle, NULL);
+    for (unsigned i = 0; i < 2000; i++) {
+        CUdeviceptr scratch = allocate(SCRATCH);
+        launch(make, NULL, table, salt * 100 + i);
+        release(scratch);
+    }
+    set(&polls_end);
+    EXPECT(pthread_join(poller, &busy) == 0);
+    note_wrong(busy != NULL);
+    MUST(CALL(cuStreamDestroy_v2, idle));
+    finish();
+}
+
 /* ---- memory that the driver gives back only when no work needs it */
 
 static CUgraphExec allocating;
@@ -413,6 +442,7 @@ static const struct relies_case rows[] = {
     {"unmap_beside_endless", device_and_event, unmap_beside_endless, 2},
     {"exit_beside_endless", device_and_event, exit_beside_endless, 1},
     {"polled", make_event, polled, 2},
+    {"polled_idle", start_device, polled_idle, 1},
     {"graph_mem_trim", make_allocating_graph, graph_mem_trim, 0},
     {"pool_trim", make_pool, pool_trim, 0},
     {"module_unload", NULL, module_unload, 0},

@@ -44,6 +44,8 @@ WITHOUT_ROW = {"cuGetProcAddress_v2_ptsz", "cuWGLGetDevice"}
 NOT_CALLED = {"cuGetProcAddress", "cuGetProcAddress_v2", "cuMemSetAccess", "cuLibraryLoadData", "cuMemFree_v2"}
 # Hooked functions that other hooks call as well.
 ASKED_BY_HOOKS = {"cuMemGetAddressRange_v2"}
+# Their entries continue at C functions, which pass on the arguments that these calls have: one.
+QUERIES = {"cuStreamQuery", "cuStreamQuery_ptsz", "cuEventQuery"}
 CHECKS_ORDER = {"GPUMEM_CHECK_ORDER": "1"}
 
 
@@ -162,6 +164,8 @@ def check_jumps(options, native, jumps):
             check(names == names_now == [symbol], f"{line} {settings}: {symbol} expected, called {names_now}")
             check(result == result_now, f"{line} {settings}: returns {result_now}, natively {result}")
             arguments = calls_now[-1][1] if calls_now else []
+            if symbol in QUERIES:
+                arguments, passed = arguments[:1], passed[:1]
             check(
                 arguments == (passed if calls and calls[0][1] else []),
                 f"{line} {settings}: {symbol} got {arguments}, not {passed}",
