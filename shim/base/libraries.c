@@ -9,7 +9,7 @@ const struct gm_library gm_libraries[GM_LIBRARIES] = {
     {"libgpumem", GM_LIBRARY_OWN, NULL},
     {"libcuda.so", GM_LIBRARY_DRIVER, NULL},
     {"libcudart.so", GM_LIBRARY_RUNTIME, NULL},
-    {"libibverbs.so", GM_LIBRARY_RDMA, "/dev/infiniband"},
+    {"libibverbs.so", GM_LIBRARY_RDMA, "/dev/infiniband/uverbs"},
     {"libgdrapi.so", GM_LIBRARY_RDMA, "/dev/gdrdrv"},
     /* MPI: Open MPI, MPICH and related */
     {"libmpi.so", GM_LIBRARY_TRANSPORT, NULL},

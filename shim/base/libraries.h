@@ -19,7 +19,7 @@ enum gm_library_trait {
 struct gm_library {
     const char *name;   /* the beginning of the file's name */
     unsigned traits;    /* bits of enum gm_library_trait */
-    const char *device; /* RDMA: the device that it works on, else NULL */
+    const char *device; /* RDMA: the device that it works on, without its number, else NULL */
 };
 
 enum { GM_LIBRARIES = 15 };

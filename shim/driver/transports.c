@@ -15,16 +15,31 @@ static bool has_path(const char *text, const struct gm_library *library) {
     return false;
 }
 
-/* A mapping of the device alone is enough. `present`: the library's device exists. */
-static bool mentions_rdma(const char *text, const bool *present) {
+/* The device, or one of several, which are numbered. */
+static bool exists(const char *device) {
+    enum { NUMBERED = 64 };
+    char path[64];
+    if (access(device, F_OK) == 0)
+        return true;
+    for (unsigned i = 0; i < NUMBERED; i++) {
+        gm_format(path, sizeof path, "%s%u", device, i);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A mapping of the device alone is enough. */
+static bool mentions_rdma(const char *text) {
     for (unsigned i = 0; i < GM_LIBRARIES; i++)
         if (gm_libraries[i].traits & GM_LIBRARY_RDMA &&
-            (strstr(text, gm_libraries[i].device) || (present[i] && has_path(text, &gm_libraries[i]))))
+            (strstr(text, gm_libraries[i].device) ||
+             (has_path(text, &gm_libraries[i]) && exists(gm_libraries[i].device))))
             return true;
     return false;
 }
 
-static bool mentions_transport(const char *text, const bool *unused) {
+static bool mentions_transport(const char *text) {
     for (unsigned i = 0; i < GM_LIBRARIES; i++)
         if (gm_libraries[i].traits & GM_LIBRARY_TRANSPORT && has_path(text, &gm_libraries[i]))
             return true;
@@ -32,7 +47,7 @@ static bool mentions_transport(const char *text, const bool *unused) {
 }
 
 /* Reads the map in chunks. Each chunk begins with the end of the one before, because a name may cross the border. */
-static bool map_mentions(int fd, bool (*mentions)(const char *text, const bool *present), const bool *present) {
+static bool map_mentions(int fd, bool (*mentions)(const char *text)) {
     enum { LONGEST_NAME = 32 };
     char text[1024];
     size_t used = 0;
@@ -40,7 +55,7 @@ static bool map_mentions(int fd, bool (*mentions)(const char *text, const bool *
     while ((got = gm_read(fd, text + used, sizeof text - 1 - used)) > 0) {
         used += (size_t)got;
         text[used] = '\0';
-        if (mentions(text, present))
+        if (mentions(text))
             return true;
         size_t tail = used < LONGEST_NAME ? used : LONGEST_NAME;
         memmove(text, text + used - tail, tail);
@@ -49,11 +64,11 @@ static bool map_mentions(int fd, bool (*mentions)(const char *text, const bool *
     return false;
 }
 
-static bool process_mentions(bool (*mentions)(const char *text, const bool *present), const bool *present) {
+static bool process_mentions(bool (*mentions)(const char *text)) {
     int fd = gm_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    bool found = map_mentions(fd, mentions, present);
+    bool found = map_mentions(fd, mentions);
     gm_close(fd);
     return found;
 }
@@ -64,14 +79,13 @@ struct answer {
     unsigned long long without; /* number of loaded objects when nothing was found; 0: none is known */
 };
 
-static bool search(struct answer *answer, bool (*mentions)(const char *text, const bool *present),
-                   const bool *present) {
+static bool search(struct answer *answer, bool (*mentions)(const char *text)) {
     if (__atomic_load_n(&answer->found, __ATOMIC_RELAXED))
         return true;
     unsigned long long adds = gm_libraries_loaded();
     if (adds && adds == __atomic_load_n(&answer->without, __ATOMIC_RELAXED))
         return false;
-    bool now = process_mentions(mentions, present);
+    bool now = process_mentions(mentions);
     if (now)
         __atomic_store_n(&answer->found, true, __ATOMIC_RELAXED);
     else
@@ -81,14 +95,10 @@ static bool search(struct answer *answer, bool (*mentions)(const char *text, con
 
 bool gm_rdma_in_process(void) {
     static struct answer rdma;
-    bool present[GM_LIBRARIES] = {false}, any = false;
-    for (unsigned i = 0; i < GM_LIBRARIES; i++)
-        if (gm_libraries[i].traits & GM_LIBRARY_RDMA)
-            any |= present[i] = access(gm_libraries[i].device, F_OK) == 0;
-    return any && search(&rdma, mentions_rdma, present);
+    return search(&rdma, mentions_rdma);
 }
 
 bool gm_transport_in_process(void) {
     static struct answer transport;
-    return search(&transport, mentions_transport, NULL);
+    return search(&transport, mentions_transport);
 }

@@ -1,5 +1,5 @@
 /* Every caller learns that memory of the process may be registered with a network card, whichever asked first. This
- * program maps a file whose path looks like that of a verbs device, and says that the device exists. */
+ * program maps files whose paths look like those of the library and of a verbs device, and says which device exists. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,28 +20,30 @@
 
 enum { THREADS = 4, PAGE = 4096 };
 
-int access(const char *path, int mode) { return mode == F_OK && !strcmp(path, "/dev/infiniband") ? 0 : -1; }
+/* What exists below /dev. */
+static const char *existing;
+int access(const char *path, int mode) { return existing && mode == F_OK && !strcmp(path, existing) ? 0 : -1; }
 
-static void *map_device(void) {
-    char folder[64] = "/tmp/gpumem-transports-XXXXXX", path[128];
-    static const char *const parts[] = {"/dev", "/dev/infiniband"};
+/* Maps a file of this path below a folder of its own. */
+static void *map_file(const char *in, const char *name) {
+    char folder[64] = "/tmp/gpumem-transports-XXXXXX", path[160], *at;
     assert_non_null(mkdtemp(folder));
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s%s", folder, parts[i]);
+    snprintf(path, sizeof path, "%s%s/%s", folder, in, name);
+    for (at = path + strlen(folder) + 1; (at = strchr(at, '/')) != NULL; at++) {
+        *at = '\0';
         assert_int_equal(mkdir(path, 0700), 0);
+        *at = '/';
     }
-    snprintf(path, sizeof path, "%s/dev/infiniband/uverbs0", folder);
     int file = open(path, O_RDWR | O_CREAT, 0600);
     assert_true(file >= 0 && ftruncate(file, PAGE) == 0);
     void *mapped = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
     assert_ptr_not_equal(mapped, MAP_FAILED);
     close(file);
     unlink(path);
-    for (int i = 1; i >= 0; i--) {
-        snprintf(path, sizeof path, "%s%s", folder, parts[i]);
+    while ((at = strrchr(path, '/')) > path + strlen(folder) - 1) {
+        *at = '\0';
         rmdir(path);
     }
-    rmdir(folder);
     return mapped;
 }
 
@@ -53,9 +56,23 @@ static void *look(void *unused) {
     return unused;
 }
 
+/* A machine may have the folder of the devices, and what manages connections, but no device that registers memory. */
+static void a_library_without_a_device(void **state) {
+    (void)state;
+    existing = "/dev/infiniband";
+    void *library = map_file("/lib", "libibverbs.so.1");
+    int status;
+    pid_t child = fork(); /* the answer stays with the process */
+    if (!child)
+        _exit(gm_rdma_in_process());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    munmap(library, PAGE);
+}
+
 static void every_caller_learns_it(void **state) {
     pthread_t threads[THREADS];
-    void *mapped = map_device();
+    void *mapped = map_file("/dev/infiniband", "uverbs0");
     (void)state;
     pthread_barrier_init(&all_there, NULL, THREADS);
     for (int i = 0; i < THREADS; i++)
@@ -69,6 +86,7 @@ static void every_caller_learns_it(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_caller_learns_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_library_without_a_device),
+                                       cmocka_unit_test(every_caller_learns_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
