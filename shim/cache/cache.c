@@ -332,6 +332,8 @@ void gm_cache_pass(struct gm_resource *self) {
 
 static void set_up_shards(struct gm_resource *self) {
     struct gm_cache *state = self->state;
+    state->timelines =
+        (struct gm_fence_timelines){.reach = self->kind == GM_KIND_CACHE ? GM_FENCE_ACCESS : GM_FENCE_COPIES};
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
         shard->cache = state;
@@ -345,7 +347,6 @@ static void cache_after_fork(struct gm_resource *self) {
     struct gm_cache *state = self->state;
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
-    state->timelines = (struct gm_fence_timelines){0};
     set_up_shards(self);
     gm_adaptor_after_fork(self);
 }

@@ -7,7 +7,7 @@ static struct gm_fence_timeline *find(const struct gm_fence_timelines *timelines
     struct gm_fence_timeline *unused = NULL;
     for (struct gm_fence_timeline *line = timelines->first; line; line = line->next) {
         bool used = __atomic_load_n(&line->users, __ATOMIC_ACQUIRE);
-        if (used && line->context_id == context_id)
+        if (used && line->context.id == context_id)
             return line;
         unused = used ? unused : line;
     }
@@ -15,10 +15,10 @@ static struct gm_fence_timeline *find(const struct gm_fence_timelines *timelines
 }
 
 /* Begins the timeline of a context. The fences keep the events of the context before until they are recorded again. */
-static void begin(struct gm_fence_timeline *line, uint64_t context, uint64_t context_id, int device) {
-    line->context = context;
-    line->context_id = context_id;
-    line->device = device;
+static void begin(struct gm_fence_timeline *line, enum gm_fence_reach reach, uint64_t context, uint64_t context_id,
+                  int device) {
+    line->reach = reach;
+    line->context = (struct gm_context){.handle = (CUcontext)(uintptr_t)context, .id = context_id, .device = device};
     /* A thread that looked at the context before may still read these. */
     __atomic_store_n(&line->begun, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&line->complete, 0, __ATOMIC_RELAXED);
@@ -36,7 +36,7 @@ struct gm_fence_timeline *gm_timeline_use(struct gm_fence_timelines *timelines, 
         timelines->first = line;
     }
     if (line && !__atomic_fetch_add(&line->users, 1, __ATOMIC_RELAXED))
-        begin(line, context, context_id, device);
+        begin(line, timelines->reach, context, context_id, device);
     gm_spin_unlock(&timelines->lock);
     return line;
 }
@@ -125,7 +125,7 @@ static void end_query(struct gm_fence_timeline *line, struct gm_numbered_fence *
 /* ---- */
 
 static gm_status record(const struct gm_fence_timeline *line, struct gm_numbered_fence *at) {
-    return or_pending(gm_fence_record(&at->fence, (CUcontext)(uintptr_t)line->context, line->context_id, line->device));
+    return or_pending(gm_fence_record(&at->fence, &line->context, line->reach));
 }
 
 /* Records the fence that this thread began to record. Returns the one that it queries now; NULL: none. */

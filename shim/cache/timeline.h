@@ -18,8 +18,8 @@ struct gm_fence_timeline {
     struct gm_fence_timeline *next;
     gm_spin lock;
     unsigned users; /* free lists */
-    uint64_t context, context_id;
-    int device;
+    struct gm_context context;
+    enum gm_fence_reach reach;
     uint64_t recording, querying; /* ticks when a thread began to do so; 0: none does */
     uint64_t begun, complete;     /* numbers of the latest fence that began to be recorded, and that is complete */
     uint64_t found_pending;       /* ticks when a query found a fence pending; 0: the latest one did not */
@@ -34,6 +34,7 @@ struct gm_fence_timeline {
 /* All timelines of a cache. */
 struct gm_fence_timelines {
     gm_spin lock;
+    enum gm_fence_reach reach; /* of the cache's memory */
     struct gm_fence_timeline *first;
 };
 

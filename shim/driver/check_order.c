@@ -147,7 +147,7 @@ static bool is_idle(const struct gm_context *context) {
     struct gm_fence fence = {0};
     if (!gm_drv.ctx_record_event)
         return false;
-    bool idle = gm_fence_record_owner(&fence, context, false) == GM_OK && gm_fence_query(&fence) == GM_OK;
+    bool idle = gm_fence_record(&fence, context, GM_FENCE_OWN) == GM_OK && gm_fence_query(&fence) == GM_OK;
     gm_fence_discard(&fence);
     return idle;
 }

@@ -394,14 +394,12 @@ static void add_primary(struct gm_context *users, unsigned room, unsigned *count
         add_user(users, room, count, &primary);
 }
 
-unsigned gm_context_users(struct gm_context *users, unsigned room, unsigned *owners) {
+unsigned gm_context_users(struct gm_context *users, unsigned room, bool with_copies, unsigned *owners) {
     struct gm_context peers[GM_CONTEXT_USERS];
     *owners = 1;
     if (GM_LIKELY(!__atomic_load_n(&reach_count, __ATOMIC_ACQUIRE)) &&
         GM_LIKELY(gm_context_primary(users[0].device) == users[0].handle))
         return 1;
-    /* an older driver waits for each of them, which copies alone must not cause */
-    bool with_copies = gm_drv.ctx_record_event != NULL;
     unsigned count = 1, reach = accessors_of(users[0].device, with_copies, peers, GM_CONTEXT_USERS);
     add_primary(users, room, &count, &users[0]);
     *owners = count < room ? count : room;

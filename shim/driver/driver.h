@@ -120,12 +120,12 @@ unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigne
 /* True when a living context of another device was seen as current: its streams may copy from and to the device. */
 bool gm_context_other(CUdevice device);
 /* The contexts whose work may use a block of the context users[0], which the caller fills in: that context, the primary
- * context of its device, whose memory green contexts share, and each context of another device with the primary context
- * of that device. Where the driver has no cuCtxRecordEvent, only those with peer access. The first *owners are on the
- * block's device. Returns their number; a number above `room` when there are more, as always with more than
- * GM_CONTEXT_USERS peers. May make driver calls: no lock may be held. */
+ * context of its device, whose memory green contexts share, and each context of another device with peer access, with
+ * the primary context of that device. `with_copies`: those without, too. The first *owners are on the block's device.
+ * Returns their number; a number above `room` when there are more, as always with more than GM_CONTEXT_USERS peers. May
+ * make driver calls: no lock may be held. */
 enum { GM_CONTEXT_USERS = 32 };
-unsigned gm_context_users(struct gm_context *users, unsigned room, unsigned *owners);
+unsigned gm_context_users(struct gm_context *users, unsigned room, bool with_copies, unsigned *owners);
 void gm_contexts_after_fork(void);
 
 /* ---- stream capture (capture.c). Every begin and end of a capture in the process is reported here.

@@ -102,8 +102,17 @@ static gm_status record_held(struct gm_fence *fence, const struct gm_context *ta
     return status;
 }
 
-static gm_status record_contexts(struct gm_fence *fence, const struct gm_context *targets, unsigned count,
-                                 unsigned owners) {
+gm_status gm_fence_record(struct gm_fence *fence, const struct gm_context *context, enum gm_fence_reach reach) {
+    struct gm_context targets[GM_FENCE_POINTS];
+    unsigned count = 1, owners = 1;
+    targets[0] = *context;
+    forget(fence, context->id);
+    if (reach > GM_FENCE_OWN && GM_LIKELY(gm_drv.ctx_record_event != NULL))
+        count = gm_context_users(targets, GM_FENCE_POINTS, reach == GM_FENCE_COPIES, &owners);
+    if (reach <= GM_FENCE_DEVICE)
+        count = owners;
+    if (count > GM_FENCE_POINTS)
+        return GM_NOT_SUPPORTED;
     for (unsigned i = 0; i < count; i++) {
         gm_status status = record_held(fence, &targets[i], i == 0);
         if (status) {
@@ -115,28 +124,6 @@ static gm_status record_contexts(struct gm_fence *fence, const struct gm_context
     }
     gm_stats_fence_recorded();
     return GM_OK;
-}
-
-gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
-    struct gm_context targets[GM_FENCE_POINTS];
-    unsigned count, owners;
-    targets[0] = (struct gm_context){.handle = context, .id = context_id, .device = device};
-    forget(fence, context_id);
-    if (!gm_drv.ctx_record_event)
-        return record_held(fence, &targets[0], true);
-    count = gm_context_users(targets, GM_FENCE_POINTS, &owners);
-    if (count > GM_FENCE_POINTS)
-        return GM_NOT_SUPPORTED;
-    return record_contexts(fence, targets, count, owners);
-}
-
-gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context *context, bool primary) {
-    struct gm_context targets[2] = {*context};
-    unsigned count = 1;
-    forget(fence, context->id);
-    if (primary)
-        gm_context_users(targets, 2, &count);
-    return record_contexts(fence, targets, count, count);
 }
 
 /* Another thread may end the context; its work is done then. */
@@ -152,18 +139,17 @@ static gm_status wait_for_context(const struct gm_context *context) {
     return gm_is_destroyed_error(status) ? GM_OK : status;
 }
 
-gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context, bool peers) {
+gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context, enum gm_fence_reach reach) {
     struct gm_context users[GM_CONTEXT_USERS] = {*context};
     unsigned count, owners;
     gm_status status = GM_OK;
     if (gm_drv.ctx_record_event)
-        return peers ? gm_fence_record(fence, context->handle, context->id, context->device)
-                     : gm_fence_record_owner(fence, context, true);
+        return gm_fence_record(fence, context, reach);
     forget(fence, context->id);
-    count = gm_context_users(users, GM_CONTEXT_USERS, &owners);
+    count = gm_context_users(users, GM_CONTEXT_USERS, false, &owners);
     if (count > GM_CONTEXT_USERS)
         return GM_NOT_SUPPORTED;
-    for (unsigned i = 0; i < (peers ? count : owners) && !status; i++)
+    for (unsigned i = 0; i < (reach > GM_FENCE_DEVICE ? count : owners) && !status; i++)
         status = wait_for_context(&users[i]);
     return status;
 }
@@ -268,7 +254,7 @@ void gm_fences_after_fork(void) {
 gm_status gm_fence_stream_behind(CUcontext context, uint64_t context_id, CUdevice device, CUstream stream) {
     const struct gm_context of = {.handle = context, .id = context_id, .device = device};
     struct gm_fence *fence = gm_fence_take();
-    gm_status status = fence ? gm_fence_record_or_wait(fence, &of, false) : GM_OUT_OF_MEMORY;
+    gm_status status = fence ? gm_fence_record_or_wait(fence, &of, GM_FENCE_DEVICE) : GM_OUT_OF_MEMORY;
     if (!status)
         status = gm_fence_order(fence, stream);
     gm_fence_give(fence); /* cuStreamWaitEvent uses the event's present state, so it may be recorded again at once */

@@ -1,11 +1,11 @@
 /* A fence shows when all work that was submitted before a certain moment, and that may use a block, has finished.
  *
  * gm_fence_record records one event for all work of each context that may use the block (cuCtxRecordEvent, driver 12.5
- * and later). These are the block's own context, the primary context of its device, and each context of another
- * device, whose streams may copy from and to the block. The event of the block's context covers such copies of native
- * memory, but not of memory that the other device may access (measured with driver 580). The event of the primary
- * context covers the green contexts made from it, while the event of a green context covers only its own work. A native
- * free does not wait for the work of peers. Older drivers record one event on each stream instead (streams.h).
+ * and later; enum gm_fence_reach). The event of the block's context covers copies of native memory in streams of other
+ * devices, but not of memory that the other device may access, or that gpumem placed (measured with driver 580). The
+ * event of the primary context covers the green contexts made from it, while the event of a green context covers only
+ * its own work. A native free does not wait for the work of peers. Older drivers record one event on each stream
+ * instead (streams.h).
  *
  * Events are created once and stay with the fence for its next recording. A context that ends destroys its events, and
  * its work is done (event.h). The fence continues with the remaining ones.
@@ -32,20 +32,26 @@ struct gm_fence {
 
 /* False: gpumem can record neither the context nor its streams. The caller has to wait for the context instead. */
 GM_INTERNAL bool gm_fence_supported(void);
-/* Records all work submitted so far that may use a block of this context. Errors: GM_NOT_SUPPORTED when more than
- * GM_FENCE_POINTS contexts may use the block; GM_FENCE_PENDING while one of them may be ending; the driver's own.
- * After an error nothing is recorded. */
-GM_INTERNAL gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device);
-/* The same, with `peers`, or only for contexts on the block's device. A driver without cuCtxRecordEvent waits in the
- * calling thread for each of them instead, and the fence is complete at once. */
-GM_INTERNAL gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context, bool peers);
+/* Whose work may use a block of a context. */
+enum gm_fence_reach {
+    GM_FENCE_OWN,    /* that context's */
+    GM_FENCE_DEVICE, /* and that of the device's primary context, where green contexts share the memory */
+    GM_FENCE_ACCESS, /* and that of contexts with peer access. Enough for native memory */
+    GM_FENCE_COPIES, /* and that of every context of another device */
+};
+/* Records all work submitted so far that may use a block of this context. Without cuCtxRecordEvent: the work of the
+ * context's streams. Errors: GM_NOT_SUPPORTED when more than GM_FENCE_POINTS contexts may use the block;
+ * GM_FENCE_PENDING while one of them may be ending; the driver's own. After an error nothing is recorded. */
+GM_INTERNAL gm_status gm_fence_record(struct gm_fence *fence, const struct gm_context *context,
+                                      enum gm_fence_reach reach);
+/* The same. A driver without cuCtxRecordEvent waits in the calling thread for each context instead, and the fence is
+ * complete at once. */
+GM_INTERNAL gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context,
+                                              enum gm_fence_reach reach);
 /* Records the work that the stream has now, for a block of this context. `stream` may be a default stream of the
  * current context. GM_NOT_SUPPORTED as above; the driver's own errors. */
 GM_INTERNAL gm_status gm_fence_record_stream(struct gm_fence *fence, CUstream stream, bool per_thread,
                                              uint64_t context_id);
-/* The same for the work that a native free of the block waits for: the work of its own context and, with `primary`, of
- * the primary context, where green contexts share its memory. Needs cuCtxRecordEvent. */
-GM_INTERNAL gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context *context, bool primary);
 /* GM_OK: complete. GM_FENCE_PENDING: not complete. Otherwise the driver's own error. */
 GM_INTERNAL gm_status gm_fence_query(const struct gm_fence *fence);
 /* Waits in the calling thread for the work of the block's device, as a native free does. It does not disturb a

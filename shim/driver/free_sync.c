@@ -147,7 +147,7 @@ static gm_status wait_by_fence(const struct gm_context *context, struct gm_fence
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    gm_status status = gm_fence_record_owner(fence, context, reasons() & BIT(GM_SYNC_GREEN));
+    gm_status status = gm_fence_record(fence, context, reasons() & BIT(GM_SYNC_GREEN) ? GM_FENCE_DEVICE : GM_FENCE_OWN);
     gm_capture_guard_leave(mode);
     return status ? status : gm_fence_wait(fence);
 }

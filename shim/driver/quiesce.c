@@ -16,10 +16,9 @@ static gm_status wait_own(const struct gm_context *context) {
         return GM_STREAM_CAPTURE;
     gm_status status = GM_NOT_SUPPORTED;
     struct gm_context peer;
-    if (gm_drv.ctx_record_event && gm_context_reach(context->device, &peer, 1))
-        status = gm_fence_record(&fence, context->handle, context->id, context->device);
-    else if (gm_drv.ctx_record_event) /* other devices do not use the memory */
-        status = gm_fence_record_owner(&fence, context, true);
+    if (gm_drv.ctx_record_event)
+        status = gm_fence_record(&fence, context,
+                                 gm_context_reach(context->device, &peer, 1) ? GM_FENCE_COPIES : GM_FENCE_DEVICE);
     bool recorded = status == GM_OK;
     if (status == GM_NOT_SUPPORTED || status == GM_FENCE_PENDING) /* the context of a peer may be ending */
         status = (gm_status)gm_drv.ctx_synchronize();

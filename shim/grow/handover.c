@@ -95,7 +95,8 @@ void gm_handover_driver_entered(void) {
 /* ---- the conditions */
 
 static gm_status record(struct gm_fence *fence, const struct gm_block *block) {
-    return gm_fence_record(fence, (CUcontext)(uintptr_t)block->context, block->context_id, block->device);
+    const struct gm_context context = {(CUcontext)(uintptr_t)block->context, block->context_id, block->device};
+    return gm_fence_record(fence, &context, GM_FENCE_COPIES);
 }
 
 /* Has the work that the fence covers finished? `now`: the fence is recorded first. Even an idle device needs

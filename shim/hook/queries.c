@@ -2,6 +2,8 @@
  * counts as busy, and natively there is no such wait. */
 #include "shim/hook/queries.h"
 
+#include "shim/hook/entry_points.h"
+
 #define QUERIES(QUERY)                  \
     QUERY(cuStreamQuery, CUstream)      \
     QUERY(cuStreamQuery_ptsz, CUstream) \

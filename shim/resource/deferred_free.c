@@ -19,7 +19,7 @@ static gm_status fence_all_work(struct gm_deferred_block *deferred) {
         return GM_OK;
     if (!(deferred->fence = gm_fence_take()))
         return GM_OUT_OF_MEMORY;
-    gm_status status = gm_fence_record_or_wait(deferred->fence, &context, true);
+    gm_status status = gm_fence_record_or_wait(deferred->fence, &context, GM_FENCE_COPIES);
     return status == GM_NOT_SUPPORTED ? GM_FENCE_PENDING : status; /* too many contexts: tried again later */
 }
 

@@ -3,17 +3,13 @@
 
 bool gm_fence_supported(void) { return true; }
 
-gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
+gm_status gm_fence_record(struct gm_fence *fence, const struct gm_context *context, enum gm_fence_reach reach) {
     fence->count = 0;
     return GM_OK;
 }
 
-gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context *context, bool primary) {
-    fence->count = 0;
-    return GM_OK;
-}
-
-gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context, bool peers) {
+gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context,
+                                  enum gm_fence_reach reach) {
     fence->count = 0;
     return GM_OK;
 }

@@ -248,16 +248,15 @@ def frameworks(options):
 def peers(options):
     target, shapes = nvcc(options, "peers"), ("shared", "static")
     build_all(options, [("two_devices", shape) for shape in shapes])
-    results = [run_case(options, "two_devices", shape, options.shim, shape) for shape in shapes]
-    results += [framework(options, "peers", [str(target)], POLICIES)]
-    results += stress_rows(options, [row for row in STRESS if row[0].startswith("peers")])
+    yield from (run_case(options, "two_devices", shape, options.shim, shape) for shape in shapes)
+    yield framework(options, "peers", [str(target)], POLICIES)
+    yield from stress_rows(options, [row for row in STRESS if row[0].startswith("peers")])
     here = options.source / "tests" / "gpu"
     launcher = shutil.which("torchrun")
     torchrun = [launcher, "--nproc-per-node", "2"] if launcher else None
     for script, launch, settings in (("torch_allreduce", torchrun, ARENAS["uncached"]), ("torch_ddp", torchrun, ARENAS["caching"]),
                                      ("torch_ddp", torchrun, ARENAS["uncached"]), ("jax_two_devices", [sys.executable], {})):
-        results += as_natively(options, script, launch and [*launch, str(here / f"{script}.py")], settings)
-    return results
+        yield from as_natively(options, script, launch and [*launch, str(here / f"{script}.py")], settings)
 
 
 def as_natively(options, script, command, settings):
@@ -265,15 +264,15 @@ def as_natively(options, script, command, settings):
     name = " ".join([script, *settings])
     native, _ = execute(options, command, **settings) if command else (None, None)
     if not native or "No module named" in native.stderr:
-        return [(name, "skipped", "not installed")]
+        yield name, "skipped", "not installed"
+        return
     if native.returncode != 0 or "ok " not in native.stdout:
-        return [(name, "FAILED", f"natively {native.returncode}: {native.stderr[-600:]}")]
-    results = []
+        yield name, "FAILED", f"natively {native.returncode}: {native.stderr[-600:]}"
+        return
     for policy in ("observe", "cache", "async", "auto"):  # NCCL cannot register managed memory
         done, events = execute(options, command, policy, **settings)
         good = done.returncode == 0 and done.stdout == native.stdout and any(event["action"] == "alloc" for event in events)
-        results.append((f"{name} {policy}", "ok" if good else "FAILED", "" if good else done.stdout + done.stderr[-600:]))
-    return results
+        yield f"{name} {policy}", "ok" if good else "FAILED", "" if good else done.stdout + done.stderr[-600:]
 
 
 # ---- NCCL in threads
@@ -298,17 +297,17 @@ NCCL_ROUNDS = 400
 def nccl(options):
     library = find_nccl()
     if not library:
-        return [("nccl_threads", "skipped", "no libnccl.so.2")]
+        yield "nccl_threads", "skipped", "no libnccl.so.2"
+        return
     target = nvcc(options, "nccl_threads", "-lpthread", "-ldl")
     eager = {"CUDA_MODULE_LOADING": "EAGER"}  # loading a kernel waits for the device, which may wait for the other rank
-    results = []
     for cliques, manner in (("1", "together"), ("1", "apart"), ("2", "together")):
         command = [str(target), library, str(NCCL_ROUNDS), cliques, manner]
         native, _ = execute(options, command, limit_s=90, **eager)
         native_ends = (native.returncode, native.stdout) == (0, "ok nccl_threads 0 wrong\n")
         said = "" if native_ends else f"natively {native.returncode}: {native.stdout}{native.stderr[-300:]}".strip()
         hangs = native.returncode in (3, 124)  # a free may wait for the other rank's GPU: then nothing is asked of the shim
-        results.append((f"nccl_threads {cliques} {manner} natively", "ok" if native_ends else "skipped" if hangs else "FAILED", said))
+        yield f"nccl_threads {cliques} {manner} natively", "ok" if native_ends else "skipped" if hangs else "FAILED", said
         if not native_ends and not hangs:
             continue
         for policy, more in (("observe", {}), ("cache", {}), ("cache", BUSY), ("auto", {}), ("auto", BUSY), ("async", {})):
@@ -317,14 +316,13 @@ def nccl(options):
             good = (done.returncode, done.stdout) == (0, "ok nccl_threads 0 wrong\n")
             served = sum(event["action"] == "alloc" and event["call"] == "cuMemAlloc" for event in events)
             if good and served >= NCCL_ROUNDS:
-                results.append((name, "ok", f"{served} cuMemAlloc"))
+                yield name, "ok", f"{served} cuMemAlloc"
             elif hangs and done.returncode in (3, 124):
-                results.append((name, "skipped", "does not end, and neither does it natively"))
+                yield name, "skipped", "does not end, and neither does it natively"
             else:
-                results.append((name, "FAILED", f"{done.returncode}, {served} cuMemAlloc: {done.stdout}{done.stderr[-600:]}"))
+                yield name, "FAILED", f"{done.returncode}, {served} cuMemAlloc: {done.stdout}{done.stderr[-600:]}"
             if not native_ends and not good:
                 break  # each further one would take its minute
-    return results
 
 
 # ---- long runs

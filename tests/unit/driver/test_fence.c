@@ -13,7 +13,7 @@
 #include "shim/driver/fence.h"
 
 #define CONTEXT(n) ((CUcontext)(uintptr_t)(0x1000 * (n)))
-enum { EVENTS = 256, OWN = 1, PEER = 2, PENDING = GM_FENCE_PENDING };
+enum { EVENTS = 256, OWN = 1, PEER = 2, FAR = 39 /* on another device */, PENDING = GM_FENCE_PENDING };
 
 static struct {
     CUcontext current;
@@ -31,7 +31,7 @@ static void name(CUevent event) { assert_false(fake.forbidden[(uintptr_t)event])
 static CUresult get_current(CUcontext *context) { return *context = fake.current, CUDA_SUCCESS; }
 static CUresult push(CUcontext context) { return fake.push ? fake.push : (fake.current = context, CUDA_SUCCESS); }
 static CUresult pop(CUcontext *context) { return *context = fake.current, fake.current = CONTEXT(OWN), CUDA_SUCCESS; }
-static CUresult get_device(CUdevice *device) { return *device = 0, CUDA_SUCCESS; }
+static CUresult get_device(CUdevice *device) { return *device = fake.current == CONTEXT(FAR), CUDA_SUCCESS; }
 static CUresult exchange(CUstreamCaptureMode *mode) { return (void)mode, CUDA_SUCCESS; }
 static CUresult get_state(CUdevice device, unsigned *flags, int *active) {
     return (void)device, (void)flags, *active = 0, CUDA_SUCCESS;
@@ -88,7 +88,7 @@ static void end(unsigned n) {
 
 static struct gm_context own;
 
-static gm_status record_own(struct gm_fence *fence) { return gm_fence_record(fence, own.handle, own.id, 0); }
+static gm_status record_own(struct gm_fence *fence) { return gm_fence_record(fence, &own, GM_FENCE_COPIES); }
 
 static void own_is(CUresult answer) {
     for (unsigned i = 0; i < EVENTS; i++)
@@ -146,6 +146,23 @@ static void a_peer_that_ended_is_done(void **state) {
     assert_true(fake.records == 3 && fence.count == 1 && fence.event_count == 1);
     gm_fence_discard(&fence);
     assert_int_equal(fake.destroyed, 1);
+}
+
+/* Its streams may copy from and to the memory. The driver orders such copies of native memory. */
+static void a_device_without_access_uses_no_native_memory(void **state) {
+    struct gm_fence fence = {0};
+    (void)state;
+    struct gm_context far = see(FAR);
+    assert_int_equal(gm_fence_record(&fence, &own, GM_FENCE_ACCESS), GM_OK);
+    assert_int_equal(fence.count, 1);
+    assert_int_equal(gm_fence_record(&fence, &own, GM_FENCE_COPIES), GM_OK);
+    assert_true(fence.count == 2 && fence.owners == 1);
+    gm_context_note_reach(0, &far); /* peer access is enabled */
+    assert_int_equal(gm_fence_record(&fence, &own, GM_FENCE_ACCESS), GM_OK);
+    assert_int_equal(fence.count, 2);
+    assert_int_equal(gm_fence_record(&fence, &own, GM_FENCE_DEVICE), GM_OK);
+    assert_int_equal(fence.count, 1);
+    gm_fence_discard(&fence);
 }
 
 static void a_fence_is_pending_while_a_context_ends(void **state) {
@@ -263,6 +280,7 @@ int main(void) {
     gm_clock_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_peer_that_ended_is_done, start, stop),
+        cmocka_unit_test_setup_teardown(a_device_without_access_uses_no_native_memory, start, stop),
         cmocka_unit_test_setup_teardown(a_fence_is_pending_while_a_context_ends, start, stop),
         cmocka_unit_test_setup_teardown(the_blocks_own_context_ends, start, stop),
         cmocka_unit_test_setup_teardown(the_driver_reports_a_destroyed_context, start, stop),

@@ -89,7 +89,7 @@ static void use_streams(const struct gm_context *context) {
 static void use_contexts(unsigned n) {
     struct gm_context users[GM_CONTEXT_USERS] = {{.handle = CONTEXT(100), .id = 1}}, found;
     unsigned owners;
-    expect(gm_context_users(users, GM_CONTEXT_USERS, &owners) >= 1);
+    expect(gm_context_users(users, GM_CONTEXT_USERS, true, &owners) >= 1);
     if (!gm_context_find(CONTEXT(1 + n % HANDLES), &found))
         return;
     expect(found.number == (uint16_t)(found.id >> 32) && found.device == (found.number & 1));
