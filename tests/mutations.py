@@ -712,7 +712,11 @@ MUTATIONS = [
        "the unified baseline prefetches operands to the device"),
 
     # ---- blocks of the cache, from one life to the next
-    of("fill_waits_for_peers", "shim/driver/fence.c", "gm_fence_stream_behind", swaps("false", "true"), "preload two_devices",
+    of("graphs_copy_unseen", "shim/driver/context.c", "accessors_of", drops("with_copies |="), "driver_fence",
+       "memory waits for graphs of other devices that copy it"),
+    of("query_by_another_free", "shim/hook/queries.c", "", swaps("none &&", "none ||"), "preload relies_host",
+       "a stream that is idle natively is idle"),
+    of("fill_waits_for_peers", "shim/driver/fence.c", "gm_fence_stream_behind", swaps("GM_FENCE_DEVICE", "GM_FENCE_COPIES"), "preload two_devices",
        "no stream of one device waits for work of another"),
     of("class_without_a_bound", "shim/cache/free_lists.h", "gm_free_lists_newest", never("least"), "cache_free_lists",
        "a free block serves no request that is larger, even of its class"),

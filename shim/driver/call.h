@@ -64,7 +64,7 @@ enum gm_meaning {
     GM_MEANING_ENDING,
     GM_MEANING_SHARES_MEMORY,
     GM_MEANING_MAY_SHARE_MEMORY,
-    GM_MEANING_COPY_NODE_1,
+    GM_MEANING_COPY_NODE_1, /* from here on: a node of a graph */
     GM_MEANING_COPY_NODE_2,
     GM_MEANING_COPY_NODE_4,
     GM_MEANING_NODE_1,

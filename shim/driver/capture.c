@@ -152,6 +152,7 @@ uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode 
     struct gm_capture made = {stream, NULL, this_thread(), is_own(stream, per_thread), mode};
     bool context_known = context_of(stream, &made.context);
     uint64_t serial = 0;
+    gm_context_note_graphs();
     gm_spin_lock(&lock);
     struct slot *slot = take_slot();
     if (slot) {

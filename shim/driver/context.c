@@ -104,6 +104,7 @@ static struct {
     struct gm_context accessor;
 } reaches[REACHES];
 static unsigned reach_count; /* REACHES + 1: more than fit */
+static bool graphs;          /* with copies among their nodes may exist */
 
 /* The lock is held. */
 static void add_reach(CUdevice device, const struct gm_context *accessor, bool access) {
@@ -139,10 +140,16 @@ void gm_context_note_reach(CUdevice device, const struct gm_context *accessor) {
     gm_spin_unlock(&lock);
 }
 
+void gm_context_note_graphs(void) {
+    if (!__atomic_load_n(&graphs, __ATOMIC_RELAXED))
+        __atomic_store_n(&graphs, true, __ATOMIC_RELEASE);
+}
+
 static unsigned accessors_of(CUdevice device, bool with_copies, struct gm_context *accessors, unsigned room) {
     unsigned count = 0;
     if (GM_LIKELY(!__atomic_load_n(&reach_count, __ATOMIC_ACQUIRE)))
         return 0;
+    with_copies |= __atomic_load_n(&graphs, __ATOMIC_ACQUIRE);
     gm_spin_lock(&lock);
     if (reach_count > REACHES)
         count = room + 1;

@@ -114,6 +114,10 @@ bool gm_context_primary_lives(CUdevice device, struct gm_context *primary);
 void gm_context_note_primary(CUdevice device, CUcontext handle);
 /* `accessor` may access the device's memory from now on (cuCtxEnablePeerAccess), until it ends. */
 void gm_context_note_reach(CUdevice device, const struct gm_context *accessor);
+/* Graphs may exist whose nodes copy memory. The event of the memory's context does not cover such a copy in a stream of
+ * another device (measured with driver 580), so from now on every context of another device counts as one that may
+ * access the memory. */
+void gm_context_note_graphs(void);
 /* Copies up to `room` contexts that may access the device, and returns their number; a number above `room` when there
  * are more. */
 unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigned room);

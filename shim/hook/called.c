@@ -45,6 +45,8 @@ static void look(const struct gm_called *call) {
     case GM_ROLE_WAITS: break;
     case GM_ROLE_SUBMITS: submits(call); break;
     case GM_ROLE_SHARES:
+        if (call->row->meaning >= GM_MEANING_COPY_NODE_1)
+            gm_context_note_graphs();
         if (gm_reason_of_call(call) != GM_SYNC_NO)
             gm_free_sync_note(gm_reason_of_call(call));
         if (call->row->stream != GM_STREAM_NONE)

@@ -8,8 +8,7 @@ gm_status gm_fence_record(struct gm_fence *fence, const struct gm_context *conte
     return GM_OK;
 }
 
-gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context,
-                                  enum gm_fence_reach reach) {
+gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_context *context, enum gm_fence_reach reach) {
     fence->count = 0;
     return GM_OK;
 }

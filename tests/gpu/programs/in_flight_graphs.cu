@@ -182,9 +182,33 @@ static void far_holds(Trial &trial) {
     CHECK(cudaSetDevice(0));
 }
 
+// The other device's stream copies within the memory of this one.
+static const char *prepare_far_within(Trial &trial) {
+    const char *why;
+    NEED(cudaSetDevice(1));
+    NEED(cudaStreamBeginCapture(trial.far, cudaStreamCaptureModeThreadLocal));
+    linger_on(trial, trial.far);
+    why = error_text(
+        cudaMemcpyAsync(trial.target, trial.block, trial.words * sizeof(unsigned), cudaMemcpyDefault, trial.far));
+    NEED(cudaStreamEndCapture(trial.far, &graph_of(trial)));
+    if (!why)
+        why = error_text(cudaGraphInstantiate(&exec_of(trial), graph_of(trial), 0));
+    NEED(cudaSetDevice(0));
+    return why;
+}
+
+static void target_holds(Trial &trial) { expect_on(trial, trial.target, HELD, trial.stream); }
+
 static void launch_far(Trial &trial) {
     CHECK(cudaSetDevice(1));
     CHECK(cudaGraphLaunch(exec_of(trial), trial.far));
+    CHECK(cudaSetDevice(0));
+}
+
+static void launch_far_to_end(Trial &trial) {
+    launch_far(trial);
+    CHECK(cudaSetDevice(1));
+    end_on(trial, trial.far);
     CHECK(cudaSetDevice(0));
 }
 
@@ -197,6 +221,7 @@ std::vector<Kind> graph_kinds() {
         {"graph of two GPUs, this one first", prepare_far_last, launch, nullptr, destroy, LARGE, 2},
         {"graph of two GPUs, the other first", prepare_far_first, launch, nullptr, destroy, LARGE, 2},
         {"graph of two GPUs, the other copies", prepare_far_copy, launch, far_holds, destroy, LARGE, 2},
+        {"graph of the other GPU, copies here", prepare_far_within, launch_far_to_end, target_holds, destroy, LARGE, 2},
         {"graph of two GPUs, launched by the other", prepare_far_first, launch_far, nullptr, destroy, LARGE, 2},
     };
 }

@@ -276,6 +276,17 @@ static void destruction_waits_for_queries(void **state) {
     assert_true(ending);
 }
 
+/* The last test: graphs stay possible. */
+static void a_graph_of_another_device_may_copy(void **state) {
+    struct gm_fence fence = {0};
+    (void)state;
+    see(FAR);
+    gm_context_note_graphs();
+    assert_int_equal(gm_fence_record(&fence, &own, GM_FENCE_ACCESS), GM_OK);
+    assert_int_equal(fence.count, 2);
+    gm_fence_discard(&fence);
+}
+
 int main(void) {
     gm_clock_init();
     const struct CMUnitTest tests[] = {
@@ -286,6 +297,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_driver_reports_a_destroyed_context, start, stop),
         cmocka_unit_test_setup_teardown(many_contexts_come_and_go, start, stop),
         cmocka_unit_test_setup_teardown(destruction_waits_for_queries, start, stop),
+        cmocka_unit_test_setup_teardown(a_graph_of_another_device_may_copy, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
