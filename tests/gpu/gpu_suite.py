@@ -7,7 +7,7 @@ PART: shared | static | driver (the small programs of tests/preload, built here 
 ipc (kept blocks exported to another process), capture (captures beside a busy cache), waiting (programs that wait for themselves),
 order (programs that lean on the wait of cudaFree; ORDER_ROWS: only cases whose name contains one of these words),
 frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer (compute-sanitizer with the shim loaded), peers (two
-GPUs reach each other's memory, or copy without; PyTorch and JAX on both), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
+GPUs reach each other's memory, or copy without; one is reset; PyTorch and JAX on both), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), order_rows (seldom ways to lean on the wait
 of cudaFree; ORDER_ROWS as above), blind_calls (calls of the driver that have nothing to do with work in flight), fuzz (random
@@ -250,6 +250,7 @@ def peers(options):
     build_all(options, [("two_devices", shape) for shape in shapes])
     yield from (run_case(options, "two_devices", shape, options.shim, shape) for shape in shapes)
     yield framework(options, "peers", [str(target)], POLICIES)
+    yield from as_natively(options, "peer_ends", [str(nvcc(options, "peer_ends"))], {})
     yield from stress_rows(options, [row for row in STRESS if row[0].startswith("peers")])
     here = options.source / "tests" / "gpu"
     launcher = shutil.which("torchrun")
