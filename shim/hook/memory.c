@@ -172,11 +172,8 @@ static GM_APART CUresult give_back(CUdeviceptr address, uintptr_t caller, uintpt
 HOOK(cuMemFree_v2, CUdeviceptr address) {
     enum gm_free_fast fast;
     if (gm_fast_may() && GM_LIKELY(fast = gm_free_sync_fast_now()) && !context_error() &&
-        GM_LIKELY(gm_fast_free(address))) {
-        if (GM_LIKELY(fast == GM_FAST_LEAVE))
-            gm_in_flight_leave();
+        GM_LIKELY(gm_fast_free(address, fast)))
         return CUDA_SUCCESS;
-    }
     return give_back(address, GM_CALLER_HERE());
 }
 
