@@ -70,7 +70,7 @@ MUTATIONS = [
        "paper: the heuristic does not reach the oracle"),
     of("cut_end_of_a_trace", "tools/cli/reader_binary.c", "read_chunks", drops("header.file_bytes"), "tools_report",
        "a report says that the end of a trace is missing"),
-    of("length_of_a_trace", "shim/trace/chunks.c", "gm_chunks_finish", drops("head.file_bytes"), "trace_writer",
+    of("length_of_a_trace", "shim/trace/chunks.c", "finish", drops("head.file_bytes"), "trace_writer",
        "a finished trace holds its length"),
     of("below_one_second_is_above", "tools/cli/report_lifetimes.c", "count(struct lifetimes *l",
        swaps("< 1000000000", "< 999999999"), "tools_profile", "paper: share of objects that live less than a second"),

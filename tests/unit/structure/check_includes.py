@@ -26,7 +26,6 @@ ALLOWED_UP = """
 """
 ALLOWED_CIRCLES = """
 shim/trace/chunks -> shim/trace/writer
-shim/trace/lines -> shim/trace/writer
 shim/driver/capture -> shim/driver/in_flight
 shim/cache/parts -> shim/cache/limits
 shim/pipeline/contexts -> shim/pipeline/calls
