@@ -174,7 +174,10 @@ static void frames_of_other_kinds_are_refused(void **state) {
     memcpy(other, raw, sizeof raw);
     assert_false(gives(gm_unpack_zstd, other, sizeof raw + 1, NULL, 3)); /* something follows */
     other[4] |= 4;                                                       /* a checksum follows */
+    memcpy(other + sizeof raw, "\x99\x09\x77\xad", 4);
     assert_true(gives(gm_unpack_zstd, other, sizeof raw + 4, "abc", 3));
+    other[sizeof raw] ^= 1; /* another one */
+    assert_false(gives(gm_unpack_zstd, other, sizeof raw + 4, NULL, 3));
     other[4] = 0x28; /* a bit without a meaning */
     assert_false(gives(gm_unpack_zstd, other, sizeof raw, NULL, 3));
     other[4] = 0x21; /* a dictionary */
