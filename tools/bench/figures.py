@@ -253,7 +253,6 @@ def hybrid_story(run):
     multiply, bootstrap, first = ({scheme: figures.ms(scheme, place, which) for scheme in figures.samples.schemes(*place[:2])}
                                   for place, which in ((MULTIPLY, "median"), (BOOTSTRAP, "median"), (MULTIPLY, "first")))
     beyond = {scheme: figures.ms(scheme, BEYOND) for scheme in figures.samples.schemes(*BEYOND[:2])}
-    steady = [float(figures.unsteady(scheme)) for scheme in ("cache", "active-list", "managed pool", "static rules", "plan")]
     shorter = {name: {row["seconds"]: row["objects"] for row in one["thresholds"]} for name, one in lives.items()}
     network = shorter["resnet"]
     to_async, to_managed, to_best = (next(one["value"] for one in run["targets"] if one["target"].startswith(what) and ", 50 %" in one["target"])
@@ -269,18 +268,11 @@ def hybrid_story(run):
     return items(
         f"""The paper's multiplication went from 4.8 ms with asynchronous to 24 ms with managed memory. This one goes from
         {multiply['cudaMallocAsync']:.2f} ms to {multiply['cudaMallocManaged']:.1f} ms,
-        {figures.samples.ratio(*MULTIPLY[:2], 'cudaMallocManaged', 'cudaMallocAsync', MULTIPLY[2]):.0f} x. With `cudaMalloc` it takes
-        {multiply['cudaMalloc']:.2f} ms.""",
-        f"""The paper's hybrid, managed memory only for what lasts, takes {multiply['hybrid source']:.2f} ms, with advice
-        {multiply['hybrid source, advice']:.2f} ms: most of the rest is first touches that advice spares.""",
+        {figures.samples.ratio(*MULTIPLY[:2], 'cudaMallocManaged', 'cudaMallocAsync', MULTIPLY[2]):.0f} x.""",
         f"""A program that knows only `cudaMalloc` takes, over all operations, {to_async:.2f} x of the asynchronous source and
         {to_managed:.2f} x of the managed one under `active-list`, and {to_best:.2f} x of the better native source under `auto`.""",
-        f"""The bootstrap-like sequence takes {bootstrap['cudaMalloc']:.1f} ms natively, {bootstrap['cudaMallocAsync']:.1f} ms with asynchronous,
-        {bootstrap['cudaMallocManaged']:.0f} ms with managed memory, {bootstrap['cache']:.1f} ms under `cache` and {bootstrap['auto']:.1f} ms
-        under `auto`. `auto` is {100 * (bootstrap['auto'] / bootstrap['cudaMallocAsync'] - 1):.0f} % slower than the asynchronous source
-        there: a miss.""",
-        f"""Slowest over fastest iteration of the multiplication: {span(steady)} under `cache`, `active-list`, the managed pool, rules and
-        plans, {figures.unsteady('auto')} under `auto`, {figures.unsteady('cudaMallocManaged')} all managed.""",
+        f"""The bootstrap-like sequence is {100 * (bootstrap['auto'] / bootstrap['cudaMallocAsync'] - 1):.0f} % slower under `auto` than with the
+        asynchronous source: a miss.""",
         f"""First iteration of a process: {first['auto']:.3f} ms under `auto`, {first['active-list']:.3f} ms under `active-list`,
         {first['managed pool']:.3f} ms with the managed pool.""",
         f"""Lifetimes: all {lives['bootstrap']['objects']} objects of the bootstrap-like sequence live less than 1 s,
@@ -369,7 +361,6 @@ def spgemm_story(run):
     alg1 = {matrix: methods.get(matrix, "cusparse:alg1")["ms_median"] for matrix in methods.matrices() if methods.get(matrix, "cusparse:alg1")}
     both = [matrix for matrix in alg1 if matrix in regular]
     graph, lost = next(iter(skewed)), [matrix for matrix, gain in thesis.items() if gain <= 1]
-    mapped = [figure["grow_ms"] for matrix in regular for _, figure in methods.rounds(matrix) if "grow_ms" in figure]
     trims = {matrix: max(figure.get("trim_ms", 0) for _, figure in methods.rounds(matrix)) for matrix in regular}
 
     upper = {matrix: figure for matrix in regular if (figure := methods.get(matrix, "upper-bound"))}
@@ -389,9 +380,7 @@ def spgemm_story(run):
         f"""Against cuSPARSE alg1 the geometric mean over {len(both)} regular matrices is
         {over(both, lambda m: methods.get(m, 'precise')):.1f} x with `precise` and {over(both, lambda m: methods.best(m)[1]):.1f} x with
         `rounds`; on {graph} {over([graph], lambda m: methods.get(m, 'precise')):.1f} x and {over([graph], lambda m: methods.best(m)[1]):.1f} x.""",
-        f"""Mapping takes the host {span(mapped, '{:.1f}')} ms of such a call, most
-        of it while the device works. The return of unused memory takes up to {max(trims.values()):.1f} ms after it
-        ({max(trims, key=trims.get)}).""",
+        f"""The return of unused memory takes up to {max(trims.values()):.1f} ms after a call ({max(trims, key=trims.get)}).""",
         f"""Calls of `upper-bound` differ most, from {upper[uneven]['ms_min']:.1f} to {upper[uneven]['ms_max']:.1f} ms on {uneven}: the driver wipes
         gigabytes that came back from a call before it gives them to the next one.""")
 
