@@ -11,8 +11,7 @@
 /* Writes exactly `size` bytes to `out`. False: the input is damaged, cut off, gives another number of bytes, or no
  * memory is left. Reads and writes nothing outside of the two ranges, whatever the input holds. */
 GM_INTERNAL bool gm_unpack_lz4(const void *in, size_t packed, void *out, size_t size);
-/* The same for one frame without a dictionary. Always false where libzstd was missing when
- * gpumem was built. */
+/* The same for frames without a dictionary. Always false where libzstd was missing when gpumem was built. */
 GM_INTERNAL bool gm_unpack_zstd(const void *in, size_t packed, void *out, size_t size);
 
 #endif
