@@ -101,7 +101,7 @@ static void write_waiting(uint64_t until, bool last) {
     uint64_t most = gm_now_ns() + END_MOST;
     int error = 0;
     writing = true;
-    for (size_t rest = used; rest && !error && (last || !ending);) {
+    for (size_t rest = used; rest && !error && (last || !ending || !file->pipe);) {
         size_t bytes = copy_out(rest);
         gm_spin_unlock(&lock);
         ssize_t written = 0;
@@ -122,7 +122,7 @@ static void write_waiting(uint64_t until, bool last) {
                 until = now + END_WAIT;
         }
     }
-    if (error && error != EAGAIN)
+    if (error && !(file->pipe && error == EAGAIN))
         drop_all();
     writing = false;
     bool lost = error || (file->pipe && dropped);
