@@ -89,7 +89,6 @@ void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns) {
 uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATOMIC_ACQ_REL); }
 
 static void fill_header(struct gm_trace_header *h) {
-    struct timespec wall;
     struct utsname host;
     memset(h, 0, sizeof *h);
     h->version = gm_summary_on() ? GM_TRACE_VERSION : 1;
@@ -97,8 +96,7 @@ static void fill_header(struct gm_trace_header *h) {
     h->chunk_bytes = GM_TRACE_CHUNK;
     h->event_bytes = sizeof(struct gm_event);
     h->start_ns = gm_now_ns();
-    clock_gettime(CLOCK_REALTIME, &wall);
-    h->epoch_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+    h->epoch_ns = gm_clock_ns(CLOCK_REALTIME);
     h->pid = getpid();
     h->parent = getppid();
     h->rank = gm_trace_rank();
