@@ -96,11 +96,11 @@ void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thr
 }
 
 /* An allocation from the program's own pool is only recorded. */
-#define RECORD_FROM_POOL(scope, address, call)                                                        \
-    do {                                                                                              \
-        CUresult result = WITHIN_LIMIT(scope, call);                                                  \
-        gm_pipeline_saw_alloc(scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *(address), 0, result); \
-        LEAVE(result);                                                                                \
+#define RECORD_FROM_POOL(scope, address, call)                                          \
+    do {                                                                                \
+        CUresult result = WITHIN_LIMIT(scope, call);                                    \
+        gm_pipeline_saw_alloc(scope, GM_KIND_POOL, result ? 0 : *(address), 0, result); \
+        LEAVE(result);                                                                  \
     } while (0)
 
 #define ALLOC_ASYNC(symbol, twin)                                                     \
@@ -139,7 +139,7 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
     gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     gm_pipeline_charge(&scope, true);
     CUresult result = WITH_TRIM(gm_real.cuMemAllocManaged(address, size, flags));
-    gm_pipeline_saw_alloc(&scope, GM_KIND_MANAGED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_MANAGED, result ? 0 : *address, 0, result);
     LEAVE(result);
 }
 

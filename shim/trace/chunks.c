@@ -10,6 +10,7 @@
 #include "shim/base/room.h"
 #include "shim/trace/parts.h"
 #include "shim/trace/ring.h"
+#include "shim/trace/writer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -60,7 +61,6 @@ static uint64_t end;    /* file offset behind the last chunk */
 static uint64_t events; /* in the file */
 static uint64_t dropped;
 static uint32_t cuts;                                  /* number of times the file was found without a header */
-static uint64_t most_bytes;                            /* GPUMEM_TRACE_LIMIT; 0 = none */
 static bool reserve_used;                              /* events take the room of definitions, too */
 static int reported_loss, reported_cut, reported_full; /* messages that are logged once */
 
@@ -195,7 +195,7 @@ static void set_cursor(struct cursor *c) {
 /* The last eighth of the file is for definitions, so that no event lacks its own. */
 static uint64_t most_for(enum gm_chunk_type type) {
     bool all = type == GM_CHUNK_RECORDS || __atomic_load_n(&reserve_used, __ATOMIC_RELAXED);
-    return !most_bytes ? UINT64_MAX : all ? most_bytes : most_bytes - most_bytes / 8;
+    return !head.limit ? UINT64_MAX : all ? head.limit : head.limit - head.limit / 8;
 }
 
 /* Moves `end` behind a new chunk. False: the file would be too large. */
@@ -344,7 +344,7 @@ struct gm_event *gm_chunks_place(void) {
 
 void gm_chunks_add(struct gm_event *place) { add((struct cursor *)(gm_room + GM_ROOM_TRACE), place); }
 
-void gm_chunks_event(const struct gm_event *event) {
+static void add_event(const struct gm_event *event) {
     struct cursor *c = gm_room_part(GM_ROOM_TRACE);
     if (GM_UNLIKELY(!has_place(c)) && !make_room_for_event(c)) {
         drop(1);
@@ -382,10 +382,11 @@ static unsigned char *pack(unsigned char *out, const struct gm_event *event) {
     return out;
 }
 
-void gm_chunks_packed(const struct gm_event *event) {
+static void add_row(struct gm_event *row) {
     unsigned char bytes[GM_PACKED_MOST];
-    struct gm_event relative = *event;
-    relative.time_ns = since_start(event->time_ns);
+    row->seq = gm_trace_sequence();
+    struct gm_event relative = *row;
+    relative.time_ns = since_start(row->time_ns);
     if ((packed.generation != gm_trace_generation_now() || packed.remaining < sizeof bytes) &&
         !make_room(&packed, GM_CHUNK_PACKED, sizeof bytes)) {
         drop(1);
@@ -400,7 +401,7 @@ void gm_chunks_packed(const struct gm_event *event) {
 }
 
 /* Definitions are rare and written at once, so that the file never holds an event without its definitions. */
-void gm_chunks_record(const struct gm_record *record) {
+static void add_record(const struct gm_record *record) {
     gm_spin_lock(&records_lock);
     if ((records.generation == gm_trace_generation_now() && records.remaining >= record->bytes) ||
         make_room(&records, GM_CHUNK_RECORDS, record->bytes)) {
@@ -419,17 +420,15 @@ void gm_chunks_record(const struct gm_record *record) {
     gm_spin_unlock(&records_lock);
 }
 
-void gm_chunks_limit(uint64_t bytes) { most_bytes = bytes; }
-
-bool gm_chunks_have_room(uint64_t count) {
+static bool have_room(uint64_t count) {
     uint64_t per_chunk = (MOST_CHUNK - sizeof(struct gm_trace_chunk)) / GM_PACKED_MOST;
     uint64_t bytes = (count + per_chunk - 1) / per_chunk * MOST_CHUNK;
     return __atomic_load_n(&end, __ATOMIC_RELAXED) + bytes <= most_for(GM_CHUNK_PACKED);
 }
 
-void gm_chunks_use_reserve(void) { __atomic_store_n(&reserve_used, true, __ATOMIC_RELAXED); }
+static void use_reserve(void) { __atomic_store_n(&reserve_used, true, __ATOMIC_RELAXED); }
 
-int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
+static int open_chunks(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
     file = opened;
     if (gm_ring_on())
         gm_ring_open(file);
@@ -446,7 +445,7 @@ int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     return write_head();
 }
 
-void gm_chunks_flush(void) {
+static void flush(void) {
     bool checked = false;
     for (struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE); buffer; buffer = buffer->next) {
         if (__atomic_exchange_n(&buffer->writing.held, 1, __ATOMIC_ACQUIRE))
@@ -465,7 +464,7 @@ void gm_chunks_flush(void) {
     gm_spin_unlock(&head_lock);
 }
 
-void gm_chunks_finish(enum gm_trace_end how) {
+static void finish(enum gm_trace_end how) {
     bool holds = gm_trace_file_holds(file);
     if (holds)
         restore_header();
@@ -484,7 +483,7 @@ void gm_chunks_finish(enum gm_trace_end how) {
     gm_spin_unlock(&head_lock);
 }
 
-void gm_chunks_forget(void) {
+static void forget(void) {
     for (struct buffer *buffer = buffers; buffer; buffer = buffer->next) {
         buffer->taken = buffer->writing.held = 0;
         buffer->written = buffer->used = 0;
@@ -501,3 +500,15 @@ void gm_chunks_forget(void) {
     reserve_used = false;
     reported_loss = reported_cut = reported_full = 0;
 }
+
+const struct gm_trace_format gm_trace_binary = {
+    .open = open_chunks,
+    .event = add_event,
+    .record = add_record,
+    .row = add_row,
+    .have_room = have_room,
+    .use_reserve = use_reserve,
+    .flush = flush,
+    .finish = finish,
+    .forget = forget,
+};
