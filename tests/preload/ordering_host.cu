@@ -1,6 +1,6 @@
 /* Actions of the host, another context, another device or another process after a cudaFree that are correct natively
- * because the free has waited. Order on the device is not enough for these cases. Queries,
- * mappings and graphs are cases of relies_host.c. Argument: the case. */
+ * because the free has waited. Order on the device is not enough for these cases. Queries and mappings are cases of
+ * relies_host.c. Argument: the case. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -321,6 +321,26 @@ static int host_argument(void) {
     return called_with != shared.salt;
 }
 
+static int graph_copies(void) {
+    cudaGraph_t graph;
+    cudaGraphExec_t ready;
+    memset(seen, 0, BYTES);
+    argument = shared.salt;
+    MUST(cudaStreamBeginCapture(shared.one, cudaStreamCaptureModeThreadLocal));
+    launch_make(shared.one, shared.table, shared.salt);
+    MUST(cudaMemcpyAsync(seen, shared.table, BYTES, cudaMemcpyDeviceToHost, shared.one));
+    MUST(cudaLaunchHostFunc(shared.one, note_call, &argument));
+    MUST(cudaStreamEndCapture(shared.one, &graph));
+    MUST(cudaGraphInstantiateWithFlags(&ready, graph, 0));
+    void *scratch = begin_work();
+    MUST(cudaGraphLaunch(ready, shared.one));
+    int wrong = after_call(scratch) | !holds(seen, shared.salt);
+    MUST(cudaStreamSynchronize(shared.one));
+    MUST(cudaGraphExecDestroy(ready));
+    MUST(cudaGraphDestroy(graph));
+    return wrong;
+}
+
 /* ---- other contexts */
 
 static CUcontext own, other;
@@ -408,6 +428,7 @@ static const struct ordering_case rows[] = {
     {"host_function", NULL, host_function},
     {"host_argument", NULL, host_argument},
     {"callback", NULL, callback},
+    {"graph_copies", make_pinned, graph_copies},
     {"other_context", make_context, other_context},
     {"peer", make_peer, peer},
 };
