@@ -28,6 +28,7 @@ struct gm_launch {
     const char *kernel; /* as in its image; NULL: a graph as a whole */
     uint32_t site;
     bool of_graph; /* a kernel of a graph */
+    bool closes;   /* it may use a freed block that is not unmapped yet (shim/resource/guard_closing.h) */
     unsigned count, other_count;
     struct gm_launch_pointer {
         unsigned argument; /* from 1; 0: not known */

@@ -16,6 +16,7 @@
 #include "shim/hook/kernels.h"
 #include "shim/pipeline/guard.h"
 #include "shim/resource/guard.h"
+#include "shim/resource/guard_closing.h"
 #include "shim/sites/site.h"
 
 static bool blocking;
@@ -127,6 +128,8 @@ static void look_at_range(const struct gm_called *call, bool writes, uint64_t ad
         return;
     struct gm_access access = {call->row->name, site_of(call), writes, address, size};
     gm_explain_access(&access, &block);
+    if (gm_guard_waits_at(address))
+        gm_guard_settle(); /* so the driver refuses the call */
 }
 
 static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t layer) {
@@ -217,12 +220,13 @@ void gm_guard_frees_in_order(uint64_t address, CUstream stream, uint32_t site) {
         gm_explain_freed_in_use(&launch, &block, site);
 }
 
-static void look_at_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
+static void read_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
     launch->kernel = NULL;
     launch->site = 0;
     launch->count = launch->other_count = 0;
     if (row->class == LAUNCH_GRAPH) {
         launch->site = site_of(call);
+        launch->closes = true;
         gm_guard_graph_look(gm_pointer_argument(call, 0), launch);
         return;
     }
@@ -238,6 +242,12 @@ static void look_at_launch(const struct gm_called *call, const struct row *row, 
         launch->site = site_of(call);
     gm_kernel_look(launch);
     look_at_order(gm_called_stream(call), launch);
+}
+
+static void look_at_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
+    read_launch(call, row, launch);
+    if (launch->closes && gm_guard_any_waits())
+        gm_guard_settle(); /* so a use faults */
 }
 
 /* ---- results */
@@ -422,6 +432,8 @@ bool gm_guard_start(bool by_policy) {
     gm_guard_damaged = gm_explain_damage;
     gm_stats->guard_every = choice.every;
     blocking = choice.blocking;
+    if (choice.every > 1 || choice.blocking)
+        gm_guard_together = 1;
     bool guards = choice.every || by_policy;
     if (guards)
         gm_watch_set(GM_WATCH_GUARDS, true);

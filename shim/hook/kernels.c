@@ -4,15 +4,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shim/resource/guard_ranges.h"
+#include "shim/resource/guard_closing.h"
 
-enum { KERNELS = 2048, PARAMETERS = 48, NAME = 448, WORDS = 128 };
+enum { KERNELS = 2048, PARAMETERS = 48, NAME = 448, WORDS = 512 };
 
 /* ---- kernels; a full table takes no more of them, and those have no names */
 
 struct kernel {
     CUfunction handle; /* NULL: the place is free. Written last */
     uint16_t count;    /* parameters that are known */
+    bool all;          /* and there are no others */
     uint16_t sizes[PARAMETERS];
     char name[NAME];
 };
@@ -53,9 +54,11 @@ static const char *name_of(CUfunction handle) {
 
 static void describe(CUfunction handle, struct kernel *kernel) {
     size_t size;
+    CUresult result;
     memset(kernel, 0, sizeof *kernel);
-    while (kernel->count < PARAMETERS && !size_of_parameter(handle, kernel->count, &size))
+    while (!(result = size_of_parameter(handle, kernel->count, &size)) && kernel->count < PARAMETERS)
         kernel->sizes[kernel->count++] = (uint16_t)(size < UINT16_MAX ? size : UINT16_MAX);
+    kernel->all = result == CUDA_ERROR_INVALID_VALUE;
     gm_format(kernel->name, sizeof kernel->name, "%s", name_of(handle));
     kernel->handle = handle;
 }
@@ -98,11 +101,13 @@ void gm_kernels_forget(void) {
 /* ---- arguments */
 
 static void look_at(struct gm_launch *launch, unsigned argument, const void *value, size_t size) {
+    launch->closes |= size / sizeof(uint64_t) > WORDS;
     for (size_t i = 0; i < WORDS && (i + 1) * sizeof(uint64_t) <= size; i++) {
         uint64_t word;
         memcpy(&word, (const char *)value + i * sizeof word, sizeof word);
         const struct gm_launch_pointer pointer = {argument, size == sizeof word, word};
         if (GM_UNLIKELY(gm_guard_covers(word))) {
+            launch->closes |= gm_guard_waits_at(word);
             if (launch->count < GM_LAUNCH_POINTERS)
                 launch->pointers[launch->count++] = pointer;
         } else if (pointer.alone && word >> 32 && !(word >> 48) && launch->other_count < GM_LAUNCH_OTHERS) {
@@ -141,6 +146,7 @@ void gm_kernel_read(CUfunction function, void *const *parameters, void *const *e
     uint32_t before = __atomic_load_n(&era, __ATOMIC_ACQUIRE);
     const struct kernel *kernel = find_kernel(function);
     launch->kernel = kernel ? kernel->name : "?";
+    launch->closes = parameters && !(kernel && kernel->all);
     if (parameters && kernel)
         look_at_parameters(launch, kernel, before, parameters);
     else if (!parameters && extra)

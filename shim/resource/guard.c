@@ -1,10 +1,11 @@
 /* Resource "guard": each block is a mapping of its own between addresses that are never mapped, so an access outside of
  * it faults. A free waits for the work submitted before it, as a native cudaFree does (deferred_free.h). Then the
- * mapping goes and its addresses stay reserved, so a later access faults, too (guard_ranges.h).
+ * mapping goes, with those of other freed blocks (guard_closing.h), and its addresses stay reserved, so a later access
+ * faults, too (guard_ranges.h).
  *
  * A block ends where its mapping ends, but for the alignment of 512 bytes that native memory has and textures need. The
- * bytes between, and some before the block, hold a pattern (guard_pattern.h). The free and the end of the process
- * compare it. The memory itself, to which no address leads any more, serves later blocks (guard_memory.h). */
+ * bytes between, and some before the block, hold a pattern (guard_pattern.h), which is compared after the free and at
+ * the end of the process. The memory serves later blocks at other addresses (guard_memory.h). */
 #include "shim/resource/guard.h"
 
 #include <stdlib.h>
@@ -13,9 +14,11 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/block.h"
 #include "shim/resource/deferred_free.h"
+#include "shim/resource/guard_closing.h"
 #include "shim/resource/guard_memory.h"
 #include "shim/resource/guard_pattern.h"
 #include "shim/resource/pitch.h"
+#include "shim/resource/reach.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/vmm.h"
 
@@ -37,6 +40,7 @@ static void check_live(void) {
     unsigned left = CHECKED_AT_EXIT;
     int depth = gm_mine.depth;
     gm_mine.depth = 1;
+    (void)gm_guard_close_all(GM_GUARD_REUSE);
     gm_guard_each(check_one, &left);
     gm_mine.depth = (__typeof__(gm_mine.depth))depth;
 }
@@ -54,30 +58,40 @@ static uint64_t reserve(size_t bytes) {
     return gm_addresses_reserve(&gm_drv, bytes, 0, &address) ? 0 : address;
 }
 
-/* Maps memory at block->mapping; *reused: kept memory. On failure nothing is mapped. */
-static gm_status map_block(struct gm_guard_block *block, bool *reused) {
-    struct gm_location location = {.device = block->device, .node = -1};
-    struct gm_guard_memory memory = {.device = block->device};
-    gm_status status = GM_OK;
-    *reused = block->reusable && gm_guard_memory_take(block, &memory);
-    if (!*reused)
-        status = gm_extent_create(&gm_drv, &location, block->mapped, &memory.extent);
+static gm_status make_memory(struct gm_guard_memory *memory) {
+    struct gm_location location = {.device = memory->device, .node = -1};
+    gm_status status = gm_extent_create(&gm_drv, &location, memory->extent.size, &memory->extent);
     if (status)
         return status;
-    status = gm_vmm_map(block->device, block->mapping, &memory.extent, 1);
+    status = gm_guard_memory_open(memory);
     if (status)
-        goto release;
-    if (!gm_guard_memory_has_pattern(&memory, block))
-        status = gm_guard_pattern_write(block);
-    if (status)
-        goto unmap;
-    block->memory = memory.extent.handle;
-    return GM_OK;
-unmap:
-    (void)gm_extents_unmap(&gm_drv, block->mapping, &memory.extent, 1);
-release:
-    gm_guard_memory_release(&memory, *reused);
+        gm_guard_memory_release(memory, false);
     return status;
+}
+
+static bool take_kept(struct gm_guard_memory *memory) {
+    const struct gm_guard_memory wanted = *memory;
+    while (gm_guard_memory_take(&wanted, memory)) {
+        if (memory->reach == gm_reach_devices())
+            return true;
+        gm_guard_memory_release(memory, true); /* another device has a context since then */
+    }
+    *memory = wanted;
+    return false;
+}
+
+/* Kept memory, or new. Where there is none, or no address, freed blocks make room. */
+static gm_status find_memory(struct gm_guard_memory *memory, bool reusable, bool *reused) {
+    *reused = reusable && take_kept(memory);
+    gm_status status = *reused ? GM_OK : make_memory(memory);
+    if (!status)
+        return status;
+    (void)gm_guard_close_all(GM_GUARD_REUSE);
+    *reused = reusable && take_kept(memory);
+    if (*reused)
+        return GM_OK;
+    (void)gm_guard_memory_release_all();
+    return make_memory(memory);
 }
 
 static bool is_created(uint64_t stream) { return stream > (uintptr_t)CU_STREAM_PER_THREAD; }
@@ -98,58 +112,52 @@ static void note_stream(const struct gm_request *request, struct gm_guard_block 
 
 static gm_status create_block(const struct gm_request *request, size_t size, size_t mapped,
                               struct gm_guard_block *block, bool *reused) {
-    uint64_t mapping = gm_guard_range_take(mapped);
-    if (!mapping)
-        return GM_NOT_SUPPORTED;
-    size_t before = gm_guard_at_begin ? 0 : mapped - (size + GM_GUARD_EDGE - 1) / GM_GUARD_EDGE * GM_GUARD_EDGE;
-    *block = (struct gm_guard_block){.address = mapping + before,
+    bool reusable = request->call == GM_CALL_ALLOC;
+    struct gm_guard_memory memory = {
+        .extent = {.size = mapped},
+        .device = request->device,
+        .before = gm_guard_at_begin ? 0 : mapped - (size + GM_GUARD_EDGE - 1) / GM_GUARD_EDGE * GM_GUARD_EDGE,
+        .size = size};
+    const struct gm_guard_memory wanted = memory;
+    gm_status status = find_memory(&memory, reusable, reused);
+    if (status)
+        return status;
+    *block = (struct gm_guard_block){.address = memory.mapping + wanted.before,
                                      .size = size,
-                                     .mapping = mapping,
+                                     .mapping = memory.mapping,
                                      .mapped = mapped,
+                                     .memory = memory.extent.handle,
                                      .context = request->context,
                                      .context_id = request->context_id,
                                      .allocated_at = request->site,
                                      .device = (int16_t)request->device,
-                                     .reusable = request->call == GM_CALL_ALLOC};
+                                     .reusable = reusable};
     note_stream(request, block);
-    gm_status status = map_block(block, reused);
+    if (!gm_guard_memory_has_pattern(&memory, &wanted))
+        status = gm_guard_pattern_write(block);
     if (status)
-        gm_guard_range_release(mapping);
+        gm_guard_memory_release(&memory, *reused);
     else
         gm_guard_range_live(block);
     return status;
-}
-
-/* Kept memory is counted by the free, and as whole mappings. */
-static void release_block(const struct gm_guard_block *block, bool patterned, bool *kept) {
-    struct gm_guard_memory memory = {.extent = {.handle = block->memory, .size = block->mapped},
-                                     .device = block->device,
-                                     .patterned = patterned,
-                                     .before = block->address - block->mapping,
-                                     .size = block->size};
-    if (kept && block->reusable && gm_guard_memory_keep(&memory))
-        *kept = true;
-    else
-        gm_guard_memory_release(&memory, false);
 }
 
 static gm_status free_now(const struct gm_deferred_block *deferred) {
     struct gm_guard_block block;
     if (!gm_guard_at(deferred->address, &block) || block.released)
         return GM_INVALID_VALUE;
-    const struct gm_extent extent = {.size = block.mapped};
-    bool patterned = gm_guard_pattern_check(&block, false);
-    gm_status status = gm_extents_unmap(&gm_drv, block.mapping, &extent, 1);
-    if (status)
-        return status;
-    gm_guard_range_release(block.mapping);
-    release_block(&block, patterned, deferred->kept);
+    if (!deferred->kept || !block.reusable || !gm_guard_closing_add(&block))
+        return gm_guard_close(&block);
+    *deferred->kept = true; /* it is counted by the free, and as whole mappings */
     return GM_OK;
 }
 
 static struct gm_deferred_free deferred_frees = {.free_now = free_now};
 
-void gm_guard_settle(void) { gm_deferred_free_flush(&deferred_frees); }
+void gm_guard_settle(void) {
+    gm_deferred_free_flush(&deferred_frees);
+    (void)gm_guard_close_all(GM_GUARD_REUSE);
+}
 
 /* ---- requests */
 
@@ -207,9 +215,6 @@ static gm_status guard_free(struct gm_resource *self, const struct gm_block *blo
         return GM_INVALID_VALUE;
     if (how->call == GM_CALL_FREE_ASYNC && !is_created(how->stream))
         gm_guard_orders();
-    struct gm_guard_block guarded;
-    if (how->call == GM_CALL_FREE && gm_driver_ready(true) && gm_guard_at(block->address, &guarded))
-        gm_guard_pattern_fetch(&guarded); /* the wait of this free covers it */
     gm_status status = gm_deferred_free_add(&deferred_frees, block, how);
     if (status)
         gm_guard_range_revive(block->address);
@@ -219,12 +224,15 @@ static gm_status guard_free(struct gm_resource *self, const struct gm_block *blo
 static size_t guard_trim(struct gm_resource *self, size_t bytes) {
     if (!gm_driver_ready(false))
         return 0;
-    size_t released = gm_deferred_free_drain(&deferred_frees) + gm_guard_memory_release_all();
+    size_t released = gm_deferred_free_drain(&deferred_frees) + gm_guard_close_all(GM_GUARD_RELEASE);
+    released += gm_guard_memory_release_all();
     gm_guard_pattern_trim();
     return released;
 }
 
-static size_t guard_releasable(struct gm_resource *self, int device) { return gm_guard_memory_bytes(device); }
+static size_t guard_releasable(struct gm_resource *self, int device) {
+    return gm_guard_memory_bytes(device) + gm_guard_waiting_bytes(device);
+}
 
 static bool guard_keeps(struct gm_resource *self, uint64_t address) {
     struct gm_guard_block block;
@@ -261,6 +269,7 @@ static void guard_open_block_to(struct gm_resource *self, const struct gm_block 
 
 static void guard_after_fork(struct gm_resource *self) {
     gm_deferred_free_after_fork(&deferred_frees);
+    gm_guard_closing_after_fork();
     gm_guard_memory_after_fork();
     gm_guard_pattern_after_fork();
     gm_guard_ranges_after_fork();

@@ -7,7 +7,8 @@
 /* Blocks start at the beginning of their mapping, where an access before them faults, and not at its end. Set it before
  * the first request. */
 GM_INTERNAL extern bool gm_guard_at_begin;
-/* Unmaps the blocks that were freed in stream order and that their streams have reached. Does not wait. */
+/* Unmaps the freed blocks that no work uses any more: those that wait for others (guard_closing.h), and those that were
+ * freed in stream order and that their streams have reached. Does not wait. */
 GM_INTERNAL void gm_guard_settle(void);
 
 #endif

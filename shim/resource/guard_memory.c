@@ -5,7 +5,9 @@
 
 #include "shim/base/options.h"
 #include "shim/base/stats.h"
+#include "shim/resource/reach.h"
 #include "shim/resource/releases.h"
+#include "shim/resource/vmm.h"
 
 enum { KEPT = 256, DEVICES = 64 };
 
@@ -17,6 +19,32 @@ static unsigned count;
 static uint64_t bytes[DEVICES];
 static gm_spin lock;
 
+/* ---- addresses */
+
+gm_status gm_guard_memory_open(struct gm_guard_memory *memory) {
+    uint64_t reach = gm_reach_devices();
+    memory->mapping = gm_guard_range_take(memory->extent.size);
+    if (!memory->mapping)
+        return GM_NOT_SUPPORTED;
+    gm_status status = gm_vmm_map(memory->device, memory->mapping, &memory->extent, 1);
+    memory->reach = reach;
+    if (status) {
+        gm_guard_range_release(memory->mapping);
+        memory->mapping = 0;
+    }
+    return status;
+}
+
+void gm_guard_memory_close(struct gm_guard_memory *memory) {
+    if (!memory->mapping)
+        return;
+    (void)gm_extents_unmap(&gm_drv, memory->mapping, &memory->extent, 1);
+    gm_guard_range_release(memory->mapping);
+    memory->mapping = 0;
+}
+
+/* ---- kept memory */
+
 /* The lock is held. */
 static struct gm_guard_memory take_out(unsigned at) {
     struct gm_guard_memory taken = kept[at].memory;
@@ -26,14 +54,14 @@ static struct gm_guard_memory take_out(unsigned at) {
     return taken;
 }
 
-bool gm_guard_memory_take(const struct gm_guard_block *block, struct gm_guard_memory *memory) {
+bool gm_guard_memory_take(const struct gm_guard_memory *wanted, struct gm_guard_memory *memory) {
     unsigned best = KEPT;
     gm_spin_lock(&lock);
     for (unsigned at = count; at-- > 0;) {
         const struct gm_guard_memory *seen = &kept[at].memory;
-        if (seen->extent.size != block->mapped || seen->device != block->device)
+        if (seen->extent.size != wanted->extent.size || seen->device != wanted->device)
             continue;
-        bool fits = gm_guard_memory_has_pattern(seen, block);
+        bool fits = gm_guard_memory_has_pattern(seen, wanted);
         if (fits || best == KEPT)
             best = at;
         if (fits)
@@ -58,13 +86,16 @@ static uint64_t most_of(int device) {
     return limit && limit < most ? limit : most;
 }
 
-void gm_guard_memory_release(const struct gm_guard_memory *memory, bool taken) {
-    if (taken)
+bool gm_guard_memory_may_keep(int device, uint64_t size) { return size <= most_of(device); }
+
+void gm_guard_memory_release(struct gm_guard_memory *memory, bool counted) {
+    gm_guard_memory_close(memory);
+    if (counted)
         gm_release_note(GM_KIND_GUARD, memory->device, memory->extent.size);
     gm_extents_release(&gm_drv, &memory->extent, 1);
 }
 
-static void release_kept(const struct gm_guard_memory *memory) {
+static void release_kept(struct gm_guard_memory *memory) {
     gm_stats_uncached(GM_KIND_GUARD, memory->extent.size);
     gm_guard_memory_release(memory, true);
 }

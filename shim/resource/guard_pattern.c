@@ -5,12 +5,12 @@
 #include <sys/mman.h>
 
 #include "shim/base/stats.h"
-#include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 
 #define PATTERN    0xe5
-#define MOST_PITCH ((uint64_t)INT32_MAX) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
-#define NOBODY     UINT64_MAX            /* no block has this address */
+#define MOST_PITCH ((uint64_t)INT32_MAX)  /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
+#define NOBODY     UINT64_MAX             /* no block has this address */
+#define PATIENCE   ((uint64_t)200 * 1000) /* ns */
 enum { EDGE = GM_GUARD_EDGE, CONTEXTS = 16, COPIES = 32 };
 
 void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
@@ -68,8 +68,8 @@ static bool compare(const struct gm_guard_block *block, const unsigned char *byt
     return false;
 }
 
-/* ---- copies in the stream of a free: the last EDGE bytes before the block, then the last ones of its mapping, of
- * which the rear ones hold the pattern */
+/* ---- copies of several blocks before one wait: the last EDGE bytes before the block, then the last ones of its
+ * mapping, of which the rear ones hold the pattern */
 
 struct edges {
     unsigned char bytes[2][EDGE];
@@ -152,13 +152,6 @@ static gm_status copy_edges(const struct gm_guard_block *block, struct edges *ed
     return status;
 }
 
-static gm_status order_behind_work(const struct gm_guard_block *block, CUstream *stream) {
-    gm_status status = private_stream(block, GM_INTERNAL_FREE, stream);
-    return status ? status
-                  : gm_fence_stream_behind((CUcontext)(uintptr_t)block->context, block->context_id, block->device,
-                                           *stream);
-}
-
 /* While one of its copies is taken, a room stays. */
 static void fetch(const struct gm_guard_block *block) {
     CUstream stream;
@@ -170,22 +163,76 @@ static void fetch(const struct gm_guard_block *block) {
         return;
     struct edges *edges = __atomic_load_n(&room->edges, __ATOMIC_ACQUIRE);
     if (!edges || __atomic_load_n(&room->context_id, __ATOMIC_RELAXED) != block->context_id ||
-        order_behind_work(block, &stream) || copy_edges(block, &edges[at], stream))
+        private_stream(block, GM_INTERNAL_ALLOC, &stream) || copy_edges(block, &edges[at], stream))
         __atomic_store_n(&room->blocks[at], 0, __ATOMIC_RELEASE);
 }
 
-void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
-    CUcontext context = (CUcontext)(uintptr_t)block->context;
-    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
+/* The context is not destroyed before gm_context_let_go. Everything is undone by leave(). */
+struct entered {
     CUstreamCaptureMode mode;
+    int hold;
     bool pushed;
-    if (behind > EDGE || !(before + behind) || !gm_capture_guard_enter(&mode))
+};
+
+static gm_status enter(const struct gm_guard_block *block, struct entered *entered) {
+    CUcontext context = (CUcontext)(uintptr_t)block->context;
+    entered->hold = gm_context_hold(context, block->context_id);
+    if (entered->hold < 0)
+        return GM_INVALID_CONTEXT;
+    gm_status status = GM_NOT_SUPPORTED;
+    if (!gm_capture_guard_enter(&entered->mode))
+        goto let_go;
+    status = gm_context_enter(context, &entered->pushed);
+    if (!status)
+        return GM_OK;
+    gm_capture_guard_leave(entered->mode);
+let_go:
+    gm_context_let_go(entered->hold);
+    return status;
+}
+
+static void leave(const struct entered *entered) {
+    gm_context_leave(entered->pushed);
+    gm_capture_guard_leave(entered->mode);
+    gm_context_let_go(entered->hold);
+}
+
+void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
+    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
+    struct entered entered;
+    if (behind > EDGE || !(before + behind) || enter(block, &entered))
         return;
-    if (gm_context_life(context, block->context_id) >= 0 && !gm_context_enter(context, &pushed)) {
-        fetch(block);
-        gm_context_leave(pushed);
-    }
-    gm_capture_guard_leave(mode);
+    fetch(block);
+    leave(&entered);
+}
+
+bool gm_guard_pattern_wait(const struct gm_guard_block *block) {
+    struct entered entered;
+    CUstream stream;
+    gm_status status = enter(block, &entered);
+    if (status)
+        return false;
+    status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
+    if (!status)
+        status = (gm_status)gm_drv.stream_synchronize(stream);
+    leave(&entered);
+    return !status;
+}
+
+bool gm_guard_pattern_is_written(const struct gm_guard_block *block) {
+    uint64_t until = gm_now_ns() + PATIENCE;
+    struct entered entered;
+    CUstream stream;
+    gm_status status = enter(block, &entered);
+    if (status)
+        return status == GM_INVALID_CONTEXT;
+    status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
+    if (!status)
+        do
+            status = (gm_status)gm_drv.stream_query(stream);
+        while (status == CUDA_ERROR_NOT_READY && gm_now_ns() < until);
+    leave(&entered);
+    return !status;
 }
 
 /* Moves the bytes of the block's copy to *edges. False: there is none. */
@@ -261,19 +308,11 @@ void gm_guard_pattern_after_fork(void) {
 /* `all_behind` NULL: the bytes behind the block are at most EDGE, and go to *edges with those before it. */
 static gm_status read_now(const struct gm_guard_block *block, struct edges *edges, unsigned char *all_behind,
                           bool waits) {
-    CUcontext context = (CUcontext)(uintptr_t)block->context;
-    CUstreamCaptureMode mode;
+    struct entered entered;
     CUstream stream;
-    bool pushed;
-    int hold = gm_context_hold(context, block->context_id);
-    if (hold < 0)
-        return GM_INVALID_CONTEXT;
-    gm_status status = GM_NOT_SUPPORTED;
-    if (!gm_capture_guard_enter(&mode))
-        goto let_go;
-    status = gm_context_enter(context, &pushed);
+    gm_status status = enter(block, &entered);
     if (status)
-        goto leave_guard;
+        return status;
     status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
     if (!status && !waits)
         status = (gm_status)gm_drv.stream_query(stream);
@@ -285,11 +324,7 @@ static gm_status read_now(const struct gm_guard_block *block, struct edges *edge
     }
     if (!status)
         status = (gm_status)gm_drv.stream_synchronize(stream);
-    gm_context_leave(pushed);
-leave_guard:
-    gm_capture_guard_leave(mode);
-let_go:
-    gm_context_let_go(hold);
+    leave(&entered);
     return status;
 }
 

@@ -36,25 +36,32 @@ def of_sanitizer(tool, program, case):
         yield f"; {part}, {took:.1f} s: {said.group(1)[:70] if said else 'nothing'}"
 
 
-def planted(place, program, case, tool):
+# Of these the address of a freed block is seen in an argument, a structure, a copy and a graph, while that waits to be unmapped.
+LATE = ["behind_byte", "after_free", "after_free_in_a_struct", "copy_freed", "graph_freed"]
+
+
+def planted(place, program, case, tool, before=0):
     patterns = CARD.get(case, FOUND[case])
+    label = f"late {case}" if before else f"planted {case}"
     try:
-        done, took = seconds(lambda: guarded(place, case))
+        done, took = seconds(lambda: guarded(place, case, before=before))
         if "reaches all host memory" in done.stdout:
-            return f"planted {case}", "skipped", "the device reaches all host memory, so this is no error here"
+            return label, "skipped", "the device reaches all host memory, so this is no error here"
         check_said(done, patterns, case)
         outcome, message = "ok", f"{took:.1f} s" + ("" if patterns else ", nothing said")
     except Failure as failure:
         outcome, message = "FAILED", str(failure)
     if tool:
         message += "".join(of_sanitizer(tool, program, case))
-    return f"planted {case}", outcome, message
+    return label, outcome, message
 
 
 # What is said of tests/gpu/guarded_programs.py.
 PROGRAMS = {
     "torch_right": [],
     "cupy_behind": ["4 bytes were written right behind the end of a block of 4000 bytes", "allocated by .*guarded_programs.py"],
+    "cupy_reused": ["kernel write_at gets a pointer to freed memory: argument 1 points to a block of 4000 bytes that was freed",
+                    "allocated by .*guarded_programs.py", "freed by .*guarded_programs.py", "illegal address: "],
     "torch_behind": ["illegal address: ", "kernel +write_at", "argument 1  a block of 4.00 KiB, allocated by .*guarded_programs.py"],
     "torch_freed": ["kernel write_at gets a pointer to freed memory: argument 1 points to a block of 4.00 KiB that was freed",
                     "allocated by .*guarded_programs.py", "freed by .*guarded_programs.py", "illegal address: "],
@@ -87,6 +94,8 @@ def guarded_blocks(options, build, framework, tool):
     place = Place(argparse.Namespace(programs=program.parent, cuda=options.toolkit / "lib64", shim=options.shim, work=options.work / "run"))
     for case in FOUND:
         yield planted(place, str(program), case, tool)
+    for case in LATE:
+        yield planted(place, str(program), case, None, before=80)
     for case in ("blocking", "begin", "rules", "poison"):
         try:
             CASES[case](place)

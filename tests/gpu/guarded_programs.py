@@ -2,7 +2,8 @@
 
 cupy_behind: a raw kernel writes the element behind the end of an array, which CuPy frees then. torch_behind: a raw kernel gets a
 tensor's address and writes far behind it. torch_freed: the same after the tensor was freed. torch_graph: a graph is replayed whose
-tensor was freed since the capture. torch_table: a gather in a table of addresses, of which one tensor was freed. torch_right: all of
+tensor was freed since the capture. torch_table: a gather in a table of addresses, of which one tensor was freed. cupy_reused: an array
+is written after its free, when an array of the same size has natively its address, so nothing shows. torch_right: all of
 these without the error."""
 import sys
 
@@ -39,6 +40,24 @@ def cupy_behind(wrong=True):
     total = float(array.sum())
     del array
     print("sum", total)
+
+
+def cupy_reused(wrong=True):
+    import cupy
+
+    cupy.cuda.set_allocator(None)
+    array = cupy.ones(1000, dtype=cupy.float32)
+    address = array.data.ptr
+    if wrong:
+        del array
+    other = cupy.ones(1000, dtype=cupy.float32)
+    launch(address, 0)
+    try:
+        cupy.cuda.Device().synchronize()
+    except cupy.cuda.runtime.CUDARuntimeError as failure:
+        print("failed:", failure)
+    else:
+        print("sum", float(other.sum()), "at the same address" if other.data.ptr == address else "at another address")
 
 
 def torch_behind(wrong=True):
@@ -91,7 +110,7 @@ def torch_table(wrong=True):
 
 
 if error == "torch_right":
-    for make in (cupy_behind, torch_behind, torch_freed, torch_graph, torch_table):
+    for make in (cupy_behind, cupy_reused, torch_behind, torch_freed, torch_graph, torch_table):
         make(wrong=False)
 else:
     globals()[error]()

@@ -1,5 +1,6 @@
-/* Programs with one memory error each, planted. Argument: the error. Prints the results of the calls that may fail. On
- * the simulated driver twins stand for the kernels (planted.h). */
+/* Programs with one memory error each, planted. Arguments: the error, and how many blocks are allocated and freed
+ * before it. Prints the results of the calls that may fail. On the simulated driver twins stand for the kernels
+ * (planted.h). */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -306,10 +307,12 @@ static void many_live(void) {
         MUST(cuMemFree(blocks[i]));
 }
 
-static void many_freed(void) {
-    for (int i = 0; i < 300; i++)
+static void free_many(int count) {
+    for (int i = 0; i < count; i++)
         MUST(cuMemFree(allocate_block(1000)));
 }
+
+static void many_freed(void) { free_many(300); }
 
 #define ERROR(name) \
     { #name, name }
@@ -369,6 +372,7 @@ int main(int count, char **arguments) {
     MUST(cuModuleGetFunction(&word, module, "copy_word"));
     MUST(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
+    free_many(count > 2 ? atoi(arguments[2]) : 0);
     printf("%s:", arguments[1]);
     make();
     printf("\nok planted\n");

@@ -1,5 +1,5 @@
 /* Kept memory of guarded blocks on a scripted driver: it is found by size and device, with its pattern if possible; it
- * stays within its bounds, and each handle is released exactly once. */
+ * stays within its bounds, and each handle is released and each mapping undone exactly once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,10 +31,27 @@ static CUresult exchange(CUstreamCaptureMode *other) {
     return CUDA_SUCCESS;
 }
 
+static int mapped;
+static bool refuse_access;
+
+static CUresult map(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                    unsigned long long flags) {
+    return mapped++, CUDA_SUCCESS;
+}
+static CUresult unmap(CUdeviceptr at, size_t size) { return mapped--, CUDA_SUCCESS; }
+static CUresult access_of(CUdeviceptr at, size_t size, const CUmemAccessDesc *access, size_t count) {
+    return refuse_access ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+static uint64_t reserve(size_t bytes) { return 1024 * MIB; }
+
 static int start(void **unused) {
     gm_guard_memory_after_fork();
-    gm_drv = (struct gm_driver){
-        .mem_release = release, .device_total_mem = total_mem, .thread_exchange_capture_mode = exchange};
+    gm_drv = (struct gm_driver){.mem_map = map,
+                                .mem_unmap = unmap,
+                                .mem_set_access = access_of,
+                                .mem_release = release,
+                                .device_total_mem = total_mem,
+                                .thread_exchange_capture_mode = exchange};
     memset(released, 0, sizeof released);
     return 0;
 }
@@ -48,26 +65,22 @@ static unsigned all_released(void) {
     return sum;
 }
 
-/* A block of `size` bytes at the end of a mapping. */
-static struct gm_guard_block block_of(int device, size_t mapped, size_t size) {
-    return (struct gm_guard_block){.mapping = 1024 * MIB,
-                                   .address = 1024 * MIB + mapped - size,
-                                   .size = size,
-                                   .mapped = mapped,
-                                   .device = (int16_t)device};
+/* Memory with a block of `size` bytes at the end of its mapping. */
+static struct gm_guard_memory memory_of(unsigned handle, int device, size_t mapped, size_t size) {
+    return (struct gm_guard_memory){
+        .extent = {handle, mapped}, .device = device, .patterned = size > 0, .before = mapped - size, .size = size};
 }
 
 static bool keep(unsigned handle, int device, size_t mapped, size_t size) {
-    const struct gm_guard_memory memory = {
-        .extent = {handle, mapped}, .device = device, .patterned = size > 0, .before = mapped - size, .size = size};
+    const struct gm_guard_memory memory = memory_of(handle, device, mapped, size);
     return gm_guard_memory_keep(&memory);
 }
 
 /* The handle; HANDLES: none. */
 static unsigned take(int device, size_t mapped, size_t size) {
-    struct gm_guard_block block = block_of(device, mapped, size);
+    const struct gm_guard_memory wanted = memory_of(0, device, mapped, size);
     struct gm_guard_memory memory;
-    return gm_guard_memory_take(&block, &memory) ? (unsigned)memory.extent.handle : HANDLES;
+    return gm_guard_memory_take(&wanted, &memory) ? (unsigned)memory.extent.handle : HANDLES;
 }
 
 static void found_by_size_and_pattern(void **unused) {
@@ -83,17 +96,19 @@ static void found_by_size_and_pattern(void **unused) {
 }
 
 static void patterns_have_a_place(void **unused) {
-    struct gm_guard_block block = block_of(0, 2 * MIB, 512);
-    struct gm_guard_memory memory = {.extent = {1, 2 * MIB}, .patterned = true, .before = 2 * MIB - 512, .size = 512};
-    assert_true(gm_guard_memory_has_pattern(&memory, &block));
+    const struct gm_guard_memory wanted = memory_of(0, 0, 2 * MIB, 512);
+    struct gm_guard_memory memory = memory_of(1, 0, 2 * MIB, 512);
+    assert_true(gm_guard_memory_has_pattern(&memory, &wanted));
     memory.patterned = false;
-    assert_false(gm_guard_memory_has_pattern(&memory, &block));
+    assert_false(gm_guard_memory_has_pattern(&memory, &wanted));
     memory.patterned = true;
     memory.before = 0;
-    assert_false(gm_guard_memory_has_pattern(&memory, &block));
+    assert_false(gm_guard_memory_has_pattern(&memory, &wanted));
 }
 
 static void bounded_by_device(void **unused) {
+    assert_false(gm_guard_memory_may_keep(0, 66 * MIB));
+    assert_true(gm_guard_memory_may_keep(0, 64 * MIB));
     assert_false(keep(0, 0, 66 * MIB, 512));
     for (unsigned i = 1; i <= 33; i++)
         assert_true(keep(i, 0, 2 * MIB, 512));
@@ -127,6 +142,35 @@ static void idle_memory_goes(void **unused) {
     assert_int_equal(take(0, 2 * MIB, 512), 3);
 }
 
+/* Each range holds one mapping at a time, and is free again when its memory is closed or released. */
+static void open_at_a_range(void **unused) {
+    struct gm_guard_memory memory = memory_of(1, 0, 2 * MIB, 512), other = memory_of(2, 0, 2 * MIB, 512);
+    assert_int_equal(gm_guard_memory_open(&memory), GM_OK);
+    assert_int_equal(gm_guard_memory_open(&other), GM_OK);
+    assert_int_not_equal(memory.mapping, other.mapping);
+    assert_int_equal(mapped, 2);
+    gm_guard_memory_close(&memory);
+    gm_guard_memory_close(&memory);
+    assert_int_equal(mapped, 1);
+    gm_guard_memory_release(&other, false);
+    assert_int_equal(mapped, 0);
+    assert_int_equal(all_released(), 1);
+    refuse_access = true;
+    assert_int_equal(gm_guard_memory_open(&memory), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(memory.mapping, 0);
+    assert_int_equal(mapped, 0);
+    for (unsigned i = 0; i < 100; i++) { /* more than there are ranges */
+        refuse_access = i % 2;
+        (void)gm_guard_memory_open(&memory);
+        gm_guard_memory_close(&memory);
+    }
+    refuse_access = false;
+    assert_int_equal(gm_guard_memory_open(&memory), GM_OK);
+    assert_true(gm_guard_memory_keep(&memory));
+    assert_int_equal(gm_guard_memory_release_all(), 2 * MIB);
+    assert_int_equal(mapped, 0);
+}
+
 static void forgotten_after_fork(void **unused) {
     assert_true(keep(1, 0, 2 * MIB, 512));
     gm_guard_memory_after_fork();
@@ -140,10 +184,12 @@ int main(void) {
     char *environment[] = {idle, NULL};
     gm_clock_init();
     gm_options_load(environment);
+    gm_guard_ranges_setup(64 * MIB, reserve);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(found_by_size_and_pattern, start), cmocka_unit_test_setup(patterns_have_a_place, start),
         cmocka_unit_test_setup(bounded_by_device, start),         cmocka_unit_test_setup(bounded_in_number, start),
         cmocka_unit_test_setup(idle_memory_goes, start),          cmocka_unit_test_setup(forgotten_after_fork, start),
+        cmocka_unit_test_setup(open_at_a_range, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

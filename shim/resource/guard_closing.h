@@ -1,0 +1,43 @@
+/* Freed guarded blocks that wait to be closed together. Closing a block compares its pattern (guard_pattern.h), unmaps
+ * its addresses, and opens its memory at new addresses for a later block (guard_memory.h). In a row the driver's calls
+ * for these cost less, and one wait serves for all patterns.
+ *
+ * Up to 16 blocks or 64 MiB wait. The 64 first blocks of the process do not. While a block waits, a use of it does not
+ * fault, so whoever sees its address in a call of the program closes all before that call is made.
+ *
+ * All functions are safe from any thread; none holds a lock across a driver call. */
+#ifndef GM_GUARD_CLOSING_H
+#define GM_GUARD_CLOSING_H
+
+#include "policy/policy.h"
+#include "shim/resource/guard_ranges.h"
+
+enum { GM_GUARD_TOGETHER = 16 };
+/* The most blocks that are closed together; 1: none waits. Set it before the first request. */
+GM_INTERNAL extern unsigned gm_guard_together;
+/* The number of blocks that wait. */
+GM_INTERNAL extern unsigned gm_guard_waiting;
+
+/* Adds a freed block that no work uses any more, and closes all if that are enough. False: it cannot wait. Runs in
+ * relaxed capture mode. */
+GM_INTERNAL bool gm_guard_closing_add(const struct gm_guard_block *block);
+/* Closes a block now and releases its memory. After an error it is open as before. Runs in relaxed capture mode. */
+GM_INTERNAL gm_status gm_guard_close(const struct gm_guard_block *block);
+
+enum gm_guard_closing {
+    GM_GUARD_REUSE,  /* the memory is kept; waits for no work of the program: blocks that need that wait on */
+    GM_GUARD_RELEASE /* the memory is released; may wait */
+};
+/* Closes all blocks that wait. Returns the bytes whose memory was released. */
+GM_INTERNAL size_t gm_guard_close_all(enum gm_guard_closing how);
+
+/* Whether the address lies in a block that waits. */
+GM_INTERNAL bool gm_guard_waits_at(uint64_t address);
+static inline bool gm_guard_any_waits(void) {
+    return GM_UNLIKELY(__atomic_load_n(&gm_guard_waiting, __ATOMIC_RELAXED) != 0);
+}
+/* Bytes of a device that wait. */
+GM_INTERNAL uint64_t gm_guard_waiting_bytes(int device);
+GM_INTERNAL void gm_guard_closing_after_fork(void);
+
+#endif
