@@ -156,10 +156,9 @@ static void contexts(void) {
 }
 
 int main(int argc, char **argv) {
-    CUcontext context;
     (void)argv;
     alone = argc > 1;
-    context = start_driver();
+    start_driver();
     MUST(cuDeviceGet(&device, 0));
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int managed = 0; managed < 2; managed++) {

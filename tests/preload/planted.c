@@ -357,14 +357,13 @@ static const struct {
 };
 
 int main(int count, char **arguments) {
-    CUcontext context;
     CUmodule module;
     void (*make)(void) = NULL;
     for (size_t i = 0; i < sizeof errors / sizeof *errors && count > 1; i++)
         if (strcmp(arguments[1], errors[i].name) == 0)
             make = errors[i].make;
     EXPECT(make != NULL);
-    context = start_driver();
+    start_driver();
     MUST(cuModuleLoadData(&module, image));
     MUST(cuModuleGetFunction(&words, module, "write_words"));
     MUST(cuModuleGetFunction(&byte, module, "write_byte"));
