@@ -120,7 +120,7 @@ static void end_for_pipe(size_t bytes, uint64_t now) {
         oldest_ns = now;
     gm_spin_unlock(&lock);
     if (due && gm_trace_flushes())
-        gm_trace_wake();
+        gm_trace_wake(GM_TRACE_WAKE_ALL);
     else if (due)
         gm_pipe_flush(0);
 }

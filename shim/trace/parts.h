@@ -53,14 +53,12 @@ GM_INTERNAL void gm_chunks_event(const struct gm_event *event);
 GM_INTERNAL struct gm_event *gm_chunks_place(void);
 GM_INTERNAL void gm_chunks_add(struct gm_event *place);
 GM_INTERNAL void gm_chunks_record(const struct gm_record *record);
-/* The same in chunks of packed events. One thread at a time. */
-GM_INTERNAL void gm_chunks_packed(const struct gm_event *event);
-/* Whether so many packed events certainly fit into the largest size. */
+/* Whether so many events certainly fit into the largest size, in addition to those in the file. */
 GM_INTERNAL bool gm_chunks_have_room(uint64_t events);
 /* The last events of the trace may use the room of definitions. */
 GM_INTERNAL void gm_chunks_use_reserve(void);
-/* Writes to the file what waits in memory. */
-GM_INTERNAL void gm_chunks_flush(void);
+/* Writes to the file what waits in memory: all of it, or only the full buffers that threads left to the flusher. */
+GM_INTERNAL void gm_chunks_flush(bool all);
 GM_INTERNAL void gm_chunks_finish(enum gm_trace_end how);
 /* In the child of a fork: forgets what the parent's threads have not written. */
 GM_INTERNAL void gm_chunks_forget(void);
@@ -94,8 +92,9 @@ GM_INTERNAL size_t gm_trace_csv_about(char *out, size_t size, const struct gm_tr
 /* True when a flusher thread flushes at every interval. Otherwise the threads that write events do it. */
 GM_INTERNAL extern bool gm_trace_flusher;
 static inline bool gm_trace_flushes(void) { return __atomic_load_n(&gm_trace_flusher, __ATOMIC_RELAXED); }
-/* Makes the flusher thread flush now. */
-GM_INTERNAL void gm_trace_wake(void);
+/* Makes the flusher thread flush now: everything, or only the buffers that threads left to it. */
+enum gm_trace_wake { GM_TRACE_WAKE_ALL = 1, GM_TRACE_WAKE_FULL = 2 };
+GM_INTERNAL void gm_trace_wake(enum gm_trace_wake why);
 /* For a thread that ends: if its trace is open, its file stays open until gm_trace_leave. */
 GM_INTERNAL void gm_trace_hold(void);
 GM_INTERNAL void gm_trace_leave(void);

@@ -94,7 +94,7 @@ static void fill_header(struct gm_trace_header *h) {
     struct timespec wall;
     struct utsname host;
     memset(h, 0, sizeof *h);
-    h->version = gm_summary_on() ? GM_TRACE_VERSION : 1;
+    h->version = gm_ring_on() ? 1 : GM_TRACE_VERSION;
     h->header_bytes = GM_TRACE_HEADER;
     h->chunk_bytes = GM_TRACE_CHUNK;
     h->event_bytes = sizeof(struct gm_event);
@@ -199,9 +199,9 @@ static void open_trace(void) {
 
 /* ---- a summary */
 
-static void write_packed(struct gm_event *row) {
+static void write_row(struct gm_event *row) {
     row->seq = gm_trace_sequence();
-    gm_chunks_packed(row);
+    gm_chunks_event(row);
 }
 
 static void write_line(struct gm_event *row) {
@@ -213,24 +213,26 @@ static void write_line(struct gm_event *row) {
 static void write_summary(enum state now, uint64_t now_ns, bool end) {
     if (now == STATE_BINARY && end)
         gm_chunks_use_reserve();
-    if (now == STATE_BINARY)
-        gm_summary_write(now_ns, end, gm_chunks_have_room, write_packed);
-    else if (now == STATE_TEXT)
+    if (now == STATE_BINARY) {
+        gm_chunks_flush(true); /* so that it is known how much room there is */
+        gm_summary_write(now_ns, end, gm_chunks_have_room, write_row);
+    } else if (now == STATE_TEXT) {
         gm_summary_write(now_ns, end, gm_lines_have_room, write_line);
+    }
 }
 
 /* ---- flushing */
 
 static uint32_t woken;
 
-void gm_trace_wake(void) {
-    if (!__atomic_exchange_n(&woken, 1, __ATOMIC_RELAXED))
+void gm_trace_wake(enum gm_trace_wake why) {
+    if (!__atomic_fetch_or(&woken, why, __ATOMIC_RELAXED))
         gm_futex_wake(&woken);
 }
 
 static void flush(enum state now) {
     if (now == STATE_BINARY)
-        gm_chunks_flush();
+        gm_chunks_flush(true);
     else if (now == STATE_TEXT)
         gm_lines_flush();
 }
@@ -285,27 +287,40 @@ static void wait_for_users(void) {
         gm_sleep(TURN_NS);
 }
 
+/* Sleeps until the time, or until somebody wakes the flusher. True: everything must be flushed. */
+static bool wait_until(uint64_t due_ns) {
+    uint64_t now_ns = gm_now_ns(), rest = due_ns > now_ns ? due_ns - now_ns : 0;
+    const struct timespec time = {(time_t)(rest / 1000000000u), (long)(rest % 1000000000u)};
+    if (rest)
+        gm_futex_wait(&woken, 0, &time);
+    return (__atomic_exchange_n(&woken, 0, __ATOMIC_RELAXED) & GM_TRACE_WAKE_ALL) || gm_now_ns() >= due_ns;
+}
+
 /* The thread gets its generation as argument, because the trace may end before the thread first runs. */
 static void *flush_often(void *opened_as) {
     uint32_t generation = (uint32_t)(uintptr_t)opened_as;
-    uint64_t ns = __atomic_load_n(&flush_interval, __ATOMIC_RELAXED);
-    if (gm_summary_on() && gm_summary_ns < ns)
-        ns = gm_summary_ns;
-    const struct timespec interval = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    uint64_t interval = __atomic_load_n(&flush_interval, __ATOMIC_RELAXED), due_ns = gm_now_ns();
+    if (gm_summary_on() && gm_summary_ns < interval)
+        interval = gm_summary_ns;
+    due_ns += interval;
     for (;;) {
-        gm_futex_wait(&woken, 0, &interval);
-        __atomic_store_n(&woken, 0, __ATOMIC_RELAXED);
+        bool due = wait_until(due_ns);
         enum state now = enter();
         bool ended = now == STATE_ENDED || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation;
-        if (!ended && gm_summary_on())
+        if (!ended && due && gm_summary_on())
             write_summary(now, gm_now_ns(), false);
-        if (!ended)
+        if (!ended && due)
             flush(now);
+        else if (!ended && now == STATE_BINARY)
+            gm_chunks_flush(false);
         gm_trace_leave();
         if (ended)
             return NULL;
-        if (gm_trace_tick)
-            gm_trace_tick();
+        if (due) {
+            due_ns = gm_now_ns() + interval;
+            if (gm_trace_tick)
+                gm_trace_tick();
+        }
     }
 }
 
@@ -429,7 +444,7 @@ void gm_trace_stop(void) {
     gm_spin_lock(&opening);
     gm_trace_file_close(&file);
     gm_spin_unlock(&opening);
-    gm_trace_wake();
+    gm_trace_wake(GM_TRACE_WAKE_ALL);
 }
 
 void gm_trace_finish(void) { finish(GM_TRACE_WHOLE); }

@@ -7,6 +7,8 @@
  * is sorted, and its last NESTED events wait for those behind it. */
 #include "tools/cli/reader_binary.h"
 
+#include "shim/trace/pack.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@ struct chunk {
     uint32_t left;   /* number of events behind the window; of packed events: bytes */
     int thread;
     bool packed;
-    struct gm_event last; /* packed: the one before `offset` */
+    struct gm_packing packing; /* at `offset` */
     struct gm_event *window;
     uint32_t next, count; /* position and number of events in the window */
 };
@@ -71,46 +73,19 @@ static void sort(struct gm_event *events, uint32_t count) {
     }
 }
 
-/* ---- packed events */
-
-static const unsigned char *unpack_number(const unsigned char *p, const unsigned char *end, uint64_t *value) {
-    *value = 0;
-    for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
-        *value |= (uint64_t)(*p & 127) << shift;
-        if (!(*p++ & 128))
-            return p;
-    }
-    return NULL;
-}
-
-/* Replaces `event` by the next one. Returns the end of what was packed, or NULL: it is invalid. */
-static const unsigned char *unpack(const unsigned char *p, const unsigned char *end, struct gm_event *event) {
-    uint64_t words[GM_PACKED_WORDS], difference;
-    memcpy(words, event, sizeof words);
-    words[0]++;
-    unsigned which = *p++;
-    for (unsigned i = 0; i < GM_PACKED_WORDS && p; i++) {
-        if (!(which >> i & 1))
-            continue;
-        if ((p = unpack_number(p, end, &difference)))
-            words[i] += difference >> 1 ^ (0 - (difference & 1));
-    }
-    memcpy(event, words, sizeof words);
-    return p;
-}
-
 /* Returns how many events it read into `out`, at most `most`. */
 static uint32_t read_packed(struct gm_binary_reader *r, struct chunk *c, struct gm_event *out, uint32_t most) {
     unsigned char bytes[WINDOW * 32];
     uint32_t room = c->left < sizeof bytes ? c->left : (uint32_t)sizeof bytes, count = 0;
-    const unsigned char *p = bytes, *end = bytes + room, *next;
+    const unsigned char *p = bytes, *end = bytes + room;
     if (!read_at(r->file, bytes, room, c->offset))
         end = bytes;
     while (count < most && p < end && (c->left == room || (size_t)(end - p) >= GM_PACKED_MOST)) {
-        if (!(next = unpack(p, end, &c->last)))
+        const unsigned char *next = gm_unpack(&c->packing, p, end, &out[count]);
+        if (!next)
             break;
         p = next;
-        out[count++] = c->last;
+        count++;
     }
     if (!count) {
         r->file->damaged++;

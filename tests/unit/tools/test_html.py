@@ -321,7 +321,7 @@ class Page(ToolCase):
                   row(6, 10 * second, 3, 1, 7, 0, 7, 7, kind="host"), moment(7, 10 * second, "total", 5 * MIB, 4 * MIB, 9 * MIB),
                   moment(8, 10 * second, "peak", 5 * MIB, 9 * MIB), row(9, 20 * second, 1, 0, 0, 1, 0, 2 * MIB),
                   moment(10, 20 * second, "total", 3 * MIB, 6 * MIB, 9 * MIB)]
-        page = self.open(t.header(version=2, summary_ns=10 * second) + t.chunk(records, kind=2) + t.packed(b"".join(events)))
+        page = self.open(t.header(version=3, summary_ns=10 * second) + t.chunk(records, kind=2) + t.packed(b"".join(events)))
         found, shown = self.report()["totals"], page.data("#selection")
         self.assertEqual((shown["allocs"], shown["bytes"], shown["frees"], shown["freed_bytes"]), (9, 13 * MIB + 7, 5, 10 * MIB))
         self.assertEqual((shown["peak_bytes"], shown["peak_ns"], shown["leaked"], shown["leaked_bytes"]), (8 * MIB, 3 * second, 4, 3 * MIB + 7))

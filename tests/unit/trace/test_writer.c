@@ -2,8 +2,10 @@
 #include "writer_world.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void check_all(void **state) {
@@ -114,7 +116,25 @@ static void many_short_threads(void) {
 static void short_lived_threads_cost_a_page_each(void **state) {
     assert_int_equal(in_child(many_short_threads), 0);
     assert_int_equal(read_back(path, NULL, NULL), 3000);
-    assert_in_range(file_size(path), 3000 * 64, 1001 * 4096 + 4096);
+    assert_in_range(file_size(path), 1000 * 4096, 1001 * 4096 + 4096);
+}
+
+/* Full buffers go to the flusher: as many threads as fill them faster than it packs them. */
+static void threads_with_full_buffers(void) {
+    pthread_t threads[6];
+    gm_trace_setup(path, AUTO, 60000000000u, "auto", "1");
+    for (int i = 0; i < 6; i++)
+        pthread_create(&threads[i], NULL, thread_writes, (void *)(intptr_t)100000);
+    for (int i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    let_it_flush(6 * 100000);
+    raise(SIGKILL);
+}
+
+static void full_buffers_are_packed_and_written_at_once(void **state) {
+    assert_int_equal(WTERMSIG(in_child(threads_with_full_buffers)), SIGKILL);
+    assert_int_equal(read_back(path, NULL, NULL), 6 * 100000);
+    assert_in_range(file_size(path), 6 * 100000, 6 * 100000 * 12);
 }
 
 static void finishing_while_others_write(void) {
@@ -182,6 +202,7 @@ int main(void) {
         BOTH(threads_merge_in_one_order),
         BOTH(nested_events_merge_in_one_order),
         BINARY_CASE(short_lived_threads_cost_a_page_each),
+        BINARY_CASE(full_buffers_are_packed_and_written_at_once),
         BOTH(the_end_is_safe_while_threads_write),
         BOTH(a_program_that_closes_all_descriptors_keeps_its_trace),
         BINARY_CASE(the_trace_survives_closed_descriptors_while_threads_write),
