@@ -15,7 +15,7 @@ static json_t *real(double value) { return value < 0 ? json_null() : json_real(v
 
 /* Names are bytes and JSON is UTF-8. Bytes that are not UTF-8 become question marks. */
 static json_t *text(const char *bytes) {
-    char clean[64];
+    char clean[512];
     size_t n = 0;
     json_t *value = json_string(bytes);
     if (value)
@@ -66,7 +66,21 @@ static json_t *rates(const struct gm_rates *r) {
                      "frees_per_s", real(r->frees), "hit_rate", real(r->hits), "time_in_calls", real(r->time));
 }
 
-bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended) {
+/* null: they could not be read. */
+static json_t *call_sites(const struct gm_top_sites *sites) {
+    if (sites->why[0])
+        return json_null();
+    json_t *all = json_array();
+    for (size_t i = 0; i < sites->count; i++) {
+        const struct gm_top_site *site = &sites->rows[i];
+        json_array_append_new(all, json_pack("{s:o, s:i, s:o, s:o}", "site", text(site->name), "device", site->device,
+                                             "live_bytes", number(site->bytes), "blocks", number(site->blocks)));
+    }
+    return all;
+}
+
+bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended,
+                 const struct gm_top_sites *sites) {
     json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns",
                             number(s->time_ns), "pid", (int)s->pid, "program", text(s->program), "policy",
                             text(s->policy), "group", s->group[0] ? text(s->group) : json_null(), "limit_bytes",
@@ -85,6 +99,7 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
                   kinds(s), "by_device", devices(s));
     bool done = all && !json_object_set_new(all, "counts", counts) && !json_object_set_new(all, "rates", rates(r)) &&
                 !json_object_set_new(all, "fences", fences(s, r)) && !json_object_set_new(all, "memory", memory) &&
+                (!sites || !json_object_set_new(all, "sites", call_sites(sites))) &&
                 !json_dumpf(all, out, JSON_COMPACT) && fputc('\n', out) != EOF;
     json_decref(all);
     return done;
@@ -105,5 +120,8 @@ bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t 
 #else
 bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t time_ns) { return false; }
 bool gm_top_json_there(void) { return false; }
-bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended) { return false; }
+bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended,
+                 const struct gm_top_sites *sites) {
+    return false;
+}
 #endif
