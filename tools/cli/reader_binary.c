@@ -31,7 +31,8 @@ struct chunk {
 
 struct gm_binary_reader {
     struct gm_trace_input *file;
-    struct chunk *heap;
+    struct chunk *chunks; /* array */
+    struct chunk **heap;  /* of those that have events left; made when all chunks are known */
     size_t count, room;
 };
 
@@ -48,14 +49,14 @@ static bool read_at(const struct gm_trace_input *f, void *out, size_t bytes, uin
 }
 
 static void sift_down(struct gm_binary_reader *r, size_t at) {
-    struct chunk moved = r->heap[at];
+    struct chunk *moved = r->heap[at];
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= r->count)
             break;
-        if (child + 1 < r->count && r->heap[child + 1].seq < r->heap[child].seq)
+        if (child + 1 < r->count && r->heap[child + 1]->seq < r->heap[child]->seq)
             child++;
-        if (moved.seq <= r->heap[child].seq)
+        if (moved->seq <= r->heap[child]->seq)
             break;
         r->heap[at] = r->heap[child];
         at = child;
@@ -153,13 +154,24 @@ static bool add_events(struct gm_binary_reader *r, uint64_t offset, const struct
         c.seq = first[i].seq < c.seq ? first[i].seq : c.seq;
     if (r->count == r->room) {
         size_t room = r->room ? 2 * r->room : 256;
-        struct chunk *heap = realloc(r->heap, room * sizeof *heap);
-        if (!heap)
+        struct chunk *chunks = realloc(r->chunks, room * sizeof *chunks);
+        if (!chunks)
             return false;
-        r->heap = heap;
+        r->chunks = chunks;
         r->room = room;
     }
-    r->heap[r->count++] = c;
+    r->chunks[r->count++] = c;
+    return true;
+}
+
+static bool make_heap(struct gm_binary_reader *r) {
+    r->heap = malloc((r->count + 1) * sizeof *r->heap);
+    if (!r->heap)
+        return false;
+    for (size_t i = 0; i < r->count; i++)
+        r->heap[i] = &r->chunks[i];
+    for (size_t at = r->count / 2; at-- > 0;)
+        sift_down(r, at);
     return true;
 }
 
@@ -226,18 +238,16 @@ struct gm_binary_reader *gm_binary_reader_open(struct gm_trace_input *file) {
     if (!r)
         return NULL;
     r->file = file;
-    if (!read_chunks(r)) {
+    if (!read_chunks(r) || !make_heap(r)) {
         gm_binary_reader_close(r);
         return NULL;
     }
-    for (size_t at = r->count / 2; at-- > 0;)
-        sift_down(r, at);
     return r;
 }
 
 bool gm_binary_reader_next(struct gm_binary_reader *r, struct gm_event *event, int *thread) {
     while (r->count) {
-        struct chunk *top = &r->heap[0];
+        struct chunk *top = r->heap[0];
         bool found = settle(r, top);
         if (found) {
             *event = top->window[top->next++];
@@ -245,7 +255,7 @@ bool gm_binary_reader_next(struct gm_binary_reader *r, struct gm_event *event, i
         }
         if (!found || !settle(r, top)) {
             free(top->window);
-            *top = r->heap[--r->count];
+            r->heap[0] = r->heap[--r->count];
         }
         if (r->count)
             sift_down(r, 0);
@@ -261,8 +271,9 @@ bool gm_binary_reader_next(struct gm_binary_reader *r, struct gm_event *event, i
 void gm_binary_reader_close(struct gm_binary_reader *r) {
     if (!r)
         return;
-    for (size_t i = 0; i < r->count; i++)
-        free(r->heap[i].window);
+    for (size_t i = 0; i < r->count && r->heap; i++)
+        free(r->heap[i]->window);
     free(r->heap);
+    free(r->chunks);
     free(r);
 }
