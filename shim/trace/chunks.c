@@ -464,14 +464,9 @@ static inline bool has_place(const struct cursor *c) {
     return c && c->generation == gm_trace_generation_now() && c->remaining >= sizeof(struct gm_event);
 }
 
-/* An event that comes late reads the start of the next trace. Nobody writes it out. */
-static inline uint64_t since_start(uint64_t time_ns) {
-    uint64_t start = __atomic_load_n(&start_ns, __ATOMIC_RELAXED);
-    return time_ns > start ? time_ns - start : 0;
-}
-
 static inline void add(struct cursor *c, struct gm_event *place) {
-    place->time_ns = since_start(place->time_ns);
+    /* An event that comes late reads the start of the next trace. Nobody writes it out. */
+    gm_trace_make_relative(place, __atomic_load_n(&start_ns, __ATOMIC_RELAXED));
     raise_used(c, sizeof *place);
 }
 

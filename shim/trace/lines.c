@@ -177,7 +177,7 @@ void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *h
 void gm_lines_event(const struct gm_event *event) {
     char line[GM_TRACE_CSV_LINE];
     struct gm_event relative = *event;
-    relative.time_ns = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
+    gm_trace_make_relative(&relative, start_ns);
     int length = gm_trace_csv_line(line, sizeof line, &relative, pid, gm_thread_id());
     if (take_bytes((size_t)length))
         append(line, (size_t)length, event->time_ns);

@@ -42,6 +42,18 @@ GM_INTERNAL void gm_trace_file_close(struct gm_trace_file *file);
 GM_INTERNAL void gm_trace_file_drop(struct gm_trace_file *file);
 GM_INTERNAL bool gm_trace_name_is_csv(const char *name);
 
+/* Makes the event's time relative to the start of the trace. A call may have begun before, as the one that opens the
+ * trace: only its part within counts. */
+static inline void gm_trace_make_relative(struct gm_event *event, uint64_t start_ns) {
+    if (GM_LIKELY(event->time_ns >= start_ns)) {
+        event->time_ns -= start_ns;
+        return;
+    }
+    uint64_t before = start_ns - event->time_ns;
+    event->duration_ns = event->duration_ns > before ? event->duration_ns - (uint32_t)before : 0;
+    event->time_ns = 0;
+}
+
 /* ---- chunks.c: the binary format */
 /* The largest size of the file; 0 = any. Before gm_chunks_open. */
 GM_INTERNAL void gm_chunks_limit(uint64_t bytes);

@@ -370,6 +370,16 @@ class Page(ToolCase):
             self.assertEqual(page.data("#flame")["total"], 6 * MIB)
         self.assertIn("The card has 8.00 MiB (the dashed line).", page.text("#taken-note"))
 
+    def test_a_device_has_one_colour(self):
+        """The legend of live memory begins with the device that held most."""
+        records = t.device(0, 16 * MIB, "Card") + t.device(1, 8 * MIB, "Card")
+        events = t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000000, MIB) + t.event(2, 2000, "alloc", "cuMemAlloc", 0x1000000000, 4 * MIB, device=1)
+        page = self.open(t.header() + t.chunk(records, kind=2) + t.chunk(events))
+        live, taken = (page.run(f"[...document.querySelectorAll('#{legend} li')].map(row => [row.querySelector('.name').textContent, "
+                                "row.querySelector('i').style.background])") for legend in ("legend", "taken-legend"))
+        self.assertEqual([name for name, _ in live], ["device 1", "device 0"])
+        self.assertEqual(dict(live), dict(taken))
+
     def test_failed_requests_and_phases(self):
         page = self.open(self.two_devices())
         self.tab("Failed requests")

@@ -56,6 +56,30 @@ static void a_csv_file_begins_with_the_header_line(void **state) {
     fclose(f);
 }
 
+/* The call that opens the trace takes long, and began before it. */
+static void write_what_began_before(void) {
+    gm_trace_setup(path, AUTO, 0, "auto", "1");
+    struct gm_event e = {.seq = gm_trace_sequence(),
+                         .time_ns = gm_now_ns() - 1000000,
+                         .duration_ns = 1000500,
+                         .address = 0x1000,
+                         .action = GM_ACT_ALLOC};
+    gm_trace_event(&e);
+    gm_trace_finish();
+}
+
+static void a_call_that_began_before_counts_from_the_start(void **state) {
+    char error[512];
+    struct gm_event e;
+    int thread;
+    assert_int_equal(in_child(write_what_began_before), 0);
+    struct gm_reader *r = gm_reader_open(path, error, sizeof error);
+    assert_true(gm_reader_next(r, &e, &thread));
+    assert_int_equal(e.time_ns, 0);
+    assert_in_range(e.duration_ns, 0, 500);
+    gm_reader_close(r);
+}
+
 static void *thread_writes(void *count) {
     write_events(0x100000, (int)(intptr_t)count);
     return NULL;
@@ -199,6 +223,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(check_all),
         CSV_CASE(a_csv_file_begins_with_the_header_line),
+        BOTH(a_call_that_began_before_counts_from_the_start),
         BOTH(threads_merge_in_one_order),
         BOTH(nested_events_merge_in_one_order),
         BINARY_CASE(short_lived_threads_cost_a_page_each),
