@@ -478,18 +478,26 @@ struct gm_event *gm_chunks_place(void) {
 
 void gm_chunks_add(struct gm_event *place) { add((struct cursor *)(gm_room + GM_ROOM_TRACE), place); }
 
-void gm_chunks_event(const struct gm_event *event) {
+/* Returns the cursor, NULL: the event is dropped. */
+static struct cursor *append(const struct gm_event *event) {
     struct cursor *c = gm_room_part(GM_ROOM_TRACE);
     if (GM_UNLIKELY(!has_place(c)) && !make_room_for_event(c)) {
         drop(1);
-        return;
+        return NULL;
     }
     struct gm_event *place = (struct gm_event *)c->next;
     *place = *event;
     add(c, place);
-    if (GM_UNLIKELY(!gm_trace_flushes()))
+    return c;
+}
+
+void gm_chunks_event(const struct gm_event *event) {
+    struct cursor *c = append(event);
+    if (GM_UNLIKELY(!gm_trace_flushes()) && c)
         flush_by_hand(c->buffer, event->time_ns);
 }
+
+void gm_chunks_row(const struct gm_event *row) { append(row); }
 
 /* Definitions are rare and written at once, so that the file never holds an event without its definitions. */
 void gm_chunks_record(const struct gm_record *record) {

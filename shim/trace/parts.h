@@ -60,6 +60,8 @@ GM_INTERNAL void gm_chunks_limit(uint64_t bytes);
 /* 0 or an errno value. */
 GM_INTERNAL int gm_chunks_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
 GM_INTERNAL void gm_chunks_event(const struct gm_event *event);
+/* The same for a row of a summary: the caller flushes behind the last one. */
+GM_INTERNAL void gm_chunks_row(const struct gm_event *row);
 /* The place of the thread's next event, which the caller fills and then adds; no lock, no call. NULL: its chunk has no
  * room. */
 GM_INTERNAL struct gm_event *gm_chunks_place(void);

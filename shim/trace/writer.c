@@ -201,7 +201,7 @@ static void open_trace(void) {
 
 static void write_row(struct gm_event *row) {
     row->seq = gm_trace_sequence();
-    gm_chunks_event(row);
+    gm_chunks_row(row);
 }
 
 static void write_line(struct gm_event *row) {
