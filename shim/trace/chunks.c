@@ -40,8 +40,7 @@ struct buffer {
     uint64_t offset;               /* of the chunk in the file, 0 = it has no place there yet */
     int ring;                      /* number of the chunk in the ring, -1 = none */
     uint64_t flushed_ns;
-    struct gm_trace_chunk
-        chunk; /* its `used` is valid only in the file; without a place `bytes` are those of the chunk before */
+    struct gm_trace_chunk chunk; /* `used` is valid only in the file; `bytes` are of the latest chunk with a place */
     struct gm_packing packing;
     _Alignas(struct gm_event) unsigned char payload[MOST_CHUNK - sizeof(struct gm_trace_chunk)];
     struct gm_event events[MOST_EVENTS];

@@ -178,15 +178,15 @@ static void count_free(struct gm_analysis_pass *p, const struct gm_event *e, int
     device->by_kind[block->kind].frees++;
     if (site)
         count_freed_last(a, site, 1, block->bytes);
-    if (!t || t->last_key != block->key)
-        return;
-    a->temporary++;
-    a->temporary_bytes += block->bytes;
-    if (site) {
-        site->temporary++;
-        site->temporary_bytes += block->bytes;
+    if (t && t->last_key == block->key) {
+        a->temporary++;
+        a->temporary_bytes += block->bytes;
+        if (site) {
+            site->temporary++;
+            site->temporary_bytes += block->bytes;
+        }
+        t->last_key = 0;
     }
-    t->last_key = 0;
 }
 
 static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
