@@ -52,54 +52,90 @@ enum {
     GM_NOT_SUPPORTED = 801,
 };
 
+/* The numbers that name what a call makes or ends. Numbers of two spaces may be equal, so a key has a tag. */
+enum gm_space { GM_SPACE_ADDRESS, GM_SPACE_RESERVATION, GM_SPACE_HANDLE, GM_SPACE_OBJECT };
+enum { GM_KEY_TAG = 62 }; /* its lower bit; no address uses it */
+
+static inline uint64_t gm_key(enum gm_space space, uint64_t value) { return value ^ (uint64_t)space << GM_KEY_TAG; }
+static inline uint64_t gm_key_value(uint64_t key) { return key & (((uint64_t)1 << GM_KEY_TAG) - 1); }
+
+/* Properties of a call. Code that treats calls differently asks for a trait, not for a call. */
+enum gm_call_trait {
+    GM_CALL_MOVABLE = 1u << 0,  /* a policy may choose the memory. All other calls state the program's intent (managed,
+                                   pinned, pools), have a form of their own (arrays, virtual memory), or belong to
+                                   something else (graphs, imports) */
+    GM_CALL_RESERVES = 1u << 1, /* makes what has no memory of its own: addresses, a pool */
+    GM_CALL_HOLDS = 1u << 2,    /* makes a handle of memory that cuMemMap makes usable */
+    GM_CALL_MAPS = 1u << 3,     /* makes the memory of a handle usable */
+};
+
 /* The call that the program made, independent of the entry point. X(enumerator, name in traces: the driver's name
- * without version suffix) */
-#define GM_CALLS(X)                                          \
-    X(GM_CALL_NONE, "none")                                  \
-    X(GM_CALL_ALLOC, "cuMemAlloc")                           \
-    X(GM_CALL_ALLOC_PITCH, "cuMemAllocPitch")                \
-    X(GM_CALL_ALLOC_ASYNC, "cuMemAllocAsync")                \
-    X(GM_CALL_ALLOC_FROM_POOL, "cuMemAllocFromPoolAsync")    \
-    X(GM_CALL_ALLOC_MANAGED, "cuMemAllocManaged")            \
-    X(GM_CALL_ALLOC_HOST, "cuMemAllocHost")                  \
-    X(GM_CALL_HOST_ALLOC, "cuMemHostAlloc")                  \
-    X(GM_CALL_HOST_REGISTER, "cuMemHostRegister")            \
-    X(GM_CALL_ARRAY, "cuArrayCreate")                        \
-    X(GM_CALL_ARRAY3D, "cuArray3DCreate")                    \
-    X(GM_CALL_MIPMAP, "cuMipmappedArrayCreate")              \
-    X(GM_CALL_VMM_RESERVE, "cuMemAddressReserve")            \
-    X(GM_CALL_VMM_CREATE, "cuMemCreate")                     \
-    X(GM_CALL_VMM_MAP, "cuMemMap")                           \
-    X(GM_CALL_VMM_IMPORT, "cuMemImportFromShareableHandle")  \
-    X(GM_CALL_IPC_OPEN, "cuIpcOpenMemHandle")                \
-    X(GM_CALL_POOL_IMPORT_POINTER, "cuMemPoolImportPointer") \
-    X(GM_CALL_GRAPH_ALLOC, "cuGraphAddMemAllocNode")         \
-    X(GM_CALL_POOL_CREATE, "cuMemPoolCreate")                \
-    X(GM_CALL_FREE, "cuMemFree")                             \
-    X(GM_CALL_FREE_ASYNC, "cuMemFreeAsync")                  \
-    X(GM_CALL_FREE_HOST, "cuMemFreeHost")                    \
-    X(GM_CALL_HOST_UNREGISTER, "cuMemHostUnregister")        \
-    X(GM_CALL_ARRAY_DESTROY, "cuArrayDestroy")               \
-    X(GM_CALL_MIPMAP_DESTROY, "cuMipmappedArrayDestroy")     \
-    X(GM_CALL_VMM_ADDRESS_FREE, "cuMemAddressFree")          \
-    X(GM_CALL_VMM_RELEASE, "cuMemRelease")                   \
-    X(GM_CALL_VMM_UNMAP, "cuMemUnmap")                       \
-    X(GM_CALL_IPC_CLOSE, "cuIpcCloseMemHandle")              \
-    X(GM_CALL_GRAPH_FREE, "cuGraphAddMemFreeNode")           \
-    X(GM_CALL_POOL_DESTROY, "cuMemPoolDestroy")              \
-    X(GM_CALL_IPC_GET, "cuIpcGetMemHandle")                  \
-    X(GM_CALL_EXPORT_RANGE, "cuMemGetHandleForAddressRange") \
-    X(GM_CALL_VMM_EXPORT, "cuMemExportToShareableHandle")    \
-    X(GM_CALL_CTX_DESTROY, "cuCtxDestroy")                   \
-    X(GM_CALL_PRIMARY_RESET, "cuDevicePrimaryCtxReset")      \
-    X(GM_CALL_PRIMARY_RELEASE, "cuDevicePrimaryCtxRelease")
+ * without version suffix, space of what it makes or ends, traits) */
+#define GM_CALLS(X)                                                                       \
+    X(GM_CALL_NONE, "none", GM_SPACE_ADDRESS, 0)                                          \
+    X(GM_CALL_ALLOC, "cuMemAlloc", GM_SPACE_ADDRESS, GM_CALL_MOVABLE)                     \
+    X(GM_CALL_ALLOC_PITCH, "cuMemAllocPitch", GM_SPACE_ADDRESS, GM_CALL_MOVABLE)          \
+    X(GM_CALL_ALLOC_ASYNC, "cuMemAllocAsync", GM_SPACE_ADDRESS, GM_CALL_MOVABLE)          \
+    X(GM_CALL_ALLOC_FROM_POOL, "cuMemAllocFromPoolAsync", GM_SPACE_ADDRESS, 0)            \
+    X(GM_CALL_ALLOC_MANAGED, "cuMemAllocManaged", GM_SPACE_ADDRESS, 0)                    \
+    X(GM_CALL_ALLOC_HOST, "cuMemAllocHost", GM_SPACE_ADDRESS, 0)                          \
+    X(GM_CALL_HOST_ALLOC, "cuMemHostAlloc", GM_SPACE_ADDRESS, 0)                          \
+    X(GM_CALL_HOST_REGISTER, "cuMemHostRegister", GM_SPACE_ADDRESS, 0)                    \
+    X(GM_CALL_ARRAY, "cuArrayCreate", GM_SPACE_OBJECT, 0)                                 \
+    X(GM_CALL_ARRAY3D, "cuArray3DCreate", GM_SPACE_OBJECT, 0)                             \
+    X(GM_CALL_MIPMAP, "cuMipmappedArrayCreate", GM_SPACE_OBJECT, 0)                       \
+    X(GM_CALL_VMM_RESERVE, "cuMemAddressReserve", GM_SPACE_RESERVATION, GM_CALL_RESERVES) \
+    X(GM_CALL_VMM_CREATE, "cuMemCreate", GM_SPACE_HANDLE, GM_CALL_HOLDS)                  \
+    X(GM_CALL_VMM_MAP, "cuMemMap", GM_SPACE_ADDRESS, GM_CALL_MAPS)                        \
+    X(GM_CALL_VMM_IMPORT, "cuMemImportFromShareableHandle", GM_SPACE_HANDLE, 0)           \
+    X(GM_CALL_IPC_OPEN, "cuIpcOpenMemHandle", GM_SPACE_ADDRESS, 0)                        \
+    X(GM_CALL_POOL_IMPORT_POINTER, "cuMemPoolImportPointer", GM_SPACE_ADDRESS, 0)         \
+    X(GM_CALL_GRAPH_ALLOC, "cuGraphAddMemAllocNode", GM_SPACE_ADDRESS, 0)                 \
+    X(GM_CALL_POOL_CREATE, "cuMemPoolCreate", GM_SPACE_OBJECT, GM_CALL_RESERVES)          \
+    X(GM_CALL_FREE, "cuMemFree", GM_SPACE_ADDRESS, 0)                                     \
+    X(GM_CALL_FREE_ASYNC, "cuMemFreeAsync", GM_SPACE_ADDRESS, 0)                          \
+    X(GM_CALL_FREE_HOST, "cuMemFreeHost", GM_SPACE_ADDRESS, 0)                            \
+    X(GM_CALL_HOST_UNREGISTER, "cuMemHostUnregister", GM_SPACE_ADDRESS, 0)                \
+    X(GM_CALL_ARRAY_DESTROY, "cuArrayDestroy", GM_SPACE_OBJECT, 0)                        \
+    X(GM_CALL_MIPMAP_DESTROY, "cuMipmappedArrayDestroy", GM_SPACE_OBJECT, 0)              \
+    X(GM_CALL_VMM_ADDRESS_FREE, "cuMemAddressFree", GM_SPACE_RESERVATION, 0)              \
+    X(GM_CALL_VMM_RELEASE, "cuMemRelease", GM_SPACE_HANDLE, 0)                            \
+    X(GM_CALL_VMM_UNMAP, "cuMemUnmap", GM_SPACE_ADDRESS, 0)                               \
+    X(GM_CALL_IPC_CLOSE, "cuIpcCloseMemHandle", GM_SPACE_ADDRESS, 0)                      \
+    X(GM_CALL_GRAPH_FREE, "cuGraphAddMemFreeNode", GM_SPACE_ADDRESS, 0)                   \
+    X(GM_CALL_POOL_DESTROY, "cuMemPoolDestroy", GM_SPACE_OBJECT, 0)                       \
+    X(GM_CALL_IPC_GET, "cuIpcGetMemHandle", GM_SPACE_ADDRESS, 0)                          \
+    X(GM_CALL_EXPORT_RANGE, "cuMemGetHandleForAddressRange", GM_SPACE_ADDRESS, 0)         \
+    X(GM_CALL_VMM_EXPORT, "cuMemExportToShareableHandle", GM_SPACE_HANDLE, 0)             \
+    X(GM_CALL_CTX_DESTROY, "cuCtxDestroy", GM_SPACE_ADDRESS, 0)                           \
+    X(GM_CALL_PRIMARY_RESET, "cuDevicePrimaryCtxReset", GM_SPACE_ADDRESS, 0)              \
+    X(GM_CALL_PRIMARY_RELEASE, "cuDevicePrimaryCtxRelease", GM_SPACE_ADDRESS, 0)
 
 enum gm_call {
-#define X(e, n) e,
+#define X(e, name, space, traits) e,
     GM_CALLS(X)
 #undef X
         GM_CALL_COUNT
 };
+
+static inline enum gm_space gm_call_space(enum gm_call call) {
+    static const unsigned char rows[GM_CALL_COUNT] = {
+#define X(e, name, space, traits) [e] = space,
+        GM_CALLS(X)
+#undef X
+    };
+    return (enum gm_space)rows[call];
+}
+
+/* Bits of enum gm_call_trait. */
+static inline unsigned gm_call_traits(enum gm_call call) {
+    static const unsigned char rows[GM_CALL_COUNT] = {
+#define X(e, name, space, traits) [e] = traits,
+        GM_CALLS(X)
+#undef X
+    };
+    return rows[call];
+}
 
 /* Properties of a kind of memory. Code that treats kinds differently asks for a trait, not for a kind. */
 enum gm_kind_trait {
@@ -318,19 +354,20 @@ extern const struct gm_policy *const gm_policies[]; /* NULL-terminated; the defa
 /* The policy whose name is `text` up to a colon or the end; NULL when there is none. */
 const struct gm_policy *gm_policy_find(const char *text);
 
-/* Whether a policy may move this call. All other calls state the program's intent (managed, pinned, pools), have a
- * form of their own (arrays, virtual memory), or belong to something else (graphs, imports). */
 static inline bool gm_call_is_movable(const struct gm_request *request) {
-    return request->call == GM_CALL_ALLOC || request->call == GM_CALL_ALLOC_PITCH ||
-           request->call == GM_CALL_ALLOC_ASYNC;
+    return gm_call_traits(request->call) & GM_CALL_MOVABLE;
 }
 
 /* The call made memory of this kind. False for what has no memory of its own, or holds memory that cuMemMap makes
  * usable: reservations, pools, handles of device memory, further mappings. */
 static inline bool gm_call_allocates(enum gm_call call, enum gm_kind kind) {
-    const uint64_t others = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_CREATE | 1ull << GM_CALL_VMM_MAP |
-                            1ull << GM_CALL_POOL_CREATE;
-    return (kind != GM_KIND_VMM && kind != GM_KIND_POOL) || !(others >> call & 1);
+    return (kind != GM_KIND_VMM && kind != GM_KIND_POOL) ||
+           !(gm_call_traits(call) & (GM_CALL_RESERVES | GM_CALL_HOLDS | GM_CALL_MAPS));
+}
+
+/* The call made a handle of device memory. */
+static inline bool gm_call_holds(enum gm_call call, enum gm_kind kind) {
+    return kind == GM_KIND_VMM && gm_call_traits(call) & GM_CALL_HOLDS;
 }
 
 const char *gm_call_name(enum gm_call call);

@@ -23,7 +23,7 @@ const struct gm_policy *gm_policy_find(const char *text) {
 
 const char *gm_call_name(enum gm_call call) {
     static const char *const names[] = {
-#define X(e, n) [e] = n,
+#define X(e, name, space, traits) [e] = name,
         GM_CALLS(X)
 #undef X
     };

@@ -11,7 +11,6 @@
 #include "shim/base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -48,11 +47,7 @@ static struct segment ring[RING];
 static uint64_t newest;   /* number of the newest segment: 0 = only the origin; segment n > 0 lies in ring[n % RING] */
 static uint64_t refining; /* tick at which a thread began to append, 0 = nobody */
 
-static uint64_t clock_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+static uint64_t clock_ns(void) { return gm_clock_ns(CLOCK_MONOTONIC); }
 
 static inline uint64_t counter(void) {
 #if defined(__x86_64__)
@@ -71,14 +66,8 @@ static inline uint64_t counter(void) {
 static bool kernel_trusts_counter(void) {
     static const char *const good[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page"};
     char name[64];
-    int fd = gm_open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!gm_read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof name))
         return true;
-    ssize_t length = gm_read(fd, name, sizeof name - 1);
-    gm_close(fd);
-    if (length <= 0)
-        return true;
-    name[length] = '\0';
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         size_t n = strlen(good[i]);
         if (!strncmp(name, good[i], n) && (name[n] == '\n' || name[n] == '\0'))

@@ -31,6 +31,18 @@ const char *gm_file_map(const char *path, size_t *bytes) {
     return error ? NULL : used ? text : "";
 }
 
+size_t gm_read_text(const char *path, char *text, size_t size) {
+    size_t used = 0;
+    ssize_t got;
+    int fd = gm_open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && used < size - 1 && (got = gm_read(fd, text + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    if (fd >= 0)
+        gm_close(fd);
+    text[used] = '\0';
+    return used;
+}
+
 int gm_lift(int fd) {
     int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
     if (high < 0 && fd > STDERR_FILENO)

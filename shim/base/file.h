@@ -38,6 +38,15 @@ static inline void gm_sleep(uint64_t ns) {
     syscall(SYS_nanosleep, &pause, NULL);
 }
 
+static inline uint64_t gm_clock_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Reads the beginning of a file as text that ends with a 0. Returns its length; 0: it is empty or cannot be read. */
+GM_INTERNAL size_t gm_read_text(const char *path, char *text, size_t size);
+
 /* gpumem's descriptors have this number or a higher one, so that programs that close or count on low numbers do not
  * meet them. The first one is opened when the library is loaded: in a process with threads, the call that enlarges the
  * descriptor table takes milliseconds. */

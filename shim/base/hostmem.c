@@ -3,7 +3,6 @@
 #include "shim/base/hostmem.h"
 #include "shim/base/file.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -17,20 +16,6 @@ struct scratch {
 
 #define MIN_HEADROOM ((uint64_t)512 << 20)
 #define UNLIMITED    ((uint64_t)1 << 62) /* version 1 writes a number near 2^63 for "no limit" */
-
-/* Reads the beginning of a file as text. False: it cannot be read. */
-static bool read_text(const char *path, char *text, size_t size) {
-    size_t used = 0;
-    ssize_t got;
-    int fd = gm_open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    while (used < size - 1 && (got = gm_read(fd, text + used, size - 1 - used)) > 0)
-        used += (size_t)got;
-    gm_close(fd);
-    text[used] = '\0';
-    return used > 0;
-}
 
 static bool read_number(const char *text, uint64_t *number) {
     uint64_t sum = 0;
@@ -64,7 +49,7 @@ static void bound(struct gm_hostmem *memory, uint64_t available) {
 
 static bool read_machine(const char *root, struct gm_hostmem *memory, struct scratch *scratch) {
     gm_format(scratch->path, sizeof scratch->path, "%s/proc/meminfo", root);
-    if (!read_text(scratch->path, scratch->text, sizeof scratch->text))
+    if (!gm_read_text(scratch->path, scratch->text, sizeof scratch->text))
         return false;
     memory->available = number_of(scratch->text, "MemAvailable:") << 10;
     memory->total = number_of(scratch->text, "MemTotal:") << 10;
@@ -73,15 +58,16 @@ static bool read_machine(const char *root, struct gm_hostmem *memory, struct scr
 
 static uint64_t node_total(const char *root, int node, struct scratch *scratch) {
     gm_format(scratch->path, sizeof scratch->path, "%s/sys/devices/system/node/node%d/meminfo", root, node);
-    return read_text(scratch->path, scratch->text, sizeof scratch->text) ? number_of(scratch->text, "MemTotal:") << 10
-                                                                         : 0;
+    return gm_read_text(scratch->path, scratch->text, sizeof scratch->text)
+               ? number_of(scratch->text, "MemTotal:") << 10
+               : 0;
 }
 
 /* The list of nodes is text such as "0-1,4". Without it a node may have any number. */
 static int last_node(const char *root, struct scratch *scratch) {
     uint64_t last = MAX_NODES - 1, number;
     gm_format(scratch->path, sizeof scratch->path, "%s/sys/devices/system/node/online", root);
-    if (read_text(scratch->path, scratch->text, sizeof scratch->text))
+    if (gm_read_text(scratch->path, scratch->text, sizeof scratch->text))
         for (const char *at = scratch->text; *(at += strcspn(at, "0123456789")); at += strspn(at, "0123456789"))
             last = read_number(at, &number) && number < MAX_NODES ? number : last;
     return (int)last;
@@ -113,7 +99,7 @@ static const struct layout {
 static bool read_in(const char *root, const struct layout *layout, const char *group, const char *file,
                     struct scratch *scratch) {
     int length = gm_format(scratch->path, sizeof scratch->path, "%s%s%s/%s", root, layout->mount, group, file);
-    return length < PATH_SIZE && read_text(scratch->path, scratch->text, sizeof scratch->text);
+    return length < PATH_SIZE && gm_read_text(scratch->path, scratch->text, sizeof scratch->text);
 }
 
 static void bound_by_group(const char *root, const struct layout *layout, const char *group, struct gm_hostmem *memory,
@@ -158,7 +144,7 @@ static bool has_word(const char *list, size_t length, const char *word) {
 /* A line is "0::/group" in version 2 and "ID:CONTROLLER,...:/group" in version 1. */
 static void bound_by_cgroup(const char *root, struct gm_hostmem *memory, struct scratch *scratch) {
     gm_format(scratch->path, sizeof scratch->path, "%s/proc/self/cgroup", root);
-    if (!read_text(scratch->path, scratch->groups, sizeof scratch->groups))
+    if (!gm_read_text(scratch->path, scratch->groups, sizeof scratch->groups))
         return;
     for (const char *line = scratch->groups; *line;) {
         size_t length = strcspn(line, "\n");

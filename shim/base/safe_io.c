@@ -59,21 +59,15 @@ ssize_t gm_safe_pwritev(int fd, const struct iovec *pieces, unsigned count, uint
     return write_blocked(fd, pieces, count, (int64_t)offset);
 }
 
-static uint64_t clock_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 bool gm_safe_takes(int fd, unsigned wait_ms) {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    uint64_t now = clock_ns(), until = now + wait_ms * UINT64_C(1000000);
+    uint64_t now = gm_clock_ns(CLOCK_MONOTONIC), until = now + wait_ms * UINT64_C(1000000);
     long takes;
     do {
         uint64_t remaining = until > now ? until - now : 0;
         const struct timespec wait = {(time_t)(remaining / 1000000000u), (long)(remaining % 1000000000u)};
         takes = syscall(SYS_ppoll, &ready, 1, &wait, NULL, 0);
-    } while (takes < 0 && errno == EINTR && (now = clock_ns()) < until);
+    } while (takes < 0 && errno == EINTR && (now = gm_clock_ns(CLOCK_MONOTONIC)) < until);
     return takes > 0;
 }
 

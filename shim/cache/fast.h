@@ -26,22 +26,26 @@ static GM_IN_PLACE struct gm_block_record *gm_cache_take_newest(struct gm_shard 
     return record;
 }
 
-/* Puts a block into the open batch, if that needs no fence yet. `fast`: the block at `address` is live; *size: the
- * bytes that the program requested. */
-static GM_IN_PLACE bool gm_cache_put_open(struct gm_shard *shard, struct gm_block_record *record, bool fast,
-                                          uint64_t address, size_t *size) {
+/* Puts a block into the open batch, if that needs no fence yet. `settled` (gm_free_request): makes it ready instead, if
+ * no upkeep is due. `fast`: the block at `address` is live; *size: the bytes that the program requested. */
+static GM_IN_PLACE bool gm_cache_put_newest(struct gm_shard *shard, struct gm_block_record *record, bool settled,
+                                            bool fast, uint64_t address, size_t *size) {
     if (GM_UNLIKELY(!__atomic_load_n(&record->block.direct, __ATOMIC_RELAXED)) ||
         GM_UNLIKELY(!gm_spin_try(&shard->lock)))
         return false;
     struct gm_free_lists *lists = gm_free_lists_of(shard, record->block.context_id);
     struct gm_batch *batch = GM_LIKELY(lists != NULL) ? lists->open : NULL; /* none: the lists are disabled */
-    bool kept =
-        GM_LIKELY(batch != NULL) && (!fast || GM_LIKELY(!gm_observers_now())) &&
-        GM_LIKELY(batch->count < shard->most) && GM_LIKELY(batch->bytes + record->block.reserved < shard->most_bytes) &&
-        gm_cache_has_room(lists, record->block.reserved) && (!fast || GM_LIKELY(gm_record_claim(record, address)));
+    bool kept = GM_LIKELY(batch != NULL) && (!fast || GM_LIKELY(!gm_observers_now())) &&
+                GM_LIKELY((settled ? lists->settled : batch->count) < shard->most) &&
+                (settled || GM_LIKELY(batch->bytes + record->block.reserved < shard->most_bytes)) &&
+                gm_cache_has_room(lists, record->block.reserved) &&
+                (!fast || GM_LIKELY(gm_record_claim(record, address)));
     if (GM_LIKELY(kept)) {
         *size = record->block.size;
-        gm_free_lists_put(shard, lists, batch, record);
+        if (settled)
+            gm_free_lists_put_ready(lists, record);
+        else
+            gm_free_lists_put(shard, lists, batch, record);
     }
     gm_spin_unlock(&shard->lock);
     return kept;

@@ -59,11 +59,6 @@ static unsigned next_filled(const struct gm_free_lists *lists, unsigned from) {
     return GM_BINS;
 }
 
-static void note_filled(struct gm_free_lists *lists, const struct gm_bin *bin) {
-    size_t number = (size_t)(bin - lists->bins);
-    lists->filled[number / 64] |= 1ull << number % 64;
-}
-
 static struct gm_block_record *fitting(struct gm_bin *bin, size_t least, size_t most) {
     unsigned tries = TRIES;
     for (struct gm_link *at = bin->ready.next; at != &bin->ready && tries; at = at->next, tries--) {
@@ -93,19 +88,6 @@ bool gm_free_lists_pend(const struct gm_free_lists *lists, unsigned from, unsign
         if (lists->bins[i].pending)
             return true;
     return false;
-}
-
-static void make_ready(struct gm_free_lists *lists, struct gm_block_record *record) {
-    struct gm_bin *bin = &lists->bins[record->block.bin];
-    gm_link_first(&record->link, &bin->ready);
-    bin->bytes += record->block.reserved;
-    note_filled(lists, bin);
-}
-
-void gm_free_lists_put_ready(struct gm_free_lists *lists, struct gm_block_record *record) {
-    gm_record_set_freed(record, gm_ticks());
-    make_ready(lists, record);
-    gm_add_alone(&lists->share->bytes, record->block.reserved);
 }
 
 /* ---- batches */
@@ -181,10 +163,10 @@ static void complete(struct gm_free_lists *lists, struct gm_batch *batch) {
         batch->bin->pending -= batch->bytes;
         batch->bin->bytes += batch->bytes;
         gm_link_move_all(&batch->blocks, &batch->bin->ready);
-        note_filled(lists, batch->bin);
+        gm_free_lists_note_filled(lists, batch->bin);
     }
     while ((record = take_oldest(lists, batch)))
-        make_ready(lists, record);
+        gm_free_lists_make_ready(lists, record);
     put_unused(lists, batch);
 }
 

@@ -88,7 +88,8 @@ struct gm_free_lists {
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* closed, oldest first */
     unsigned closed_count;
-    unsigned settled;              /* blocks that were ready at once */
+    unsigned settled;              /* blocks that were ready at once, since the latest upkeep for them ... */
+    uint64_t settled_since;        /* ... and when the first of these was freed; ticks */
     unsigned busy_looks;           /* latest looks, one after the other, that found the context busy ... */
     unsigned looks_left_out;       /* ... and those to leave out before the next one */
     unsigned queries_left_out;     /* of fences that are recorded now */
@@ -154,8 +155,27 @@ static inline void gm_free_lists_put(struct gm_shard *shard, struct gm_free_list
     gm_add_alone(&lists->share->bytes, size);
 }
 
+/* The bin has a ready block. */
+static inline void gm_free_lists_note_filled(struct gm_free_lists *lists, const struct gm_bin *bin) {
+    size_t number = (size_t)(bin - lists->bins);
+    lists->filled[number / 64] |= 1ull << number % 64;
+}
+
+static inline void gm_free_lists_make_ready(struct gm_free_lists *lists, struct gm_block_record *record) {
+    struct gm_bin *bin = &lists->bins[record->block.bin];
+    gm_link_first(&record->link, &bin->ready);
+    bin->bytes += record->block.reserved;
+    gm_free_lists_note_filled(lists, bin);
+}
+
 /* claimed -> ready: adds a block that no earlier work uses any more. */
-GM_INTERNAL void gm_free_lists_put_ready(struct gm_free_lists *lists, struct gm_block_record *record);
+static inline void gm_free_lists_put_ready(struct gm_free_lists *lists, struct gm_block_record *record) {
+    if (!lists->settled++)
+        lists->settled_since = gm_ticks();
+    gm_record_set_freed(record, lists->settled_since);
+    gm_free_lists_make_ready(lists, record);
+    gm_add_alone(&lists->share->bytes, record->block.reserved);
+}
 
 /* ready -> claimed */
 static inline void gm_free_lists_remove(struct gm_free_lists *lists, struct gm_block_record *record) {

@@ -234,6 +234,7 @@ static GM_APART gm_status before_free(CUcontext context, uint64_t context_id, CU
     if (gm_stream_counts_any())
         return order_in_free(&of, settled);
     review(); /* the last stream's work is behind now */
+    *settled = true;
     return GM_OK;
 }
 
@@ -242,8 +243,7 @@ gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice d
     *settled = false;
     if (GM_UNLIKELY(!fast))
         return before_free(context, context_id, device, settled);
-    if (GM_LIKELY(fast == GM_FAST_LEAVE))
-        gm_in_flight_leave();
+    *settled = gm_free_fast_begin(fast);
     return GM_OK;
 }
 

@@ -20,6 +20,7 @@
 
 #include "shim/driver/call.h"
 #include "shim/driver/driver.h"
+#include "shim/driver/in_flight.h"
 
 /* In the order of the option's choices. */
 enum gm_free_level { GM_FREE_SAFE, GM_FREE_WAIT, GM_FREE_ORDER, GM_FREE_ASYNC };
@@ -39,13 +40,20 @@ GM_INTERNAL bool gm_free_sync_is_noted(enum gm_sync_reason reason);
  * reused at once, since all work that may use it is done. Errors: the error of earlier work, which the native call
  * would have returned. The program keeps the block then. */
 GM_INTERNAL gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled);
-/* What a free that asks nobody else may do. GM_FAST_NONE: call gm_free_sync_before. GM_FAST_LEAVE: call
- * gm_in_flight_leave. GM_FAST_ASYNC: nothing. */
+/* What a free that asks nobody else may do. GM_FAST_NONE: call gm_free_sync_before. Otherwise gm_free_fast_begin. */
 enum gm_free_fast { GM_FAST_NONE, GM_FAST_LEAVE, GM_FAST_ASYNC };
 GM_INTERNAL extern uint8_t gm_free_sync_fast;
 static inline enum gm_free_fast gm_free_sync_fast_now(void) {
     return GM_UNLIKELY(gm_capture_any()) ? GM_FAST_NONE
                                          : (enum gm_free_fast)__atomic_load_n(&gm_free_sync_fast, __ATOMIC_ACQUIRE);
+}
+
+/* Before the block of such a free is kept. True: it may be reused at once. Then all work is in one stream, and whatever
+ * could overtake that stream, or comes with a second one, looks at the state first (in_flight.h). */
+static inline bool gm_free_fast_begin(enum gm_free_fast fast) {
+    if (GM_LIKELY(fast == GM_FAST_LEAVE))
+        gm_in_flight_leave();
+    return fast == GM_FAST_LEAVE;
 }
 
 /* ---- other calls of the program, before the true call */

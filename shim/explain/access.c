@@ -50,6 +50,14 @@ static struct work *begin(void) {
     return w;
 }
 
+static void count_error(void) { __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED); }
+
+/* Counts the error. NULL: an error of the same two call sites was explained before. */
+static struct work *begin_first(enum what what, uint32_t one, uint32_t two) {
+    count_error();
+    return is_first(what, one, two) ? begin() : NULL;
+}
+
 static void end(struct work *w) {
     gm_log_lines(GM_LOG_ERROR, &w->lines);
     munmap(w, sizeof *w);
@@ -94,13 +102,18 @@ static const char *place_of(struct work *w, const struct gm_guard_block *block, 
     return w->place;
 }
 
-static void add_life(struct work *w, const struct gm_guard_block *block) {
-    gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->allocated_at));
+#define ORDERED ", in the order of another stream"
+#define MISSING "  missing       an event or a wait between the two streams"
+
+static void add_life(struct work *w, const struct gm_guard_block *block, const char *how) {
+    gm_log_add(&w->lines, "  allocated by  %s%s", gm_site_text(&w->site, block->allocated_at), how);
     if (block->state == GM_GUARD_FREED)
         gm_log_add(&w->lines, "  freed by      %s", gm_site_text(&w->site, block->freed_at));
 }
 
-static void count_error(void) { __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED); }
+static void add_launcher(struct work *w, const struct gm_launch *launch) {
+    gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
+}
 
 /* ---- copies and fills */
 
@@ -122,58 +135,43 @@ static void add_outside(struct work *w, const struct gm_access *access, const st
 }
 
 void gm_explain_access(const struct gm_access *access, const struct gm_guard_block *block) {
-    struct work *w;
-    count_error();
-    enum what what = block->state == GM_GUARD_FREED ? FREED : OUTSIDE;
-    if (!is_first(what, access->site, block->allocated_at) || !(w = begin()))
+    struct work *w = begin_first(block->state == GM_GUARD_FREED ? FREED : OUTSIDE, access->site, block->allocated_at);
+    if (!w)
         return;
     add_outside(w, access, block);
     gm_log_add(&w->lines, "  called by     %s", gm_site_text(&w->site, access->site));
-    add_life(w, block);
+    add_life(w, block, "");
     end(w);
 }
 
 /* ---- kernels */
 
-void gm_explain_freed_argument(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
-                               const struct gm_guard_block *block) {
-    struct work *w;
-    count_error();
-    if (!is_first(FREED_ARGUMENT, launch->site, block->allocated_at) || !(w = begin()))
+void gm_explain_argument(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
+                         const struct gm_guard_block *block) {
+    bool freed = block->state == GM_GUARD_FREED;
+    struct work *w = begin_first(freed ? FREED_ARGUMENT : NOT_READY, launch->site, block->allocated_at);
+    if (!w)
         return;
-    gm_log_add(&w->lines, "kernel %s gets a pointer to freed memory: argument %u points to %s", kernel_name(w, launch),
-               pointer->argument, place_of(w, block, pointer->address));
-    gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
-    add_life(w, block);
-    end(w);
-}
-
-void gm_explain_not_ready(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
-                          const struct gm_guard_block *block) {
-    struct work *w;
-    count_error();
-    if (!is_first(NOT_READY, launch->site, block->allocated_at) || !(w = begin()))
-        return;
-    gm_log_add(&w->lines, "kernel %s may use memory before it is allocated: argument %u points to %s",
-               kernel_name(w, launch), pointer->argument, place_of(w, block, pointer->address));
-    gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
-    gm_log_add(&w->lines, "  allocated by  %s, in the order of another stream",
-               gm_site_text(&w->site, block->allocated_at));
-    gm_log_add(&w->lines, "  missing       an event or a wait between the two streams");
+    gm_log_add(&w->lines, "kernel %s %s: argument %u points to %s", kernel_name(w, launch),
+               freed ? "gets a pointer to freed memory" : "may use memory before it is allocated", pointer->argument,
+               place_of(w, block, pointer->address));
+    add_launcher(w, launch);
+    add_life(w, block, freed ? "" : ORDERED);
+    if (!freed)
+        gm_log_add(&w->lines, MISSING);
     end(w);
 }
 
 void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block, uint32_t site) {
-    struct work *w;
-    count_error();
-    if (!is_first(FREED_IN_USE, launch->site, site) || !(w = begin()))
+    struct work *w = begin_first(FREED_IN_USE, launch->site, site);
+    if (!w)
         return;
     gm_log_add(&w->lines, "kernel %s may still use a block of %s that is freed now", kernel_name(w, launch),
                size_of(w, block));
-    gm_log_add(&w->lines, "  launched by   %s", gm_site_text(&w->site, launch->site));
-    gm_log_add(&w->lines, "  freed by      %s, in the order of another stream", gm_site_text(&w->site, site));
-    gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->allocated_at));
-    gm_log_add(&w->lines, "  missing       an event or a wait between the two streams");
+    add_launcher(w, launch);
+    gm_log_add(&w->lines, "  freed by      %s" ORDERED, gm_site_text(&w->site, site));
+    add_life(w, block, "");
+    gm_log_add(&w->lines, MISSING);
     end(w);
 }
 

@@ -27,8 +27,7 @@ static size_t bytes_2d(const CUDA_ARRAY_DESCRIPTOR *d) {
 }
 
 static void record(struct gm_scope *scope, const void *handle, CUresult result) {
-    gm_pipeline_saw_alloc(scope, GM_KIND_ARRAY, GM_ACT_ALLOC, gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)handle), 0,
-                          result);
+    gm_pipeline_saw_alloc(scope, GM_KIND_ARRAY, (uint64_t)(uintptr_t)handle, 0, result);
 }
 
 HOOK(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) {

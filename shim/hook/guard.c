@@ -206,7 +206,7 @@ static void look_at_order(CUstream stream, const struct gm_launch *launch) {
         if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
             block.state == GM_GUARD_LIVE && block.in_order && block.order == gm_guard_order_now() &&
             block.stream != (uintptr_t)stream)
-            gm_explain_not_ready(launch, &launch->pointers[i], &block);
+            gm_explain_argument(launch, &launch->pointers[i], &block);
 }
 
 void gm_guard_frees_in_order(uint64_t address, CUstream stream, uint32_t site) {

@@ -7,7 +7,7 @@ HOOK(cuMemAllocHost_v2, void **address, size_t size) {
     BEGIN(&scope, GM_CALL_ALLOC_HOST, size);
     gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     CUresult result = WITH_TRIM(gm_real.cuMemAllocHost_v2(address, size));
-    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
     LEAVE(result);
 }
 
@@ -17,19 +17,19 @@ HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
     BEGIN(&scope, GM_CALL_HOST_ALLOC, size);
     gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     CUresult result = WITH_TRIM(gm_real.cuMemHostAlloc(address, size, flags));
-    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
     LEAVE(result);
 }
 
-#define HOST_REGISTER(symbol)                                                                               \
-    HOOK(symbol, void *address, size_t size, unsigned flags) {                                              \
-        struct gm_scope scope;                                                                              \
-        ENTER(symbol, address, size, flags);                                                                \
-        BEGIN(&scope, GM_CALL_HOST_REGISTER, size);                                                         \
-        gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                                             \
-        CUresult result = gm_real.symbol(address, size, flags);                                             \
-        gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, (uint64_t)(uintptr_t)address, 0, result); \
-        LEAVE(result);                                                                                      \
+#define HOST_REGISTER(symbol)                                                                 \
+    HOOK(symbol, void *address, size_t size, unsigned flags) {                                \
+        struct gm_scope scope;                                                                \
+        ENTER(symbol, address, size, flags);                                                  \
+        BEGIN(&scope, GM_CALL_HOST_REGISTER, size);                                           \
+        gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                               \
+        CUresult result = gm_real.symbol(address, size, flags);                               \
+        gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, (uint64_t)(uintptr_t)address, 0, result); \
+        LEAVE(result);                                                                        \
     }
 HOST_REGISTER(cuMemHostRegister)
 HOST_REGISTER(cuMemHostRegister_v2)

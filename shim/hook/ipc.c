@@ -27,7 +27,7 @@ HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
         CUresult result = WITH_TRIM(gm_real.symbol(address, handle, flags));                                  \
         if (result == CUDA_SUCCESS && gm_real.cuMemGetAddressRange_v2(NULL, &size, *address) == CUDA_SUCCESS) \
             scope.request.size = size;                                                                        \
-        gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);      \
+        gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, result ? 0 : *address, 0, result);                    \
         LEAVE(result);                                                                                        \
     }
 IPC_OPEN(cuIpcOpenMemHandle)

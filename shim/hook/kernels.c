@@ -152,7 +152,7 @@ void gm_kernel_look(const struct gm_launch *launch) {
     for (unsigned i = 0; i < launch->count; i++)
         if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
             block.state == GM_GUARD_FREED && launch->pointers[i].address - block.address <= block.size)
-            gm_explain_freed_argument(launch, &launch->pointers[i], &block);
+            gm_explain_argument(launch, &launch->pointers[i], &block);
 }
 
 /* ---- launches */

@@ -4,10 +4,23 @@
 
 #include <string.h>
 
-#include "shim/hook/unpack_copy.h"
+enum { LEAST_MATCH = 4, LONG = 15, STEP = 16 };
 
-enum { LEAST_MATCH = 4, LONG = 15 };
+/* Copies whole steps. Up to STEP - 1 bytes behind the length are read and written as well. */
+static void copy_steps(uint8_t *to, const uint8_t *from, size_t length) {
+    for (size_t at = 0; at < length; at += STEP)
+        memcpy(to + at, from + at, STEP);
+}
 
+/* Repeats what stands `distance` bytes before `to`; the two may overlap. `end`: of the output. */
+static void copy_match(uint8_t *to, size_t distance, size_t length, const uint8_t *end) {
+    const uint8_t *from = to - distance;
+    if (distance >= STEP && (size_t)(end - to) >= length + STEP)
+        copy_steps(to, from, length);
+    else
+        for (size_t at = 0; at < length; at++)
+            to[at] = from[at];
+}
 /* A length that does not fit into its half of the token goes on in further bytes. */
 static bool read_length(const uint8_t **in, const uint8_t *end, size_t *length) {
     uint8_t more = 255;
@@ -44,7 +57,7 @@ bool gm_unpack_lz4(const void *from, size_t packed, void *to, size_t size) {
         match += LEAST_MATCH;
         if (distance == 0 || distance > (size_t)(out - (uint8_t *)to) || match > (size_t)(end - out))
             return false;
-        gm_copy_match(out, distance, match, end);
+        copy_match(out, distance, match, end);
         out += match;
     }
     return false;

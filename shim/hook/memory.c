@@ -96,11 +96,11 @@ void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thr
 }
 
 /* An allocation from the program's own pool is only recorded. */
-#define RECORD_FROM_POOL(scope, address, call)                                                        \
-    do {                                                                                              \
-        CUresult result = WITHIN_LIMIT(scope, call);                                                  \
-        gm_pipeline_saw_alloc(scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *(address), 0, result); \
-        LEAVE(result);                                                                                \
+#define RECORD_FROM_POOL(scope, address, call)                                          \
+    do {                                                                                \
+        CUresult result = WITHIN_LIMIT(scope, call);                                    \
+        gm_pipeline_saw_alloc(scope, GM_KIND_POOL, result ? 0 : *(address), 0, result); \
+        LEAVE(result);                                                                  \
     } while (0)
 
 #define ALLOC_ASYNC(symbol, twin)                                                     \
@@ -139,7 +139,7 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
     gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     gm_pipeline_charge(&scope, true);
     CUresult result = WITH_TRIM(gm_real.cuMemAllocManaged(address, size, flags));
-    gm_pipeline_saw_alloc(&scope, GM_KIND_MANAGED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_MANAGED, result ? 0 : *address, 0, result);
     LEAVE(result);
 }
 
@@ -172,11 +172,8 @@ static GM_APART CUresult give_back(CUdeviceptr address, uintptr_t caller, uintpt
 HOOK(cuMemFree_v2, CUdeviceptr address) {
     enum gm_free_fast fast;
     if (gm_fast_may() && GM_LIKELY(fast = gm_free_sync_fast_now()) && !context_error() &&
-        GM_LIKELY(gm_fast_free(address))) {
-        if (GM_LIKELY(fast == GM_FAST_LEAVE))
-            gm_in_flight_leave();
+        GM_LIKELY(gm_fast_free(address, fast)))
         return CUDA_SUCCESS;
-    }
     return give_back(address, GM_CALLER_HERE());
 }
 

@@ -64,8 +64,7 @@ HOOK(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties) {
                        properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED))
         gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     CUresult result = WITH_TRIM(gm_real.cuMemPoolCreate(pool, properties));
-    gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_RESERVE,
-                          result ? 0 : gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)*pool), 0, result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, result ? 0 : (uint64_t)(uintptr_t)*pool, 0, result);
     LEAVE(result);
 }
 
@@ -110,7 +109,7 @@ HOOK(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, CUmemPoolP
     BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
     CUresult result = gm_real.cuMemPoolImportPointer(address, pool, data);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, result ? 0 : *address, 0, result);
     LEAVE(result);
 }
 

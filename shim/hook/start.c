@@ -3,7 +3,6 @@
  * any CUDA call. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,20 +63,12 @@ static bool starts_with(const char *text, const char *prefix) { return strncmp(t
 
 static bool debugger_attached(void) {
     char text[2048], comm[64];
-    int fd = gm_open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : gm_read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        gm_close(fd);
-    text[length > 0 ? length : 0] = '\0';
+    gm_read_text("/proc/self/status", text, sizeof(text));
     const char *line = strstr(text, "TracerPid:\t");
     if (!line || line[11] == '0')
         return false;
     gm_format(text, sizeof(text), "/proc/%.*s/comm", (int)strcspn(line + 11, "\n"), line + 11);
-    fd = gm_open(text, O_RDONLY | O_CLOEXEC);
-    length = fd < 0 ? -1 : gm_read(fd, comm, sizeof(comm) - 1);
-    if (fd >= 0)
-        gm_close(fd);
-    comm[length > 0 ? length : 0] = '\0';
+    gm_read_text(text, comm, sizeof(comm));
     return starts_with(comm, "cuda-gdb");
 }
 

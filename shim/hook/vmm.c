@@ -14,8 +14,7 @@ HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, C
     ENTER(cuMemAddressReserve, address, size, alignment, wanted, flags);
     BEGIN(&scope, GM_CALL_VMM_RESERVE, size);
     CUresult result = gm_mapped_reserve(&scope.request, address, size, alignment, wanted, flags);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, result ? 0 : gm_key(GM_SPACE_RESERVATION, *address), 0,
-                          result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, result ? 0 : *address, 0, result);
     LEAVE(result);
 }
 
@@ -45,15 +44,14 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
     CUresult result = on_host ? WITH_TRIM(gm_real.cuMemCreate(handle, size, properties, flags))
                               : WITHIN_LIMIT(&scope, gm_mapped_create(&scope.request, current, handle, size, properties,
                                                                       flags, &scope.known));
-    gm_pipeline_saw_alloc(&scope, on_host ? GM_KIND_HOST : GM_KIND_VMM, GM_ACT_ALLOC,
-                          result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
+    gm_pipeline_saw_alloc(&scope, on_host ? GM_KIND_HOST : GM_KIND_VMM, result ? 0 : *handle, 0, result);
     LEAVE(result);
 }
 
 /* A handle may be retained. Only the release of its last reference is the block's free. */
 HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     struct gm_scope scope;
-    uint64_t key = gm_key(GM_SPACE_VMM_HANDLE, handle);
+    uint64_t key = gm_key(GM_SPACE_HANDLE, handle);
     struct gm_registry *registry = gm_registry_shared();
     bool kept = false;
     ENTER(cuMemRelease, handle);
@@ -80,7 +78,7 @@ HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *ad
     if (result != CUDA_SUCCESS)
         LEAVE(result);
     struct gm_registry *registry = gm_registry_shared();
-    if (!registry || !gm_registry_refer(registry, gm_key(GM_SPACE_VMM_HANDLE, *handle), true))
+    if (!registry || !gm_registry_refer(registry, gm_key(GM_SPACE_HANDLE, *handle), true))
         gm_mapped_share(*handle);
     if (!gm_mapped_retained(*handle))
         gm_hook_pin((CUdeviceptr)(uintptr_t)address);
@@ -162,7 +160,7 @@ HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle
     gm_free_sync_note(GM_SYNC_SHARED);
     gm_mapped_share(handle);
     CUresult result = gm_real.cuMemExportToShareableHandle(shareable, handle, type, flags);
-    gm_pipeline_note(&scope, GM_ACT_EXPORT, gm_key(GM_SPACE_VMM_HANDLE, handle), result);
+    gm_pipeline_note(&scope, GM_ACT_EXPORT, gm_key(GM_SPACE_HANDLE, handle), result);
     LEAVE(result);
 }
 
@@ -173,7 +171,6 @@ HOOK(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void 
     BEGIN(&scope, GM_CALL_VMM_IMPORT, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
     CUresult result = gm_real.cuMemImportFromShareableHandle(handle, shareable, type);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0,
-                          result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, result ? 0 : *handle, 0, result);
     LEAVE(result);
 }

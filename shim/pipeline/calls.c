@@ -11,8 +11,6 @@
 #include "shim/placement/router.h"
 #include "shim/resource/guard_ranges.h"
 
-enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys; no address uses them */
-
 struct gm_pipeline_setup gm_pipeline;
 bool gm_pipeline_timed;
 const struct gm_request gm_request_blank = {.device = -1};
@@ -24,17 +22,6 @@ void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
 }
 
 const struct gm_policy *gm_pipeline_policy(void) { return gm_pipeline.policy; }
-
-uint64_t gm_key(enum gm_space space, uint64_t value) {
-    switch (space) {
-    case GM_SPACE_RESERVATION: return value ^ 1ull << RESERVATION;
-    case GM_SPACE_VMM_HANDLE: return value ^ 1ull << VMM_HANDLE;
-    case GM_SPACE_OBJECT: return value ^ 3ull << RESERVATION;
-    default: return value;
-    }
-}
-
-uint64_t gm_key_value(uint64_t key) { return key & ((1ull << RESERVATION) - 1); }
 
 /* ---- promises of each call to its caller */
 
@@ -133,9 +120,7 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
 /* Not for the program's own stacks, which report to their caller. */
 static GM_RARE void explain_failed(const struct gm_request *request, enum gm_kind kind, gm_status status,
                                    bool beyond_limit) {
-    bool memory = gm_call_allocates(request->call, GM_KIND_NATIVE) && request->call != GM_CALL_POOL_CREATE;
-    if (status != GM_OUT_OF_MEMORY || !memory || request->call == GM_CALL_VMM_RESERVE ||
-        request->call == GM_CALL_VMM_MAP)
+    if (status != GM_OUT_OF_MEMORY || gm_call_traits(request->call) & (GM_CALL_RESERVES | GM_CALL_MAPS))
         return;
     if (gm_kind_is_on_device(kind))
         gm_sample(request->context, request->device, true);
@@ -312,8 +297,8 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     return GM_OK;
 }
 
-void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key,
-                           size_t reserved, gm_status status) {
+void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, uint64_t made, size_t reserved,
+                           gm_status status) {
     if (status != GM_OK) {
         bool beyond_limit = gm_limit_on() && !scope->charged && is_limited(&scope->request);
         uncharge(scope);
@@ -323,7 +308,7 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
     }
     const struct gm_request *request = &scope->request;
     scope->block = (struct gm_block){
-        .address = key,
+        .address = gm_key(gm_call_space(request->call), made),
         .size = request->size,
         .reserved = reserved,
         .context = request->context,
@@ -336,23 +321,22 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
         .charged = scope->charged != 0,
         .hit = scope->known,
     };
-    remember(scope, action, GM_REASON_NEVER_MOVED, kind);
+    remember(scope, gm_action_of(&scope->block), GM_REASON_NEVER_MOVED, kind);
 }
 
 void gm_pipeline_saw_map(struct gm_scope *scope, uint64_t address, uint64_t handle, gm_status status) {
     struct gm_block holder;
     struct gm_registry *registry = gm_registry_shared();
     size_t size = scope->request.size;
-    if (status || !registry ||
-        !gm_registry_map(registry, gm_key(GM_SPACE_VMM_HANDLE, handle), (int64_t)size, &holder)) {
-        gm_pipeline_saw_alloc(scope, GM_KIND_VMM, GM_ACT_MAP, address, 0, status);
+    if (status || !registry || !gm_registry_map(registry, gm_key(GM_SPACE_HANDLE, handle), (int64_t)size, &holder)) {
+        gm_pipeline_saw_alloc(scope, GM_KIND_VMM, address, 0, status);
         return;
     }
     gm_stats_give((enum gm_kind)holder.kind, holder.device, size);
     scope->request.stream = handle;
     scope->request.device = holder.device;
     scope->charged = holder.charged ? size : 0;
-    gm_pipeline_saw_alloc(scope, GM_KIND_MAPPED, GM_ACT_ALLOC, address, 0, GM_OK);
+    gm_pipeline_saw_alloc(scope, GM_KIND_MAPPED, address, 0, GM_OK);
 }
 
 void gm_pipeline_made(struct gm_scope *scope, gm_status status) {

@@ -27,7 +27,7 @@ void gm_count_handle_destroyed(const struct gm_block *block, bool kept) {
 
 bool gm_count_returned_to_handle(const struct gm_block *mapping) {
     struct gm_block handle;
-    return gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_VMM_HANDLE, mapping->stream), -(int64_t)mapping->size,
+    return gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_HANDLE, mapping->stream), -(int64_t)mapping->size,
                            &handle);
 }
 

@@ -126,12 +126,11 @@ gm_status gm_direct_free(struct gm_scope *scope) {
 #ifdef GM_HAVE_CUDA
     enum gm_free_fast fast = gm_free_sync_fast_now();
     size_t size;
-    if (GM_LIKELY(fast) && keeps_all() && GM_LIKELY(scope->request.call == GM_CALL_FREE) &&
-        GM_LIKELY(gm_cache_put_open(gm_cache_my_shard(gm_direct), record, false, 0, &size))) {
-        if (GM_LIKELY(fast == GM_FAST_LEAVE))
-            gm_in_flight_leave();
-        scope->kept = true;
-        return GM_OK;
+    if (GM_LIKELY(fast) && keeps_all() && GM_LIKELY(scope->request.call == GM_CALL_FREE)) {
+        bool settled = gm_free_fast_begin(fast);
+        scope->kept = gm_cache_put_newest(gm_cache_my_shard(gm_direct), record, settled, false, 0, &size);
+        if (GM_LIKELY(scope->kept))
+            return GM_OK;
     }
 #endif
     return free_slowly(scope);

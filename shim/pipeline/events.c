@@ -112,19 +112,16 @@ void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy,
 
 /* ---- blocks that are older than the trace, or than the end of its pause */
 
-/* The call that ends the block's life decides, as readers do, whether it is memory or address space. */
-static enum gm_action action_of(const struct gm_block *block) {
-    switch (block->call) {
-    case GM_CALL_VMM_RESERVE:
-    case GM_CALL_POOL_CREATE: return GM_ACT_RESERVE;
-    case GM_CALL_VMM_MAP: return block->kind == GM_KIND_MAPPED ? GM_ACT_ALLOC : GM_ACT_MAP;
-    default: return GM_ACT_ALLOC;
-    }
+enum gm_action gm_action_of(const struct gm_block *block) {
+    unsigned traits = gm_call_traits((enum gm_call)block->call);
+    return traits & GM_CALL_RESERVES                             ? GM_ACT_RESERVE
+           : traits & GM_CALL_MAPS && !gm_block_is_memory(block) ? GM_ACT_MAP
+                                                                 : GM_ACT_ALLOC;
 }
 
 void gm_write_live(const struct gm_block *block) {
     struct gm_event event;
-    fill(&event, block->sequence, gm_now_ns(), action_of(block), block, block->device);
+    fill(&event, block->sequence, gm_now_ns(), gm_action_of(block), block, block->device);
     event.stream = block->stream;
     event.site = block->site;
     event.call = block->call;
@@ -193,13 +190,10 @@ void gm_pipeline_record_live(void) {
     write_kept_bytes();
 }
 
-/* The event does not say in which space its address lies. */
 bool gm_pipeline_is_live(const struct gm_event *event) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    for (int space = GM_SPACE_ADDRESS; registry && space <= GM_SPACE_OBJECT; space++)
-        if (gm_registry_find(registry, gm_key((enum gm_space)space, event->address), &block) &&
-            block.size == event->bytes && block.kind == event->kind && block.site == event->site)
-            return true;
-    return false;
+    uint64_t key = gm_key(gm_call_space((enum gm_call)event->call), event->address);
+    return registry && gm_registry_find(registry, key, &block) && block.size == event->bytes &&
+           block.kind == event->kind && block.site == event->site;
 }

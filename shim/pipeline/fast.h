@@ -8,6 +8,8 @@
 #include "shim/cache/fast.h"
 #include "shim/pipeline/counts.h"
 #include "shim/driver/driver.h"
+#include "shim/driver/free_sync.h"
+#include "shim/driver/in_flight.h"
 
 /* The thread's free lists are known, and no hook runs in it. */
 static inline bool gm_fast_may(void) {
@@ -27,8 +29,8 @@ static inline bool gm_fast_alloc(size_t size, uint64_t *address) {
     return true;
 }
 
-/* Frees the live block that starts at `address`, and counts the call. False: nothing was done. */
-static inline bool gm_fast_free(uint64_t address) {
+/* Frees the live block that starts at `address`, and counts the call. False: the block is live. */
+static inline bool gm_fast_free(uint64_t address, enum gm_free_fast fast) {
     struct gm_block_record *record = gm_registry_look(gm_registry_known, address);
     if (GM_UNLIKELY(!record))
         return false;
@@ -36,7 +38,7 @@ static inline bool gm_fast_free(uint64_t address) {
     size_t size, reserved = record->block.reserved; /* the same in all lives of the block, as is the device */
     if (!gm_stats_defers(counts, record->block.device))
         return false;
-    if (GM_UNLIKELY(!gm_cache_put_open(gm_mine.shard, record, true, address, &size)))
+    if (GM_UNLIKELY(!gm_cache_put_newest(gm_mine.shard, record, gm_free_fast_begin(fast), true, address, &size)))
         return false;
     gm_count_one(&counts->entries[gm_mine.entry_way]);
     gm_count_kept(counts, address, size, reserved);

@@ -84,6 +84,8 @@ void gm_write_drops(struct gm_scope *scope);
 
 /* The event of a block that is older than the trace, or than the end of its pause; with a number of its own. */
 void gm_write_live(const struct gm_block *block);
+/* The action of the event with which the block begins. */
+enum gm_action gm_action_of(const struct gm_block *block);
 GM_RARE void gm_write_live_now(struct gm_block *block);
 /* Numbers the event of a free. `recorded`: the word that said that the trace holds the block. */
 static inline void gm_number_free(struct gm_scope *scope, uint32_t recorded) {

@@ -85,12 +85,6 @@ static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, siz
     gm_scope_begin_at(scope, call, size, site, timed ? gm_pipeline_timed_begin() : 0);
 }
 
-/* Keys of the registry. Device addresses and handles of driver objects have the same values, so each space has a
- * tag. */
-enum gm_space { GM_SPACE_ADDRESS, GM_SPACE_RESERVATION, GM_SPACE_VMM_HANDLE, GM_SPACE_OBJECT };
-uint64_t gm_key(enum gm_space space, uint64_t value);
-uint64_t gm_key_value(uint64_t key);
-
 /* Whether the block that this event of an allocation describes is still alive. */
 bool gm_pipeline_is_live(const struct gm_event *event);
 
@@ -103,11 +97,10 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope);
  * memory. `may_exceed`: the bytes are counted in any case, for memory that may natively exceed the device. */
 bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed);
 
-/* After the true call of an allocation that is never moved; `status` is its result. Success: enters the block `key`
- * of `kind` into the registry and writes the event `action`. The program's own call will free it. Failure: writes
- * the matching *_fail event. */
-void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key,
-                           size_t reserved, gm_status status);
+/* After the true call of an allocation that is never moved; `status` is its result. Success: enters the block of
+ * `kind` into the registry and writes its event. `made` is its address or handle. The program's own call will free it.
+ * Failure: writes the matching *_fail event. */
+void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, uint64_t made, size_t reserved, gm_status status);
 
 /* The same for cuMemMap. Memory of a handle that the registry has becomes a live block (GM_KIND_MAPPED), as far as
  * it is not mapped yet. A mapping of other memory is address space. */

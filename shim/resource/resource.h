@@ -70,8 +70,6 @@ struct gm_block {
     uint32_t recorded;     /* whether the trace holds the block (shim/trace/recorded.h) */
 };
 
-_Static_assert(GM_CALL_COUNT <= 64, "a bit for each call");
-
 /* The block is memory that the program can use. Reservations of addresses and pools are not. Device memory of the
  * program's own virtual memory management is one block for each mapping (GM_KIND_MAPPED); its handle holds it before
  * and after. A mapping of other memory, or a second one of the same memory, is only an address. */
@@ -81,7 +79,7 @@ static inline bool gm_block_is_memory(const struct gm_block *block) {
 
 /* A handle of device memory: what is not mapped counts as reserved. */
 static inline bool gm_block_is_handle(const struct gm_block *block) {
-    return block->call == GM_CALL_VMM_CREATE && block->kind == GM_KIND_VMM;
+    return gm_call_holds((enum gm_call)block->call, (enum gm_kind)block->kind);
 }
 
 /* How the program frees a block. */

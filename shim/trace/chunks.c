@@ -12,6 +12,7 @@
 #include "shim/trace/pack.h"
 #include "shim/trace/parts.h"
 #include "shim/trace/ring.h"
+#include "shim/trace/writer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -69,7 +70,6 @@ static uint64_t end;    /* file offset behind the last chunk */
 static uint64_t events; /* in the file */
 static uint64_t dropped;
 static uint32_t cuts;                                  /* number of times the file was found without a header */
-static uint64_t most_bytes;                            /* GPUMEM_TRACE_LIMIT; 0 = none */
 static bool reserve_used;                              /* events take the room of definitions, too */
 static int reported_loss, reported_cut, reported_full; /* messages that are logged once */
 
@@ -120,7 +120,7 @@ static void restore_header(void) {
 /* The last eighth of the file is for definitions, so that no event lacks its own. */
 static uint64_t most_for(enum gm_chunk_type type) {
     bool all = type == GM_CHUNK_RECORDS || __atomic_load_n(&reserve_used, __ATOMIC_RELAXED);
-    return !most_bytes ? UINT64_MAX : all ? most_bytes : most_bytes - most_bytes / 8;
+    return !head.limit ? UINT64_MAX : all ? head.limit : head.limit - head.limit / 8;
 }
 
 /* Moves `end` behind a new chunk. False: the file would be too large. */
@@ -490,16 +490,20 @@ static struct cursor *append(const struct gm_event *event) {
     return c;
 }
 
-void gm_chunks_event(const struct gm_event *event) {
+static void add_event(const struct gm_event *event) {
     struct cursor *c = append(event);
     if (GM_UNLIKELY(!gm_trace_flushes()) && c)
         flush_by_hand(c->buffer, event->time_ns);
 }
 
-void gm_chunks_row(const struct gm_event *row) { append(row); }
+/* The caller flushes behind the last row. */
+static void add_row(struct gm_event *row) {
+    row->seq = gm_trace_sequence();
+    append(row);
+}
 
 /* Definitions are rare and written at once, so that the file never holds an event without its definitions. */
-void gm_chunks_record(const struct gm_record *record) {
+static void add_record(const struct gm_record *record) {
     gm_spin_lock(&records_lock);
     if ((records.generation == gm_trace_generation_now() && records.remaining >= record->bytes) ||
         make_room(&records, GM_CHUNK_RECORDS, record->bytes)) {
@@ -518,17 +522,15 @@ void gm_chunks_record(const struct gm_record *record) {
     gm_spin_unlock(&records_lock);
 }
 
-void gm_chunks_limit(uint64_t bytes) { most_bytes = bytes; }
-
-bool gm_chunks_have_room(uint64_t count) {
+static bool have_room(uint64_t count) {
     uint64_t per_chunk = (MOST_CHUNK - sizeof(struct gm_trace_chunk)) / GM_PACKED_MOST;
     uint64_t bytes = (count + per_chunk - 1) / per_chunk * MOST_CHUNK;
     return __atomic_load_n(&end, __ATOMIC_RELAXED) + bytes <= most_for(GM_CHUNK_PACKED);
 }
 
-void gm_chunks_use_reserve(void) { __atomic_store_n(&reserve_used, true, __ATOMIC_RELAXED); }
+static void use_reserve(void) { __atomic_store_n(&reserve_used, true, __ATOMIC_RELAXED); }
 
-int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
+static int open_chunks(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
     file = opened;
     if (gm_ring_on())
         gm_ring_open(file);
@@ -577,7 +579,7 @@ static bool lock_to_flush(struct buffer *buffer) {
     return false;
 }
 
-void gm_chunks_flush(bool all) {
+static void flush_some(bool all) {
     bool checked = false;
     for (struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE); buffer; buffer = buffer->next)
         if ((all || __atomic_load_n(&buffer->handed, __ATOMIC_ACQUIRE)) && lock_to_flush(buffer))
@@ -588,7 +590,11 @@ void gm_chunks_flush(bool all) {
     gm_spin_unlock(&head_lock);
 }
 
-void gm_chunks_finish(enum gm_trace_end how) {
+static void flush(void) { flush_some(true); }
+
+static void flush_full(void) { flush_some(false); }
+
+static void finish(enum gm_trace_end how) {
     bool holds = gm_trace_file_holds(file), checked = true;
     if (holds)
         restore_header();
@@ -605,7 +611,7 @@ void gm_chunks_finish(enum gm_trace_end how) {
     gm_spin_unlock(&head_lock);
 }
 
-void gm_chunks_forget(void) {
+static void forget(void) {
     for (struct buffer *buffer = buffers; buffer; buffer = buffer->next) {
         buffer->taken = buffer->handed = buffer->writing.held = 0;
     }
@@ -621,3 +627,16 @@ void gm_chunks_forget(void) {
     reserve_used = false;
     reported_loss = reported_cut = reported_full = 0;
 }
+
+const struct gm_trace_format gm_trace_binary = {
+    .open = open_chunks,
+    .event = add_event,
+    .record = add_record,
+    .row = add_row,
+    .have_room = have_room,
+    .use_reserve = use_reserve,
+    .flush = flush,
+    .flush_full = flush_full,
+    .finish = finish,
+    .forget = forget,
+};

@@ -1,10 +1,13 @@
-/* The text trace in a file. Lines are collected in one of two buffers, and a full or due buffer is written by single
- * writes of whole lines. So lines of several threads and processes never mix.
+/* The text trace. Lines are collected in a ring buffer and written in pieces of whole lines, so lines of several
+ * threads and processes never mix. A line waits at most the flush interval; with interval 0 it is written before the
+ * event returns.
  *
- * A line waits at most the flush interval. With interval 0 it is written before the event returns. Where the trace is
- * a pipe, pipe.c writes it. */
+ * A file takes every line: a thread that finds no room writes first. The program never waits for a reader, which has a
+ * pipe, a socket or a terminal. When the reader is slow or has stopped, lines are dropped and counted. The log reports
+ * this once, and again at the end. The trace states how many lines are missing, and where. */
 #include "shim/base/file.h"
 #include "shim/trace/parts.h"
+#include "shim/trace/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,216 +15,277 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUFFER      (64u * 1024u)
-#define RECORD_LINE 16384u /* a record of 4096 bytes with every byte escaped */
-#define ABOUT_LINES 4096u
-#define PIPE_WAIT   100 /* ms */
+#define PIPE_ROOM   (4u * 1024u * 1024u) /* a burst of 35 000 events */
+#define PIPE_PIECE  4096u                /* PIPE_BUF: a pipe takes it as a whole */
+#define FILE_PIECE  (64u * 1024u)
+#define FILE_ROOM   (2u * FILE_PIECE)
+#define RECORD_LINE 16384u                /* a record of 4096 bytes with every byte escaped */
+#define END_BYTES   64u                   /* of the last line */
+#define PIPE_WAIT   UINT64_C(100000000)   /* ns for which the flusher thread waits for a reader */
+#define END_WAIT    UINT64_C(1000000000)  /* ns without a byte read, after which the rest is dropped at the end */
+#define END_MOST    UINT64_C(10000000000) /* longest delay of a program's end in ns, while a reader still reads */
 
 static struct gm_trace_file *file;
 static uint64_t start_ns, flush_ns;
 static int pid;
-
-static gm_spin lock; /* protects the following; never held across a system call */
-static char buffers[2][BUFFER];
-static unsigned active; /* index of the buffer that takes lines */
-static size_t used;
-static bool writing; /* a thread is writing the other buffer */
-static uint64_t oldest_ns;
-
-static uint64_t most_bytes, taken_bytes; /* GPUMEM_TRACE_LIMIT (0 = none), and what it allowed so far */
-static uint64_t dropped;
+static uint64_t most_bytes; /* GPUMEM_TRACE_LIMIT; 0 = none */
 static int reported, reported_full;
 
-void gm_lines_limit(uint64_t bytes) { most_bytes = bytes; }
+static gm_spin lock; /* protects the following; never held across a system call */
+static char ring[PIPE_ROOM];
+static size_t room, first, used; /* of the ring; of a file its beginning is used */
+static char long_line[RECORD_LINE];
+static bool writing;                 /* a thread is writing from the ring ... */
+static char piece[FILE_PIECE];       /* ... this piece */
+static size_t begun;                 /* bytes of an incomplete line that are written */
+static bool ending;                  /* only the thread that ends the trace may still write */
+static uint64_t oldest_ns;           /* when the first waiting line was added, or its writing was last due */
+static uint64_t taken_bytes;         /* of most_bytes */
+static uint64_t dropped, unreported; /* lines; `unreported`: those that the trace does not state yet */
 
-/* Counts a line of a regular file, unless the file would be too large; the last 64 bytes are for the end's line. */
-static bool take_bytes(size_t bytes) {
-    if (!most_bytes || file->pipe)
-        return true;
-    if (__atomic_add_fetch(&taken_bytes, bytes, __ATOMIC_RELAXED) + 64 <= most_bytes)
-        return true;
-    __atomic_fetch_sub(&taken_bytes, bytes, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&dropped, 1, __ATOMIC_RELAXED);
-    gm_log_once(&reported_full, GM_LOG_WARN, "trace '%s' has reached GPUMEM_TRACE_LIMIT: later events are lost",
-                file->name);
-    return false;
+/* ---- the ring; the caller holds the lock */
+
+static void copy_in(const char *text, size_t bytes) {
+    size_t at = (first + used) % room, before_end = bytes < room - at ? bytes : room - at;
+    memcpy(ring + at, text, before_end);
+    memcpy(ring, text + before_end, bytes - before_end);
+    used += bytes;
 }
 
-bool gm_lines_have_room(uint64_t count) {
-    uint64_t bytes = count * GM_TRACE_CSV_LINE;
-    return !most_bytes || __atomic_load_n(&taken_bytes, __ATOMIC_RELAXED) + bytes <= most_bytes - most_bytes / 8;
+/* Copies whole lines, or the beginning of a line that is longer than a piece. */
+static size_t copy_out(size_t most) {
+    size_t size = file->pipe ? PIPE_PIECE : FILE_PIECE;
+    size_t bytes = most < size ? most : size, before_end = bytes < room - first ? bytes : room - first;
+    memcpy(piece, ring + first, before_end);
+    memcpy(piece + before_end, ring, bytes - before_end);
+    const char *last = memrchr(piece, '\n', bytes);
+    return last ? (size_t)(last - piece) + 1 : bytes;
 }
 
-static void drop(const char *text, size_t bytes, int error) {
+static void remove_written(size_t bytes) {
+    const char *last = memrchr(piece, '\n', bytes);
+    begun = last ? (size_t)(piece + bytes - last) - 1 : begun + bytes;
+    first = (first + bytes) % room;
+    used -= bytes;
+}
+
+/* Counts the waiting lines of events. A lost comment is not a lost event. */
+static uint64_t waiting_lines(void) {
     uint64_t lines = 0;
-    for (size_t i = 0; i < bytes; i++)
-        lines += text[i] == '\n';
-    __atomic_fetch_add(&dropped, lines, __ATOMIC_RELAXED);
-    gm_log_once(&reported, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name, gm_errno_text(error));
+    bool comment = false, begins = true;
+    for (size_t i = 0; i < used; i++) {
+        char c = ring[(first + i) % room];
+        comment = begins ? c == '#' : comment;
+        begins = c == '\n';
+        lines += begins && !comment;
+    }
+    return lines;
 }
 
-/* Writes the text. What cannot be written is counted as dropped. Only one thread at a time runs this. */
-static void write_out(const char *text, size_t bytes) {
-    if (!gm_trace_file_holds(file)) {
-        drop(text, bytes, EBADF);
-        return;
-    }
-    const char *first = text;
-    size_t rest_of_line = 0; /* remaining bytes of a partly written line */
-    while (bytes) {
-        ssize_t written = gm_safe_write(gm_trace_fd(file), text, rest_of_line ? rest_of_line : bytes);
-        if (written <= 0) {
-            int error = written < 0 ? errno : ENOSPC;
-            if (rest_of_line && file->regular) {
-                /* A full disk cut the line, which would damage the file. Removes the beginning of the line. */
-                const char *begin = text;
-                while (begin > first && begin[-1] != '\n')
-                    begin--;
-                off_t size = lseek(gm_trace_fd(file), 0, SEEK_END);
-                if (size >= text - begin && ftruncate(gm_trace_fd(file), size - (text - begin)))
-                    error = errno;
-            }
-            drop(text, bytes, error);
-            return;
+static void drop_all(void) {
+    dropped += waiting_lines();
+    first = used = begun = 0;
+}
+
+/* ---- writing */
+
+/* A full disk cut the last line, which would damage the file. 0 or an errno value. */
+static int remove_begun_line(void) {
+    off_t size = lseek(gm_trace_fd(file), 0, SEEK_END);
+    return size >= (off_t)begun && ftruncate(gm_trace_fd(file), size - (off_t)begun) ? errno : 0;
+}
+
+/* Writes the lines that wait now; waits for a reader at most until `until`. `last`: the trace ends, and a reader that
+ * still reads gets more time. The caller holds the lock, before and after, and no other thread is writing. */
+static void write_waiting(uint64_t until, bool last) {
+    uint64_t most = gm_now_ns() + END_MOST;
+    int error = 0;
+    writing = true;
+    for (size_t rest = used; rest && !error && (last || !ending || !file->pipe);) {
+        size_t bytes = copy_out(rest);
+        gm_spin_unlock(&lock);
+        ssize_t written = 0;
+        uint64_t now = gm_now_ns();
+        if (!gm_trace_file_holds(file))
+            error = EBADF;
+        else if (file->pipe && !gm_safe_takes(gm_trace_fd(file), now < until ? (unsigned)((until - now) / 1000000) : 0))
+            error = EAGAIN;
+        else if ((written = gm_safe_write(gm_trace_fd(file), piece, bytes)) <= 0)
+            error = written < 0 ? errno : ENOSPC;
+        if (error && error != EBADF && file->regular && begun && remove_begun_line())
+            error = errno;
+        gm_spin_lock(&lock);
+        if (written > 0) {
+            remove_written((size_t)written);
+            rest -= (size_t)written;
+            if (last && now < most)
+                until = now + END_WAIT;
         }
-        text += written;
-        bytes -= (size_t)written;
-        rest_of_line = 0;
-        if (bytes && text[-1] != '\n')
-            rest_of_line = (size_t)((const char *)memchr(text, '\n', bytes) - text) + 1;
     }
+    if (error && !(file->pipe && error == EAGAIN))
+        drop_all();
+    writing = false;
+    bool lost = error || (file->pipe && dropped);
+    gm_spin_unlock(&lock);
+    if (lost)
+        gm_log_once(&reported, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name,
+                    gm_errno_text(error ? error : EAGAIN));
+    gm_spin_lock(&lock);
 }
 
-/* The caller holds the lock, before and after. Waits for a running write, then writes the collected lines. */
-static void flush_held(void) {
-    while (writing) {
+/* Waits for a thread that is writing. The caller holds the lock, before and after. False: it still writes. */
+static bool wait_for_writer(uint64_t until) {
+    while (writing && gm_now_ns() < until) {
         gm_spin_unlock(&lock);
         sched_yield();
         gm_spin_lock(&lock);
     }
-    if (!used)
-        return;
-    char *full = buffers[active];
-    size_t bytes = used;
-    active ^= 1;
-    used = 0;
-    writing = true;
-    gm_spin_unlock(&lock);
-    write_out(full, bytes);
-    gm_spin_lock(&lock);
-    writing = false;
+    return !writing;
 }
 
-/* Only the flusher thread waits for a reader. */
-static void end_for_pipe(size_t bytes, uint64_t now) {
-    bool half_full = gm_pipe_line(buffers[active], bytes);
-    bool due = half_full || (!gm_trace_flushes() && now - oldest_ns >= flush_ns);
-    if (due)
+/* The caller holds the lock, before and after. */
+static void flush_held(uint64_t wait_ns) {
+    if (wait_for_writer(file->pipe ? 0 : UINT64_MAX) && used)
+        write_waiting(gm_now_ns() + wait_ns, false);
+}
+
+/* ---- lines */
+
+/* The caller holds the lock, before and after. */
+static void add(const char *text, size_t bytes) {
+    char note[64];
+    size_t note_bytes =
+        unreported ? (size_t)gm_format(note, sizeof note, "# dropped %llu\n", (unsigned long long)unreported) : 0;
+    while (!file->pipe && used + bytes > room)
+        flush_held(0);
+    if (used + bytes + note_bytes > room) {
+        dropped++;
+        unreported++;
+        return;
+    }
+    copy_in(note, note_bytes);
+    copy_in(text, bytes);
+    unreported = 0;
+}
+
+/* Adds a line unless the file would be too large for it, and writes what is due. The caller holds the lock; it is free
+ * afterwards. */
+static void append_and_unlock(const char *text, size_t bytes, uint64_t now) {
+    bool fits = !most_bytes || file->pipe || taken_bytes + bytes + END_BYTES <= most_bytes;
+    bool due = false;
+    if (fits) {
+        __atomic_store_n(&taken_bytes, taken_bytes + bytes, __ATOMIC_RELAXED);
+        oldest_ns = used ? oldest_ns : now;
+        add(text, bytes);
+        due = used > room / 2 || (!gm_trace_flushes() && now - oldest_ns >= flush_ns);
+    } else {
+        dropped++;
+    }
+    if (due) {
         oldest_ns = now;
+        if (!gm_trace_flushes())
+            flush_held(0);
+    }
     gm_spin_unlock(&lock);
     if (due && gm_trace_flushes())
         gm_trace_wake(GM_TRACE_WAKE_ALL);
-    else if (due)
-        gm_pipe_flush(0);
+    if (!fits)
+        gm_log_once(&reported_full, GM_LOG_WARN, "trace '%s' has reached GPUMEM_TRACE_LIMIT: later events are lost",
+                    file->name);
 }
 
-/* Reserves room for up to `most` bytes, which append_end adds. Long text is built there, since the stack may be small.
- */
-static char *append_begin(size_t most) {
-    gm_spin_lock(&lock);
-    while (used + most > BUFFER)
-        flush_held();
-    return buffers[active] + used;
+/* ---- the format's functions */
+
+static void reset(void) {
+    writing = ending = false;
+    first = used = begun = 0;
+    dropped = unreported = taken_bytes = 0;
+    reported = reported_full = 0;
 }
 
-static void append_end(size_t bytes, uint64_t now) {
-    if (file->pipe) {
-        end_for_pipe(bytes, now);
-        return;
-    }
-    if (!used)
-        oldest_ns = now;
-    used += bytes;
-    if (!flush_ns || (!gm_trace_flushes() && now - oldest_ns >= flush_ns))
-        flush_held();
-    gm_spin_unlock(&lock);
+static void forget(void) {
+    lock.held = 0;
+    reset();
 }
 
-static void append(const char *text, size_t bytes, uint64_t now) {
-    memcpy(append_begin(bytes), text, bytes);
-    append_end(bytes, now);
-}
-
-void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
+static int open_lines(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
     file = opened;
     start_ns = header->start_ns;
     flush_ns = interval;
     pid = header->pid;
-    gm_spin_lock(&lock);
-    used = 0;
-    dropped = 0;
-    reported = reported_full = 0;
-    gm_spin_unlock(&lock);
+    most_bytes = header->limit;
+    room = file->pipe ? PIPE_ROOM : FILE_ROOM;
     if (file->regular) {
         file->append = true;
         gm_fcntl(gm_trace_fd(file), F_SETFL, gm_fcntl(gm_trace_fd(file), F_GETFL, 0) | O_APPEND);
     }
-    if (file->pipe)
-        gm_pipe_open(file);
-    append(gm_trace_csv_header, strlen(gm_trace_csv_header), header->start_ns);
-    size_t about = gm_trace_csv_about(append_begin(ABOUT_LINES), ABOUT_LINES, header);
-    append_end(about, header->start_ns);
-    taken_bytes = strlen(gm_trace_csv_header) + about;
+    gm_spin_lock(&lock);
+    reset();
+    append_and_unlock(gm_trace_csv_header, strlen(gm_trace_csv_header), start_ns);
+    gm_spin_lock(&lock);
+    append_and_unlock(long_line, gm_trace_csv_about(long_line, sizeof long_line, header), start_ns);
+    return 0;
 }
 
-void gm_lines_event(const struct gm_event *event) {
+static void add_event(const struct gm_event *event) {
     char line[GM_TRACE_CSV_LINE];
     struct gm_event relative = *event;
     gm_trace_make_relative(&relative, start_ns);
     int length = gm_trace_csv_line(line, sizeof line, &relative, pid, gm_thread_id());
-    if (take_bytes((size_t)length))
-        append(line, (size_t)length, event->time_ns);
-}
-
-void gm_lines_record(const struct gm_record *record) {
-    size_t length = gm_trace_csv_record(append_begin(RECORD_LINE), RECORD_LINE, record);
-    append_end(take_bytes(length) ? length : 0, gm_now_ns());
-}
-
-void gm_lines_flush(void) {
-    if (file->pipe) {
-        gm_pipe_flush(gm_trace_flushes() ? PIPE_WAIT : 0);
-        return;
-    }
     gm_spin_lock(&lock);
-    flush_held();
+    append_and_unlock(line, (size_t)length, event->time_ns);
+}
+
+/* The line is long, and the stack may be small. */
+static void add_record(const struct gm_record *record) {
+    uint64_t now = gm_now_ns();
+    gm_spin_lock(&lock);
+    append_and_unlock(long_line, gm_trace_csv_record(long_line, sizeof long_line, record), now);
+}
+
+static void add_row(struct gm_event *row) {
+    row->seq = gm_trace_sequence();
+    add_event(row);
+}
+
+static bool have_room(uint64_t count) {
+    uint64_t bytes = __atomic_load_n(&taken_bytes, __ATOMIC_RELAXED) + count * GM_TRACE_CSV_LINE;
+    return !most_bytes || bytes <= most_bytes - most_bytes / 8;
+}
+
+static void flush(void) {
+    gm_spin_lock(&lock);
+    flush_held(gm_trace_flushes() ? PIPE_WAIT : 0);
     gm_spin_unlock(&lock);
 }
 
-void gm_lines_finish(enum gm_trace_end how) {
-    char end[64];
-    if (file->pipe) {
-        gm_pipe_finish(how);
-        return;
-    }
+/* The flusher thread stops at once, unless the reader delays its write. */
+static void finish(enum gm_trace_end how) {
+    char end[END_BYTES];
+    uint64_t until = file->pipe ? gm_now_ns() + END_WAIT : UINT64_MAX;
     gm_spin_lock(&lock);
-    flush_held();
-    int length = gm_format(end, sizeof end, "# end dropped %llu%s\n",
-                           (unsigned long long)__atomic_load_n(&dropped, __ATOMIC_RELAXED),
-                           how == GM_TRACE_STOPPED ? " stopped" : "");
-    while (used + (size_t)length > BUFFER)
-        flush_held();
-    memcpy(buffers[active] + used, end, (size_t)length);
-    used += (size_t)length;
-    flush_held();
+    ending = true;
+    if (wait_for_writer(until))
+        write_waiting(until, true);
+    unsigned long long lost = dropped + waiting_lines();
+    if (!writing)
+        drop_all();
+    add(end,
+        (size_t)gm_format(end, sizeof end, "# end dropped %llu%s\n", lost, how == GM_TRACE_STOPPED ? " stopped" : ""));
+    if (!writing)
+        write_waiting(gm_now_ns() + END_WAIT / 10, true);
     gm_spin_unlock(&lock);
+    if (lost && file->pipe)
+        gm_log(GM_LOG_ERROR, "trace '%s' lost %llu lines", file->name, lost);
 }
 
-void gm_lines_forget(void) {
-    gm_pipe_forget();
-    lock.held = 0;
-    writing = false;
-    used = 0;
-    dropped = taken_bytes = 0;
-    reported = reported_full = 0;
-}
+const struct gm_trace_format gm_trace_text = {
+    .open = open_lines,
+    .event = add_event,
+    .record = add_record,
+    .row = add_row,
+    .have_room = have_room,
+    .flush = flush,
+    .finish = finish,
+    .forget = forget,
+};

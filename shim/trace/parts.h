@@ -1,5 +1,4 @@
-/* Shared by the parts of the trace writer: the open file, and the ways to fill it (binary chunks, lines of text, lines
- * to a pipe). */
+/* Shared by the parts of the trace writer: the open file, and the formats. */
 #ifndef GM_TRACE_PARTS_H
 #define GM_TRACE_PARTS_H
 
@@ -54,48 +53,32 @@ static inline void gm_trace_make_relative(struct gm_event *event, uint64_t start
     event->time_ns = 0;
 }
 
-/* ---- chunks.c: the binary format */
-/* The largest size of the file; 0 = any. Before gm_chunks_open. */
-GM_INTERNAL void gm_chunks_limit(uint64_t bytes);
-/* 0 or an errno value. */
-GM_INTERNAL int gm_chunks_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
-GM_INTERNAL void gm_chunks_event(const struct gm_event *event);
-/* The same for a row of a summary: the caller flushes behind the last one. */
-GM_INTERNAL void gm_chunks_row(const struct gm_event *row);
-/* The place of the thread's next event, which the caller fills and then adds; no lock, no call. NULL: its chunk has no
- * room. */
+/* ---- a format: chunks.c writes the binary one, lines.c text */
+struct gm_trace_format {
+    /* Begins a trace in an empty file. 0 or an errno value. */
+    int (*open)(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
+    void (*event)(const struct gm_event *event);
+    void (*record)(const struct gm_record *record);
+    /* Numbers and writes a row of a summary; the caller flushes behind the last one. One thread at a time. */
+    void (*row)(struct gm_event *row);
+    /* Whether so many rows certainly fit into the largest size of the file, behind what is flushed. */
+    bool (*have_room)(uint64_t rows);
+    /* The last rows of the trace follow: they may use the room of definitions. NULL: they have none. */
+    void (*use_reserve)(void);
+    /* Writes to the file what waits in memory. */
+    void (*flush)(void);
+    /* Only the full buffers that threads left to the flusher. NULL: they leave none. */
+    void (*flush_full)(void);
+    void (*finish)(enum gm_trace_end how);
+    /* In the child of a fork: forgets what the parent's threads have not written. */
+    void (*forget)(void);
+};
+GM_INTERNAL extern const struct gm_trace_format gm_trace_binary, gm_trace_text;
+
+/* The place of the thread's next event in the binary trace, which the caller fills and then adds; no lock, no call.
+ * NULL: its chunk has no room. */
 GM_INTERNAL struct gm_event *gm_chunks_place(void);
 GM_INTERNAL void gm_chunks_add(struct gm_event *place);
-GM_INTERNAL void gm_chunks_record(const struct gm_record *record);
-/* Whether so many events certainly fit into the largest size, in addition to those in the file. */
-GM_INTERNAL bool gm_chunks_have_room(uint64_t events);
-/* The last events of the trace may use the room of definitions. */
-GM_INTERNAL void gm_chunks_use_reserve(void);
-/* Writes to the file what waits in memory: all of it, or only the full buffers that threads left to the flusher. */
-GM_INTERNAL void gm_chunks_flush(bool all);
-GM_INTERNAL void gm_chunks_finish(enum gm_trace_end how);
-/* In the child of a fork: forgets what the parent's threads have not written. */
-GM_INTERNAL void gm_chunks_forget(void);
-
-/* ---- lines.c: text, buffered */
-GM_INTERNAL void gm_lines_limit(uint64_t bytes);
-GM_INTERNAL void gm_lines_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
-GM_INTERNAL void gm_lines_event(const struct gm_event *event);
-GM_INTERNAL void gm_lines_record(const struct gm_record *record);
-GM_INTERNAL bool gm_lines_have_room(uint64_t events);
-GM_INTERNAL void gm_lines_flush(void);
-GM_INTERNAL void gm_lines_finish(enum gm_trace_end how);
-GM_INTERNAL void gm_lines_forget(void);
-
-/* ---- pipe.c: text for everything but regular files: a pipe, a socket, a terminal */
-GM_INTERNAL void gm_pipe_open(struct gm_trace_file *file);
-/* Adds a line, and never waits for a reader. A line without room is dropped and counted; the count stands before the
- * next line. True: more than half of the room is used. */
-GM_INTERNAL bool gm_pipe_line(const char *text, size_t bytes);
-/* Writes the waiting lines; waits for the reader at most `wait_ms` in all. */
-GM_INTERNAL void gm_pipe_flush(unsigned wait_ms);
-GM_INTERNAL void gm_pipe_finish(enum gm_trace_end how);
-GM_INTERNAL void gm_pipe_forget(void);
 
 /* ---- csv.c */
 /* Writes a definition as one comment line. Returns its length; 0 when it does not fit or its type is unknown. */

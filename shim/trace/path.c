@@ -70,23 +70,10 @@ int gm_trace_expand(const char *pattern, char *out, size_t size) {
     return 0;
 }
 
-static uint64_t clock_ns(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 uint64_t gm_trace_process_start(void) {
-    uint64_t now = clock_ns(CLOCK_REALTIME);
+    uint64_t now = gm_clock_ns(CLOCK_REALTIME);
     char text[1024];
-    int fd = gm_open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return now;
-    ssize_t length = gm_read(fd, text, sizeof text - 1);
-    gm_close(fd);
-    if (length <= 0)
-        return now;
-    text[length] = 0;
+    gm_read_text("/proc/self/stat", text, sizeof text);
     /* The program's name may contain blanks and brackets, so fields are counted from the last ')'. The start time is
      * field 22. */
     const char *p = strrchr(text, ')');
@@ -98,7 +85,7 @@ uint64_t gm_trace_process_start(void) {
     for (p++; *p >= '0' && *p <= '9'; p++)
         ticks = ticks * 10 + (uint64_t)(*p - '0');
     long per_second = sysconf(_SC_CLK_TCK);
-    uint64_t up = clock_ns(CLOCK_BOOTTIME);
+    uint64_t up = gm_clock_ns(CLOCK_BOOTTIME);
     uint64_t started = per_second > 0 ? ticks * (1000000000u / (uint64_t)per_second) : up;
     return started < up ? now - (up - started) : now;
 }
@@ -168,19 +155,10 @@ static int descriptor_of(const char *name) {
     return *digits ? -1 : fd;
 }
 
-/* Moves the descriptor to a number that programs do not use. */
-static int lift(int fd) {
-    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
-    if (high < 0)
-        return fd;
-    gm_close(fd);
-    return high;
-}
-
 /* The descriptor is stored last: a thread that finds one reads the rest, too. */
 static void settle(struct gm_trace_file *file, int fd, bool regular) {
     struct stat st;
-    fd = lift(fd);
+    fd = gm_lift(fd);
     file->regular = regular;
     file->append = false;
     file->pipe = false;
@@ -289,7 +267,7 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
         gm_close(fd);
     if (ours && fd != gm_trace_fd(file)) {
         flock(fd, LOCK_EX | LOCK_NB);
-        __atomic_store_n(&file->fd, lift(fd), __ATOMIC_RELEASE);
+        __atomic_store_n(&file->fd, gm_lift(fd), __ATOMIC_RELEASE);
     }
     gm_spin_unlock(&reopening);
     return ours;

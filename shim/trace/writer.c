@@ -1,5 +1,5 @@
 /* The life of the trace: set up at start, opened at the first event, flushed by a thread, finished at exit, and opened
- * anew in a forked child. Events go to chunks.c (binary) or lines.c (text). */
+ * anew in a forked child. A format writes the events (parts.h). */
 #include "shim/trace/writer.h"
 #include "shim/base/futex.h"
 #include "shim/base/options.h"
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum { FORMAT_AUTO, FORMAT_BINARY, FORMAT_CSV };
-enum state { STATE_UNOPENED, STATE_BINARY, STATE_TEXT, STATE_ENDED };
 
 bool gm_trace_on, gm_trace_flusher, gm_trace_paused;
 uint32_t gm_trace_session = 1u << 12 | 1;
@@ -34,7 +33,8 @@ static uint64_t process_start; /* of the process that was set up: for its childr
 static char policy_name[64], library_version[32];
 
 static gm_spin opening;
-static enum state state;
+static const struct gm_trace_format unopened;
+static const struct gm_trace_format *current = &unopened; /* of the open trace; NULL: it ended */
 static uint32_t generations;
 static uint64_t sequence, first_sequence; /* events before the first one belong to an earlier trace of the process */
 static struct gm_trace_file file = {.fd = -1};
@@ -82,8 +82,6 @@ static uint64_t most_bytes; /* of the file */
 
 void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns) {
     most_bytes = bytes;
-    gm_chunks_limit(bytes);
-    gm_lines_limit(bytes);
     gm_ring_setup(ring_bytes, ring_ns);
 }
 
@@ -91,7 +89,6 @@ void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns) {
 uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATOMIC_ACQ_REL); }
 
 static void fill_header(struct gm_trace_header *h) {
-    struct timespec wall;
     struct utsname host;
     memset(h, 0, sizeof *h);
     h->version = gm_ring_on() ? 1 : GM_TRACE_VERSION;
@@ -99,8 +96,7 @@ static void fill_header(struct gm_trace_header *h) {
     h->chunk_bytes = GM_TRACE_CHUNK;
     h->event_bytes = sizeof(struct gm_event);
     h->start_ns = gm_now_ns();
-    clock_gettime(CLOCK_REALTIME, &wall);
-    h->epoch_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+    h->epoch_ns = gm_clock_ns(CLOCK_REALTIME);
     h->pid = getpid();
     h->parent = getppid();
     h->rank = gm_trace_rank();
@@ -143,7 +139,7 @@ static void give_up(void) {
     if (gm_trace_opened)
         gm_trace_opened("");
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
-    __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
+    __atomic_store_n(&current, NULL, __ATOMIC_RELEASE);
 }
 
 /* The caller holds `opening`. NULL, or why there is no trace. */
@@ -167,7 +163,7 @@ static const char *open_file(uint64_t started_ns, bool only_regular) {
     bool text = wanted_format == FORMAT_CSV ||
                 (wanted_format == FORMAT_AUTO && (!file.regular || gm_trace_name_is_csv(file.name)));
     if (!text) {
-        int error = file.regular ? gm_chunks_open(&file, &header, flush_interval) : ENODEV;
+        int error = file.regular ? gm_trace_binary.open(&file, &header, flush_interval) : ENODEV;
         if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
             gm_format(file.why, sizeof file.why, "cannot write trace file '%s': %s", file.name, gm_errno_text(error));
             gm_trace_file_close(&file);
@@ -181,8 +177,8 @@ static const char *open_file(uint64_t started_ns, bool only_regular) {
         gm_log(GM_LOG_WARN, "trace '%s' is text: GPUMEM_TRACE_RING needs the binary format, all events are written",
                file.name);
     if (text)
-        gm_lines_open(&file, &header, flush_interval);
-    __atomic_store_n(&state, text ? STATE_TEXT : STATE_BINARY, __ATOMIC_RELEASE);
+        gm_trace_text.open(&file, &header, flush_interval);
+    __atomic_store_n(&current, text ? &gm_trace_text : &gm_trace_binary, __ATOMIC_RELEASE);
     if (gm_trace_opened)
         gm_trace_opened(file.name);
     return NULL;
@@ -199,26 +195,12 @@ static void open_trace(void) {
 
 /* ---- a summary */
 
-static void write_row(struct gm_event *row) {
-    row->seq = gm_trace_sequence();
-    gm_chunks_row(row);
-}
-
-static void write_line(struct gm_event *row) {
-    row->seq = gm_trace_sequence();
-    gm_lines_event(row);
-}
-
 /* End of an interval, where it is over; or of the trace. */
-static void write_summary(enum state now, uint64_t now_ns, bool end) {
-    if (now == STATE_BINARY && end)
-        gm_chunks_use_reserve();
-    if (now == STATE_BINARY) {
-        gm_chunks_flush(true); /* so that it is known how much room there is */
-        gm_summary_write(now_ns, end, gm_chunks_have_room, write_row);
-    } else if (now == STATE_TEXT) {
-        gm_summary_write(now_ns, end, gm_lines_have_room, write_line);
-    }
+static void write_summary(const struct gm_trace_format *now, uint64_t now_ns, bool end) {
+    if (end && now->use_reserve)
+        now->use_reserve();
+    now->flush(); /* so that it is known how much room there is */
+    gm_summary_write(now_ns, end, now->have_room, now->row);
 }
 
 /* ---- flushing */
@@ -230,46 +212,40 @@ void gm_trace_wake(enum gm_trace_wake why) {
         gm_futex_wake(&woken);
 }
 
-static void flush(enum state now) {
-    if (now == STATE_BINARY)
-        gm_chunks_flush(true);
-    else if (now == STATE_TEXT)
-        gm_lines_flush();
-}
-
 static void *flush_often(void *opened_as);
 
 /* Called without the lock, since thread creation may wait for the loader's lock. */
 static void start_flusher(void) {
-    enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-    if (!__atomic_load_n(&flush_interval, __ATOMIC_RELAXED) || now == STATE_ENDED)
+    const struct gm_trace_format *now = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    if (!__atomic_load_n(&flush_interval, __ATOMIC_RELAXED) || !now)
         return;
     uint32_t generation = __atomic_load_n(&generations, __ATOMIC_ACQUIRE);
     bool flushes = !gm_thread_start(flush_often, (void *)(uintptr_t)generation);
     __atomic_store_n(&gm_trace_flusher, flushes, __ATOMIC_RELEASE);
-    __atomic_store_n(&appends, flushes && now == STATE_BINARY && !gm_summary_on(), __ATOMIC_RELEASE);
+    __atomic_store_n(&appends, flushes && now == &gm_trace_binary && !gm_summary_on(), __ATOMIC_RELEASE);
 }
 
-/* A stop waits for the threads that are inside the trace. A thread adds to `users` and then reads the state. A stop
- * changes the state and then adds 0 to `users`. So the second of the two sees what the first one stored. */
+/* A stop waits for the threads that are inside the trace. A thread adds to `users` and then reads the format. A stop
+ * clears the format and then adds 0 to `users`. So the second of the two sees what the first one stored. */
 static uint32_t users;
 
-static enum state ready(void) {
-    enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-    if (GM_LIKELY(now != STATE_UNOPENED))
+static const struct gm_trace_format *ready(void) {
+    const struct gm_trace_format *now = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    if (GM_LIKELY(now != &unopened))
         return now;
     gm_spin_lock(&opening);
-    bool first = state == STATE_UNOPENED;
+    bool first = current == &unopened;
     if (first)
         open_trace();
-    now = state;
+    now = current;
     gm_spin_unlock(&opening);
     if (first)
         start_flusher();
     return now;
 }
 
-static inline enum state enter(void) {
+/* The format of the trace, or NULL if there is none. gm_trace_leave follows in any case. */
+static inline const struct gm_trace_format *enter(void) {
     if (GM_UNLIKELY(is_unnotified_child()))
         gm_trace_after_fork();
     gm_trace_hold();
@@ -305,43 +281,32 @@ static void *flush_often(void *opened_as) {
     due_ns += interval;
     for (;;) {
         bool due = wait_until(due_ns);
-        enum state now = enter();
-        bool ended = now == STATE_ENDED || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation;
+        const struct gm_trace_format *now = enter();
+        bool ended = !now || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation;
         if (!ended && due && gm_summary_on())
             write_summary(now, gm_now_ns(), false);
         if (!ended && due)
-            flush(now);
-        else if (!ended && now == STATE_BINARY)
-            gm_chunks_flush(false);
+            now->flush();
+        else if (!ended && now->flush_full)
+            now->flush_full();
         gm_trace_leave();
         if (ended)
             return NULL;
-        if (due) {
-            due_ns = gm_now_ns() + interval;
-            if (gm_trace_tick)
-                gm_trace_tick();
-        }
+        if (!due)
+            continue;
+        due_ns = gm_now_ns() + interval;
+        if (gm_trace_tick)
+            gm_trace_tick();
     }
 }
 
 void gm_trace_sum_up(const struct gm_event *event) {
-    enum state now = enter();
-    if ((now == STATE_BINARY || now == STATE_TEXT) && gm_summary_change(event) && GM_UNLIKELY(!gm_trace_flushes())) {
+    const struct gm_trace_format *now = enter();
+    if (now && gm_summary_change(event) && GM_UNLIKELY(!gm_trace_flushes())) {
         write_summary(now, event->time_ns, false);
-        flush(now);
+        now->flush();
     }
     gm_trace_leave();
-}
-
-static void write_single(enum state now, const struct gm_event *event) {
-    switch (now) {
-    case STATE_BINARY: gm_chunks_event(event); break;
-    case STATE_TEXT: gm_lines_event(event); break;
-    default: break;
-    }
-    /* Often this is the program's last event, so the events before it must be in the file. */
-    if (GM_UNLIKELY(event->action == GM_ACT_ALLOC_FAIL))
-        flush(now);
 }
 
 static inline bool is_late(uint64_t number) {
@@ -349,9 +314,13 @@ static inline bool is_late(uint64_t number) {
 }
 
 void gm_trace_event(const struct gm_event *event) {
-    enum state now = enter();
-    if (!is_late(event->seq) && (GM_LIKELY(!gm_summary_on()) || gm_summary_keeps(event)))
-        write_single(now, event);
+    const struct gm_trace_format *now = enter();
+    if (now && !is_late(event->seq) && (GM_LIKELY(!gm_summary_on()) || gm_summary_keeps(event))) {
+        now->event(event);
+        /* Often this is the program's last event, so the events before it must be in the file. */
+        if (GM_UNLIKELY(event->action == GM_ACT_ALLOC_FAIL))
+            now->flush();
+    }
     gm_trace_leave();
 }
 
@@ -366,7 +335,9 @@ void gm_trace_amount(enum gm_action action, enum gm_kind kind, int device, uint6
 }
 
 static GM_RARE void flush_now(void) {
-    flush(enter());
+    const struct gm_trace_format *now = enter();
+    if (now)
+        now->flush();
     gm_trace_leave();
 }
 
@@ -389,11 +360,9 @@ void gm_trace_placed(struct gm_event *place, const struct gm_event *otherwise) {
 }
 
 void gm_trace_record(const struct gm_record *record) {
-    switch (enter()) {
-    case STATE_BINARY: gm_chunks_record(record); break;
-    case STATE_TEXT: gm_lines_record(record); break;
-    default: break;
-    }
+    const struct gm_trace_format *now = enter();
+    if (now)
+        now->record(record);
     gm_trace_leave();
 }
 
@@ -406,7 +375,7 @@ bool gm_trace_start(bool fresh, const char **why) {
         process_start = 0; /* forked children leave every trace alone, too */
     *why = open_file(process_start, fresh);
     if (*why)
-        __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
+        __atomic_store_n(&current, NULL, __ATOMIC_RELEASE);
     gm_spin_unlock(&opening);
     if (*why)
         return false;
@@ -421,17 +390,16 @@ static void finish(enum gm_trace_end how) {
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
     gm_spin_lock(&opening);
     __atomic_store_n(&appends, false, __ATOMIC_RELAXED);
-    enum state was = state;
-    __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
+    const struct gm_trace_format *was = current;
+    __atomic_store_n(&current, NULL, __ATOMIC_RELEASE);
     gm_spin_unlock(&opening);
     if (how == GM_TRACE_STOPPED)
         wait_for_users();
+    if (!was || was == &unopened)
+        return;
     if (gm_summary_on())
         write_summary(was, gm_now_ns(), true);
-    if (was == STATE_BINARY)
-        gm_chunks_finish(how);
-    else if (was == STATE_TEXT)
-        gm_lines_finish(how);
+    was->finish(how);
 }
 
 void gm_trace_stop(void) {
@@ -452,18 +420,16 @@ void gm_trace_finish(void) { finish(GM_TRACE_WHOLE); }
 void gm_trace_after_fork(void) {
     opening.held = 0;
     users = 0;
-    if (state == STATE_BINARY)
-        gm_chunks_forget();
-    else if (state == STATE_TEXT)
-        gm_lines_forget();
+    if (current && current->forget)
+        current->forget();
     if (gm_summary_on())
         gm_summary_forget();
     appends = gm_trace_flusher = false; /* the child has no flusher thread */
     gm_trace_file_drop(&file);          /* otherwise the child would keep the parent's file lock */
     if (gm_trace_generation != &no_trace)
         new_generation();
-    if (state != STATE_ENDED)
-        __atomic_store_n(&state, STATE_UNOPENED, __ATOMIC_RELEASE);
+    if (current)
+        __atomic_store_n(&current, &unopened, __ATOMIC_RELEASE);
 }
 
 const char *gm_trace_file(void) { return gm_trace_fd(&file) >= 0 ? file.name : ""; }

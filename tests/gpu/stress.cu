@@ -1,8 +1,10 @@
 // Threads times streams, random sizes. A block's kernels write it, linger, and verify it; it is freed at once, or after
 // a while, by its own thread or by another, always behind its work: memory that is handed out again before earlier work
-// is done shows as a wrong word. Arguments: seconds, threads, "own" or "peers" (threads take turns on two devices and
-// let the other device's kernels work on their blocks as well; cudaFree waits for the owner's work only, so the other
-// device's is waited for), seed.
+// is done shows as a wrong word. Arguments: seconds, threads, mode, seed. The modes:
+//   own     each thread has eight streams
+//   legacy  all threads use the legacy default stream; seldom a thread has a stream of its own for a while
+//   peers   as own; threads take turns on two devices and let the other device's kernels work on their blocks as well.
+//           cudaFree waits for the owner's work only, so the other device's is waited for
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -60,10 +62,13 @@ static size_t random_count(std::mt19937 &random) {
     return (size_t)256 << random() % (13 - SMALLER);       // 1 KiB to 4 MiB: sizes meet again
 }
 
+static bool legacy;
+
 static void work(unsigned number, double seconds, int devices, unsigned seed, unsigned long long *const *wrong) {
     std::mt19937 random(number * 7919 + seed);
     int device = (int)(number % (unsigned)devices), other = (device + 1) % devices;
-    std::vector<cudaStream_t> streams(8);
+    std::vector<cudaStream_t> streams(legacy ? 0 : 8);
+    cudaStream_t passing = nullptr;
     std::vector<Block> held;
     cudaStream_t far_stream = nullptr;
     if (devices > 1) {
@@ -75,7 +80,7 @@ static void work(unsigned number, double seconds, int devices, unsigned seed, un
         CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (std::chrono::steady_clock::now() < end) {
-        cudaStream_t stream = streams[random() % 8];
+        cudaStream_t stream = legacy ? passing : streams[random() % 8];
         Block block = {nullptr, random_count(random), (unsigned)random(), device}, given;
         CHECK(cudaMalloc(&block.address, block.count * sizeof(unsigned)));
         fill<<<16, 256, 0, stream>>>(block.address, block.count, block.pattern);
@@ -113,6 +118,16 @@ static void work(unsigned number, double seconds, int devices, unsigned seed, un
         rounds++;
         if (random() % 64 == 0)
             CHECK(cudaStreamSynchronize(stream));
+        if (passing && random() % 32 == 0) {
+            CHECK(cudaStreamDestroy(passing));
+            passing = nullptr;
+        } else if (legacy && !passing && random() % 2048 == 0) {
+            CHECK(cudaStreamCreateWithFlags(&passing, cudaStreamNonBlocking));
+        }
+    }
+    if (passing) {
+        CHECK(cudaStreamSynchronize(passing));
+        CHECK(cudaStreamDestroy(passing));
     }
     for (auto &stream : streams) {
         CHECK(cudaStreamSynchronize(stream));
@@ -144,6 +159,7 @@ int main(int argc, char **argv) {
     double seconds = argc > 1 ? std::atof(argv[1]) : 5;
     unsigned count = argc > 2 ? (unsigned)std::atoi(argv[2]) : 16;
     int devices = argc > 3 && std::strcmp(argv[3], "peers") == 0 ? 2 : 1;
+    legacy = argc > 3 && std::strcmp(argv[3], "legacy") == 0;
     unsigned seed = argc > 4 ? (unsigned)std::strtoul(argv[4], nullptr, 10) : 1;
     unsigned long long *wrong[2] = {}, result, sum = 0;
     std::vector<std::thread> threads;

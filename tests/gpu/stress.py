@@ -10,6 +10,7 @@ PART (all, unless named; each takes the same share of --minutes, default 60, or 
   in_flight    work of every kind behind a freed block (in_flight.py)
   threads      16 threads times 8 streams, kernels verify their memory (stress.cu); the other programs are modes of
                programs/turmoil.cu
+  legacy       the same threads with the legacy default stream; seldom one of them has a stream of its own for a while
   neighbours   four processes at once, each with a policy of its own
   captures     stream captures begun and left: destroyed, by ending threads, by exceptions, invalid; a run in which the
                driver itself dies, as it does natively, is skipped
@@ -79,6 +80,7 @@ LIMITS = [{"GPUMEM_LIMIT": "1GiB", **steps} for steps in [*OOM, {"GPUMEM_OOM": "
 PARTS = {
     "in_flight": None,
     "threads": Part("stress"),
+    "legacy": Part("legacy"),
     "neighbours": Part("stress", flags=("neighbours",)),
     "captures": Part("captures", flags=("failing frees",)),
     "contexts": Part("contexts"),
@@ -113,8 +115,9 @@ class Stress:
     # ---- one process
 
     def command(self, program, seconds, seed):
-        if program == "stress":
-            return [self.options.programs / "stress", str(seconds), "4" if self.options.sim else "16", "own", str(seed)]
+        if program in ("stress", "legacy"):
+            mode = "own" if program == "stress" else program
+            return [self.options.programs / "stress", str(seconds), "4" if self.options.sim else "16", mode, str(seed)]
         return [self.options.programs / "turmoil", program, str(seconds), str(seed), "4" if self.options.sim else "8"]
 
     def run(self, command, folder, limit_s, **environment):

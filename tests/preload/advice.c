@@ -159,10 +159,8 @@ int main(int argc, char **argv) {
     CUcontext context;
     (void)argv;
     alone = argc > 1;
-    MUST(cuInit(0));
+    context = start_driver();
     MUST(cuDeviceGet(&device, 0));
-    MUST(cuDevicePrimaryCtxRetain(&context, device));
-    MUST(cuCtxSetCurrent(context));
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int managed = 0; managed < 2; managed++) {
         rounds(MIB, managed);

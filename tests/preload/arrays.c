@@ -6,12 +6,9 @@
 int main(void) {
     enum { WIDTH = 64, HEIGHT = 32 };
     static float host[HEIGHT][WIDTH], back[HEIGHT][WIDTH];
-    CUcontext context;
     CUarray flat, deep;
     CUmipmappedArray mipmap;
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    start_driver();
     CUDA_ARRAY_DESCRIPTOR shape = {.Width = WIDTH, .Height = HEIGHT, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUDA_ARRAY3D_DESCRIPTOR solid = {
         .Width = 16, .Height = 16, .Depth = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};

@@ -7,13 +7,10 @@ int main(void) {
     enum { SIZE = 1 << 20 };
     static unsigned char host[SIZE];
     CUdevice device;
-    CUcontext context;
     CUdeviceptr memory, start;
     size_t size, available, total;
-    MUST(cuInit(0));
+    start_driver();
     MUST(cuDeviceGet(&device, 0));
-    MUST(cuDevicePrimaryCtxRetain(&context, device));
-    MUST(cuCtxSetCurrent(context));
     MUST(cuMemAlloc(&memory, SIZE));
     note_alloc("cuMemAlloc", SIZE, (void *)memory);
     MUST(cuMemGetAddressRange(&start, &size, memory + SIZE / 2));

@@ -16,14 +16,11 @@ static void launch(CUfunction kernel, CUdeviceptr address, uint32_t pattern, CUs
 
 int main(int count, char **words) {
     bool ordered = count > 1 && strcmp(words[1], "ordered") == 0;
-    CUcontext context;
     CUstream stream;
     CUmodule module;
     CUfunction fill, verify;
     int waited = 0;
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    start_driver();
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuModuleLoadData(&module, "kernels of the simulated driver"));
     MUST(cuModuleGetFunction(&fill, module, SIMCUDA_KERNEL_FILL));

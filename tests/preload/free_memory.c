@@ -40,10 +40,7 @@ static size_t settled_memory(void) {
 
 int main(int count, char **arguments) {
     CUdeviceptr alive[ROUNDS], blocks[SMALL];
-    CUcontext context;
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    start_driver();
     give(get(64 * MIB)); /* memory that comes with a first allocation stays */
     MUST(cuCtxSynchronize());
     size_t before = settled_memory();

@@ -80,9 +80,7 @@ static void elsewhere(size_t size) {
 int main(void) {
     static const size_t sizes[] = {1000, 4096, (3u << 20) + 77, 64u << 20};
     int host, type = 0;
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    context = start_driver();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         life(sizes[i]);
         elsewhere(sizes[i]);

@@ -38,9 +38,7 @@ int main(void) {
     CUgraphExec executable;
     CUstream stream;
     CUdeviceptr target;
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    context = start_driver();
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuMemAlloc(&target, SIZE));
     note_alloc("cuMemAlloc", SIZE, (void *)target);

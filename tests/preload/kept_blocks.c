@@ -53,11 +53,8 @@ static void tags_do_not_stick(size_t size) {
 
 int main(void) {
     CUdevice device;
-    CUcontext context;
-    MUST(cuInit(0));
+    start_driver();
     MUST(cuDeviceGet(&device, 0));
-    MUST(cuDevicePrimaryCtxRetain(&context, device));
-    MUST(cuCtxSetCurrent(context));
     loop(1000);
     loop(3 * MIB);
     size_t before = free_memory();

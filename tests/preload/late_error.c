@@ -59,9 +59,7 @@ int main(int count, char **words) {
         if (strcmp(words[1], synchronising[i].name) == 0)
             next = synchronising[i].call;
     EXPECT(next != NULL);
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    context = start_driver();
     MUST(cuModuleLoadData(&module, image));
     MUST(cuModuleGetFunction(&kernel, module, "write_there"));
     MUST(cuStreamCreate(&stream, CU_STREAM_DEFAULT));

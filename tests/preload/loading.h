@@ -5,13 +5,10 @@
 
 static inline void use_memory(size_t size) {
     CUdevice device;
-    CUcontext context;
     CUdeviceptr memory = 0;
     unsigned char *back = malloc(size);
-    MUST(cuInit(0));
+    start_driver();
     MUST(cuDeviceGet(&device, 0));
-    MUST(cuDevicePrimaryCtxRetain(&context, device));
-    MUST(cuCtxSetCurrent(context));
     for (int round = 0; round < 5; round++) {
         MUST(cuMemAlloc(&memory, size));
         note_alloc("cuMemAlloc", (long long)size, (void *)(uintptr_t)memory);

@@ -44,14 +44,13 @@ ROWS = {
         "file_written": "host", "file_mapped": "host", "process_ends": "host", "exported": "host",
         "source_overwritten": "host", "source_registered": "host", "source_mapped": "host", "array_freed": "anyway",
         "pinned_freed": "anyway", "host_function": "host", "host_argument": "host", "callback": "host",
-        "graph_copies": "host", "elapsed_time": "host", "event_query": "host", "stream_query": "host",
-        "other_context": "host", "peer": "host", "unmapped": "host",
+        "other_context": "host", "peer": "host",
     },
     "ordering_variable": {"managed_variable": "host"},
     "ordering_answer": {"device_flag": "answer", "host_flag": "answer", "submitted": "answer"},
 }
-# Rows for the default stream: the host's, and a stream that comes later. That stream cannot be captured.
-BY_DEFAULT_STREAM = {"late_stream", *ROWS["ordering_host"], "managed_variable"} - {"graph_copies"}
+# Rows for the default stream: the host's, and a stream that comes later.
+BY_DEFAULT_STREAM = {"late_stream", *ROWS["ordering_host"], "managed_variable"}
 MAY_BE_LATE = {"process_ends"}  # a card may let its work finish when the process ends
 # What a user may set beside, and drivers that a program may meet: the promise holds all the same.
 FURTHER = (

@@ -1,5 +1,6 @@
 /* Actions of the host, another context, another device or another process after a cudaFree that are correct natively
- * because the free has waited. Order on the device is not enough for these cases. Argument: the case. */
+ * because the free has waited. Order on the device is not enough for these cases. Queries,
+ * mappings and graphs are cases of relies_host.c. Argument: the case. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -320,70 +321,7 @@ static int host_argument(void) {
     return called_with != shared.salt;
 }
 
-static int graph_copies(void) {
-    cudaGraph_t graph;
-    cudaGraphExec_t ready;
-    memset(seen, 0, BYTES);
-    argument = shared.salt;
-    MUST(cudaStreamBeginCapture(shared.one, cudaStreamCaptureModeThreadLocal));
-    launch_make(shared.one, shared.table, shared.salt);
-    MUST(cudaMemcpyAsync(seen, shared.table, BYTES, cudaMemcpyDeviceToHost, shared.one));
-    MUST(cudaLaunchHostFunc(shared.one, note_call, &argument));
-    MUST(cudaStreamEndCapture(shared.one, &graph));
-    MUST(cudaGraphInstantiateWithFlags(&ready, graph, 0));
-    void *scratch = begin_work();
-    MUST(cudaGraphLaunch(ready, shared.one));
-    int wrong = after_call(scratch) | !holds(seen, shared.salt);
-    MUST(cudaStreamSynchronize(shared.one));
-    MUST(cudaGraphExecDestroy(ready));
-    MUST(cudaGraphDestroy(graph));
-    return wrong;
-}
-
-/* ---- queries of the host */
-
-static cudaEvent_t before, after;
-
-static void make_events(void) {
-    MUST(cudaEventCreate(&before));
-    MUST(cudaEventCreate(&after));
-}
-
-static void timed_work(void) {
-    void *scratch = device_alloc(shared.scratch_size);
-    MUST(cudaEventRecord(before, shared.one));
-    launch_linger(shared.one);
-    launch_make(shared.one, scratch, shared.salt);
-    MUST(cudaEventRecord(after, shared.one));
-    device_free(scratch);
-}
-
-static int elapsed_time(void) {
-    float ms;
-    timed_work();
-    cudaError_t error = cudaEventElapsedTime(&ms, before, after);
-    EXPECT(error == cudaSuccess || error == cudaErrorNotReady);
-    cudaGetLastError();
-    return error != cudaSuccess;
-}
-
-static int event_query(void) {
-    timed_work();
-    cudaError_t error = cudaEventQuery(after);
-    EXPECT(error == cudaSuccess || error == cudaErrorNotReady);
-    cudaGetLastError();
-    return error != cudaSuccess;
-}
-
-static int stream_query(void) {
-    timed_work();
-    cudaError_t error = cudaStreamQuery(shared.one);
-    EXPECT(error == cudaSuccess || error == cudaErrorNotReady);
-    cudaGetLastError();
-    return error != cudaSuccess;
-}
-
-/* ---- other contexts, and address space */
+/* ---- other contexts */
 
 static CUcontext own, other;
 static CUstream others;
@@ -449,28 +387,6 @@ static int peer(void) {
     return wrong != 0;
 }
 
-/* Unmapping does not wait. Natively the free before it has waited. */
-static int unmapped(void) {
-    CUmemAllocationProp kind = {};
-    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUmemGenericAllocationHandle handle;
-    CUdeviceptr address;
-    size_t size = (size_t)2 << 20;
-    kind.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    kind.location = access.location;
-    MUST(DRIVER(cuMemCreate)(&handle, size, &kind, 0));
-    MUST(DRIVER(cuMemAddressReserve)(&address, 2 * size, 0, 0, 0)); /* gpumem may keep a whole buffer mapped */
-    MUST(DRIVER(cuMemMap)(address, size, 0, handle, 0));
-    MUST(DRIVER(cuMemSetAccess)(address, size, &access, 1));
-    void *scratch = begin_work();
-    launch_make(shared.one, (void *)(uintptr_t)address, shared.salt);
-    device_free(scratch);
-    MUST(DRIVER(cuMemUnmap)(address, size));
-    MUST(DRIVER(cuMemRelease)(handle));
-    MUST(DRIVER(cuMemAddressFree)(address, 2 * size));
-    return 0;
-}
-
 static const struct ordering_case rows[] = {
     {"pinned", make_pinned, copied},
     {"pinned_default", make_pinned, copied_by_default},
@@ -492,13 +408,8 @@ static const struct ordering_case rows[] = {
     {"host_function", NULL, host_function},
     {"host_argument", NULL, host_argument},
     {"callback", NULL, callback},
-    {"graph_copies", make_pinned, graph_copies},
-    {"elapsed_time", make_events, elapsed_time},
-    {"event_query", make_events, event_query},
-    {"stream_query", make_events, stream_query},
     {"other_context", make_context, other_context},
     {"peer", make_peer, peer},
-    {"unmapped", NULL, unmapped},
 };
 
 int main(int count, char **words) {

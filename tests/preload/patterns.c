@@ -113,11 +113,8 @@ static void random_sizes(void) {
 }
 
 int main(int argc, char **argv) {
-    CUcontext context;
     const char *name = argc == 2 ? argv[1] : "";
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    start_driver();
     if (!strcmp(name, "fresh"))
         fresh();
     else if (!strcmp(name, "pages"))

@@ -361,9 +361,7 @@ int main(int count, char **arguments) {
         if (strcmp(arguments[1], errors[i].name) == 0)
             make = errors[i].make;
     EXPECT(make != NULL);
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    context = start_driver();
     MUST(cuModuleLoadData(&module, image));
     MUST(cuModuleGetFunction(&words, module, "write_words"));
     MUST(cuModuleGetFunction(&byte, module, "write_byte"));

@@ -71,6 +71,17 @@ static inline int all_bytes_are(const unsigned char *data, unsigned char value, 
     return 1;
 }
 
+#ifdef __cuda_cuda_h__
+/* Makes the primary context of the first device current, as a runtime does. */
+static inline CUcontext start_driver(void) {
+    CUcontext context;
+    MUST(cuInit(0));
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    MUST(cuCtxSetCurrent(context));
+    return context;
+}
+#endif
+
 #ifdef __CUDA_RUNTIME_API_H__
 /* Fills device memory, reads it back by the legacy default stream, and compares. */
 static inline void round_trip(void *device, size_t size, unsigned char value) {

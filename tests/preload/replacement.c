@@ -28,13 +28,8 @@ int main(int count, char **words) {
     bool by_logarithm = strcmp(words[5], "log") == 0;
     CUdeviceptr *blocks = calloc(live, sizeof *blocks);
     size_t *sizes = calloc(live, sizeof *sizes);
-    CUdevice device;
-    CUcontext context;
     EXPECT(blocks && sizes);
-    MUST(cuInit(0));
-    MUST(cuDeviceGet(&device, 0));
-    MUST(cuDevicePrimaryCtxRetain(&context, device));
-    MUST(cuCtxSetCurrent(context));
+    start_driver();
     for (size_t i = 0; i < live + replacements; i++) {
         size_t at = i < live ? i : (size_t)(random_part() * (double)live);
         double part = random_part();

@@ -273,8 +273,8 @@ static void in_flight(void) {
         CUdeviceptr busy[3];
         for (int j = 0; j < 3; j++) {
             busy[j] = take(SIZE);
-            for (int k = 0; k < j; k++)
-                EXPECT(busy[j] != busy[k]);
+            for (int k = 0; k < j; k++) /* all work is in one stream, but async promises no order */
+                EXPECT((busy[j] == busy[k]) == !strcmp(getenv("GPUMEM_FREE"), "safe"));
             MUST(set(busy[j], 1, SIZE, NULL));
             MUST(give(busy[j]));
         }

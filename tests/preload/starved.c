@@ -10,7 +10,6 @@
 
 enum { MIB = 1 << 20, BLOCKS = 8, NEED = 4 * MIB };
 
-static CUcontext primary;
 static CUgraph graph;
 static CUgraphExec instance;
 static CUmodule module;
@@ -183,9 +182,7 @@ int main(int count, char **words) {
     CUdevResource whole;
     char script[128];
     file = words[0];
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&primary, 0));
-    MUST(cuCtxSetCurrent(primary));
+    start_driver();
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphInstantiateWithFlags(&instance, graph, 0));
     MUST(cuModuleLoadData(&module, image));

@@ -4,16 +4,13 @@
 #include "program.h"
 
 int main(void) {
-    CUcontext context;
     CUdeviceptr range;
     CUmemGenericAllocationHandle handle;
     size_t chunk = 0;
     CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
     CUmemAccessDesc access = {.location = property.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    MUST(cuCtxSetCurrent(context));
+    start_driver();
     MUST(cuMemGetAllocationGranularity(&chunk, &property, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     MUST(cuMemAddressReserve(&range, 4 * chunk, 0, 0, 0));
     note("reserve", "cuMemAddressReserve", (long long)(4 * chunk), (void *)range);

@@ -19,6 +19,7 @@ import statistics
 import sys
 
 import common
+from figure_text import block, items, span, time, titled
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONTENDERS = {
@@ -218,6 +219,39 @@ def main():
     for name, why in missing.items():
         print(f"  {name} left out: {why}")
     return 0
+
+
+# ---- blocks of documents
+
+PUBLISHED = "*-guard*.json"
+
+
+@block(PUBLISHED)
+def guard_errors(run):
+    took = [span([one[key] for one in run["errors"]], "{:.1f}") for key in ("seconds", "memcheck_seconds")]
+    return titled(f"{run.made} ({run.file}); a program took {took[0]} s under gpumem, {took[1]} s under memcheck:",
+                  ["error", "named by gpumem", "by memcheck"], error_rows(run["errors"]))
+
+
+@block(PUBLISHED)
+def guard_words(run):
+    return items(*error_words(run["errors"]))
+
+
+@block(PUBLISHED)
+def guard_costs(run):
+    rows = []
+    for row, name, values, ratios in costs(run["rows"]):
+        times = [1000 * value for value in values]
+        taken = f"{time(statistics.median(times))} ({time(min(times))} to {time(max(times))}, {len(times)} rounds)"
+        rows.append([row, name, taken, "-" if name == "native" else f"{statistics.median(ratios):.2f} x ({span(ratios)})"])
+    return titled(f"{run.made} ({run.file}); medians, least and most of the rounds:", ["", "", "time", "to native"], rows)
+
+
+@block(PUBLISHED)
+def guard_headline(run):
+    step = next(statistics.median(ratios) for row, name, _, ratios in costs(run["rows"]) if "12 layers" in row and name == "guard all")
+    return f"A PyTorch step without its cache takes {step:.2f} x its native time ([table](tools/bench/README.md))."
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import statistics
 
-from hybrid_schemes import ACTIVE, ASYNC, AUTO, HYBRID, HYBRID_ADVISED, MANAGED, MANAGED_ADVISED, MIB, NATIVE, ORDER
+from figure_text import MIB, block, items, span, titled
+from hybrid_schemes import ACTIVE, ASYNC, AUTO, HYBRID, HYBRID_ADVISED, MANAGED, MANAGED_ADVISED, NATIVE, ORDER
 from targets import Verdict
 
 SINGLE = ("add", "multiply", "multiply_plain", "rotate", "conjugate", "rescale")
@@ -170,3 +171,75 @@ def markdown(document):
         if notes:
             lines += ["", f"## {title}", "", *(f"- {what}{': ' + why if why else ''}" for what, why in notes)]
     return "\n".join(lines) + "\n"
+
+
+# ---- blocks of documents
+
+PUBLISHED = "*-hybrid*.json"
+BOOTSTRAP, NETWORK = ("sequence", "bootstrap", "large bootstrap"), ("sequence", "resnet", "medium resnet")
+MULTIPLY, BEYOND = ("fits", 50, "large multiply"), ("beyond", 150, "large multiply")
+
+
+class Hybrid:
+    def __init__(self, run):
+        self.samples = Samples(run["samples"])
+
+    def ms(self, scheme, place, which="median"):
+        """None where the scheme has no figures there."""
+        part, percent, row = place
+        return (self.samples.stats(part, percent, scheme, row) or {}).get(which)
+
+    def unsteady(self, scheme):
+        return f"{self.ms(scheme, MULTIPLY, 'max') / self.ms(scheme, MULTIPLY, 'min'):.2f}"
+
+
+@block(PUBLISHED)
+def hybrid(run):
+    figures, rows = Hybrid(run), []
+    for scheme in figures.samples.schemes(*MULTIPLY[:2]):
+        sequences = [figures.ms(scheme, place) for place in (BOOTSTRAP, NETWORK)]
+        rows.append([f"`{scheme}`" if scheme in ("auto", "cache", "active-list", "plan") else scheme, f"{figures.ms(scheme, MULTIPLY):.3f}",
+                     figures.unsteady(scheme), *["-" if ms is None else f"{ms:.1f}" for ms in sequences]])
+    return titled(f"{run.made}, {run['rounds']} rounds ({run.file}):",
+                  ["scheme", "multiplication, ms", "slowest / fastest", "bootstrap-like, ms", "network-like, ms"], rows)
+
+
+@block(PUBLISHED)
+def hybrid_story(run):
+    figures, lives = Hybrid(run), run["lifetimes"]
+    multiply, bootstrap, first = ({scheme: figures.ms(scheme, place, which) for scheme in figures.samples.schemes(*place[:2])}
+                                  for place, which in ((MULTIPLY, "median"), (BOOTSTRAP, "median"), (MULTIPLY, "first")))
+    beyond = {scheme: figures.ms(scheme, BEYOND) for scheme in figures.samples.schemes(*BEYOND[:2])}
+    shorter = {name: {row["seconds"]: row["objects"] for row in one["thresholds"]} for name, one in lives.items()}
+    network = shorter["resnet"]
+    to_async, to_managed, to_best = (next(one["value"] for one in run["targets"] if one["target"].startswith(what) and ", 50 %" in one["target"])
+                                     for what in ("active-list against cudaMallocAsync", "active-list against cudaMallocManaged", "auto against"))
+    ratios = next(one for one in run["ratios"] if one["percent"] == 95)
+    chunks = [one for one in ratios["runs"] if one["operation"] == "add"]
+    shares = list(dict.fromkeys(one["ratio"] for one in chunks))
+
+    def middle(share, key):
+        return statistics.median(one[key] for one in chunks if one["ratio"] == share)
+
+    kernels = [statistics.median(ms for one in chunks if one["ratio"] == share for ms in one["kernel_ms"]) for share in shares]
+    return items(
+        f"""The paper's multiplication went from 4.8 ms with asynchronous to 24 ms with managed memory. This one goes from
+        {multiply['cudaMallocAsync']:.2f} ms to {multiply['cudaMallocManaged']:.1f} ms,
+        {figures.samples.ratio(*MULTIPLY[:2], 'cudaMallocManaged', 'cudaMallocAsync', MULTIPLY[2]):.0f} x.""",
+        f"""A program that knows only `cudaMalloc` takes, over all operations, {to_async:.2f} x of the asynchronous source and
+        {to_managed:.2f} x of the managed one under `active-list`, and {to_best:.2f} x of the better native source under `auto`.""",
+        f"""The bootstrap-like sequence is {100 * (bootstrap['auto'] / bootstrap['cudaMallocAsync'] - 1):.0f} % slower under `auto` than with the
+        asynchronous source: a miss.""",
+        f"""First iteration of a process: {first['auto']:.3f} ms under `auto`, {first['active-list']:.3f} ms under `active-list`,
+        {first['managed pool']:.3f} ms with the managed pool.""",
+        f"""Lifetimes: all {lives['bootstrap']['objects']} objects of the bootstrap-like sequence live less than 1 s,
+        {shorter['bootstrap'][0.5]} of them less than 0.5 s. Of the {lives['resnet']['objects']} objects of the network-like sequence
+        {network[4] - network[2]} live 2 to 4 s, the others less than {'0.125' if network[2] == network[0.125] else '2'} s. The paper's
+        threshold of 1 s parts the second sequence, not the first; in the paper 8 % of the objects lived longer.""",
+        f"""Ratios of asynchronous to managed memory, data of {ratios['percent']} % of {ratios['budget'] // MIB} MiB, operation add: from
+        {shares[0]} % to {shares[-1]} % asynchronous, frees go from {middle(shares[0], 'free_ms'):.1f} to {middle(shares[-1], 'free_ms'):.1f} ms
+        and copies from {middle(shares[0], 'copy_ms'):.1f} to {middle(shares[-1], 'copy_ms'):.1f} ms; kernels take
+        {span(kernels, '{:.3f}')} ms at every ratio. The paper says both that higher ratios help and that they hurt.""",
+        f"""Beyond the card (lasting data of 150 % of the limit, the excess in host memory): every policy ends with right results, a
+        multiplication takes {span(beyond.values(), '{:.0f}')} ms, {span([ms / multiply[scheme] for scheme, ms in beyond.items()], '{:.0f}')} x
+        the time within the card.""")

@@ -5,6 +5,7 @@ import csv
 import math
 import pathlib
 
+from figure_text import block, items, table, titled
 from memhc_points import BASELINE, FULL, FUNCTIONS, PERCENTS, PINNED, POLICIES, RATES, SIZES, SLOW, STEPS, UNIFIED, WITHOUT
 
 PAPER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "contract" / "eviction" / "memhc_eviction.csv"
@@ -59,10 +60,6 @@ def spread(row):
 
 def number(value, form="{:.1f}"):
     return "-" if value is None else form.format(value)
-
-
-def table(head, rows):
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [head, ["---"] * len(head), *rows])
 
 
 def by_size(tensor):
@@ -301,3 +298,31 @@ def text(document):
     lines += [f"left out: {name}: {why}" for name, why in document["left_out"].items()]
     lines += [f"FAILED: {name}: {why}" for name, why in document["failed"].items()]
     return "\n".join(lines)
+
+
+# ---- blocks of documents
+
+MADE_ANEW, MADE_ONCE = "*-memhc-quick.json", "*-memhc-baseline.json"
+
+
+@block(MADE_ANEW)
+@block(MADE_ONCE, name="memhc-baseline")
+def memhc(run):
+    points, rows = Points(run["points"]), []
+    for tensor in points.swept():
+        for size, rate in dict.fromkeys([*by_size(tensor), *by_rate(tensor)]):
+            at = ("vectors", tensor, size, rate)
+            made = [points.gflops(*at, variant) for variant in (BASELINE, UNIFIED, "unified_kept", FULL)]
+            if made[3] and (made[0] or made[1]):
+                ratios = [points.ratio((*at, FULL), (*at, under)) for under in (BASELINE, UNIFIED)]
+                rows.append([tensor, size, rate, number(made[0], "{:.0f}"), number(made[3], "{:.0f}"),
+                             number(ratios[0], "{:.2f}"), *(number(one, "{:.0f}") for one in made[1:3]),
+                             number(ratios[1], "{:.2f}")])
+    return titled(f"{run.made}, means of {run['loops']} loops, GFLOP/s ({run.file}):",
+                  ["tensor", "vector size", "repeated", "unified", "full", "ratio", "made anew", "no advice", "full / made anew"], rows)
+
+
+@block(MADE_ANEW)
+@block(MADE_ONCE, name="memhc-baseline-story")
+def memhc_story(run):
+    return items(*story(Points(run["points"])))

@@ -7,6 +7,7 @@ Memory. All of a product: A, B (once, if B is A) and the peak of what the call a
 B, C and 24 bytes for each row of A.
 """
 
+from figure_text import block, items, span, titled
 from spgemm_results import geometric, table
 
 OURS = ["ours cold", "ours warm", "ours same"]
@@ -201,3 +202,36 @@ def text(about, products):
     if about.get("left_out"):
         parts.append(f"Left out, no time ({len(about['left_out'])}): {', '.join(about['left_out'])}")
     return "\n\n".join(part for part in parts if part)
+
+
+# ---- blocks of documents
+
+def product_peers(products):
+    """The programs of users take the place of cuSPARSE's slower algorithms."""
+    first, *rest = PEERS
+    return [first, *(products.rivals or rest)]
+
+
+def product_times(products, product):
+    """Least and most of a cold call, and the medians of the others."""
+    cold = products.get(product, "ours cold")
+    first = f"{products.ms(product, 'ours cold'):.3g} ({span([products.ms(product, 'ours cold', end) for end in ('ms_min', 'ms_max')], '{:.3g}')})" if cold \
+        else products.word(product, "ours cold")
+    return [first, *[time_cell(products, product, name) for name in ("ours warm", "ours same", *product_peers(products))]]
+
+
+@block("*-spgemm-product*.json")
+def spgemm_product(run):
+    products, rows = Products(run.about), []
+    for product in products.products():
+        best, ours, memory = products.public(product), products.ms(product, "ours cold"), products.memory(product, "ours cold")
+        rows.append([product, *product_times(products, product), f"{best[1] / ours:.2f} {best[0].replace('cusparse:', '')}" if best and ours else "-",
+                     number(memory and memory[0] / memory[1], "{:.2f}"), number(products.share(product, "ours cold"), "{:.0f}")])
+    return titled(f"{run.made}, {run['precision']} precision, medians in ms, runs: {run['runs']} ({run.file}); `cold` with least and most; `best`: "
+                  "the fastest of the others over ours cold; memory and % of the bound of the cold call:",
+                  ["", "cold", "warm", "same", *[name.replace("cusparse:", "") for name in product_peers(products)], "best", "memory", "bound"], rows)
+
+
+@block("*-spgemm-product*.json")
+def spgemm_product_aims(run):
+    return items(*(f"{'Met' if met else 'Missed'}: {what}." for what, met in aims(Products(run.about))))

@@ -6,8 +6,8 @@
 /* Memory that the program maps is reserved by its handle before and afterwards. */
 static void move_from_handle(struct gm_analysis_pass *p, const struct gm_live_block *mapping, bool created) {
     struct gm_live_block *handle = NULL;
-    if (mapping->call == GM_CALL_VMM_MAP && mapping->kind == GM_KIND_MAPPED)
-        handle = gm_live_blocks_find(&p->live, gm_handle_key(mapping->handle));
+    if (gm_call_traits((enum gm_call)mapping->call) & GM_CALL_MAPS)
+        handle = gm_live_blocks_find(&p->live, gm_key(GM_SPACE_HANDLE, mapping->handle));
     if (!handle || !gm_live_block_is_handle(handle))
         return;
     uint64_t bytes = created ? mapping->bytes : 0 - mapping->bytes;

@@ -22,6 +22,5 @@ bool gm_live_block_is_leak(const struct gm_live_block *block);
 uint64_t gm_event_key(const struct gm_event *event);
 
 bool gm_live_block_is_handle(const struct gm_live_block *block); /* of memory that the program maps */
-uint64_t gm_handle_key(uint64_t handle);
 
 #endif

@@ -30,20 +30,18 @@ struct gm_device {
     const char *name;
 };
 
-struct gm_traced_context {
-    unsigned number;
-    int device;
-    uint64_t handle, id;
-};
-
 struct gm_definitions;
 
 struct gm_definitions *gm_definitions_new(void);
 void gm_definitions_free(struct gm_definitions *definitions);
 
-/* Copies one record of `bytes` bytes. False when its inner lengths contradict each other. Records of unknown types are
- * ignored, so that newer writers may add types. */
+/* Copies one record of `bytes` bytes, at least 8. False when its inner lengths contradict each other. Records of
+ * unknown types are ignored, so that newer writers may add types. */
 bool gm_definitions_add(struct gm_definitions *definitions, const struct gm_record *record, size_t bytes);
+
+/* All records in the order of the file, of each id the first. */
+void gm_definitions_each(const struct gm_definitions *definitions,
+                         void (*visit)(const struct gm_record *record, void *arg), void *arg);
 
 bool gm_definitions_site(const struct gm_definitions *definitions, uint32_t id, struct gm_site *site);
 void gm_definitions_each_site(const struct gm_definitions *definitions,
@@ -52,14 +50,6 @@ void gm_definitions_each_site(const struct gm_definitions *definitions,
 bool gm_definitions_python(const struct gm_definitions *definitions, uint64_t address, struct gm_python_frame *frame);
 bool gm_definitions_module(struct gm_definitions *definitions, uint64_t address, struct gm_module *module);
 bool gm_definitions_device(const struct gm_definitions *definitions, unsigned index, struct gm_device *device);
-void gm_definitions_each_module(const struct gm_definitions *definitions,
-                                void (*visit)(const struct gm_module *module, void *arg), void *arg);
-void gm_definitions_each_context(const struct gm_definitions *definitions,
-                                 void (*visit)(const struct gm_traced_context *context, void *arg), void *arg);
-void gm_definitions_each_python(const struct gm_definitions *definitions,
-                                void (*visit)(uint32_t id, const struct gm_python_frame *frame, void *arg), void *arg);
-void gm_definitions_each_string(const struct gm_definitions *definitions,
-                                void (*visit)(uint32_t id, const char *text, void *arg), void *arg);
 const char *gm_definitions_string(const struct gm_definitions *definitions, uint32_t id);
 
 #endif

@@ -2,11 +2,9 @@
 #include "tools/cli/json.h"
 
 /* File names are bytes and JSON is UTF-8. Bytes that are not UTF-8 become question marks. */
-json_t *gm_json_text(const char *bytes) {
+json_t *gm_json_string(const char *bytes) {
     char clean[1024];
     size_t n = 0;
-    if (!*bytes)
-        return json_null();
     json_t *value = json_string(bytes);
     if (value)
         return value;
@@ -15,6 +13,8 @@ json_t *gm_json_text(const char *bytes) {
     clean[n] = 0;
     return json_string(clean);
 }
+
+json_t *gm_json_text(const char *bytes) { return *bytes ? gm_json_string(bytes) : json_null(); }
 
 json_t *gm_json_number(uint64_t value) { return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value); }
 

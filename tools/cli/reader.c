@@ -131,6 +131,10 @@ bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
     return found;
 }
 
+void gm_reader_each_record(const struct gm_reader *r, void (*visit)(const struct gm_record *, void *), void *arg) {
+    gm_definitions_each(r->file.definitions, visit, arg);
+}
+
 bool gm_reader_site(const struct gm_reader *r, uint32_t id, struct gm_site *site) {
     return gm_definitions_site(r->file.definitions, id, site);
 }
@@ -143,11 +147,6 @@ bool gm_reader_python(const struct gm_reader *r, uint64_t address, struct gm_pyt
     return gm_definitions_python(r->file.definitions, address, frame);
 }
 
-void gm_reader_each_python(const struct gm_reader *r, void (*visit)(uint32_t, const struct gm_python_frame *, void *),
-                           void *arg) {
-    gm_definitions_each_python(r->file.definitions, visit, arg);
-}
-
 bool gm_reader_module(const struct gm_reader *r, uint64_t address, struct gm_module *module) {
     return gm_definitions_module(r->file.definitions, address, module);
 }
@@ -158,19 +157,6 @@ bool gm_reader_device(const struct gm_reader *r, unsigned index, struct gm_devic
 
 const char *gm_reader_string(const struct gm_reader *r, uint32_t id) {
     return gm_definitions_string(r->file.definitions, id);
-}
-
-void gm_reader_each_module(const struct gm_reader *r, void (*visit)(const struct gm_module *, void *), void *arg) {
-    gm_definitions_each_module(r->file.definitions, visit, arg);
-}
-
-void gm_reader_each_context(const struct gm_reader *r, void (*visit)(const struct gm_traced_context *, void *),
-                            void *arg) {
-    gm_definitions_each_context(r->file.definitions, visit, arg);
-}
-
-void gm_reader_each_string(const struct gm_reader *r, void (*visit)(uint32_t, const char *, void *), void *arg) {
-    gm_definitions_each_string(r->file.definitions, visit, arg);
 }
 
 struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size_t size) {

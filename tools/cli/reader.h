@@ -33,20 +33,14 @@ uint64_t gm_reader_damaged(const struct gm_reader *reader);
 void gm_reader_warn(const char *path, uint64_t damaged);
 
 /* Definitions. They are complete after the last event. Results live as long as the reader. */
+void gm_reader_each_record(const struct gm_reader *reader, void (*visit)(const struct gm_record *record, void *arg),
+                           void *arg);
 bool gm_reader_site(const struct gm_reader *reader, uint32_t id, struct gm_site *site);
 void gm_reader_each_site(const struct gm_reader *reader, void (*visit)(const struct gm_site *site, void *arg),
                          void *arg);
 bool gm_reader_python(const struct gm_reader *reader, uint64_t address, struct gm_python_frame *frame);
-void gm_reader_each_python(const struct gm_reader *reader,
-                           void (*visit)(uint32_t id, const struct gm_python_frame *frame, void *arg), void *arg);
 bool gm_reader_module(const struct gm_reader *reader, uint64_t address, struct gm_module *module);
 bool gm_reader_device(const struct gm_reader *reader, unsigned index, struct gm_device *device);
-void gm_reader_each_module(const struct gm_reader *reader, void (*visit)(const struct gm_module *module, void *arg),
-                           void *arg);
-void gm_reader_each_context(const struct gm_reader *reader,
-                            void (*visit)(const struct gm_traced_context *context, void *arg), void *arg);
-void gm_reader_each_string(const struct gm_reader *reader, void (*visit)(uint32_t id, const char *text, void *arg),
-                           void *arg);
 const char *gm_reader_string(const struct gm_reader *reader, uint32_t id); /* NULL = unknown */
 
 #endif

@@ -260,8 +260,7 @@ static void alloc_other(struct run *r, const struct gm_event *e) {
     bool got =
         fits && (gm_replay_device_alloc(reserved, &address) ||
                  (gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) && gm_replay_device_alloc(reserved, &address)));
-    gm_pipeline_saw_alloc(&scope, (enum gm_kind)e->kind, GM_ACT_ALLOC, got ? address : 0, reserved,
-                          got ? GM_OK : GM_OUT_OF_MEMORY);
+    gm_pipeline_saw_alloc(&scope, (enum gm_kind)e->kind, got ? address : 0, reserved, got ? GM_OK : GM_OUT_OF_MEMORY);
     if (!got) {
         failed(r, e);
         return;

@@ -64,7 +64,9 @@ void gm_reserved_handle_destroyed(struct gm_reserved *r, const struct gm_live_bl
 /* Mapped memory was taken from kept memory with its handle. */
 void gm_reserved_created(struct gm_reserved *r, const struct gm_live_block *b) {
     unsigned device = gm_device_index(b->device);
-    uint64_t from_kept = b->hit && b->call != GM_CALL_VMM_MAP ? take_kept(r, device, b->kind, size_of(b)) : 0;
+    uint64_t from_kept = b->hit && !(gm_call_traits((enum gm_call)b->call) & GM_CALL_MAPS)
+                             ? take_kept(r, device, b->kind, size_of(b))
+                             : 0;
     gm_reserved_add(r, device, b->kind, size_of(b) - from_kept);
 }
 

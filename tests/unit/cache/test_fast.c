@@ -11,7 +11,7 @@ static void observed_calls_take_the_whole_way(void **state) {
     open_cache("cache(sim)");
     struct gm_block block;
     uint64_t context_id = context_of(CONTEXT(1)).id;
-    for (int i = 0; i < 16; i++) { /* the end of a batch tells the next one how many bytes it may hold */
+    for (int i = 0; i < 2; i++) {
         block = get(size);
         assert_int_equal(try_give(&block, true), GM_OK);
     }
@@ -26,14 +26,31 @@ static void observed_calls_take_the_whole_way(void **state) {
     record->block.direct = 1;
     for (unsigned bit = 0; bit < 6; bit++) {
         gm_observers = 1u << bit;
-        assert_false(gm_cache_put_open(shard, record, true, block.address, &freed));
+        assert_false(gm_cache_put_newest(shard, record, true, true, block.address, &freed));
     }
     gm_observers = 0;
-    assert_true(gm_cache_put_open(shard, record, true, block.address, &freed));
+    assert_true(gm_cache_put_newest(shard, record, true, true, block.address, &freed));
     assert_int_equal(freed, size);
 }
 
+static void upkeep_comes_after_so_many_blocks(void **state) {
+    (void)state;
+    size_t freed;
+    open_cache("cache(4,sim)");
+    struct gm_block block = get(4096);
+    uint64_t context_id = context_of(CONTEXT(1)).id;
+    assert_int_equal(try_give(&block, true), GM_OK);
+    struct gm_shard *shard = gm_cache_my_shard(cache);
+    for (int i = 0; i < 3; i++) {
+        struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 4096, true);
+        assert_non_null(record);
+        record->block.direct = 1;
+        assert_int_equal(gm_cache_put_newest(shard, record, true, true, block.address, &freed), i < 2);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(observed_calls_take_the_whole_way)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(observed_calls_take_the_whole_way),
+                                       cmocka_unit_test(upkeep_comes_after_so_many_blocks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,7 +160,7 @@ static uint64_t comes_again;
 static void *take_address(void *arg) {
     struct gm_scope scope = scope_of(GM_CALL_ALLOC, 256);
     scope.request.context_id = 8;
-    gm_pipeline_saw_alloc(&scope, GM_KIND_NATIVE, GM_ACT_ALLOC, comes_again, 0, GM_OK);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_NATIVE, comes_again, 0, GM_OK);
     return arg;
 }
 
@@ -215,15 +215,15 @@ static void test_temporary(void **state) {
 static void test_seen_calls(void **state) {
     begin_test("seen", build("sim"));
     struct gm_scope scope = scope_of(GM_CALL_HOST_ALLOC, 4096);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, 0x5000, 0, GM_OK);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, 0x5000, 0, GM_OK);
     assert_int_equal(gm_stats->live_bytes[GM_KIND_HOST], 4096);
     assert_int_equal(live_on_devices(), 0); /* no device memory */
     scope = scope_of(GM_CALL_VMM_RESERVE, 1 << 30);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, gm_key(GM_SPACE_RESERVATION, 0x5000), 0, GM_OK);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, 0x5000, 0, GM_OK);
     assert_int_equal(live_on_devices(), 0);   /* address space is no memory */
     assert_int_equal(gpumem_live_count(), 1); /* nor is it a block, though it has the number of one */
     scope = scope_of(GM_CALL_HOST_ALLOC, 4096);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, 0, 0, GM_OUT_OF_MEMORY);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, 0, 0, GM_OUT_OF_MEMORY);
     assert_int_equal(totals().failed_allocs, 1);
     scope = scope_of(GM_CALL_FREE_HOST, 0);
     gm_pipeline_free_begin(&scope, 0x5000);
