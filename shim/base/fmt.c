@@ -171,16 +171,24 @@ int gm_format(char *out, size_t size, const char *format, ...) {
     return length;
 }
 
+/* bytes / 2^shift, in hundredths, rounded as printf rounds it. */
+static unsigned hundredths_of(uint64_t bytes, unsigned shift) {
+    const uint64_t one = UINT64_C(1) << 20, half = one / 2;
+    uint64_t parts = shift < 20 ? bytes << (20 - shift) : bytes >> (shift - 20); /* of 2^-20 */
+    uint64_t whole = parts * 100 / one, rest = parts * 100 % one;
+    return (unsigned)(whole + (rest > half || (rest == half && whole % 2)));
+}
+
 const char *gm_size_text(struct gm_size_text *room, uint64_t bytes) {
-    unsigned unit = 0;
-    while (unit < 6 && bytes >> 10 * unit >= 1024)
-        unit++;
-    if (!unit) {
+    unsigned unit = 0, hundredths = 0;
+    if (bytes < 1024) {
         gm_format(room->text, sizeof room->text, "%u B", (unsigned)bytes);
         return room->text;
     }
-    unsigned shift = 10 * unit;
-    unsigned whole = (unsigned)(bytes >> shift), hundredths = (unsigned)((bytes >> (shift - 10) & 1023) * 100 / 1024);
-    gm_format(room->text, sizeof room->text, "%u.%02u %ciB", whole, hundredths, "KMGTPE"[unit - 1]);
+    do {
+        unit++;
+        hundredths = hundredths_of(bytes, 10 * unit);
+    } while (unit < 6 && (bytes >> 10 * unit >= 1024 || hundredths >= 102400));
+    gm_format(room->text, sizeof room->text, "%u.%02u %ciB", hundredths / 100, hundredths % 100, "KMGTPE"[unit - 1]);
     return room->text;
 }

@@ -63,17 +63,28 @@ static uint64_t node_total(const char *root, int node, struct scratch *scratch) 
                : 0;
 }
 
+/* The list of nodes is text such as "0-1,4". Without it a node may have any number. */
+static int last_node(const char *root, struct scratch *scratch) {
+    uint64_t last = MAX_NODES - 1, number;
+    gm_format(scratch->path, sizeof scratch->path, "%s/sys/devices/system/node/online", root);
+    if (gm_read_text(scratch->path, scratch->text, sizeof scratch->text))
+        for (const char *at = scratch->text; *(at += strcspn(at, "0123456789")); at += strspn(at, "0123456789"))
+            last = read_number(at, &number) && number < MAX_NODES ? number : last;
+    return (int)last;
+}
+
 /* A sandbox may show different figures for the machine and for its nodes. Nodes that do not add up to the machine are
  * ignored. */
 static bool nodes_cover_machine(const char *root, uint64_t machine, struct scratch *scratch) {
     uint64_t sum = 0;
-    for (int node = 0; node < MAX_NODES; node++)
+    for (int node = 0, last = last_node(root, scratch); node <= last; node++)
         sum += node_total(root, node, scratch);
     return sum >= machine - machine / 10;
 }
 
 static void bound_by_node(const char *root, int node, struct gm_hostmem *memory, struct scratch *scratch) {
-    if (node >= 0 && nodes_cover_machine(root, memory->total, scratch) && node_total(root, node, scratch))
+    if (node >= 0 && node_total(root, node, scratch) && nodes_cover_machine(root, memory->total, scratch) &&
+        node_total(root, node, scratch))
         bound(memory, (number_of(scratch->text, "MemFree:") + number_of(scratch->text, "Inactive(file):")) << 10);
 }
 

@@ -4,6 +4,7 @@
 #include "shim/base/base.h"
 #include "shim/base/file.h"
 #include "shim/base/real_dl.h"
+#include "shim/base/script_name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,12 +129,26 @@ struct gm_stats_shard *gm_stats_take_shard(void) {
     return overflow ? &overflow->counts : gm_stats->shards;
 }
 
+static bool name_script(struct gm_stats *stats) {
+    char words[4096];
+    int fd = gm_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? 0 : gm_read(fd, words, sizeof words - 1);
+    if (fd >= 0)
+        gm_close(fd);
+    length = length > 0 ? length : 0;
+    words[length] = 0;
+    return gm_script_name(words, (size_t)length, stats->program, sizeof stats->program);
+}
+
+/* A Python program is named by its script. */
 static void name_program(struct gm_stats *stats) {
     char path[512];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = 0;
     const char *slash = strrchr(path, '/');
-    gm_format(stats->program, sizeof stats->program, "%s", slash ? slash + 1 : path);
+    const char *name = slash ? slash + 1 : path;
+    if (strncmp(name, "python", 6) || !name_script(stats))
+        gm_format(stats->program, sizeof stats->program, "%s", name);
 }
 
 /* Takes the first free slot; NULL when all are in use. */

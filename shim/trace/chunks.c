@@ -1,5 +1,6 @@
-/* The binary trace. Each thread writes events into a buffer of its own. The complete part of each buffer goes to the
- * file at every flush interval, and when the buffer is full. The format is described in event.h.
+/* The binary trace. Each thread writes events into a buffer of its own. The complete part of each buffer is packed and
+ * goes to the file at every flush interval, and when the buffer is full. A thread leaves a full buffer to the flusher
+ * and goes on with another one. The format is described in event.h.
  *
  * The file is not mapped. If somebody cuts the file or the disk fails, the next store to a mapped page would end the
  * program by a bus error, while a write returns an error. A thread that needs room raises the end of the file by one
@@ -8,6 +9,7 @@
  * system call. */
 #include "shim/base/file.h"
 #include "shim/base/room.h"
+#include "shim/trace/pack.h"
 #include "shim/trace/parts.h"
 #include "shim/trace/ring.h"
 #include "shim/trace/writer.h"
@@ -18,22 +20,31 @@
 #define FIRST_CHUNK 4096u /* a thousand threads of one event each cost 4 MB instead of 64 MB */
 #define GROWTH      4u
 #define MOST_CHUNK  (64u * 1024u)
+#define MOST_EVENTS 4096u /* of one buffer */
+#define MOST_HANDED 64u   /* full buffers that wait for the flusher; above it their threads write them themselves */
 
-/* A buffer: the part of a chunk that is in memory. */
+/* A buffer: the part of a chunk that is in memory, and events that wait to be packed into it. Definitions, and the
+ * events of a ring, are not packed: their owner writes them into `payload` itself. */
 struct buffer {
     struct buffer *next; /* list of all that were ever created */
     int taken;           /* in use by a thread or for the records */
+    int handed;          /* its thread left it to the flusher, which releases it */
     gm_spin writing;     /* held by the thread that writes the buffer to the file, and by the owner when it begins a new
                             chunk */
     uint32_t generation; /* the process and trace that the content belongs to */
-    uint32_t written;    /* payload bytes that are in the file */
-    uint32_t cuts;       /* value of `cuts` when they were written */
-    uint64_t offset;     /* of the chunk in the file */
-    int ring;            /* number of the chunk in the ring, -1 = none */
+    uint32_t filled;     /* bytes that the owner completed; raised after each event or record is complete */
+    uint32_t packed;     /* of these, bytes of events that are packed */
+    uint32_t used;       /* payload bytes */
+    uint32_t written;    /* of these, bytes that are in the file */
+    uint32_t count, count_written; /* events or definitions that these bytes hold */
+    uint32_t cuts;                 /* value of `cuts` when they were written */
+    uint64_t offset;               /* of the chunk in the file, 0 = it has no place there yet */
+    int ring;                      /* number of the chunk in the ring, -1 = none */
     uint64_t flushed_ns;
-    struct gm_trace_chunk chunk; /* its `used` is valid only in the file */
-    uint32_t used;               /* payload bytes; raised after each event or record is complete */
+    struct gm_trace_chunk chunk; /* `used` is valid only in the file; `bytes` are of the latest chunk with a place */
+    struct gm_packing packing;
     _Alignas(struct gm_event) unsigned char payload[MOST_CHUNK - sizeof(struct gm_trace_chunk)];
+    struct gm_event events[MOST_EVENTS];
 };
 
 /* The write position of one thread, or of the records. */
@@ -42,17 +53,15 @@ struct cursor {
     uint32_t remaining;  /* free payload bytes */
     unsigned char *next; /* the first free byte */
     struct buffer *buffer;
-    uint32_t bytes; /* bytes of the latest chunk; 0 before the first */
 };
 
 _Static_assert(sizeof(struct cursor) <= GM_ROOM_SITES - GM_ROOM_TRACE, "fits");
 
-static struct cursor packed;
-static struct gm_event last_packed; /* the one before in its chunk, zeros at the begin */
 static struct cursor records;
 static gm_spin records_lock;
 
 static struct buffer *buffers;
+static uint32_t handed; /* number of buffers that wait for the flusher */
 static struct gm_trace_file *file;
 static struct gm_trace_header head;
 static gm_spin head_lock; /* protects the header in the file */
@@ -65,11 +74,6 @@ static bool reserve_used;                              /* events take the room o
 static int reported_loss, reported_cut, reported_full; /* messages that are logged once */
 
 static void drop(uint64_t count) { __atomic_fetch_add(&dropped, count, __ATOMIC_RELAXED); }
-
-/* Number of events in `bytes` of payload. Definitions count as one, and so do packed events. */
-static uint64_t events_in(const struct buffer *buffer, uint32_t bytes) {
-    return buffer->chunk.type == GM_CHUNK_EVENTS ? bytes / sizeof(struct gm_event) : bytes != 0;
-}
 
 static void report_cut(void) {
     gm_log_once(&reported_cut, GM_LOG_ERROR, "trace '%s' was cut by another program: events are lost", file->name);
@@ -113,85 +117,6 @@ static void restore_header(void) {
 
 /* ---- a chunk; the caller holds the buffer's lock */
 
-/* Payload bytes of the chunk that are in the file. There are none after somebody cut it; then everything still in
- * memory is written again. */
-static uint32_t bytes_in_file(struct buffer *buffer) {
-    struct gm_trace_chunk chunk;
-    if (!buffer->written ||
-        (gm_pread(gm_trace_fd(file), &chunk, sizeof chunk, buffer->offset) == (ssize_t)sizeof chunk &&
-         chunk.magic == GM_TRACE_CHUNK_MAGIC && chunk.used == buffer->written))
-        return buffer->written;
-    report_cut();
-    restore_header();
-    uint64_t *counted = buffer->cuts != __atomic_load_n(&cuts, __ATOMIC_RELAXED) ? &dropped : &events;
-    __atomic_fetch_sub(counted, events_in(buffer, buffer->written), __ATOMIC_RELAXED);
-    buffer->written = 0;
-    return 0;
-}
-
-/* False: the new bytes stay in the buffer. */
-static bool write_out(struct buffer *buffer) {
-    uint32_t used = __atomic_load_n(&buffer->used, __ATOMIC_ACQUIRE), from = 0;
-    if (used == buffer->written)
-        return true;
-    int error = gm_trace_file_holds(file) ? 0 : EBADF;
-    if (!error) {
-        from = bytes_in_file(buffer);
-        error = put(buffer->payload + from, used - from, buffer->offset + sizeof buffer->chunk + from);
-    }
-    if (!error) {
-        struct gm_trace_chunk chunk = buffer->chunk;
-        chunk.used = used;
-        error = put(&chunk, sizeof chunk, buffer->offset);
-    }
-    if (error) {
-        gm_log_once(&reported_loss, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name, gm_errno_text(error));
-        return false;
-    }
-    __atomic_fetch_add(&events, events_in(buffer, used - from), __ATOMIC_RELAXED);
-    buffer->cuts = __atomic_load_n(&cuts, __ATOMIC_RELAXED);
-    buffer->written = used;
-    return true;
-}
-
-/* Drops what could not be written. */
-static void rewind_buffer(struct buffer *buffer) {
-    drop(events_in(buffer, __atomic_load_n(&buffer->used, __ATOMIC_RELAXED) - buffer->written));
-    __atomic_store_n(&buffer->used, buffer->written, __ATOMIC_RELEASE);
-}
-
-/* A thread that was late may have written for an earlier trace of the process. */
-static bool is_current(const struct buffer *buffer) {
-    return __atomic_load_n(&buffer->generation, __ATOMIC_ACQUIRE) == gm_trace_generation_now();
-}
-
-static struct buffer *take_buffer(void) {
-    struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE);
-    for (; buffer; buffer = buffer->next)
-        if (!__atomic_load_n(&buffer->taken, __ATOMIC_RELAXED) &&
-            !__atomic_exchange_n(&buffer->taken, 1, __ATOMIC_ACQUIRE))
-            return buffer;
-    buffer = gm_pages(sizeof *buffer);
-    if (!buffer)
-        return NULL;
-    buffer->ring = -1;
-    buffer->taken = 1;
-    buffer->next = __atomic_load_n(&buffers, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&buffers, &buffer->next, buffer, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        ;
-    return buffer;
-}
-
-static uint32_t room_of(const struct buffer *buffer) {
-    return buffer->chunk.bytes - (uint32_t)sizeof buffer->chunk - buffer->used;
-}
-
-/* Sets the cursor behind the used bytes of its buffer. */
-static void set_cursor(struct cursor *c) {
-    c->next = c->buffer->payload + c->buffer->used;
-    c->remaining = room_of(c->buffer);
-}
-
 /* The last eighth of the file is for definitions, so that no event lacks its own. */
 static uint64_t most_for(enum gm_chunk_type type) {
     bool all = type == GM_CHUNK_RECORDS || __atomic_load_n(&reserve_used, __ATOMIC_RELAXED);
@@ -213,6 +138,181 @@ static bool reserve_chunk(enum gm_chunk_type type, uint32_t bytes, uint64_t *off
     return true;
 }
 
+static void begin_payload(struct buffer *buffer) {
+    buffer->used = buffer->written = buffer->count = buffer->count_written = 0;
+    buffer->packing = (struct gm_packing){0};
+}
+
+/* Payload bytes of the chunk that are in the file. There are none after somebody cut it; then everything still in
+ * memory is written again. */
+static uint32_t bytes_in_file(struct buffer *buffer) {
+    struct gm_trace_chunk chunk;
+    if (!buffer->written ||
+        (gm_pread(gm_trace_fd(file), &chunk, sizeof chunk, buffer->offset) == (ssize_t)sizeof chunk &&
+         chunk.magic == GM_TRACE_CHUNK_MAGIC && chunk.used == buffer->written))
+        return buffer->written;
+    report_cut();
+    restore_header();
+    uint64_t *counted = buffer->cuts != __atomic_load_n(&cuts, __ATOMIC_RELAXED) ? &dropped : &events;
+    __atomic_fetch_sub(counted, buffer->count_written, __ATOMIC_RELAXED);
+    buffer->written = buffer->count_written = 0;
+    return 0;
+}
+
+static uint32_t room_of(const struct buffer *buffer) {
+    return (buffer->offset ? buffer->chunk.bytes : MOST_CHUNK) - (uint32_t)sizeof buffer->chunk - buffer->used;
+}
+
+static bool packs(const struct buffer *buffer) { return buffer->chunk.type == GM_CHUNK_PACKED; }
+
+/* Adds what the owner completed to the payload, as far as there is room. */
+static void collect(struct buffer *buffer, uint32_t filled) {
+    if (!packs(buffer)) {
+        bool is_event = buffer->chunk.type == GM_CHUNK_EVENTS;
+        buffer->count +=
+            is_event ? (filled - buffer->used) / (uint32_t)sizeof(struct gm_event) : filled != buffer->used;
+        buffer->used = filled;
+        return;
+    }
+    uint32_t packed = buffer->packed;
+    for (; packed < filled && room_of(buffer) >= GM_PACKED_MOST; packed += (uint32_t)sizeof(struct gm_event)) {
+        const struct gm_event *event = &buffer->events[packed / sizeof *event];
+        buffer->used = (uint32_t)(gm_pack(&buffer->packing, buffer->payload + buffer->used, event) - buffer->payload);
+        buffer->count++;
+    }
+    __atomic_store_n(&buffer->packed, packed, __ATOMIC_RELAXED);
+}
+
+/* Size of a chunk that has just this payload. */
+static uint32_t whole_pages(size_t payload) {
+    size_t bytes = sizeof(struct gm_trace_chunk) + payload;
+    return (uint32_t)((bytes + GM_TRACE_HEADER - 1) / GM_TRACE_HEADER * GM_TRACE_HEADER);
+}
+
+/* Size of the next chunk, which has room for `payload` bytes at least. */
+static uint32_t next_size(const struct buffer *buffer, size_t payload) {
+    uint32_t bytes = buffer->chunk.bytes ? buffer->chunk.bytes * GROWTH : FIRST_CHUNK, least = whole_pages(payload);
+    bytes = bytes < MOST_CHUNK ? bytes : MOST_CHUNK;
+    return bytes > least ? bytes : least;
+}
+
+/* Finds a place in the file for the packed events. */
+static bool place(struct buffer *buffer) {
+    uint32_t bytes = next_size(buffer, buffer->used);
+    if (!reserve_chunk(GM_CHUNK_PACKED, bytes, &buffer->offset))
+        return false;
+    buffer->chunk.bytes = bytes;
+    return true;
+}
+
+/* The last chunk of a buffer keeps what it uses. The end of the file goes back where nobody took a place behind it;
+ * else there is a hole. */
+static void shrink(struct buffer *buffer) {
+    uint32_t bytes = whole_pages(buffer->used);
+    struct gm_trace_chunk chunk = buffer->chunk;
+    chunk.used = buffer->used;
+    chunk.bytes = bytes;
+    uint64_t behind = buffer->offset + buffer->chunk.bytes;
+    if (bytes < buffer->chunk.bytes && !put(&chunk, sizeof chunk, buffer->offset))
+        __atomic_compare_exchange_n(&end, &behind, buffer->offset + bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* 0 or an errno value. */
+static int write_payload(struct buffer *buffer) {
+    if (!gm_trace_file_holds(file))
+        return EBADF;
+    uint32_t from = bytes_in_file(buffer);
+    int error = put(buffer->payload + from, buffer->used - from, buffer->offset + sizeof buffer->chunk + from);
+    struct gm_trace_chunk chunk = buffer->chunk;
+    chunk.used = buffer->used;
+    if (!error)
+        error = put(&chunk, sizeof chunk, buffer->offset);
+    if (error)
+        return error;
+    __atomic_fetch_add(&events, buffer->count - buffer->count_written, __ATOMIC_RELAXED);
+    buffer->cuts = __atomic_load_n(&cuts, __ATOMIC_RELAXED);
+    buffer->written = buffer->used;
+    buffer->count_written = buffer->count;
+    return 0;
+}
+
+/* False: the new events stay in the buffer. */
+static bool write_out(struct buffer *buffer) {
+    uint32_t filled = __atomic_load_n(&buffer->filled, __ATOMIC_ACQUIRE);
+    for (;;) {
+        collect(buffer, filled);
+        if (buffer->used != buffer->written) {
+            if (!buffer->offset && !place(buffer))
+                return false;
+            int error = write_payload(buffer);
+            if (error) {
+                gm_log_once(&reported_loss, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name,
+                            gm_errno_text(error));
+                return false;
+            }
+        }
+        if (!packs(buffer) || buffer->packed == filled)
+            return true;
+        buffer->offset = 0;
+        begin_payload(buffer);
+    }
+}
+
+/* Drops what could not be written. A packed chunk that has something in the file ends there. */
+static void rewind_buffer(struct buffer *buffer) {
+    uint32_t filled = __atomic_load_n(&buffer->filled, __ATOMIC_RELAXED), rest = buffer->written;
+    drop(buffer->count - buffer->count_written);
+    if (packs(buffer)) {
+        drop((filled - buffer->packed) / sizeof(struct gm_event));
+        rest = buffer->packed = filled;
+        if (buffer->written)
+            buffer->offset = 0;
+        begin_payload(buffer);
+    } else {
+        buffer->used = rest;
+        buffer->count = buffer->count_written;
+    }
+    __atomic_store_n(&buffer->filled, rest, __ATOMIC_RELEASE);
+}
+
+static bool waits(const struct buffer *buffer) {
+    uint32_t filled = __atomic_load_n(&buffer->filled, __ATOMIC_RELAXED);
+    return filled != (packs(buffer) ? buffer->packed : buffer->used) || buffer->used != buffer->written;
+}
+
+/* A thread that was late may have written for an earlier trace of the process. */
+static bool is_current(const struct buffer *buffer) {
+    return __atomic_load_n(&buffer->generation, __ATOMIC_ACQUIRE) == gm_trace_generation_now();
+}
+
+static struct buffer *take_buffer(void) {
+    struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE);
+    for (; buffer; buffer = buffer->next)
+        if (!__atomic_load_n(&buffer->taken, __ATOMIC_RELAXED) &&
+            !__atomic_exchange_n(&buffer->taken, 1, __ATOMIC_ACQUIRE))
+            return buffer;
+    buffer = gm_pages(sizeof *buffer);
+    if (!buffer)
+        return NULL;
+    buffer->taken = 1;
+    buffer->next = __atomic_load_n(&buffers, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&buffers, &buffer->next, buffer, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    return buffer;
+}
+
+/* Sets the cursor behind what the owner completed. */
+static void set_cursor(struct cursor *c) {
+    struct buffer *buffer = c->buffer;
+    if (packs(buffer)) {
+        c->next = (unsigned char *)buffer->events + buffer->filled;
+        c->remaining = (uint32_t)sizeof buffer->events - buffer->filled;
+    } else {
+        c->next = buffer->payload + buffer->used;
+        c->remaining = room_of(buffer);
+    }
+}
+
 static void leave_ring(struct buffer *buffer) {
     if (buffer->ring >= 0)
         gm_ring_leave(buffer->ring, gm_now_ns());
@@ -230,23 +330,61 @@ static bool take_from_ring(struct buffer *buffer, enum gm_chunk_type type) {
     return true;
 }
 
-/* Begins a new chunk in the cursor's buffer, at the end of the file or in the ring. The caller holds the buffer's lock.
- * False: the file has no room; the old chunk remains. */
-static bool begin_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
-    struct buffer *buffer = c->buffer;
-    uint32_t bytes = c->bytes ? c->bytes * GROWTH : FIRST_CHUNK;
-    while (bytes < need + sizeof buffer->chunk)
-        bytes += FIRST_CHUNK;
-    bytes = gm_ring_on() ? GM_RING_CHUNK : bytes < MOST_CHUNK ? bytes : MOST_CHUNK;
+/* Makes the buffer hold nothing, for a chunk of this type. */
+static void clear(struct buffer *buffer, enum gm_chunk_type type, uint32_t generation) {
+    begin_payload(buffer);
+    buffer->packed = 0;
+    __atomic_store_n(&buffer->filled, 0, __ATOMIC_RELAXED);
+    buffer->offset = 0;
+    buffer->ring = -1;
+    buffer->chunk =
+        (struct gm_trace_chunk){.magic = GM_TRACE_CHUNK_MAGIC, .type = (uint16_t)type, .thread = gm_thread_id()};
+    __atomic_store_n(&buffer->generation, generation, __ATOMIC_RELEASE);
+}
+
+/* Begins a new chunk that is not packed, at the end of the file or in the ring. False: the file has no room; the old
+ * chunk remains. */
+static bool begin_chunk(struct buffer *buffer, size_t need) {
+    enum gm_chunk_type type = buffer->chunk.type;
+    uint32_t bytes = gm_ring_on() ? GM_RING_CHUNK : next_size(buffer, need);
     if (gm_ring_on() ? !take_from_ring(buffer, type) : !reserve_chunk(type, bytes, &buffer->offset))
         return false;
-    c->bytes = bytes;
-    buffer->written = 0;
-    __atomic_store_n(&buffer->generation, c->generation, __ATOMIC_RELEASE);
-    __atomic_store_n(&buffer->used, 0, __ATOMIC_RELAXED);
-    buffer->chunk = (struct gm_trace_chunk){
-        .magic = GM_TRACE_CHUNK_MAGIC, .type = (uint16_t)type, .thread = gm_thread_id(), .bytes = c->bytes};
+    buffer->chunk.bytes = bytes;
+    begin_payload(buffer);
+    __atomic_store_n(&buffer->filled, 0, __ATOMIC_RELAXED);
     return true;
+}
+
+/* Makes room for `need` bytes. The caller holds the buffer's lock, and all that was in it is written or dropped. */
+static bool empty(struct buffer *buffer, size_t need) {
+    if (!packs(buffer))
+        return (buffer->offset && room_of(buffer) >= need) || begin_chunk(buffer, need);
+    __atomic_store_n(&buffer->packed, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&buffer->filled, 0, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* Leaves a full buffer of events to the flusher, which packs the rest, and takes another one. */
+static bool hand_over(struct cursor *c) {
+    struct buffer *full = c->buffer, *next;
+    uint32_t packed = __atomic_load_n(&full->packed, __ATOMIC_RELAXED);
+    if (!packs(full) || full->filled == packed || !gm_trace_flushes() ||
+        __atomic_load_n(&handed, __ATOMIC_RELAXED) >= MOST_HANDED || !(next = take_buffer()))
+        return false;
+    gm_spin_lock(&next->writing);
+    clear(next, GM_CHUNK_PACKED, c->generation);
+    gm_spin_unlock(&next->writing);
+    c->buffer = next;
+    set_cursor(c);
+    __atomic_add_fetch(&handed, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&full->handed, 1, __ATOMIC_RELEASE);
+    gm_trace_wake(GM_TRACE_WAKE_FULL);
+    return true;
+}
+
+static void write_or_drop(struct buffer *buffer) {
+    if (!write_out(buffer))
+        rewind_buffer(buffer);
 }
 
 /* Makes room for `need` bytes, and drops what the disk does not take. False: there is no memory or no room. */
@@ -256,26 +394,27 @@ static bool make_room(struct cursor *c, enum gm_chunk_type type, size_t need) {
             __atomic_store_n(&c->buffer->taken, 0, __ATOMIC_RELEASE);
         c->generation = gm_trace_generation_now();
         c->buffer = NULL;
-        c->bytes = 0;
     }
     bool is_new = !c->buffer;
     if (is_new && !(c->buffer = take_buffer()))
         return false;
+    if (!is_new && hand_over(c))
+        return true;
     struct buffer *buffer = c->buffer;
     gm_spin_lock(&buffer->writing);
     if (is_new)
-        buffer->ring = -1; /* that of an earlier trace of the process */
-    if (!is_new && !write_out(buffer))
-        rewind_buffer(buffer);
-    bool begun = (!is_new && room_of(buffer) >= need) || begin_chunk(c, type, need);
-    if (begun)
+        clear(buffer, type, c->generation);
+    else
+        write_or_drop(buffer);
+    bool has_room = empty(buffer, need);
+    if (has_room)
         set_cursor(c);
     gm_spin_unlock(&buffer->writing);
-    if (!begun && is_new) {
+    if (!has_room && is_new) {
         c->buffer = NULL;
         __atomic_store_n(&buffer->taken, 0, __ATOMIC_RELEASE);
     }
-    return begun;
+    return has_room;
 }
 
 static void release_buffer(struct cursor *c) {
@@ -286,8 +425,7 @@ static void release_buffer(struct cursor *c) {
         return;
     gm_spin_lock(&buffer->writing);
     if (c->generation == gm_trace_generation_now()) {
-        if (!write_out(buffer))
-            rewind_buffer(buffer);
+        write_or_drop(buffer);
         leave_ring(buffer);
     }
     gm_spin_unlock(&buffer->writing);
@@ -301,7 +439,7 @@ static void thread_ends(void *cursor) {
 }
 
 static GM_APART bool make_room_for_event(struct cursor *c) {
-    return c && make_room(c, GM_CHUNK_EVENTS, sizeof(struct gm_event));
+    return c && make_room(c, gm_ring_on() ? GM_CHUNK_EVENTS : GM_CHUNK_PACKED, sizeof(struct gm_event));
 }
 
 /* Flushes after the interval when there is no flusher thread. */
@@ -317,22 +455,17 @@ static GM_APART void flush_by_hand(struct buffer *buffer, uint64_t now) {
 static inline void raise_used(struct cursor *c, uint32_t bytes) {
     c->next += bytes;
     c->remaining -= bytes;
-    uint32_t used = __atomic_load_n(&c->buffer->used, __ATOMIC_RELAXED);
-    __atomic_store_n(&c->buffer->used, used + bytes, __ATOMIC_RELEASE);
+    uint32_t filled = __atomic_load_n(&c->buffer->filled, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->buffer->filled, filled + bytes, __ATOMIC_RELEASE);
 }
 
 static inline bool has_place(const struct cursor *c) {
     return c && c->generation == gm_trace_generation_now() && c->remaining >= sizeof(struct gm_event);
 }
 
-/* An event that comes late reads the start of the next trace. Nobody writes it out. */
-static inline uint64_t since_start(uint64_t time_ns) {
-    uint64_t start = __atomic_load_n(&start_ns, __ATOMIC_RELAXED);
-    return time_ns > start ? time_ns - start : 0;
-}
-
 static inline void add(struct cursor *c, struct gm_event *place) {
-    place->time_ns = since_start(place->time_ns);
+    /* An event that comes late reads the start of the next trace. Nobody writes it out. */
+    gm_trace_make_relative(place, __atomic_load_n(&start_ns, __ATOMIC_RELAXED));
     raise_used(c, sizeof *place);
 }
 
@@ -344,60 +477,29 @@ struct gm_event *gm_chunks_place(void) {
 
 void gm_chunks_add(struct gm_event *place) { add((struct cursor *)(gm_room + GM_ROOM_TRACE), place); }
 
-static void add_event(const struct gm_event *event) {
+/* Returns the cursor, NULL: the event is dropped. */
+static struct cursor *append(const struct gm_event *event) {
     struct cursor *c = gm_room_part(GM_ROOM_TRACE);
     if (GM_UNLIKELY(!has_place(c)) && !make_room_for_event(c)) {
         drop(1);
-        return;
+        return NULL;
     }
     struct gm_event *place = (struct gm_event *)c->next;
     *place = *event;
     add(c, place);
-    if (GM_UNLIKELY(!gm_trace_flushes()))
+    return c;
+}
+
+static void add_event(const struct gm_event *event) {
+    struct cursor *c = append(event);
+    if (GM_UNLIKELY(!gm_trace_flushes()) && c)
         flush_by_hand(c->buffer, event->time_ns);
 }
 
-static unsigned char *pack_number(unsigned char *out, uint64_t value) {
-    for (; value > 127; value >>= 7)
-        *out++ = (unsigned char)(value | 128);
-    *out++ = (unsigned char)value;
-    return out;
-}
-
-/* Returns the end of the packed event. */
-static unsigned char *pack(unsigned char *out, const struct gm_event *event) {
-    uint64_t words[GM_PACKED_WORDS], before[GM_PACKED_WORDS];
-    unsigned char *which = out++;
-    memcpy(words, event, sizeof words);
-    memcpy(before, &last_packed, sizeof before);
-    before[0]++;
-    *which = 0;
-    for (unsigned i = 0; i < GM_PACKED_WORDS; i++) {
-        uint64_t difference = words[i] - before[i];
-        if (!difference)
-            continue;
-        *which |= (unsigned char)(1u << i);
-        out = pack_number(out, difference << 1 ^ (0 - (difference >> 63)));
-    }
-    return out;
-}
-
+/* The caller flushes behind the last row. */
 static void add_row(struct gm_event *row) {
-    unsigned char bytes[GM_PACKED_MOST];
     row->seq = gm_trace_sequence();
-    struct gm_event relative = *row;
-    relative.time_ns = since_start(row->time_ns);
-    if ((packed.generation != gm_trace_generation_now() || packed.remaining < sizeof bytes) &&
-        !make_room(&packed, GM_CHUNK_PACKED, sizeof bytes)) {
-        drop(1);
-        return;
-    }
-    if (!packed.buffer->used)
-        last_packed = (struct gm_event){0};
-    uint32_t length = (uint32_t)(pack(bytes, &relative) - bytes);
-    memcpy(packed.next, bytes, length);
-    last_packed = relative;
-    raise_used(&packed, length);
+    append(row);
 }
 
 /* Definitions are rare and written at once, so that the file never holds an event without its definitions. */
@@ -445,34 +547,60 @@ static int open_chunks(struct gm_trace_file *opened, const struct gm_trace_heade
     return write_head();
 }
 
-static void flush(void) {
-    bool checked = false;
-    for (struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE); buffer; buffer = buffer->next) {
-        if (__atomic_exchange_n(&buffer->writing.held, 1, __ATOMIC_ACQUIRE))
-            continue; /* its owner is writing it */
-        if (is_current(buffer) && __atomic_load_n(&buffer->used, __ATOMIC_RELAXED) != buffer->written) {
-            if (!checked && gm_trace_file_holds(file))
-                restore_header();
-            checked = true;
-            write_out(buffer);
-        }
-        gm_spin_unlock(&buffer->writing);
+/* Under the buffer's lock, which it releases. */
+static void flush_buffer(struct buffer *buffer, bool ends, bool *checked) {
+    bool is_handed = __atomic_load_n(&buffer->handed, __ATOMIC_ACQUIRE);
+    if (is_current(buffer) && waits(buffer)) {
+        if (!*checked && gm_trace_file_holds(file))
+            restore_header();
+        *checked = true;
+        if (!write_out(buffer) && (is_handed || ends))
+            rewind_buffer(buffer);
+        else if (is_handed)
+            shrink(buffer);
     }
+    if (is_handed)
+        __atomic_store_n(&buffer->handed, 0, __ATOMIC_RELAXED);
+    gm_spin_unlock(&buffer->writing);
+    if (is_handed) {
+        __atomic_sub_fetch(&handed, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&buffer->taken, 0, __ATOMIC_RELEASE);
+    }
+}
+
+/* False: somebody else writes the buffer, and nobody waits for a thread that was interrupted in it. One that was left
+ * to the flusher should be in the file before a failed allocation ends the program. */
+static bool lock_to_flush(struct buffer *buffer) {
+    enum { TURNS = 100, TURN_NS = 100000 };
+    if (!__atomic_exchange_n(&buffer->writing.held, 1, __ATOMIC_ACQUIRE))
+        return true;
+    for (int turn = 0; turn < TURNS && __atomic_load_n(&buffer->handed, __ATOMIC_ACQUIRE); turn++)
+        gm_sleep(TURN_NS);
+    return false;
+}
+
+static void flush_some(bool all) {
+    bool checked = false;
+    for (struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE); buffer; buffer = buffer->next)
+        if ((all || __atomic_load_n(&buffer->handed, __ATOMIC_ACQUIRE)) && lock_to_flush(buffer))
+            flush_buffer(buffer, false, &checked);
     gm_spin_lock(&head_lock);
     if (__atomic_load_n(&dropped, __ATOMIC_RELAXED) != head.dropped && gm_trace_file_holds(file))
         write_head();
     gm_spin_unlock(&head_lock);
 }
 
+static void flush(void) { flush_some(true); }
+
+static void flush_full(void) { flush_some(false); }
+
 static void finish(enum gm_trace_end how) {
-    bool holds = gm_trace_file_holds(file);
+    bool holds = gm_trace_file_holds(file), checked = true;
     if (holds)
         restore_header();
     for (struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE); buffer; buffer = buffer->next) {
         gm_spin_lock(&buffer->writing);
-        if (is_current(buffer) && !write_out(buffer))
-            rewind_buffer(buffer);
-        gm_spin_unlock(&buffer->writing);
+        flush_buffer(buffer, true, &checked);
     }
     struct stat st;
     gm_spin_lock(&head_lock);
@@ -485,15 +613,14 @@ static void finish(enum gm_trace_end how) {
 
 static void forget(void) {
     for (struct buffer *buffer = buffers; buffer; buffer = buffer->next) {
-        buffer->taken = buffer->writing.held = 0;
-        buffer->written = buffer->used = 0;
-        buffer->ring = -1;
+        buffer->taken = buffer->handed = buffer->writing.held = 0;
     }
     struct cursor *own = gm_room_part_known(GM_ROOM_TRACE);
     if (own)
         *own = (struct cursor){0};
-    records.buffer = packed.buffer = NULL;
-    records.remaining = packed.remaining = 0;
+    handed = 0;
+    records.buffer = NULL;
+    records.remaining = 0;
     records_lock.held = head_lock.held = 0;
     gm_ring_forget();
     events = dropped = 0;
@@ -509,6 +636,7 @@ const struct gm_trace_format gm_trace_binary = {
     .have_room = have_room,
     .use_reserve = use_reserve,
     .flush = flush,
+    .flush_full = flush_full,
     .finish = finish,
     .forget = forget,
 };

@@ -17,7 +17,7 @@
 #include "policy/policy.h"
 
 #define GM_TRACE_MAGIC   "GPUMEM\r\n" /* 8 bytes; shows damage by text mode */
-#define GM_TRACE_VERSION 2u           /* of a summary; a trace without packed events has version 1 */
+#define GM_TRACE_VERSION 3u           /* a trace without packed events has version 1 */
 #define GM_TRACE_HEADER  4096u
 #define GM_TRACE_CHUNK   (1024u * 1024u)
 
@@ -165,11 +165,16 @@ struct gm_trace_chunk { /* 64 bytes, then payload */
 #define GM_TRACE_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 _Static_assert(sizeof(struct gm_trace_chunk) == 64, "");
 
-/* The rows of a summary lie in GM_CHUNK_PACKED chunks. An event is eight words of 64 bits. A byte says which words are
- * not as expected, bit 0 for the first one; then each of these has the difference from what was expected, as a number
- * with sign: d * 2, or -d * 2 - 1 if it is negative, in groups of 7 bits, the lowest first, with the highest bit set in
- * all bytes but the last. A word is expected to be as in the event before, seq one higher; before the first event of a
- * chunk all words are 0. */
+/* Events lie in GM_CHUNK_PACKED chunks, those of a ring in GM_CHUNK_EVENTS chunks, as they are. A packed event is
+ * compared with earlier ones of its chunk. Before the first one all words are 0. An event is eight words of 64 bits.
+ *
+ * The first byte: bit 0 says which of two events the words from the third one on are compared with: the latest one
+ * whose bit 0 was the same. Bit 1: seq is not that of the event before + 1. Bit n, from 2 on: word n differs.
+ *
+ * Then come the differences: of seq, if bit 1 is set, from what was expected; of time_ns from the event before; of each
+ * word whose bit is set. Word 5 has two, slack before duration, of 32 bits each. A difference d is a number with sign:
+ * d * 2, or -d * 2 - 1 if it is negative, in groups of 7 bits, the lowest first, with the highest bit set in all bytes
+ * but the last. */
 #define GM_PACKED_MOST  81u /* bytes of an event */
 #define GM_PACKED_WORDS 8u
 _Static_assert(sizeof(struct gm_event) == GM_PACKED_WORDS * 8, "");

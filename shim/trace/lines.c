@@ -188,7 +188,7 @@ static void append_and_unlock(const char *text, size_t bytes, uint64_t now) {
     }
     gm_spin_unlock(&lock);
     if (due && gm_trace_flushes())
-        gm_trace_wake();
+        gm_trace_wake(GM_TRACE_WAKE_ALL);
     if (!fits)
         gm_log_once(&reported_full, GM_LOG_WARN, "trace '%s' has reached GPUMEM_TRACE_LIMIT: later events are lost",
                     file->name);
@@ -230,7 +230,7 @@ static int open_lines(struct gm_trace_file *opened, const struct gm_trace_header
 static void add_event(const struct gm_event *event) {
     char line[GM_TRACE_CSV_LINE];
     struct gm_event relative = *event;
-    relative.time_ns = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
+    gm_trace_make_relative(&relative, start_ns);
     int length = gm_trace_csv_line(line, sizeof line, &relative, pid, gm_thread_id());
     gm_spin_lock(&lock);
     append_and_unlock(line, (size_t)length, event->time_ns);

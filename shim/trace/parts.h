@@ -41,20 +41,34 @@ GM_INTERNAL void gm_trace_file_close(struct gm_trace_file *file);
 GM_INTERNAL void gm_trace_file_drop(struct gm_trace_file *file);
 GM_INTERNAL bool gm_trace_name_is_csv(const char *name);
 
+/* Makes the event's time relative to the start of the trace. A call may have begun before, as the one that opens the
+ * trace: only its part within counts. */
+static inline void gm_trace_make_relative(struct gm_event *event, uint64_t start_ns) {
+    if (GM_LIKELY(event->time_ns >= start_ns)) {
+        event->time_ns -= start_ns;
+        return;
+    }
+    uint64_t before = start_ns - event->time_ns;
+    event->duration_ns = event->duration_ns > before ? event->duration_ns - (uint32_t)before : 0;
+    event->time_ns = 0;
+}
+
 /* ---- a format: chunks.c writes the binary one, lines.c text */
 struct gm_trace_format {
     /* Begins a trace in an empty file. 0 or an errno value. */
     int (*open)(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
     void (*event)(const struct gm_event *event);
     void (*record)(const struct gm_record *record);
-    /* Numbers and writes a row of a summary. One thread at a time. */
+    /* Numbers and writes a row of a summary; the caller flushes behind the last one. One thread at a time. */
     void (*row)(struct gm_event *row);
-    /* Whether so many rows certainly fit into the largest size of the file. */
+    /* Whether so many rows certainly fit into the largest size of the file, behind what is flushed. */
     bool (*have_room)(uint64_t rows);
     /* The last rows of the trace follow: they may use the room of definitions. NULL: they have none. */
     void (*use_reserve)(void);
     /* Writes to the file what waits in memory. */
     void (*flush)(void);
+    /* Only the full buffers that threads left to the flusher. NULL: they leave none. */
+    void (*flush_full)(void);
     void (*finish)(enum gm_trace_end how);
     /* In the child of a fork: forgets what the parent's threads have not written. */
     void (*forget)(void);
@@ -75,8 +89,9 @@ GM_INTERNAL size_t gm_trace_csv_about(char *out, size_t size, const struct gm_tr
 /* True when a flusher thread flushes at every interval. Otherwise the threads that write events do it. */
 GM_INTERNAL extern bool gm_trace_flusher;
 static inline bool gm_trace_flushes(void) { return __atomic_load_n(&gm_trace_flusher, __ATOMIC_RELAXED); }
-/* Makes the flusher thread flush now. */
-GM_INTERNAL void gm_trace_wake(void);
+/* Makes the flusher thread flush now: everything, or only the buffers that threads left to it. */
+enum gm_trace_wake { GM_TRACE_WAKE_ALL = 1, GM_TRACE_WAKE_FULL = 2 };
+GM_INTERNAL void gm_trace_wake(enum gm_trace_wake why);
 /* For a thread that ends: if its trace is open, its file stays open until gm_trace_leave. */
 GM_INTERNAL void gm_trace_hold(void);
 GM_INTERNAL void gm_trace_leave(void);

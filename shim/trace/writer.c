@@ -91,7 +91,7 @@ uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATO
 static void fill_header(struct gm_trace_header *h) {
     struct utsname host;
     memset(h, 0, sizeof *h);
-    h->version = gm_summary_on() ? GM_TRACE_VERSION : 1;
+    h->version = gm_ring_on() ? 1 : GM_TRACE_VERSION;
     h->header_bytes = GM_TRACE_HEADER;
     h->chunk_bytes = GM_TRACE_CHUNK;
     h->event_bytes = sizeof(struct gm_event);
@@ -199,6 +199,7 @@ static void open_trace(void) {
 static void write_summary(const struct gm_trace_format *now, uint64_t now_ns, bool end) {
     if (end && now->use_reserve)
         now->use_reserve();
+    now->flush(); /* so that it is known how much room there is */
     gm_summary_write(now_ns, end, now->have_room, now->row);
 }
 
@@ -206,8 +207,8 @@ static void write_summary(const struct gm_trace_format *now, uint64_t now_ns, bo
 
 static uint32_t woken;
 
-void gm_trace_wake(void) {
-    if (!__atomic_exchange_n(&woken, 1, __ATOMIC_RELAXED))
+void gm_trace_wake(enum gm_trace_wake why) {
+    if (!__atomic_fetch_or(&woken, why, __ATOMIC_RELAXED))
         gm_futex_wake(&woken);
 }
 
@@ -262,25 +263,38 @@ static void wait_for_users(void) {
         gm_sleep(TURN_NS);
 }
 
+/* Sleeps until the time, or until somebody wakes the flusher. True: everything must be flushed. */
+static bool wait_until(uint64_t due_ns) {
+    uint64_t now_ns = gm_now_ns(), rest = due_ns > now_ns ? due_ns - now_ns : 0;
+    const struct timespec time = {(time_t)(rest / 1000000000u), (long)(rest % 1000000000u)};
+    if (rest)
+        gm_futex_wait(&woken, 0, &time);
+    return (__atomic_exchange_n(&woken, 0, __ATOMIC_RELAXED) & GM_TRACE_WAKE_ALL) || gm_now_ns() >= due_ns;
+}
+
 /* The thread gets its generation as argument, because the trace may end before the thread first runs. */
 static void *flush_often(void *opened_as) {
     uint32_t generation = (uint32_t)(uintptr_t)opened_as;
-    uint64_t ns = __atomic_load_n(&flush_interval, __ATOMIC_RELAXED);
-    if (gm_summary_on() && gm_summary_ns < ns)
-        ns = gm_summary_ns;
-    const struct timespec interval = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    uint64_t interval = __atomic_load_n(&flush_interval, __ATOMIC_RELAXED), due_ns = gm_now_ns();
+    if (gm_summary_on() && gm_summary_ns < interval)
+        interval = gm_summary_ns;
+    due_ns += interval;
     for (;;) {
-        gm_futex_wait(&woken, 0, &interval);
-        __atomic_store_n(&woken, 0, __ATOMIC_RELAXED);
+        bool due = wait_until(due_ns);
         const struct gm_trace_format *now = enter();
         bool ended = !now || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation;
-        if (!ended && gm_summary_on())
+        if (!ended && due && gm_summary_on())
             write_summary(now, gm_now_ns(), false);
-        if (!ended)
+        if (!ended && due)
             now->flush();
+        else if (!ended && now->flush_full)
+            now->flush_full();
         gm_trace_leave();
         if (ended)
             return NULL;
+        if (!due)
+            continue;
+        due_ns = gm_now_ns() + interval;
         if (gm_trace_tick)
             gm_trace_tick();
     }
@@ -398,7 +412,7 @@ void gm_trace_stop(void) {
     gm_spin_lock(&opening);
     gm_trace_file_close(&file);
     gm_spin_unlock(&opening);
-    gm_trace_wake();
+    gm_trace_wake(GM_TRACE_WAKE_ALL);
 }
 
 void gm_trace_finish(void) { finish(GM_TRACE_WHOLE); }

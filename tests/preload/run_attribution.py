@@ -97,6 +97,15 @@ def python(place):
     check(leak["function"] == "malloc", f"{leak}")
 
 
+def instances(place):
+    """The instances of a template are one wrapper, also where few callers are known."""
+    program = Program(place, "instances.cpp")
+    program.run("t.trace")
+    sites, stepped = program.sites()
+    check(stepped["functions"] == ["nn::raw", "nn::allocate"], f"{stepped}")
+    check(leaks_of(sites) == {"nn::validate(int)"}, f"{leaks_of(sites)}")
+
+
 def explained(place):
     """Out of memory: the whole way to the request, and of each holder what tells it from the others."""
     program = Program(place, "wrapped.cpp")
@@ -113,7 +122,7 @@ def explained(place):
     check("                wrapped.py:" in said and " forward\n" in said and " train\n" in said, said)
 
 
-CASES = {"cpp": cpp, "python": python, "explained": explained}
+CASES = {"cpp": cpp, "python": python, "instances": instances, "explained": explained}
 
 
 if __name__ == "__main__":

@@ -54,14 +54,14 @@ def two_devices(place):
     simulated = is_simulated(place)
     runs = [(policy, {}) for policy in POLICIES]
     runs += [("cache", {"GPUMEM_FILL": "poison"})]
-    runs += list(itertools.product(("async", "active-list"), ({"GPUMEM_GROW": "vmm"}, {"GPUMEM_LIMIT": "1M", "GPUMEM_OOM": "host"})))
+    runs += list(itertools.product(("async", "active-list"), ({"GPUMEM_GROW": "vmm"}, {"GPUMEM_LIMIT": "100K", "GPUMEM_OOM": "host"})))
     for peers in ("all", "none") if simulated else ("",):
         card = {"SIMCUDA_DEVICES": "2", "SIMCUDA_PEERS": peers} if simulated else {}
         native = place.run_native(command, **card)
         reach = "reach: 1\n" in native.stdout
         for policy, options in runs:
             label = f"two_devices, peers {peers}, under {policy} {options}"
-            done = place.run_shimmed(command, policy, GPUMEM_GROW_MATCH="size>=2M", **card, **options)
+            done = place.run_shimmed(command, policy, GPUMEM_GROW_MATCH="size>=200K", **card, **options)
             check_same_output(native, done, label, warnings=not reach or "GPUMEM_LIMIT" in options)
             events = check_trace(done, "any", 0, label)
             opened = {"async", "managed-pool", "vmm"} & {row["kind"] for row in all_rows(events) if row["action"] == "alloc"}

@@ -248,7 +248,7 @@ def bounded():
     with Program(GPUMEM_TRACE_LIMIT="1M") as program:
         program.do("go")
         trace = start(program, "--trace=limit.gmt")
-        program.do(*["pairs"] * 12, "halt")
+        program.do(*["pairs"] * 60, "halt")
         stop(program)
         check(trace.stat().st_size <= 1 << 20 and report(trace)["lost_events"] > 0, "the limit")
         program.end()

@@ -116,6 +116,31 @@ def devices():
         equal([(line[3], line[4:6]) for line in lines], [("0", ["2.00", "MiB"]), ("1", ["1.00", "MiB"])], "lines")
 
 
+def sites():
+    """Live bytes by call site and device come from the trace; without one a line says how to begin it."""
+    trace = pathlib.Path(f"top-{os.getpid()}.gmt").absolute()
+    with Program(SIMCUDA_DEVICES="2", GPUMEM_TRACE=str(trace), GPUMEM_TRACE_FLUSH="10ms") as program:
+        program.do("alloc", "alloc", "next", "odd", "alloc", "free", "loop")
+        time.sleep(0.3)
+        rows = samples("--sites", program.pid)[0]["sites"]
+        equal([(row["device"], row["live_bytes"], row["blocks"]) for row in rows], [(0, 2 * MIB, 2), (1, 1000, 1)], "sites")
+        check(all("watched" in row["site"] for row in rows), rows)
+        check("sites" not in sample(program.pid), "sites that nobody asked for")
+        lines = [line.split(maxsplit=4) for line in top("--batch", "--count=1", "--sites", program.pid)[1].splitlines()[-2:]]
+        equal([line[:4] for line in lines], [["2.00", "MiB", "2", "0"], ["1000", "B", "1", "1"]], "lines")
+        program.do("free")
+        time.sleep(0.3)
+        equal([row["device"] for row in samples("--sites", program.pid)[0]["sites"]], [0], "after a free")
+        trace.unlink()
+        equal(samples("--sites", program.pid)[0]["sites"], None, "without the file")
+    with Program() as program:
+        program.do("alloc")
+        equal(samples("--sites", program.pid)[0]["sites"], None, "without a trace")
+        check("  no call sites: the process writes no trace; gpumem trace start begins one\n"
+              in top("--batch", "--count=1", "--sites", program.pid)[1], "why")
+        refused(["--prometheus", "--sites", program.pid], 2, "--prometheus and --sites")
+
+
 def reuse():
     """Reused blocks: every hit leaves the kept bytes, and frees come back to them."""
     with Program() as program:
@@ -383,7 +408,7 @@ class Output:
 def main():
     {
         function.__name__: function
-        for function in (counters, devices, reuse, rates, unwatched, forked, executed, closed, launched, finished, wrong,
+        for function in (counters, devices, sites, reuse, rates, unwatched, forked, executed, closed, launched, finished, wrong,
                          denied, everything, terminal)
     }[sys.argv[5]]()
 

@@ -10,7 +10,7 @@
 
 #include "program.h"
 
-enum { WIDTH = 3000, ROWS = 800, SIZE = WIDTH * ROWS, DEVICES = 2 };
+enum { WIDTH = 3000, ROWS = 80, SIZE = WIDTH * ROWS, DEVICES = 2 };
 
 struct place {
     int device;

@@ -7,17 +7,20 @@
 
 #include <stdlib.h>
 
+static struct gm_site_totals *site_for_observers(struct gm_analysis_pass *p, const struct gm_live_block *b) {
+    return *p->observers && !p->blocks_only ? gm_pass_site(p, b->site, b->device) : NULL;
+}
+
 static void notify_created(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
                            const struct gm_live_block *b) {
-    struct gm_step step = {e,    thread,       b, *p->observers ? gm_pass_site(p, b->site, b->device) : NULL,
-                           p->a, b->created_ns};
+    struct gm_step step = {e, thread, b, site_for_observers(p, b), p->a, b->created_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->created && !(*o)->created(*o, &step);
 }
 
 static void notify_destroyed(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
                              const struct gm_live_block *b) {
-    struct gm_step step = {e, thread, b, *p->observers ? gm_pass_site(p, b->site, b->device) : NULL, p->a, e->time_ns};
+    struct gm_step step = {e, thread, b, site_for_observers(p, b), p->a, e->time_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->destroyed && !(*o)->destroyed(*o, &step);
 }
@@ -62,6 +65,50 @@ static void on_drop(struct gm_analysis *a, const struct gm_event *e) {
         a->dropped[i] += (e->bytes & (uint64_t)GM_PROMISE_IPC << i) != 0;
 }
 
+static void count_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int thread, uint64_t key) {
+    struct gm_analysis *a = p->a;
+    struct gm_device_totals *device = &a->devices[gm_device_index(e->device)];
+    struct gm_site_totals *site = gm_pass_site(p, e->site, e->device);
+    struct thread_entry *t = gm_pass_thread(p, thread);
+    a->alloc_bytes += e->bytes;
+    if (e->flags & GM_EVENT_LIVE)
+        count_share(&a->older, e->bytes);
+    a->hits += e->hit;
+    a->moved += was_moved(e);
+    count_decision(a, e);
+    a->by_kind[e->kind].allocs++;
+    a->by_kind[e->kind].bytes += e->bytes;
+    a->by_kind[e->kind].hits += e->hit;
+    device->allocs++;
+    device->bytes += e->bytes;
+    device->by_kind[e->kind].allocs++;
+    device->by_kind[e->kind].bytes += e->bytes;
+    device->by_kind[e->kind].hits += e->hit;
+    if (site) {
+        site->allocs++;
+        site->bytes += e->bytes;
+    }
+    gm_pass_size(p, e->bytes);
+    if (t && !(e->flags & GM_EVENT_LIVE))
+        t->last_key = key;
+}
+
+/* The bytes of a block begin or end to be live and reserved. */
+static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b, uint64_t now) {
+    if (p->blocks_only)
+        return;
+    gm_pass_live(p, b, true, now);
+    gm_pass_reserve(p->a, b);
+}
+
+static void count_gone(struct gm_analysis_pass *p, const struct gm_live_block *b, const struct gm_event *free,
+                       uint64_t now) {
+    if (p->blocks_only)
+        return;
+    gm_pass_live(p, b, false, now);
+    gm_pass_unreserve(p->a, b, free);
+}
+
 static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = gm_event_key(e);
@@ -79,47 +126,22 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
                                        .device = e->device,
                                        .hit = e->hit,
                                        .displaced = e->reason == GM_REASON_OUT_OF_MEMORY};
-    struct thread_entry *t = gm_pass_thread(p, thread);
-    struct gm_device_totals *device = &a->devices[gm_device_index(e->device)];
-    if (memory) {
-        struct gm_site_totals *site = gm_pass_site(p, e->site, e->device);
+    if (memory)
         block.number = ++a->allocs;
-        a->alloc_bytes += e->bytes;
-        if (e->flags & GM_EVENT_LIVE)
-            count_share(&a->older, e->bytes);
-        a->hits += e->hit;
-        a->moved += was_moved(e);
-        count_decision(a, e);
-        a->by_kind[e->kind].allocs++;
-        a->by_kind[e->kind].bytes += e->bytes;
-        a->by_kind[e->kind].hits += e->hit;
-        device->allocs++;
-        device->bytes += e->bytes;
-        device->by_kind[e->kind].allocs++;
-        device->by_kind[e->kind].bytes += e->bytes;
-        device->by_kind[e->kind].hits += e->hit;
-        if (site) {
-            site->allocs++;
-            site->bytes += e->bytes;
-        }
-        gm_pass_size(p, e->bytes);
-        if (t && !(e->flags & GM_EVENT_LIVE))
-            t->last_key = key;
-    }
+    if (memory && !p->blocks_only)
+        count_alloc(p, e, thread, key);
     if (!key)
         return;
     switch (gm_live_blocks_add(&p->live, &block, &old)) {
     case 1:
         a->replaced++;
-        gm_pass_live(p, &old, false, block.created_ns);
-        gm_pass_unreserve(a, &old, NULL);
+        count_gone(p, &old, NULL, block.created_ns);
         if (gm_live_block_allocates(&old))
             notify_destroyed(p, e, thread, &old);
         break;
     case -1: p->failed = true; return;
     }
-    gm_pass_live(p, &block, true, block.created_ns);
-    gm_pass_reserve(a, &block);
+    count_live(p, &block, block.created_ns);
     if (memory)
         notify_created(p, e, thread, &block);
 }
@@ -144,41 +166,46 @@ static void count_freed_last(const struct gm_analysis *a, struct gm_site_totals 
     site->freed_last_bytes += bytes;
 }
 
+static void count_free(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
+                       const struct gm_live_block *block) {
+    struct gm_analysis *a = p->a;
+    struct gm_device_totals *device = &a->devices[gm_device_index(block->device)];
+    struct gm_site_totals *site = gm_pass_site(p, block->site, block->device);
+    struct thread_entry *t = gm_pass_thread(p, thread);
+    a->frees++;
+    a->by_kind[block->kind].frees++;
+    device->frees++;
+    device->by_kind[block->kind].frees++;
+    if (site)
+        count_freed_last(a, site, 1, block->bytes);
+    if (t && t->last_key == block->key) {
+        a->temporary++;
+        a->temporary_bytes += block->bytes;
+        if (site) {
+            site->temporary++;
+            site->temporary_bytes += block->bytes;
+        }
+        t->last_key = 0;
+    }
+}
+
 static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     struct gm_live_block block;
-    struct thread_entry *t = gm_pass_thread(p, thread);
-    uint64_t key = gm_event_key(e);
-    if (!gm_live_blocks_take(&p->live, key, &block)) {
+    if (!gm_live_blocks_take(&p->live, gm_event_key(e), &block)) {
         a->unknown_frees += e->action == GM_ACT_FREE;
         return;
     }
-    gm_pass_live(p, &block, false, e->time_ns);
-    gm_pass_unreserve(a, &block, e);
+    count_gone(p, &block, e, e->time_ns);
     if (!gm_live_block_allocates(&block))
         return;
-    if (e->action == GM_ACT_RELEASE) {
-        count_released(p, &block);
-    } else {
-        struct gm_device_totals *device = &a->devices[gm_device_index(block.device)];
-        a->frees++;
-        a->by_kind[block.kind].frees++;
-        device->frees++;
-        device->by_kind[block.kind].frees++;
-        struct gm_site_totals *site = gm_pass_site(p, block.site, block.device);
-        if (site)
-            count_freed_last(a, site, 1, block.bytes);
-        if (t && t->last_key == key) {
-            a->temporary++;
-            a->temporary_bytes += block.bytes;
-            if (site) {
-                site->temporary++;
-                site->temporary_bytes += block.bytes;
-            }
-            t->last_key = 0;
-        }
+    if (!p->blocks_only) {
+        if (e->action == GM_ACT_RELEASE)
+            count_released(p, &block);
+        else
+            count_free(p, e, thread, &block);
+        count_lifetime(a, e->time_ns > block.created_ns ? e->time_ns - block.created_ns : 0, block.bytes);
     }
-    count_lifetime(a, e->time_ns > block.created_ns ? e->time_ns - block.created_ns : 0, block.bytes);
     notify_destroyed(p, e, thread, &block);
 }
 
@@ -211,10 +238,10 @@ static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_eve
         }
         struct gm_live_block destroyed;
         gm_live_blocks_take(&p->live, b->key, &destroyed); /* another record may move here: look again */
-        gm_pass_live(p, &destroyed, false, e->time_ns);
-        gm_pass_unreserve(p->a, &destroyed, e);
+        count_gone(p, &destroyed, e, e->time_ns);
         if (gm_live_block_allocates(&destroyed)) {
-            count_released(p, &destroyed);
+            if (!p->blocks_only)
+                count_released(p, &destroyed);
             notify_destroyed(p, e, thread, &destroyed);
         }
     }
@@ -358,6 +385,13 @@ struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers)
     p->observers = observers ? observers : none;
     p->site_index = calloc(SITE_IDS, sizeof *p->site_index);
     p->failed = !p->a || !p->site_index;
+    return p;
+}
+
+struct gm_analysis_pass *gm_analysis_begin_blocks(struct gm_observer *const *observers) {
+    struct gm_analysis_pass *p = gm_analysis_begin(observers);
+    if (p)
+        p->blocks_only = true;
     return p;
 }
 

@@ -10,6 +10,8 @@
  */
 struct gm_analysis_pass;
 struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers); /* NULL = no memory */
+/* The same for observers that need the blocks with their numbers only: no totals, no site of a step. Faster. */
+struct gm_analysis_pass *gm_analysis_begin_blocks(struct gm_observer *const *observers);
 /* False = no memory, or an observer stopped. */
 bool gm_analysis_event(struct gm_analysis_pass *pass, const struct gm_event *event, int thread);
 struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *pass); /* frees the pass */

@@ -7,7 +7,10 @@ struct gm_site_totals *gm_pass_site(struct gm_analysis_pass *p, uint32_t id, int
         id = 0;
     struct gm_analysis *a = p->a;
     int device = (int)gm_device_index(device_or_none);
-    uint32_t at = p->site_index[id];
+    uint32_t at = p->recent_site;
+    if (at && a->sites[at - 1].id == id && a->sites[at - 1].device == device)
+        return &a->sites[at - 1];
+    at = p->site_index[id];
     while (at && a->sites[at - 1].device != device)
         at = a->sites[at - 1].other;
     if (!at) {
@@ -24,6 +27,7 @@ struct gm_site_totals *gm_pass_site(struct gm_analysis_pass *p, uint32_t id, int
         a->sites[a->site_count] = (struct gm_site_totals){.id = id, .device = device, .other = p->site_index[id]};
         p->site_index[id] = at = (uint32_t)++a->site_count;
     }
+    p->recent_site = at;
     return &a->sites[at - 1];
 }
 

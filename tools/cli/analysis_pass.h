@@ -31,6 +31,7 @@ struct gm_analysis_pass {
     struct gm_observer *const *observers; /* ends with NULL */
     struct gm_live_blocks live;
     size_t site_room;     /* capacity of a->sites, which is in order of appearance */
+    uint32_t recent_site; /* index in a->sites, plus 1: an event looks its site up several times */
     uint32_t *site_index; /* id -> index in a->sites, plus 1, of its latest device; `other` leads on */
     struct size_entry *sizes;
     struct size_entry *recent_sizes[RECENT_SIZES]; /* cache of `sizes`: most allocations repeat a size */
@@ -38,6 +39,7 @@ struct gm_analysis_pass {
     struct sum_entry *sums; /* of a summary, by site, kind and device */
     uint64_t trim_ns;       /* of the latest trim: one trim has an event for each kind */
     uint32_t peak;          /* number of peaks so far; shows whether a total changed since the latest one */
+    bool blocks_only;       /* observers see the blocks, and nothing is counted but their numbers */
     bool failed;
 };
 

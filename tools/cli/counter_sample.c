@@ -36,6 +36,7 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
     snprintf(out->program, sizeof out->program, "%.*s", (int)sizeof s->program - 1, s->program);
     snprintf(out->group, sizeof out->group, "%.*s", (int)sizeof s->group - 1, s->group);
     out->limit = s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes;
+    snprintf(out->trace, sizeof out->trace, "%.*s", (int)sizeof s->trace - 1, s->trace);
     snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
         take_device(&out->devices[device], s, device);

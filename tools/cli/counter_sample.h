@@ -10,8 +10,9 @@ struct gm_counter_sample {
     int32_t pid;      /* in the caller's pid namespace */
     bool finished, timed;
     char program[64], policy[64];
-    char group[48]; /* "" = none */
-    uint64_t limit; /* of each device, now in force; 0 = none or, in a group, the group's */
+    char trace[256]; /* file that the process writes, "" = none */
+    char group[48];  /* "" = none */
+    uint64_t limit;  /* of each device, now in force; 0 = none or, in a group, the group's */
     uint64_t start_ns;
     uint64_t live[GM_KIND_COUNT], cached[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
         blocks[GM_KIND_COUNT];

@@ -68,6 +68,7 @@ static void watch(char *path) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = remove_unfinished, .sa_flags = SA_RESETHAND};
     unfinished = path;
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
     for (size_t i = 0; path && i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &action, NULL);
 }

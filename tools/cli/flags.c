@@ -69,6 +69,8 @@ const struct gm_flag gm_flags[] = {
     {"json", "", "top", "One JSON object a line for each process and reading, for programs."},
     {"group", "NAME", "top", "The processes of this group (GPUMEM_GROUP), its limit, and what it uses of it."},
     {"sort", GM_TOP_SORT_NAMES, "top", "Order of the processes; default live on a terminal, else as given."},
+    {"sites", "", "top",
+     "Live bytes by call site, from the trace that a process writes. Default for one PID on a terminal."},
     {"prometheus", "", "top", "One reading in the text format that Prometheus and its exporters read."},
     {"remove", "", "limit", "Remove a group without running processes, and its limit."},
     {"to", GM_EXPORT_NAMES, "export", "Format to write."},

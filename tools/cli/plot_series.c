@@ -249,18 +249,41 @@ static void change_kind(struct device *d, struct bin *bin, unsigned kind, uint64
         bin->kinds[HIGH] = d->now;
 }
 
-/* Of each threshold, one of the two lines changes. The other one has a point in the interval, too. */
-static void change_lines(struct device *d, struct bin *bin, unsigned class, uint64_t difference) {
-    struct extremes *low = &bin->lines[LOW], *high = &bin->lines[HIGH];
-    for (unsigned i = 0; i < LINES; i++) {
-        uint64_t now = d->line[i] += (i < MANAGED ? i >= class : i - MANAGED < class) ? difference : 0;
-        bool less = now < low->value[i] || !bin->has_objects, more = now > high->value[i] || !bin->has_objects;
-        low->time_ns[i] = less ? d->now.time_ns : low->time_ns[i];
-        low->value[i] = less ? now : low->value[i];
-        high->time_ns[i] = more ? d->now.time_ns : high->time_ns[i];
-        high->value[i] = more ? now : high->value[i];
-    }
+/* The first point of an interval: of all lines. */
+static void begin_lines(struct device *d, struct bin *bin) {
+    memcpy(bin->lines[LOW].value, d->line, sizeof d->line);
+    for (unsigned i = 0; i < LINES; i++)
+        bin->lines[LOW].time_ns[i] = d->now.time_ns;
+    bin->lines[HIGH] = bin->lines[LOW];
     d->has_objects = bin->has_objects = true;
+}
+
+/* Lines that rise or fall, in an interval that has points of them. */
+static void raise_lines(struct device *d, struct extremes *high, unsigned from, unsigned to, uint64_t bytes) {
+    for (unsigned i = from; i < to; i++) {
+        uint64_t now = d->line[i] += bytes;
+        high->time_ns[i] = now > high->value[i] ? d->now.time_ns : high->time_ns[i];
+        high->value[i] = now > high->value[i] ? now : high->value[i];
+    }
+}
+
+static void lower_lines(struct device *d, struct extremes *low, unsigned from, unsigned to, uint64_t bytes) {
+    for (unsigned i = from; i < to; i++) {
+        uint64_t now = d->line[i] -= bytes;
+        low->time_ns[i] = now < low->value[i] ? d->now.time_ns : low->time_ns[i];
+        low->value[i] = now < low->value[i] ? now : low->value[i];
+    }
+}
+
+/* Of each threshold, one of the two lines changes: the managed one of those that are shorter than the lifetime. */
+static void change_lines(struct device *d, struct bin *bin, unsigned class, uint64_t bytes, int of) {
+    void (*move)(struct device *, struct extremes *, unsigned, unsigned, uint64_t) =
+        of == ALLOCATED ? raise_lines : lower_lines;
+    struct extremes *extremes = &bin->lines[of == ALLOCATED ? HIGH : LOW];
+    move(d, extremes, class, MANAGED, bytes);
+    move(d, extremes, MANAGED, MANAGED + class, bytes);
+    if (!bin->has_objects)
+        begin_lines(d, bin);
 }
 
 /* A block begins or ends. */
@@ -276,7 +299,7 @@ static bool change(struct series *s, const struct gm_step *step, int of) {
     bin->used = true;
     if (!is_object(b) || b->number > s->classes.count) /* the trace may have grown */
         return true;
-    change_lines(*device, bin, s->classes.of[b->number - 1], difference);
+    change_lines(*device, bin, s->classes.of[b->number - 1], b->bytes, of);
     mark(s, b, step->time_ns, of);
     return true;
 }
@@ -428,11 +451,12 @@ static json_t *phases(struct series *s, const struct gm_reader *definitions) {
     return all;
 }
 
-static bool put(struct series *s, const struct gm_reader *definitions, struct gm_symbols *symbols) {
-    json_t *all = json_pack("{s:o, s:o, s:o, s:o, s:{s:o, s:o, s:f}, s:o, s:o}", "end_ns", gm_json_number(s->end_ns),
-                            "phases", phases(s, definitions), "parts", parts(s), "devices", devices(s), "lifetimes",
-                            "quarter_decades", list(s->quarters, QUARTERS), "longer", list(s->longs, LONG_BARS),
-                            "longest_s", longest_s(s), "bands", bands(s, symbols), "zoom", gm_json_number(s->zoom));
+static bool put(struct series *s, json_t *report, const struct gm_reader *definitions, struct gm_symbols *symbols) {
+    json_t *all =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:f}, s:o, s:o}", "report", report, "end_ns",
+                  gm_json_number(s->end_ns), "phases", phases(s, definitions), "parts", parts(s), "devices", devices(s),
+                  "lifetimes", "quarter_decades", list(s->quarters, QUARTERS), "longer", list(s->longs, LONG_BARS),
+                  "longest_s", longest_s(s), "bands", bands(s, symbols), "zoom", gm_json_number(s->zoom));
     bool done = all && !json_dumpf(all, stdout, JSON_COMPACT) && putchar('\n') != EOF && !fflush(stdout);
     json_decref(all);
     return done;
@@ -440,12 +464,42 @@ static bool put(struct series *s, const struct gm_reader *definitions, struct gm
 
 /* ---- the two passes */
 
-static bool read_once(struct series *s, const char *path, struct gm_observer *observer) {
+static struct gm_reader *open_trace(const char *path, bool definitions) {
     char error[512];
-    struct gm_reader *reader = gm_reader_open(path, error, sizeof error);
-    struct gm_analysis *a = reader ? gm_analysis_read(reader, (struct gm_observer *[]){observer, NULL}) : NULL;
+    struct gm_reader *reader =
+        definitions ? gm_reader_open_definitions(path, error, sizeof error) : gm_reader_open(path, error, sizeof error);
     if (!reader)
         fprintf(stderr, "gpumem: %s\n", error);
+    return reader;
+}
+
+/* Returns the report, NULL: no memory, or the trace is missing. */
+static json_t *read_first(struct series *s, const char *path, struct gm_symbols *symbols) {
+    struct gm_plot_report report = {{NULL}};
+    struct gm_reader *reader = open_trace(path, false);
+    json_t *document = NULL;
+    struct gm_observer *observers[GM_PLOT_REPORT_PARTS + 2] = {&s->first};
+    struct gm_analysis *a = NULL;
+    if (reader && gm_plot_report_begin(&report)) {
+        memcpy(observers + 1, report.observers, sizeof report.observers);
+        a = gm_analysis_read(reader, observers);
+    }
+    if (a) {
+        s->end_ns = a->end_ns;
+        document = gm_plot_report_end(
+            &report,
+            &(struct gm_report){
+                .path = path, .header = gm_reader_header(reader), .reader = reader, .a = a, .symbols = symbols});
+    }
+    gm_plot_report_free(&report);
+    gm_analysis_free(a);
+    gm_reader_close(reader);
+    return document;
+}
+
+static bool read_second(struct series *s, const char *path) {
+    struct gm_reader *reader = open_trace(path, false);
+    struct gm_analysis *a = reader ? gm_analysis_read_blocks(reader, (struct gm_observer *[]){&s->second, NULL}) : NULL;
     if (a)
         s->end_ns = a->end_ns;
     gm_analysis_free(a);
@@ -467,22 +521,20 @@ static void free_series(struct series *s) {
 }
 
 int gm_plot_series_print(const char *path, uint64_t zoom) {
-    char error[512];
     struct series *s = calloc(1, sizeof *s);
-    struct gm_reader *definitions = gm_reader_open_definitions(path, error, sizeof error);
-    if (!definitions)
-        fprintf(stderr, "gpumem: %s\n", error);
+    struct gm_reader *definitions = open_trace(path, true);
     struct gm_symbols *symbols = definitions ? gm_symbols_new(definitions) : NULL;
+    json_t *report = NULL;
     bool done = false;
     if (!s || !symbols || !(s->open_phases = gm_phases_new(note_phase, s)))
         goto out;
     s->zoom = zoom;
     s->first = (struct gm_observer){follow_phases, created, destroyed, alive_at_end};
     s->second = (struct gm_observer){NULL, again_created, again_destroyed};
-    if (!read_once(s, path, &s->first))
+    if (!(report = read_first(s, path, symbols)))
         goto out;
     gm_phases_end(s->open_phases, s->end_ns);
-    done = begin_marks(s) && read_once(s, path, &s->second) && put(s, definitions, symbols);
+    done = begin_marks(s) && read_second(s, path) && put(s, report, definitions, symbols);
 out:
     gm_symbols_free(symbols);
     gm_reader_close(definitions);

@@ -1,13 +1,25 @@
-/* gpumem plot --json: the numbers of the pictures of one trace. */
+/* gpumem plot --json: the numbers of the pictures of one trace, and its report. */
 #ifndef GM_PLOT_SERIES_H
 #define GM_PLOT_SERIES_H
 
 #include "tools/cli/analysis.h"
 #include "tools/cli/reader.h"
+#include "tools/cli/trace_report.h"
 
 /* Prints them to standard output. `zoom`: objects in the enlarged parts of scatter pictures. Returns the exit status;
  * an error message was printed. */
 int gm_plot_series_print(const char *path, uint64_t zoom);
+
+/* ---- plot_report.c: what gpumem report --json prints, with the parts that the page shows */
+
+enum { GM_PLOT_REPORT_PARTS = 3 };
+struct gm_plot_report {
+    struct gm_observer *observers[GM_PLOT_REPORT_PARTS + 1]; /* ends with NULL */
+};
+bool gm_plot_report_begin(struct gm_plot_report *report); /* False = no memory */
+/* Returns a json_t object, the caller's. NULL: no memory, or the trace is missing. */
+void *gm_plot_report_end(struct gm_plot_report *report, struct gm_report *trace);
+void gm_plot_report_free(struct gm_plot_report *report);
 
 /* ---- plot_marks.c: points of a scatter picture. Of points that share a cell of the picture, the first one is kept,
  * with their number. */

@@ -7,6 +7,8 @@
  *   /proc/PID/maps names. */
 #include "tools/cli/process_counters.h"
 
+#include "shim/base/script_name.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -88,8 +90,7 @@ static int32_t own_pid(pid_t pid) {
     return last ? (int32_t)atol(last) : (int32_t)pid;
 }
 
-/* An interpreter's command line names the program that it runs: the first word that is no option, or that of -m. False:
- * there is none. */
+/* False: the command line names no program. */
 static bool name_script(pid_t pid, char *out, size_t size) {
     char path[PATH], words[4096];
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
@@ -98,20 +99,7 @@ static bool name_script(pid_t pid, char *out, size_t size) {
     if (file)
         fclose(file);
     words[length] = 0;
-    for (const char *word = words + strlen(words) + 1; word < words + length; word += strlen(word) + 1) {
-        const char *slash = strrchr(word, '/');
-        bool module = !strcmp(word, "-m");
-        if (!strcmp(word, "-c") || !strcmp(word, "-"))
-            return false;
-        bool option = *word == '-';
-        if (module || !strcmp(word, "-W") || !strcmp(word, "-X"))
-            word += strlen(word) + 1; /* the word behind it belongs to it */
-        if (word < words + length && *word && (module || !option)) {
-            snprintf(out, size, "%.*s", (int)size - 1, slash && !option ? slash + 1 : word);
-            return true;
-        }
-    }
-    return false;
+    return gm_script_name(words, length, out, size);
 }
 
 static void name_program(pid_t pid, char *out, size_t size) {

@@ -7,6 +7,8 @@
  * is sorted, and its last NESTED events wait for those behind it. */
 #include "tools/cli/reader_binary.h"
 
+#include "shim/trace/pack.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +24,15 @@ struct chunk {
     uint32_t left;   /* number of events behind the window; of packed events: bytes */
     int thread;
     bool packed;
-    struct gm_event last; /* packed: the one before `offset` */
+    struct gm_packing packing; /* at `offset` */
     struct gm_event *window;
     uint32_t next, count; /* position and number of events in the window */
 };
 
 struct gm_binary_reader {
     struct gm_trace_input *file;
-    struct chunk *heap;
+    struct chunk *chunks; /* array */
+    struct chunk **heap;  /* of those that have events left; made when all chunks are known */
     size_t count, room;
 };
 
@@ -46,14 +49,14 @@ static bool read_at(const struct gm_trace_input *f, void *out, size_t bytes, uin
 }
 
 static void sift_down(struct gm_binary_reader *r, size_t at) {
-    struct chunk moved = r->heap[at];
+    struct chunk *moved = r->heap[at];
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= r->count)
             break;
-        if (child + 1 < r->count && r->heap[child + 1].seq < r->heap[child].seq)
+        if (child + 1 < r->count && r->heap[child + 1]->seq < r->heap[child]->seq)
             child++;
-        if (moved.seq <= r->heap[child].seq)
+        if (moved->seq <= r->heap[child]->seq)
             break;
         r->heap[at] = r->heap[child];
         at = child;
@@ -71,46 +74,19 @@ static void sort(struct gm_event *events, uint32_t count) {
     }
 }
 
-/* ---- packed events */
-
-static const unsigned char *unpack_number(const unsigned char *p, const unsigned char *end, uint64_t *value) {
-    *value = 0;
-    for (unsigned shift = 0; p < end && shift < 64; shift += 7) {
-        *value |= (uint64_t)(*p & 127) << shift;
-        if (!(*p++ & 128))
-            return p;
-    }
-    return NULL;
-}
-
-/* Replaces `event` by the next one. Returns the end of what was packed, or NULL: it is invalid. */
-static const unsigned char *unpack(const unsigned char *p, const unsigned char *end, struct gm_event *event) {
-    uint64_t words[GM_PACKED_WORDS], difference;
-    memcpy(words, event, sizeof words);
-    words[0]++;
-    unsigned which = *p++;
-    for (unsigned i = 0; i < GM_PACKED_WORDS && p; i++) {
-        if (!(which >> i & 1))
-            continue;
-        if ((p = unpack_number(p, end, &difference)))
-            words[i] += difference >> 1 ^ (0 - (difference & 1));
-    }
-    memcpy(event, words, sizeof words);
-    return p;
-}
-
 /* Returns how many events it read into `out`, at most `most`. */
 static uint32_t read_packed(struct gm_binary_reader *r, struct chunk *c, struct gm_event *out, uint32_t most) {
     unsigned char bytes[WINDOW * 32];
     uint32_t room = c->left < sizeof bytes ? c->left : (uint32_t)sizeof bytes, count = 0;
-    const unsigned char *p = bytes, *end = bytes + room, *next;
+    const unsigned char *p = bytes, *end = bytes + room;
     if (!read_at(r->file, bytes, room, c->offset))
         end = bytes;
     while (count < most && p < end && (c->left == room || (size_t)(end - p) >= GM_PACKED_MOST)) {
-        if (!(next = unpack(p, end, &c->last)))
+        const unsigned char *next = gm_unpack(&c->packing, p, end, &out[count]);
+        if (!next)
             break;
         p = next;
-        out[count++] = c->last;
+        count++;
     }
     if (!count) {
         r->file->damaged++;
@@ -178,13 +154,24 @@ static bool add_events(struct gm_binary_reader *r, uint64_t offset, const struct
         c.seq = first[i].seq < c.seq ? first[i].seq : c.seq;
     if (r->count == r->room) {
         size_t room = r->room ? 2 * r->room : 256;
-        struct chunk *heap = realloc(r->heap, room * sizeof *heap);
-        if (!heap)
+        struct chunk *chunks = realloc(r->chunks, room * sizeof *chunks);
+        if (!chunks)
             return false;
-        r->heap = heap;
+        r->chunks = chunks;
         r->room = room;
     }
-    r->heap[r->count++] = c;
+    r->chunks[r->count++] = c;
+    return true;
+}
+
+static bool make_heap(struct gm_binary_reader *r) {
+    r->heap = malloc((r->count + 1) * sizeof *r->heap);
+    if (!r->heap)
+        return false;
+    for (size_t i = 0; i < r->count; i++)
+        r->heap[i] = &r->chunks[i];
+    for (size_t at = r->count / 2; at-- > 0;)
+        sift_down(r, at);
     return true;
 }
 
@@ -251,18 +238,16 @@ struct gm_binary_reader *gm_binary_reader_open(struct gm_trace_input *file) {
     if (!r)
         return NULL;
     r->file = file;
-    if (!read_chunks(r)) {
+    if (!read_chunks(r) || !make_heap(r)) {
         gm_binary_reader_close(r);
         return NULL;
     }
-    for (size_t at = r->count / 2; at-- > 0;)
-        sift_down(r, at);
     return r;
 }
 
 bool gm_binary_reader_next(struct gm_binary_reader *r, struct gm_event *event, int *thread) {
     while (r->count) {
-        struct chunk *top = &r->heap[0];
+        struct chunk *top = r->heap[0];
         bool found = settle(r, top);
         if (found) {
             *event = top->window[top->next++];
@@ -270,7 +255,7 @@ bool gm_binary_reader_next(struct gm_binary_reader *r, struct gm_event *event, i
         }
         if (!found || !settle(r, top)) {
             free(top->window);
-            *top = r->heap[--r->count];
+            r->heap[0] = r->heap[--r->count];
         }
         if (r->count)
             sift_down(r, 0);
@@ -286,8 +271,9 @@ bool gm_binary_reader_next(struct gm_binary_reader *r, struct gm_event *event, i
 void gm_binary_reader_close(struct gm_binary_reader *r) {
     if (!r)
         return;
-    for (size_t i = 0; i < r->count; i++)
-        free(r->heap[i].window);
+    for (size_t i = 0; i < r->count && r->heap; i++)
+        free(r->heap[i]->window);
     free(r->heap);
+    free(r->chunks);
     free(r);
 }

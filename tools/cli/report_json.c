@@ -240,12 +240,18 @@ void *gm_report_json_add(struct gm_report_json *j, struct gm_report *r) {
     return trace && !json_array_append_new(j->traces, trace) ? trace : NULL;
 }
 
-bool gm_report_json_end(struct gm_report_json *j) {
-    int status = json_dumpf(j->document, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(j->document);
+void *gm_report_json_release(struct gm_report_json *j) {
+    json_t *document = j->document;
     json_decref(j->traces);
     free(j);
+    return document;
+}
+
+bool gm_report_json_end(struct gm_report_json *j) {
+    json_t *document = gm_report_json_release(j);
+    int status = json_dumpf(document, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(document);
     return status == 0;
 }
 #else
@@ -264,5 +270,9 @@ void *gm_report_json_add(struct gm_report_json *json, struct gm_report *report) 
 bool gm_report_json_end(struct gm_report_json *json) {
     (void)json;
     return false;
+}
+void *gm_report_json_release(struct gm_report_json *json) {
+    (void)json;
+    return NULL;
 }
 #endif

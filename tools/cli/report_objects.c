@@ -61,6 +61,35 @@ static bool print_one(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
+static int by_number(const void *x, const void *y) {
+    uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+    return a < b ? -1 : a > b;
+}
+
+/* What the numbers of call sites stand for. False = no memory. */
+static bool print_sites(struct gm_report *r, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"number", "site", GM_CELL_NUMBER, 6}};
+    uint32_t *ids = malloc((r->a->site_count + 1) * sizeof *ids);
+    if (!ids)
+        return false;
+    for (size_t i = 0; i < r->a->site_count; i++)
+        ids[i] = r->a->sites[i].id;
+    qsort(ids, r->a->site_count, sizeof *ids, by_number);
+    gm_out_note(out, "call sites by their numbers");
+    gm_out_table(out, "sites", columns, 1);
+    out->all = true;
+    for (size_t i = 0; i < r->a->site_count; i++) {
+        struct gm_frame_name name;
+        if (i && ids[i] == ids[i - 1])
+            continue;
+        gm_symbols_site(r->symbols, ids[i], &name);
+        gm_out_row(out, (struct gm_value[]){GM_N(ids[i])}, &(struct gm_site_names){.names = &name, .count = 1});
+    }
+    gm_out_table_end(out);
+    free(ids);
+    return true;
+}
+
 bool gm_print_objects(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"object", "object", GM_CELL_NUMBER},
                                                {"bytes", "bytes", GM_CELL_NUMBER},
@@ -76,5 +105,5 @@ bool gm_print_objects(struct gm_report *r, struct gm_observer *observer, struct 
     out->all = true;
     bool done = gm_report_read_again(r, &p.observer);
     gm_out_table_end(out);
-    return done;
+    return done && print_sites(r, out);
 }

@@ -422,6 +422,15 @@ static void find_requesting(struct gathering *g) {
     gm_reader_close(r);
 }
 
+/* The instances of a template are one place of the code. */
+static uint64_t place_of(const struct function *f) {
+    char place[sizeof f->name.file + sizeof f->plain + 16];
+    if (!f->plain[0] || !f->name.file[0])
+        return hash_of(f->name.module, f->name.text);
+    snprintf(place, sizeof place, "%s:%d %s", f->name.file, f->name.line, f->plain);
+    return hash_of(f->name.module, place);
+}
+
 static void gather(const struct gm_site *site, void *arg) {
     struct gathering *g = arg;
     struct cursor c;
@@ -433,7 +442,7 @@ static void gather(const struct gm_site *site, void *arg) {
         const struct function *f = current(&c);
         if (stack->count && f->kind != GM_WRAPPER_NONE)
             continue;
-        stack->frames[stack->count++] = (struct gm_own_frame){f->key, hash_of(f->name.module, f->name.text), f->plain};
+        stack->frames[stack->count++] = (struct gm_own_frame){f->key, place_of(f), f->plain};
     }
     g->count += stack->count > 0;
 }

@@ -16,12 +16,13 @@
 
 enum { MOST = 256 };    /* maximum number of processes */
 enum { HISTORY = 128 }; /* readings that the history line can show */
+enum { SITES = 10 };    /* call sites of a process without a screen */
 
 #define SECOND 1000000000ull
 
 struct options {
     uint64_t interval_ns, count; /* count 0 = unlimited */
-    bool all, json, batch, prometheus;
+    bool all, json, batch, prometheus, sites;
     int sort; /* row of gm_top_sorts, -1 = as given */
     int card; /* of the table: only this one is shown, -1 = all */
     const char *group;
@@ -31,6 +32,7 @@ struct observer {
     struct gm_process_counters *counters;
     struct gm_counter_sample before, now;
     struct gm_rates rates;
+    struct gm_top_sites sites;
     bool timed; /* the process timed its calls since `before` */
     bool seen_before, ended, reported;
 };
@@ -104,6 +106,7 @@ static enum gm_counters_status add(struct table *table, pid_t pid) {
 
 static void drop(struct table *table, unsigned i) {
     gm_process_counters_close(table->rows[i]->counters);
+    gm_top_sites_free(&table->rows[i]->sites);
     free(table->rows[i]);
     table->count--;
     memmove(&table->rows[i], &table->rows[i + 1], (table->count - i) * sizeof table->rows[0]);
@@ -217,6 +220,9 @@ static void read_all(struct table *table, const struct options *options) {
         gm_group_sample_take(&table->group_sample, options->group, &table->group);
     if (options->sort >= 0)
         sort_rows(table, options->sort);
+    for (unsigned i = 0; i < table->count; i++)
+        if (options->sites && table->rows[i]->seen_before)
+            gm_top_sites_read(&table->rows[i]->sites, table->rows[i]->now.trace);
     note_history(table);
     table->readings++;
 }
@@ -235,19 +241,20 @@ static bool show_prometheus(struct table *table) {
     return true;
 }
 
-static bool show_json(struct table *table) {
+static bool show_json(struct table *table, const struct options *options) {
     if (table->group.group && !gm_top_json_group(stdout, &table->group_sample, now_ns()))
         return false;
     for (unsigned i = 0; i < table->count; i++) {
         struct observer *row = table->rows[i];
-        if (row->seen_before && !gm_top_json(stdout, &row->now, &row->rates, row->ended))
+        if (row->seen_before &&
+            !gm_top_json(stdout, &row->now, &row->rates, row->ended, options->sites ? &row->sites : NULL))
             return false;
         row->reported = row->ended;
     }
     return true;
 }
 
-static void show_lines(struct table *table) {
+static void show_lines(struct table *table, const struct options *options) {
     char clock[16];
     time_t now = time(NULL);
     struct tm local;
@@ -261,6 +268,8 @@ static void show_lines(struct table *table) {
         struct observer *row = table->rows[i];
         if (row->seen_before)
             gm_top_rows(stdout, clock, &row->now, &row->rates, "", -1, UINT32_MAX, "\n");
+        if (row->seen_before && options->sites)
+            gm_top_print_sites(stdout, &row->sites, SITES, UINT32_MAX, "\n");
         if (row->ended)
             printf("%s %7d has ended\n", clock, (int)gm_process_counters_pid(row->counters));
         row->reported = row->ended;
@@ -268,7 +277,7 @@ static void show_lines(struct table *table) {
 }
 
 /* Shows one process in detail, or lines for each of several. */
-static void show_table(FILE *out, const struct table *table, int shown, unsigned width, unsigned height,
+static void show_table(FILE *out, const struct table *table, int shown, bool sites, unsigned width, unsigned height,
                        const char *ending) {
     const struct card *card = shown < 0 ? NULL : &table->cards[shown];
     unsigned used = 1;
@@ -280,7 +289,13 @@ static void show_table(FILE *out, const struct table *table, int shown, unsigned
             used++;
         }
     if (table->count == 1 && table->rows[0]->seen_before) {
-        gm_top_detail(out, &table->rows[0]->now, &table->rows[0]->rates, width, ending);
+        used += gm_top_detail(out, &table->rows[0]->now, &table->rows[0]->rates, width, ending) + 2;
+        if (sites)
+            gm_top_print_sites(out, &table->rows[0]->sites,
+                               height == UINT32_MAX ? SITES
+                               : height > used      ? height - used
+                                                    : 0,
+                               width, ending);
         return;
     }
     gm_top_head(out, false, width, ending);
@@ -296,7 +311,7 @@ static void show_screen(struct table *table, const struct options *options) {
     gm_screen_frame_begin();
     gm_top_keys(stdout, gm_top_sorts[options->sort].name, options->card < 0 ? -1 : table->cards[options->card].number,
                 width, gm_screen_line_end);
-    show_table(stdout, table, options->card, width, height - 1, gm_screen_line_end);
+    show_table(stdout, table, options->card, options->sites, width, height - 1, gm_screen_line_end);
     gm_screen_frame_end();
     for (unsigned i = 0; i < table->count; i++)
         table->rows[i]->reported = table->rows[i]->ended;
@@ -314,9 +329,9 @@ static void press(struct table *table, struct options *options, char key) {
 /* ---- the loop */
 
 /* Prints the last reading and the processes that ended, which remain on the terminal. */
-static void print_last(const struct table *table) {
+static void print_last(const struct table *table, bool sites) {
     if (table->count)
-        show_table(stdout, table, -1, UINT32_MAX, UINT32_MAX, "\n");
+        show_table(stdout, table, -1, sites, UINT32_MAX, UINT32_MAX, "\n");
     for (unsigned i = 0; i < table->count; i++)
         if (table->rows[i]->ended)
             printf("process %d has ended\n", (int)gm_process_counters_pid(table->rows[i]->counters));
@@ -337,6 +352,7 @@ static int watch_all(struct table *table, struct options *options) {
     uint64_t next = now_ns();
     if (screen && options->sort < 0)
         options->sort = gm_top_sort_find("live");
+    options->sites |= screen && table->count == 1 && !options->all;
     if (!records)
         read_for_rates(table, options);
     gm_screen_catch(screen);
@@ -346,9 +362,9 @@ static int watch_all(struct table *table, struct options *options) {
         if (options->prometheus)
             written = show_prometheus(table);
         else if (options->json)
-            written = show_json(table);
+            written = show_json(table, options);
         else if (!screen)
-            show_lines(table);
+            show_lines(table, options);
         else
             show_screen(table, options);
         written = written && !fflush(stdout) && !ferror(stdout);
@@ -368,7 +384,7 @@ static int watch_all(struct table *table, struct options *options) {
     }
     gm_screen_release();
     if (screen)
-        print_last(table);
+        print_last(table, options->sites);
     else if (!records && !alive(table))
         puts("all processes have ended");
     if (!written || fflush(stdout) || ferror(stdout)) {
@@ -401,6 +417,8 @@ static int take(void *data, const char *name, const char *value) {
         options->batch = true;
     else if (!strcmp(name, "json"))
         options->json = true;
+    else if (!strcmp(name, "sites"))
+        options->sites = true;
     else if (!strcmp(name, "prometheus"))
         options->prometheus = true;
     else if (!strcmp(name, "group"))
@@ -429,6 +447,8 @@ static int read_options(int argc, char **argv, struct options *options, int *fir
         return gm_usage_error("top: --group=%s is not a name; " GM_GROUP_ACCEPTED, options->group);
     if (options->json && options->prometheus)
         return gm_usage_error("top: --json and --prometheus exclude each other");
+    if (options->prometheus && options->sites)
+        return gm_usage_error("top: --prometheus and --sites exclude each other");
     if (options->prometheus && !options->count)
         options->count = 1;
     if (options->json && !gm_top_json_there())

@@ -4,6 +4,7 @@
 
 #include "tools/cli/counter_sample.h"
 #include "tools/cli/top_group.h"
+#include "tools/cli/top_sites.h"
 
 #include <stdio.h>
 
@@ -12,6 +13,9 @@
 /* Prints all counters of one process. Returns the number of lines. */
 unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *sample, const struct gm_rates *rates, unsigned width,
                        const char *ending);
+/* Live bytes by call site, at most so many lines, and a line that says where they come from. */
+void gm_top_print_sites(FILE *out, const struct gm_top_sites *sites, unsigned lines, unsigned width,
+                        const char *ending);
 /* The head of the lines below. `clock` (NULL = none) is the first column, "hh:mm:ss". */
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending);
 /* Prints a line for each device of a process, or with `number` >= 0 only for the one that has this UUID, or number if
@@ -21,7 +25,9 @@ unsigned gm_top_rows(FILE *out, const char *clock, const struct gm_counter_sampl
 
 /* ---- top_json.c: one object a line. False: no memory, or gpumem was built without jansson. */
 bool gm_top_json_there(void);
-bool gm_top_json(FILE *out, const struct gm_counter_sample *sample, const struct gm_rates *rates, bool ended);
+/* `sites` NULL: they were not asked for. */
+bool gm_top_json(FILE *out, const struct gm_counter_sample *sample, const struct gm_rates *rates, bool ended,
+                 const struct gm_top_sites *sites);
 
 /* One line about the group. */
 void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width, const char *ending);

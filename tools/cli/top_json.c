@@ -51,7 +51,22 @@ static json_t *rates(const struct gm_rates *r) {
                      "frees_per_s", real(r->frees), "hit_rate", real(r->hits), "time_in_calls", real(r->time));
 }
 
-bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended) {
+/* null: they could not be read. */
+static json_t *call_sites(const struct gm_top_sites *sites) {
+    if (sites->why[0])
+        return json_null();
+    json_t *all = json_array();
+    for (size_t i = 0; i < sites->count; i++) {
+        const struct gm_top_site *site = &sites->rows[i];
+        json_array_append_new(all, json_pack("{s:o, s:i, s:o, s:o}", "site", gm_json_string(site->name), "device",
+                                             site->device, "live_bytes", gm_json_number(site->bytes), "blocks",
+                                             gm_json_number(site->blocks)));
+    }
+    return all;
+}
+
+bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended,
+                 const struct gm_top_sites *sites) {
     json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns",
                             gm_json_number(s->time_ns), "pid", (int)s->pid, "program", gm_json_string(s->program),
                             "policy", gm_json_string(s->policy), "group",
@@ -71,6 +86,7 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
                   gm_json_number(s->peak_reserved_all), "by_kind", kinds(s), "by_device", devices(s));
     bool done = all && !json_object_set_new(all, "counts", counts) && !json_object_set_new(all, "rates", rates(r)) &&
                 !json_object_set_new(all, "fences", fences(s, r)) && !json_object_set_new(all, "memory", memory) &&
+                (!sites || !json_object_set_new(all, "sites", call_sites(sites))) &&
                 !json_dumpf(all, out, JSON_COMPACT) && fputc('\n', out) != EOF;
     json_decref(all);
     return done;
@@ -92,5 +108,8 @@ bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t 
 #else
 bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t time_ns) { return false; }
 bool gm_top_json_there(void) { return false; }
-bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended) { return false; }
+bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended,
+                 const struct gm_top_sites *sites) {
+    return false;
+}
 #endif

@@ -104,6 +104,23 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
     return lines + 1;
 }
 
+void gm_top_print_sites(FILE *out, const struct gm_top_sites *sites, unsigned lines, unsigned width,
+                        const char *ending) {
+    struct gm_text t[2];
+    if (sites->why[0]) {
+        line(out, width, ending, "  no call sites: %s", sites->why);
+        return;
+    }
+    head_line(out, width, ending, "  %-11s %11s %6s  %s", "LIVE", "BLOCKS", "DEVICE", "CALL SITE");
+    for (size_t i = 0; i < sites->count && i < lines; i++) {
+        const struct gm_top_site *site = &sites->rows[i];
+        line(out, width, ending, "  %-11s %11s %6d  %s", gm_text_bytes(&t[0], site->bytes),
+             gm_text_count(&t[1], site->blocks), site->device, site->name);
+    }
+    if (sites->count > lines)
+        line(out, width, ending, "  and %s more call sites", gm_text_count(&t[0], sites->count - lines));
+}
+
 #define ROW "%7s %-13.13s %6.6s %10s %10s %10s %9s %9s %7s %7s"
 
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {

@@ -24,6 +24,8 @@ static const char *check_header(const struct gm_trace_header *h, char *reason, s
     }
     if (h->version == 0)
         return "damaged header: version 0";
+    if (h->version == 2)
+        return "trace version 2 was written by an older gpumem; this one reads the versions 1 and 3";
     if (h->event_bytes != sizeof(struct gm_event)) {
         snprintf(reason, size, "damaged header: events of %u bytes, expected %zu", h->event_bytes,
                  sizeof(struct gm_event));

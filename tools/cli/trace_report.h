@@ -65,6 +65,7 @@ struct gm_report_json *gm_report_json_begin(void);          /* NULL = no memory 
 void *gm_report_json_document(struct gm_report_json *json); /* a json_t object for sections that concern all traces */
 /* Adds a trace. Returns its json_t object, owned by `json`, for more sections. NULL = no memory. */
 void *gm_report_json_add(struct gm_report_json *json, struct gm_report *report);
-bool gm_report_json_end(struct gm_report_json *json); /* prints and frees; false = not written */
+bool gm_report_json_end(struct gm_report_json *json);      /* prints and frees; false = not written */
+void *gm_report_json_release(struct gm_report_json *json); /* frees, and returns the document, the caller's */
 
 #endif

@@ -32,6 +32,12 @@ function timeScale(width) {
 
 // ---- live memory: the groups with most memory have a band each
 
+// A device has one colour in all panels.
+function colourOfDevice(name) {
+    const at = state.trace.devices.findIndex((device, place) => place && `device ${device.device}` === name);
+    return COLOURS[Math.max(0, at - 1) % COLOURS.length];
+}
+
 function makeBands() {
     const {trace, view, by, part} = state, {names} = trace.groups[by], most = new Float64Array(names.length);
     eachMoment(trace, by, view, part.mask, (moment, i, live) => {
@@ -49,7 +55,8 @@ function makeBands() {
             point[1 + place[at]] += live[at];
         points.push(point);
     });
-    const colours = own.map((at, band) => by === KIND ? shared.kinds.find(kind => kind.name === names[at]).colour : COLOURS[band]);
+    const colours = own.map((at, band) => by === KIND ? shared.kinds.find(kind => kind.name === names[at]).colour :
+        by === DEVICE ? colourOfDevice(names[at]) : COLOURS[band]);
     const labels = own.map(at => names[at]), ofGroup = names.map((_, at) => place[at] < own.length ? colours[place[at]] : REST);
     if (rest) {
         colours.push(REST);
@@ -187,7 +194,7 @@ function showTaken() {
     // Of several devices each has a line. A summary has reserved bytes of all of them together only.
     for (const [at, device] of alone ? [] : trace.devices.entries())
         if (at)
-            add(`device ${device.device}`, COLOURS[(at - 1) % COLOURS.length], totals ? device.intervals.reserved : device.intervals.peak);
+            add(`device ${device.device}`, colourOfDevice(`device ${device.device}`), totals ? device.intervals.reserved : device.intervals.peak);
     taken.points = [];
     for (let i = 0; i < trace.count && i * trace.ns <= raw.end_ns; i++)
         taken.points.push([i * trace.ns, ...taken.rows.map(row => row[i])]);

@@ -52,34 +52,42 @@ def gpumem(tool, *words):
     return subprocess.Popen([tool, *words], stdout=subprocess.PIPE)
 
 
-def numbers(options, trace, program=None):
-    """The numbers of a trace's pictures."""
-    import data
+def start_series(options, trace):
+    """Reads the numbers of a trace's pictures, and its report."""
+    return gpumem(options.tool, "plot", "--json", f"--zoom={options.zoom}", "--", trace)
 
-    program = program or gpumem(options.tool, "plot", "--json", f"--zoom={options.zoom}", "--", trace)
+
+def series_of(program):
     text = program.communicate()[0]
     if program.returncode:
         raise Trouble
-    return data.Series(json.loads(text))
+    return json.loads(text)
 
 
 def draw_all(options, progress):
     """True if all traces were readable."""
+    progress("reading")
+    alone = len(options.traces) == 1 and os.path.isfile(options.traces[0])
+    program = start_series(options, options.traces[0]) if alone else \
+        gpumem(options.tool, "report", "--json", "--peak", "--phases", "--reserved", "--", *options.traces)
+
+    import data
     import page
     import pictures
     import style
 
-    progress("reading")
-    report = gpumem(options.tool, "report", "--json", "--peak", "--phases", "--reserved", "--", *options.traces)
-    first = options.traces[0] if len(options.traces) == 1 and os.path.isfile(options.traces[0]) else None
-    beside = first and gpumem(options.tool, "plot", "--json", f"--zoom={options.zoom}", "--", first)
-    text = report.communicate()[0]
-    document = json.loads(text) if text else {"traces": []}
+    plt, only = style.pyplot(), None
+    if alone:
+        only = series_of(program)
+        document = only["report"]
+    else:
+        text = program.communicate()[0]
+        document = json.loads(text) if text else {"traces": []}
     traces = document["traces"]
     if not traces:
         raise Trouble
     options.output.mkdir(parents=True, exist_ok=True)
-    plt, drawn = style.pyplot(), []
+    drawn = []
     progress.steps = 1 + len(traces) * (1 + len(pictures.PICTURES))
     for place, trace in enumerate(traces, 1):
         which, begin = "", ""
@@ -87,7 +95,7 @@ def draw_all(options, progress):
             which = f"trace {place} of {len(traces)}, "
             begin = f"{place:0{len(str(len(traces)))}d}-{trace['process']['pid']}-"
         progress(f"{which}reading")
-        subject = pictures.Subject(numbers(options, trace["file"], beside), trace)
+        subject = pictures.Subject(data.Series(only or series_of(start_series(options, trace["file"]))), trace)
         made = []
         for picture in pictures.PICTURES:
             progress(f"{which}{picture.name}")
@@ -96,7 +104,7 @@ def draw_all(options, progress):
                 made.append((picture, style.save(plt, figure, options.output / f"{begin}{picture.name}")))
         drawn.append((trace, made))
     page.write(options.output / "report.html", document, drawn, options.top)
-    return report.returncode == 0
+    return program.returncode == 0
 
 
 def needs_other_python(error):

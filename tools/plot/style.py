@@ -72,11 +72,15 @@ def place_labels(axes, points, size=6):
 
 
 def save(plt, figure, stem):
-    """Writes STEM.svg and STEM.png, closes the figure, returns their paths."""
+    """Writes STEM.svg and STEM.png, closes the figure, returns their paths. Each is drawn once; figure.savefig draws twice."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     paths = [pathlib.Path(f"{stem}{suffix}") for suffix in (".svg", ".png")]
-    for path in paths:
-        figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
-        figure.set_layout_engine("none")  # laid out once
+    figure.set_dpi(130)
+    FigureCanvasAgg(figure).print_png(paths[1])
+    figure.set_layout_engine("none")  # laid out once
+    FigureCanvasSVG(figure).print_svg(paths[0], metadata={"Date": None})
     plt.close(figure)
     return paths
 

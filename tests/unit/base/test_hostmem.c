@@ -81,6 +81,11 @@ static void test_memory_node(void **state) {
     assert_int_equal(look(0).available, 2 * GIB);
     assert_int_equal(look(1).available, GIB + 512 * MIB);
     assert_int_equal(look(2).available, 8 * GIB); /* no such node */
+    uint64_t bounded = look(1).available;
+    put("/sys/devices/system/node/online", "0\n"); /* node 1 is not part of the machine now */
+    assert_int_equal(look(1).available, 8 * GIB);
+    put("/sys/devices/system/node/online", "0-1,70\n");
+    assert_int_equal(look(1).available, bounded);
     assert_int_equal(look(-1).available, 8 * GIB);
 }
 

@@ -111,7 +111,7 @@ def check_bash(rows, script):
         (('gpumem', 'help', 's'), {name for name in commands if name.startswith('s')}),
         (('gpumem', 'trace', 's'), {'start', 'stop'}),
         (('gpumem', 'trace', 'd'), {'dump'}),
-        (('gpumem', 'top', '--'), {'--color', '--help', '--json', '--batch', '--all', '--count', '--interval', '--group', '--sort', '--prometheus'}),
+        (('gpumem', 'top', '--'), {'--color', '--help', '--json', '--batch', '--all', '--count', '--interval', '--group', '--sort', '--prometheus', '--sites'}),
         (('gpumem', 'top', '--interval', ''), set()),
         (('gpumem', 'plan', '--'), {'--help', '--lifetime', '--fit', '--force', '--headroom', '--as-rules', '--compare', '--output'}),
         (('gpumem', 'replay', '--'), {'--help', '--policy', '--limit', '--json'}),

@@ -108,7 +108,7 @@ static void fail_on_card(void) {
 static void test_card(void **state) {
     in_child(fail_on_card);
     expect("gpumem: out of memory: cuMemAlloc of 20.00 GiB on device 0\n");
-    expect("gpumem:   live          39.01 GiB in 9 blocks; kept for reuse 1.00 GiB\n");
+    expect("gpumem:   live          39.02 GiB in 9 blocks; kept for reuse 1.00 GiB\n");
     expect("gpumem:   card          100.00 GiB, 10.00 GiB free; 49.98 GiB held by other processes, contexts and "
            "modules\n");
     expect("gpumem:   held by       32.00 GiB in 2 blocks of 16.00 GiB, native\n"
@@ -127,7 +127,7 @@ static void fail_beyond_limit(void) {
     char error[100];
     struct gm_request request = request_of(GM_CALL_ARRAY, 3 * GIB, 0);
     gm_limit_bytes = 8 * GIB;
-    gm_limit_force(0, 6 * GIB + 3 * MIB / 2);
+    gm_limit_force(0, 8 * GIB - 11 * MIB / 2);
     gm_explain_card = card_of_100;
     gm_explain_failure(&request, GM_KIND_ARRAY, true);
     gm_oom_parse("trim,host,managed", &all, error, sizeof error);
@@ -139,8 +139,8 @@ static void fail_beyond_limit(void) {
 static void test_limit(void **state) {
     in_child(fail_beyond_limit);
     expect(" of 3.00 GiB on device 0 exceeds GPUMEM_LIMIT=8.00 GiB\n");
-    expect("gpumem:   limit         8.00 GiB, of which 6.00 GiB are in use\n");
-    expect("gpumem:   largest       1.99 GiB at most"); /* whole granules */
+    expect("gpumem:   limit         8.00 GiB, of which 7.99 GiB are in use\n");
+    expect("gpumem:   largest       4.00 MiB at most"); /* whole granules */
     expect("a higher GPUMEM_LIMIT, or to free some of the above; GPUMEM_OOM=trim does not move a ");
     expect("on device 1 exceeds GPUMEM_LIMIT=8.00 GiB\n"); /* another device: explained anew */
     expect(
@@ -328,10 +328,12 @@ static void test_sizes(void **state) {
                 {1023, "1023 B"},
                 {1024, "1.00 KiB"},
                 {1536, "1.50 KiB"},
-                {MIB - 1, "1023.99 KiB"},
+                {MIB - 1, "1.00 MiB"}, /* rounded, as the tools do */
                 {MIB, "1.00 MiB"},
+                {9 * GIB / 8, "1.12 GiB"},
+                {3000 * MIB, "2.93 GiB"},
                 {17 * GIB / 2, "8.50 GiB"},
-                {UINT64_MAX, "15.99 EiB"}};
+                {UINT64_MAX, "16.00 EiB"}};
     struct gm_size_text room;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_string_equal(gm_size_text(&room, rows[i].bytes), rows[i].text);

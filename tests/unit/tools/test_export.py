@@ -7,6 +7,7 @@ import pickle
 import pickletools
 import random
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -110,6 +111,13 @@ class Export(ToolCase):
         self.assertEqual((done.returncode, done.stderr), (1, "gpumem: cannot write 'out'\n"))
         self.assertEqual(self.read(self.path("out")), b"older")
         self.assertEqual([name for name in os.listdir(self.folder.name) if name.startswith("out")], ["out"])
+
+    def test_a_limit_on_files_leaves_nothing(self):
+        self.write("x.trace", t.header() + t.chunk(b"".join(t.event(n, n, "alloc", "cuMemAlloc", 4096 * n, 64) for n in range(1, 4000))))
+        done = subprocess.run([self.GPUMEM, "export", "--to=csv", "-o", "out", "x.trace"], cwd=self.folder.name, capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15)))
+        self.assertEqual((done.returncode, done.stderr.count("cannot write 'out'")), (1, 1), done.stderr)
+        self.assertEqual(os.listdir(self.folder.name), ["x.trace"])
 
     def test_an_interrupted_output_leaves_nothing(self):
         self.write("x.trace", t.header() + b"".join(t.chunk(b"".join(

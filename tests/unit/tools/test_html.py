@@ -321,7 +321,7 @@ class Page(ToolCase):
                   row(6, 10 * second, 3, 1, 7, 0, 7, 7, kind="host"), moment(7, 10 * second, "total", 5 * MIB, 4 * MIB, 9 * MIB),
                   moment(8, 10 * second, "peak", 5 * MIB, 9 * MIB), row(9, 20 * second, 1, 0, 0, 1, 0, 2 * MIB),
                   moment(10, 20 * second, "total", 3 * MIB, 6 * MIB, 9 * MIB)]
-        page = self.open(t.header(version=2, summary_ns=10 * second) + t.chunk(records, kind=2) + t.packed(b"".join(events)))
+        page = self.open(t.header(version=3, summary_ns=10 * second) + t.chunk(records, kind=2) + t.packed(b"".join(events)))
         found, shown = self.report()["totals"], page.data("#selection")
         self.assertEqual((shown["allocs"], shown["bytes"], shown["frees"], shown["freed_bytes"]), (9, 13 * MIB + 7, 5, 10 * MIB))
         self.assertEqual((shown["peak_bytes"], shown["peak_ns"], shown["leaked"], shown["leaked_bytes"]), (8 * MIB, 3 * second, 4, 3 * MIB + 7))
@@ -369,6 +369,16 @@ class Page(ToolCase):
             self.assertEqual({row["name"]: row["at_peak"] for row in self.table()}, sites)
             self.assertEqual(page.data("#flame")["total"], 6 * MIB)
         self.assertIn("The card has 8.00 MiB (the dashed line).", page.text("#taken-note"))
+
+    def test_a_device_has_one_colour(self):
+        """The legend of live memory begins with the device that held most."""
+        records = t.device(0, 16 * MIB, "Card") + t.device(1, 8 * MIB, "Card")
+        events = t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000000, MIB) + t.event(2, 2000, "alloc", "cuMemAlloc", 0x1000000000, 4 * MIB, device=1)
+        page = self.open(t.header() + t.chunk(records, kind=2) + t.chunk(events))
+        live, taken = (page.run(f"[...document.querySelectorAll('#{legend} li')].map(row => [row.querySelector('.name').textContent, "
+                                "row.querySelector('i').style.background])") for legend in ("legend", "taken-legend"))
+        self.assertEqual([name for name, _ in live], ["device 1", "device 0"])
+        self.assertEqual(dict(live), dict(taken))
 
     def test_failed_requests_and_phases(self):
         page = self.open(self.two_devices())

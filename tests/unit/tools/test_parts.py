@@ -114,7 +114,7 @@ class Parts(ToolCase):
 
     def test_bad_parts(self):
         self.write("x.trace", t.sample())
-        self.write("sums", t.header(version=2, summary_ns=10 ** 9) + t.packed(t.event(1, 5, "total", "none", 0, 0, device=-1)))
+        self.write("sums", t.header(version=3, summary_ns=10 ** 9) + t.packed(t.event(1, 5, "total", "none", 0, 0, device=-1)))
         for words, status, complaint in ((["--from=2", "--until=1", "x.trace"], 2, "--from and --until leave nothing"),
                                          (["--from=-1", "x.trace"], 2, "--from '-1' is not a time; accepted: seconds such as 0.5"),
                                          (["--until=5x", "x.trace"], 2, "--until '5x' is not a time"),

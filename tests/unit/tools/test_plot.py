@@ -190,6 +190,12 @@ class Numbers(ToolCase):
                 self.assertLessEqual(len(part[which][name]["x"]), 10000)
                 self.assertGreater(sum(part[which][name]["count"]), 140000)
 
+    def test_report(self):
+        """The page's report is made while the trace is read for the pictures."""
+        subprocess.run([MANY_EVENTS, self.path("m.trace"), "3000"], check=True)
+        self.assertEqual(json.loads(self.good("plot", "--json", "m.trace"))["report"],
+                         json.loads(self.good("report", "--json", "--peak", "--phases", "--reserved", "m.trace")))
+
     def test_bands(self):
         rows = [(1 + place, 1, 2 + place, "native", 0) for place in range(900)] + [(5, 1, NEVER, "host", 0)]
         found = self.numbers(rows, 2000)["bands"]

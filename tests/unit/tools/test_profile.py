@@ -251,8 +251,9 @@ class Profile(ToolCase):
         out = self.report([t.event(1, 100, "alloc", "cuMemAlloc", 0x1000, 10, site=1, duration=5),
                            t.event(2, 200, "alloc", "cuMemAlloc", 0x2000, 20, site=2, duration=5),
                            t.event(3, 300, "free", "cuMemFree", 0x1000, 10)], "--objects", "--top", "1")
-        self.assertEqual([line.split() for line in out.splitlines()[-2:]],
-                         [["1", "10", "native", "0", "105", "300", "195", "1"], ["2", "20", "native", "0", "205", "-", "-", "2"]])
+        self.assertEqual([line.split() for line in out.splitlines()[-6:]],
+                         [["1", "10", "native", "0", "105", "300", "195", "1"], ["2", "20", "native", "0", "205", "-", "-", "2"],
+                          "call sites by their numbers".split(), ["site"], ["1", "app+0x100"], ["2", "libfoo.so+0x200"]])
 
     def test_threads_and_streams(self):
         data = (t.header() + t.chunk(t.event(1, 1, "alloc", "cuMemAllocAsync", 0x1000, 10, stream=0x7) +
@@ -409,6 +410,8 @@ class Profile(ToolCase):
         self.assertEqual(one["peak"]["tree"][0], {"bytes": 8 * M, "depth": 0, "frame": "app+0x789"})
         self.assertEqual(one["leaks"]["leaked_bytes"], 4 * M + 512)  # 512 of the host
         self.assertEqual(len(one["objects"]["rows"]), 6)
+        numbers = {row["number"] for row in one["objects"]["sites"]}
+        self.assertTrue({row["site_number"] for row in one["objects"]["rows"]} <= numbers, numbers)
         self.assertEqual(len(one["lifetime_distribution"]["thresholds"]), 20)
         self.assertEqual(one["out_of_memory"]["requests"][0]["bytes"], 1 << 40)
         self.assertEqual(one["out_of_memory"]["holders"][0]["site"]["module"], "/opt/none/app")

@@ -167,7 +167,8 @@ class Report(unittest.TestCase):
         self.refused(t.header()[:1000], "truncated header: 1000 bytes of 4096")
 
     def test_newer(self):
-        self.refused(t.header(version=3), "trace version 3 is newer than this gpumem, which reads up to 2")
+        self.refused(t.header(version=4), "trace version 4 is newer than this gpumem, which reads up to 3")
+        self.refused(t.header(version=2), "trace version 2 was written by an older gpumem; this one reads the versions 1 and 3")
 
     def test_event_size(self):
         self.refused(t.header(event_bytes=48), "damaged header: events of 48 bytes, expected 64")

@@ -41,20 +41,33 @@ def chunk(payload, thread=100, kind=1, used=None, size=None):
     return (struct.pack("<IHHiII44x", CHUNK_MAGIC, kind, 0, thread, used, size) + payload).ljust(size, b"\0")
 
 
+def number(difference, bits=64):
+    """A difference of packed words as a number with sign, in groups of 7 bits."""
+    half = 1 << bits - 1
+    difference = (difference + half) % (2 * half) - half
+    value, out = (2 * difference if difference >= 0 else -2 * difference - 1), b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
 def packed(events, thread=100):
     """A chunk of packed events."""
-    before, out = (0,) * 8, b""
+    before, last, out = (0, 0), [(0,) * 8, (0,) * 8], b""
     for at in range(0, len(events), 64):
         words = struct.unpack("<8Q", events[at:at + 64])
-        expected = (before[0] + 1, *before[1:])
-        differences = [(word - old + (1 << 63)) % (1 << 64) - (1 << 63) for word, old in zip(words, expected)]
-        out += bytes([sum(1 << place for place, difference in enumerate(differences) if difference)])
-        for difference in filter(None, differences):
-            number = 2 * difference if difference > 0 else -2 * difference - 1
-            while number > 127:
-                out, number = out + bytes([number & 127 | 128]), number >> 7
-            out += bytes([number])
-        before = words
+        which = words[7] >> 1 & 1
+        old, bits = last[which], which
+        parts = number(words[1] - before[1])
+        if words[0] != before[0] + 1:
+            bits, parts = bits | 2, number(words[0] - before[0] - 1) + parts
+        for place in range(2, 8):
+            if words[place] != old[place]:
+                bits |= 1 << place
+                parts += number(words[place] - old[place], 32) + number((words[place] >> 32) - (old[place] >> 32), 32) \
+                    if place == 5 else number(words[place] - old[place])
+        out += bytes([bits]) + parts
+        before, last[which] = words[:2], words
     return chunk(out, thread=thread, kind=3)
 
 

@@ -10,22 +10,59 @@
 #include <time.h>
 #include <unistd.h>
 
-static void write_beyond_the_limit(void) {
-    struct rlimit limit = {1 << 20, 1 << 20};
+static void write_beyond_the_limit(uint64_t interval_ns) {
+    struct rlimit limit = {100 << 10, 100 << 10};
     setrlimit(RLIMIT_FSIZE, &limit);
-    gm_trace_setup(path, AUTO, 0, "auto", "1");
+    gm_trace_setup(path, AUTO, interval_ns, "auto", "1");
     write_events(0x1000, 40000);
     gm_trace_finish();
 }
 
+static void write_each_beyond_the_limit(void) { write_beyond_the_limit(0); }
+static void leave_what_is_beyond_the_limit(void) { write_beyond_the_limit(60000000000u); } /* to the flusher */
+
 static void a_full_disk_is_logged_once_and_counted(void **state) {
     uint64_t dropped;
-    assert_int_equal(log_lines(write_beyond_the_limit, "loses events: file size limit reached"), 1);
+    assert_int_equal(log_lines(write_each_beyond_the_limit, "loses events: file size limit reached"), 1);
     int count = read_back(path, NULL, &dropped);
-    assert_in_range(count, 1000, 39999);
+    assert_in_range(count, 500, 39999);
     /* In a text file the line that states the number did not fit either. */
     if (!strstr(path, ".csv"))
         assert_int_equal((uint64_t)count + dropped, 40000);
+}
+
+static void a_full_disk_counts_what_was_left_to_the_flusher(void **state) {
+    uint64_t dropped;
+    assert_int_equal(log_lines(leave_what_is_beyond_the_limit, "loses events: file size limit reached"), 1);
+    int count = read_back(path, NULL, &dropped);
+    assert_in_range(count, 500, 39999);
+    assert_int_equal((uint64_t)count + dropped, 40000);
+}
+
+static rlim_t limit_bytes;
+static uint64_t interval;
+
+static void write_to_the_limit(void) {
+    struct rlimit limit = {limit_bytes, limit_bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    gm_log_set(GM_LOG_OFF);
+    gm_trace_setup(path, AUTO, interval, "auto", "1");
+    write_events(0x1000, 5000);
+    gm_trace_finish();
+}
+
+/* The disk is full within each write in turn: of the header, of an event, of the count that makes it valid. */
+static void no_event_is_lost_without_being_counted(void **state) {
+    static const uint64_t intervals[] = {0, 60000000000u};
+    for (int i = 0; i < 2; i++)
+        for (limit_bytes = 4096; limit_bytes < 48 << 10; limit_bytes += limit_bytes < 4400 ? 7 : 1361) {
+            uint64_t dropped;
+            interval = intervals[i];
+            clear(state);
+            assert_int_equal(in_child(write_to_the_limit), 0);
+            int count = read_back(path, NULL, &dropped);
+            assert_int_equal((uint64_t)count + dropped, 5000);
+        }
 }
 
 static void write_while_the_file_is_cut(void) {
@@ -111,9 +148,14 @@ static void a_foreign_file_is_never_touched(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        BOTH(a_full_disk_is_logged_once_and_counted), BINARY_CASE(a_file_cut_by_others_harms_nobody),
-        BINARY_CASE(a_missing_folder_is_logged_once), BOTH(an_older_trace_is_replaced),
-        BOTH(a_trace_newer_than_the_process_stays),   BOTH(a_locked_trace_stays),
+        BOTH(a_full_disk_is_logged_once_and_counted),
+        BINARY_CASE(a_full_disk_counts_what_was_left_to_the_flusher),
+        BINARY_CASE(no_event_is_lost_without_being_counted),
+        BINARY_CASE(a_file_cut_by_others_harms_nobody),
+        BINARY_CASE(a_missing_folder_is_logged_once),
+        BOTH(an_older_trace_is_replaced),
+        BOTH(a_trace_newer_than_the_process_stays),
+        BOTH(a_locked_trace_stays),
         BOTH(a_foreign_file_is_never_touched),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -54,6 +54,33 @@ static void idle_threads_lose_nothing_either(void **state) {
     assert_int_equal(read_back(path, NULL, NULL), 6000);
 }
 
+static void *write_until_killed(void *unused) {
+    for (;;)
+        write_events(0x5000, 1000);
+    return NULL;
+}
+
+/* Whatever the threads and the flusher are doing then, the file is sound. */
+static void a_kill_at_any_time_leaves_a_sound_file(void **state) {
+    for (int round = 0; round < 30; round++) {
+        clear(state);
+        pid_t pid = fork();
+        if (pid == 0) {
+            pthread_t thread;
+            gm_trace_setup(path, AUTO, 1000000, "auto", "1");
+            for (int i = 0; i < 3; i++)
+                pthread_create(&thread, NULL, write_until_killed, NULL);
+            write_until_killed(NULL);
+        }
+        for (int naps = 0; naps < 10000 && file_size(path) <= 8192; naps++)
+            usleep(1000);
+        usleep((useconds_t)(round * 373 % 5000));
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_in_range(read_back(path, NULL, NULL), 1, 100000000);
+    }
+}
+
 static void fail_and_abort(void) {
     gm_trace_setup(path, AUTO, 60000000000u, "auto", "1");
     write_events(0x1000, 500);
@@ -127,6 +154,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(sigkill_loses_nothing),
         BOTH(an_event_waits_no_longer_than_the_interval),
+        BINARY_CASE(a_kill_at_any_time_leaves_a_sound_file),
         BOTH(idle_threads_lose_nothing_either),
         BOTH(what_led_to_a_failed_allocation_is_there),
         BOTH(a_forked_child_gets_its_own_file),

@@ -2,8 +2,10 @@
 #include "writer_world.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void check_all(void **state) {
@@ -52,6 +54,30 @@ static void a_csv_file_begins_with_the_header_line(void **state) {
         ;
     assert_string_equal(line, "# end dropped 0\n");
     fclose(f);
+}
+
+/* The call that opens the trace takes long, and began before it. */
+static void write_what_began_before(void) {
+    gm_trace_setup(path, AUTO, 0, "auto", "1");
+    struct gm_event e = {.seq = gm_trace_sequence(),
+                         .time_ns = gm_now_ns() - 1000000,
+                         .duration_ns = 1000500,
+                         .address = 0x1000,
+                         .action = GM_ACT_ALLOC};
+    gm_trace_event(&e);
+    gm_trace_finish();
+}
+
+static void a_call_that_began_before_counts_from_the_start(void **state) {
+    char error[512];
+    struct gm_event e;
+    int thread;
+    assert_int_equal(in_child(write_what_began_before), 0);
+    struct gm_reader *r = gm_reader_open(path, error, sizeof error);
+    assert_true(gm_reader_next(r, &e, &thread));
+    assert_int_equal(e.time_ns, 0);
+    assert_in_range(e.duration_ns, 0, 500);
+    gm_reader_close(r);
 }
 
 static void *thread_writes(void *count) {
@@ -114,7 +140,25 @@ static void many_short_threads(void) {
 static void short_lived_threads_cost_a_page_each(void **state) {
     assert_int_equal(in_child(many_short_threads), 0);
     assert_int_equal(read_back(path, NULL, NULL), 3000);
-    assert_in_range(file_size(path), 3000 * 64, 1001 * 4096 + 4096);
+    assert_in_range(file_size(path), 1000 * 4096, 1001 * 4096 + 4096);
+}
+
+/* Full buffers go to the flusher: as many threads as fill them faster than it packs them. */
+static void threads_with_full_buffers(void) {
+    pthread_t threads[6];
+    gm_trace_setup(path, AUTO, 60000000000u, "auto", "1");
+    for (int i = 0; i < 6; i++)
+        pthread_create(&threads[i], NULL, thread_writes, (void *)(intptr_t)100000);
+    for (int i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    let_it_flush(6 * 100000);
+    raise(SIGKILL);
+}
+
+static void full_buffers_are_packed_and_written_at_once(void **state) {
+    assert_int_equal(WTERMSIG(in_child(threads_with_full_buffers)), SIGKILL);
+    assert_int_equal(read_back(path, NULL, NULL), 6 * 100000);
+    assert_in_range(file_size(path), 6 * 100000, 6 * 100000 * 12);
 }
 
 static void finishing_while_others_write(void) {
@@ -179,9 +223,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(check_all),
         CSV_CASE(a_csv_file_begins_with_the_header_line),
+        BOTH(a_call_that_began_before_counts_from_the_start),
         BOTH(threads_merge_in_one_order),
         BOTH(nested_events_merge_in_one_order),
         BINARY_CASE(short_lived_threads_cost_a_page_each),
+        BINARY_CASE(full_buffers_are_packed_and_written_at_once),
         BOTH(the_end_is_safe_while_threads_write),
         BOTH(a_program_that_closes_all_descriptors_keeps_its_trace),
         BINARY_CASE(the_trace_survives_closed_descriptors_while_threads_write),

@@ -14,6 +14,7 @@ import ctypes
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import time
 
@@ -79,6 +80,8 @@ def _run(*words, meanwhile=None):
     if not _preloaded():
         raise RuntimeError("this process does not run under gpumem; start it by: gpumem run -- python ...")
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("GPUMEM_")}
+    if not shutil.which(tool()):
+        raise RuntimeError("the program gpumem is in no folder of PATH")
     with subprocess.Popen([tool(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as child:
         while meanwhile and child.poll() is None:
             meanwhile()
