@@ -142,8 +142,8 @@ def sites():
 
 
 def reuse():
-    """Reused blocks: every hit leaves the kept bytes, and frees come back to them."""
-    with Program() as program:
+    """Reused blocks: every hit leaves the kept bytes, and frees come back to them, behind fences."""
+    with Program(GPUMEM_FREE="async") as program:
         program.do("loop", "wait", "loop", "wait", "loop")
         one = sample(program.pid)
         counts, kind = one["counts"], one["memory"]["by_kind"]["cache"]
