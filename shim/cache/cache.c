@@ -227,18 +227,21 @@ static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard
 }
 
 /* Adds a block that no earlier work can use any more, so it needs no fence. Upkeep of free lists happens when a batch
- * is closed. So after every `frees` such blocks the open batch is closed, if it has blocks, and there is upkeep all the
- * same. Without cuCtxRecordEvent a fence would be an event in each of the program's streams, and
- * cuStreamQuery would report these streams as busy. Such drivers have no free in order either: the free has waited for
- * the context, and upkeep needs no fence. The caller holds the shard's lock; the function releases it. */
+ * is closed. So after as many such blocks or bytes the open batch is closed, if it has blocks, and there is upkeep all
+ * the same. Without cuCtxRecordEvent a fence would be an event in each of the program's streams, and cuStreamQuery
+ * would report these streams as busy. Such drivers have no free in order either: the free has waited for the context,
+ * and upkeep needs no fence. The caller holds the shard's lock; the function releases it. */
 static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
                                       struct gm_block_record *record, const struct gm_free_request *how) {
     struct gm_cache *state = self->state;
     uint64_t context_id = lists->context_id;
     gm_free_lists_put_ready(lists, record);
-    bool upkeep = lists->settled > shard->most && !gm_capture_any();
-    if (upkeep)
+    bool upkeep = (lists->settled > shard->most || lists->settled_bytes >= shard->most_bytes) && !gm_capture_any();
+    if (upkeep) {
         lists->settled = 0;
+        lists->settled_bytes = 0;
+        shard->most_bytes = bytes_without_fence();
+    }
     if (upkeep && gm_free_lists_has_open(lists) && GM_LIKELY(gm_drv.ctx_record_event != NULL))
         return record_fence(self, shard, lists, record, how);
     upkeep = upkeep && gm_cache_needs_upkeep(state, lists, NULL);

@@ -35,11 +35,11 @@ static GM_IN_PLACE bool gm_cache_put_newest(struct gm_shard *shard, struct gm_bl
         return false;
     struct gm_free_lists *lists = gm_free_lists_of(shard, record->block.context_id);
     struct gm_batch *batch = GM_LIKELY(lists != NULL) ? lists->open : NULL; /* none: the lists are disabled */
-    bool kept = GM_LIKELY(batch != NULL) && (!fast || GM_LIKELY(!gm_observers_now())) &&
-                GM_LIKELY((settled ? lists->settled : batch->count) < shard->most) &&
-                (settled || GM_LIKELY(batch->bytes + record->block.reserved < shard->most_bytes)) &&
-                gm_cache_has_room(lists, record->block.reserved) &&
-                (!fast || GM_LIKELY(gm_record_claim(record, address)));
+    bool kept =
+        GM_LIKELY(batch != NULL) && (!fast || GM_LIKELY(!gm_observers_now())) &&
+        GM_LIKELY((settled ? lists->settled : batch->count) < shard->most) &&
+        GM_LIKELY((settled ? lists->settled_bytes : batch->bytes) + record->block.reserved < shard->most_bytes) &&
+        gm_cache_has_room(lists, record->block.reserved) && (!fast || GM_LIKELY(gm_record_claim(record, address)));
     if (GM_LIKELY(kept)) {
         *size = record->block.size;
         if (settled)

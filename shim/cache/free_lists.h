@@ -88,7 +88,8 @@ struct gm_free_lists {
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* closed, oldest first */
     unsigned closed_count;
-    unsigned settled;              /* blocks that were ready at once, since the latest upkeep for them ... */
+    unsigned settled;              /* blocks that were ready at once, since the latest upkeep for them, ... */
+    size_t settled_bytes;          /* ... their bytes, ... */
     uint64_t settled_since;        /* ... and when the first of these was freed; ticks */
     unsigned busy_looks;           /* latest looks, one after the other, that found the context busy ... */
     unsigned looks_left_out;       /* ... and those to leave out before the next one */
@@ -172,6 +173,7 @@ static inline void gm_free_lists_make_ready(struct gm_free_lists *lists, struct 
 static inline void gm_free_lists_put_ready(struct gm_free_lists *lists, struct gm_block_record *record) {
     if (!lists->settled++)
         lists->settled_since = gm_ticks();
+    lists->settled_bytes += record->block.reserved;
     gm_record_set_freed(record, lists->settled_since);
     gm_free_lists_make_ready(lists, record);
     gm_add_alone(&lists->share->bytes, record->block.reserved);

@@ -16,6 +16,7 @@
 #include "shim/pipeline/pipeline.h"
 #include "shim/resource/registry.h"
 #include "shim/driver/driver.h"
+#include "shim/driver/free_sync.h"
 #include "shim/placement/oom.h"
 #include "shim/placement/router.h"
 #include "shim/resource/managed_quota.h"
@@ -96,7 +97,7 @@ static struct gm_resource *build_resources(struct run *r) {
     return gm_resource_build("router", r->out->error, sizeof r->out->error);
 }
 
-/* The simulated devices have no running work, so a freed block is ready at once. */
+/* Under every GPUMEM_FREE but async a freed block may be reused at once. */
 static gm_status synchronise(const struct gm_block *block, bool *settled) {
     *settled = true;
     return GM_OK;
@@ -109,10 +110,10 @@ static bool set_up(struct run *r, const char *policy_text) {
     struct gm_resource *root = policy ? build_resources(r) : NULL;
     if (!root)
         return false;
-    bool waits = gm_option_bool(GM_OPT_STRICT) || gm_option_number(GM_OPT_FREE) == 1;
+    bool settles = gm_option_bool(GM_OPT_STRICT) || gm_option_number(GM_OPT_FREE) != GM_FREE_ASYNC;
     const struct gm_pipeline_setup setup = {.policy = policy,
                                             .root = root,
-                                            .synchronise = waits ? synchronise : NULL,
+                                            .synchronise = settles ? synchronise : NULL,
                                             .program_managed = gm_managed_note,
                                             .user_named = true,
                                             .wants = r->wants};
