@@ -45,7 +45,7 @@ ALLOC_ROWS = [
     ("loop-long", "malloc + longer kernel + free"),
     ("threads-same:16", "the pair from 16 threads, wall time"),
     ("busy-streams:100", "the pair beside 100 busy streams"),
-    ("mixed", "64 blocks of random sizes, one replaced"),
+    ("mixed", "64 live, random sizes, one replaced"),
     ("fresh-alloc", "malloc of a new block, 0.5 to 4 KiB"),
     ("fresh-free", "`cudaFree` of it"),
     ("bootstrap", "a bootstrap-like operation"),
