@@ -7,6 +7,7 @@
  * - identity: sorts the rows of a matrix when it is multiplied by it.
  *
  * One thread takes an entry, and finds its row by binary search where it needs it. */
+#include "spgemm/find.cuh"
 #include "spgemm/kernels.h"
 #include "spgemm/value.cuh"
 
@@ -19,19 +20,6 @@ constexpr int BLOCK = 256;
 unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK); }
 
 __device__ int64_t thread_number() { return static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x; }
-
-/* The row of entry k: the last one that begins at k or before, and is not empty. */
-__device__ int32_t row_of(const int32_t *offsets, int32_t rows, int64_t k) {
-    int32_t low = 0, high = rows;
-    while (high - low > 1) {
-        int32_t middle = low + (high - low) / 2;
-        if (offsets[middle] <= k)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
 
 __global__ void __launch_bounds__(BLOCK)
     number_entries(const int32_t *indices, int64_t stored, uint32_t *columns, int32_t *entries) {
@@ -48,15 +36,7 @@ __global__ void __launch_bounds__(BLOCK)
     int64_t row = thread_number();
     if (row > rows)
         return;
-    int32_t low = 0, high = stored;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (columns[middle] < static_cast<uint64_t>(row))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    offsets[row] = low;
+    offsets[row] = spg_first(0, stored, [&](int32_t k) { return columns[k] >= static_cast<uint64_t>(row); });
 }
 
 template <typename T>
@@ -66,7 +46,7 @@ __global__ void __launch_bounds__(BLOCK) gather_entries(spg_operand m, const int
     if (i >= m.stored)
         return;
     int32_t k = entries[i];
-    indices[i] = row_of(m.offsets, m.rows, k);
+    indices[i] = spg_last_up_to(m.offsets, m.rows, k);
     if constexpr (spg_has_value<T>) {
         T value = static_cast<const T *>(m.values)[k];
         value = conjugated ? spg_conjugate(value) : value;
@@ -88,7 +68,7 @@ template <typename T> __global__ void __launch_bounds__(BLOCK) put_beside(spg_op
     if (k <= a.rows)
         to.offsets[k] = a.offsets[k] + static_cast<int32_t>(k);
     if (k < a.stored) {
-        int64_t at = k + row_of(a.offsets, a.rows, k);
+        int64_t at = k + spg_last_up_to(a.offsets, a.rows, k);
         to.indices[at] = a.indices[k];
         spg_write_value(values, at, spg_read_value(static_cast<const T *>(a.values), k));
     }

@@ -13,6 +13,7 @@
  * Cost: the intermediate products twice, first only their columns; for each segment, a read of its bits; for each entry
  * of A's row, binary searches for each segment and window (spg_work_by_ranges). Memory: shared, 2 bits for each column
  * of a segment and WINDOW values; global, 8 bytes for each row. */
+#include "spgemm/find.cuh"
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
 #include "spgemm/turns.cuh"
@@ -50,14 +51,7 @@ struct Task {
 };
 
 __device__ int32_t lower_bound(const int32_t *columns, int32_t from, int32_t to, int64_t column) {
-    while (from < to) {
-        int32_t middle = from + (to - from) / 2;
-        if (columns[middle] < column)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
+    return spg_first(from, to, [&](int32_t k) { return columns[k] >= column; });
 }
 
 /* The same, where the result is probably near `from`. */

@@ -11,6 +11,7 @@
  *
  * Cost: a radix pass for each 8 bits of the key; the lengths of rows do not matter. Memory: for each product two keys,
  * two values, and an 8-byte number. */
+#include "spgemm/find.cuh"
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
 #include "spgemm/value.cuh"
@@ -26,19 +27,6 @@ constexpr int SHORT = 64; /* products of one key that one thread adds */
 unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK); }
 
 __device__ int64_t thread_number() { return static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x; }
-
-/* Last i of 0 to count - 1 with from[i] <= value. from[0] <= value. */
-template <typename I> __device__ I last_up_to(const int64_t *from, I count, int64_t value) {
-    I low = 0, high = count;
-    while (high - low > 1) {
-        I middle = low + (high - low) / 2;
-        if (from[middle] <= value)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
 
 /* A block measures one row: rows that are sorted may have very many entries. */
 __global__ void __launch_bounds__(LENGTHS_BLOCK)
@@ -72,7 +60,7 @@ __global__ void entry_lengths(spg_operand a, spg_operand b, spg_sort_batch batch
         length[e] = 0;
         return;
     }
-    int32_t i = last_up_to(batch.terms, batch.rows, e + terms_before);
+    int32_t i = spg_last_up_to(batch.terms, batch.rows, e + terms_before);
     int32_t middle = a.indices[a.offsets[batch.list[i]] + (e + terms_before - batch.terms[i])];
     row_of[e] = i;
     length[e] = b.offsets[middle + 1] - b.offsets[middle];
@@ -85,7 +73,7 @@ __global__ void __launch_bounds__(BLOCK)
     int64_t p = thread_number();
     if (p >= batch.count)
         return;
-    int32_t e = last_up_to(start, batch.entries, p), i = row_of[e];
+    int32_t e = spg_last_up_to(start, batch.entries, p), i = row_of[e];
     int64_t k = a.offsets[batch.list[i]] + (e + batch.terms[0] - batch.terms[i]);
     int64_t l = b.offsets[a.indices[k]] + (p - start[e]);
     keys[p] = static_cast<uint64_t>(i) << column_bits | static_cast<uint32_t>(b.indices[l]);

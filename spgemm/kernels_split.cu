@@ -5,6 +5,7 @@
  * - limited_cuts: one thread makes slabs of as many rows as a limit allows. A longer row is a slab of its own. There
  * are few slabs, because the limit is near 2^31.
  * - narrow, widen: offsets of a slab with 32 bits begin with 0, those of the whole matrix have 64 bits. */
+#include "spgemm/find.cuh"
 #include "spgemm/kernels.h"
 
 namespace {
@@ -15,14 +16,7 @@ unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BL
 
 /* The first row in low to high whose sum of costs before it is at least `wanted`; high if there is none. */
 __device__ int32_t first_row(const int64_t *start, int32_t low, int32_t high, int64_t wanted, int64_t row_cost) {
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (start[middle] + row_cost * middle < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return spg_first(low, high, [&](int32_t row) { return start[row] + row_cost * row >= wanted; });
 }
 
 __global__ void __launch_bounds__(BLOCK) even_cuts(const int64_t *start, int32_t rows, int32_t parts, int32_t *cut) {
