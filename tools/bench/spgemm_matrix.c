@@ -16,6 +16,9 @@
  *   web:PAGES:EACH                   links as in Kumar et al., Stochastic models for the web graph, FOCS 2000: a page
  *                                    links to pages of its site or copies links of earlier pages; both degrees follow
  *                                    power laws, EACH is about the mean
+ *   power:ROWS:EACH:PERCENT          a graph with power laws as in Chung, Lu, Connected components in random graphs,
+ *                                    Annals of Combinatorics 2002: ROWS EACH edges; the chance that an end of one is
+ *                                    vertex i falls as i to the power of PERCENT / 100
  *   aggregation:N:SIDE               smoothed aggregation for a 27-point stencil on N^3 points: a row for each point,
  *                                    with the aggregates of SIDE^3 points that the point and its neighbours belong to
  *   transpose:NAME                   the transpose of another one
@@ -132,6 +135,23 @@ static bool web(struct spg_csr *m, const int64_t *a, struct spg_error *error) {
     return triplets_close(&t, filled, pages, pages, m, error);
 }
 
+/* A vertex with a chance that falls as a power of its number; then numbers are spread over the rows. */
+static int64_t power_vertex(int64_t rows, double exponent, double chance) {
+    int64_t i = (int64_t)((double)rows * pow(chance, 1 / (1 - exponent)));
+    return (i < rows ? i : rows - 1) * 2654435761 % rows;
+}
+
+static bool power(struct spg_csr *m, const int64_t *a, struct spg_error *error) {
+    struct triplets t;
+    if (a[2] > 99)
+        return spg_fail(error, "an exponent of %lld %%; at most 99", (long long)a[2]);
+    bool filled = triplets_open(&t, a[0] * a[1], error);
+    for (int64_t k = 0; filled && k < t.capacity; k++)
+        add(&t, power_vertex(a[0], (double)a[2] / 100, spg_unit_at(5, 2 * (uint64_t)k)),
+            power_vertex(a[0], (double)a[2] / 100, spg_unit_at(5, 2 * (uint64_t)k + 1)));
+    return triplets_close(&t, filled, a[0], a[0], m, error);
+}
+
 struct aggregates {
     int64_t points, side, count; /* along an edge of the cube */
 };
@@ -168,6 +188,7 @@ static const struct family families[] = {
     {"uniform", "uniform:ROWS:COLUMNS:EACH", 3, uniform},
     {"rmat", "rmat:SCALE:EDGES:A:B:C", 5, rmat},
     {"web", "web:PAGES:EACH", 2, web},
+    {"power", "power:ROWS:EACH:PERCENT", 3, power},
     {"aggregation", "aggregation:N:SIDE", 2, aggregation},
 };
 

@@ -63,7 +63,7 @@ def row_sizes(matrix):
 
 
 def test_forms_agree(folder):
-    for name in ("gen:cage:5", "gen:nlpkkt:2", "uniform:20:30:4", "web:300:6", "aggregation:5:2", "transpose:uniform:7:5:2"):
+    for name in ("gen:cage:5", "gen:nlpkkt:2", "uniform:20:30:4", "web:300:6", "power:200:4:60", "aggregation:5:2", "transpose:uniform:7:5:2"):
         assert text_of(folder, name) == binary_of(folder, name), name
 
 
@@ -84,6 +84,15 @@ def test_web_has_power_laws(folder):
         reached[k] += 1
     for degrees in (sorted(out), sorted(reached)):
         assert degrees[-1] > 30 * degrees[len(degrees) // 2] and 4 < sum(degrees) / len(degrees) < 9, degrees[-5:]
+
+
+def test_power_law_ends(folder):
+    """The chance of vertex i falls as 1 / sqrt(i), so vertex 0 has 1 / sqrt(4000) of the ends."""
+    matrix = text_of(folder, "power:4000:8:50")
+    assert matrix[:2] == (4000, 4000)
+    for degrees in (row_sizes(matrix), row_sizes((4000, 4000, {(k, i): value for (i, k), value in matrix[2].items()}))):
+        ordered = sorted(degrees, reverse=True)
+        assert degrees[0] == ordered[0] and 300 < ordered[0] < 600 and ordered[0] < 4 * ordered[1] and 2 <= ordered[2000] <= 8, ordered[:5]
 
 
 def test_aggregates(folder):
@@ -110,6 +119,7 @@ def test_refusals(folder):
     bad(1, "No such file or directory", "write", "gen:cage:3", "/nonexistent/a.mtx")
     bad(1, "uniform:5: not uniform:ROWS:COLUMNS:EACH with numbers from 1 to 2147483646", "write", "uniform:5", pathlib.Path(folder, "a.mtx"))
     bad(1, "'x' behind web:PAGES:EACH", "product", "web:5:5x")
+    bad(1, "an exponent of 100 %; at most 99", "product", "power:5:5:100")
     bad(1, "do not fit 32-bit offsets", "product", "uniform:2000000000:5:5")
     bad(1, "chances of at most 100 % together", "product", "rmat:4:4:50:50:50")
     bad(1, "A's columns are not B's rows: 5 x 4 times 5 x 4", "product", "uniform:5:4:2", "uniform:5:4:2")
