@@ -111,15 +111,33 @@ static int64_t next_size(int64_t size, int64_t longest) {
     return size < longest && next > longest ? longest : next;
 }
 
-int32_t spg_choose_size_per_row(const struct spg_histogram *sizes, double efficiency) {
-    struct spg_rounds best = spg_model_rounds(sizes, 1);
-    for (int64_t s = 2; s <= sizes->longest; s = next_size(s, sizes->longest)) {
-        struct spg_rounds r = spg_model_rounds(sizes, (int32_t)s);
-        if (r.efficiency >= efficiency &&
-            (r.rounds < best.rounds || (r.rounds == best.rounds && r.efficiency > best.efficiency)))
-            best = r;
+#define SIZES 1280 /* more than next_size() has up to 2^31 */
+
+/* The efficiency (model.h), or 0 if it is less than `least`: rows that waste too much end the sum. */
+static double efficiency_of(const struct spg_histogram *sizes, int32_t size_per_row, double least) {
+    int64_t unused = 0, most = (int64_t)((double)sizes->total / least) - sizes->total + 1;
+    for (int32_t i = 0; i < sizes->distinct && unused <= most; i++) {
+        int32_t last = sizes->size[i] % size_per_row;
+        unused += sizes->count[i] * (last || !sizes->size[i] ? size_per_row - last : 0);
     }
-    return best.size_per_row;
+    double efficiency = (double)sizes->total / (double)(sizes->total + unused);
+    return efficiency < least ? 0 : efficiency;
+}
+
+/* Larger sizes need fewer rounds, so they are tried first. */
+int32_t spg_choose_size_per_row(const struct spg_histogram *sizes, double efficiency) {
+    int32_t tried[SIZES], count = 0, best = 1, last = sizes->longest - 1;
+    for (int64_t s = 2; s <= sizes->longest; s = next_size(s, sizes->longest))
+        tried[count++] = (int32_t)s;
+    double least = efficiency;
+    while (count-- > 0 && (best == 1 || last / tried[count] == last / best)) {
+        double found = efficiency_of(sizes, tried[count], least);
+        if (found >= least) {
+            best = tried[count];
+            least = found;
+        }
+    }
+    return best;
 }
 
 #define EFFICIENCY         0.9

@@ -320,7 +320,7 @@ MUTATIONS = [
        "paper: active warps of a multiprocessor"),
     of("one_launch_for_one_round", "spgemm/kernels_dots.cu", "dot_rounds", swaps("= *static_cast", "= 0 * *static_cast"),
        "spgemm_emulated", "paper: one launch for all rounds"),
-    of("any_size_per_row", "spgemm/estimate.c", "spg_choose_size_per_row", swaps("efficiency &&", "0 &&"), "spgemm_estimate",
+    of("any_size_per_row", "spgemm/estimate.c", "spg_choose_size_per_row", swaps("found >= least", "true"), "spgemm_estimate",
        "paper: the right size_per_row is not known before"),
     of("rmat_is_even", "spgemm/generate_rmat.c", "draw", swaps("0.57 + 0.19);", "0.5);"), "spgemm_generators",
        "paper: skewed matrices are not served well"),
