@@ -62,7 +62,8 @@ def limited():
     document = look(TRACE, MIB)
     allocations, dropped = total(document, "allocations"), total(document, "lost_events")
     check(6000 < allocations < 32 * ROUNDS, f"{allocations} allocations in the trace")
-    check(dropped > 2 * 32 * ROUNDS - MIB // 5, f"{dropped} dropped")
+    made = 2 * 32 * ROUNDS  # each allocation is freed at once, so half of what the trace has is allocations
+    check(dropped and abs(dropped + 2 * allocations - made) < made // 50, f"{dropped} dropped, {allocations} allocations of {made} events")
     text = WORK / "t.csv"
     with Program(text, GPUMEM_TRACE_LIMIT="1M") as program:
         program.race(4)
