@@ -37,8 +37,8 @@ GM_INTERNAL bool gm_free_sync_is_noted(enum gm_sync_reason reason);
 /* ---- a free */
 
 /* Synchronises for a free of a block of this context, before the block's owner frees it. *settled: the block may be
- * reused at once, since all work that may use it is done. Errors: the error of earlier work, which the native call
- * would have returned. The program keeps the block then. */
+ * reused at once, since all work that may use it is done, or runs before whatever uses it next. Errors: the error of
+ * earlier work, which the native call would have returned. The program keeps the block then. */
 GM_INTERNAL gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled);
 /* What a free that asks nobody else may do. GM_FAST_NONE: call gm_free_sync_before. Otherwise gm_free_fast_begin. */
 enum gm_free_fast { GM_FAST_NONE, GM_FAST_LEAVE, GM_FAST_ASYNC };
