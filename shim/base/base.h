@@ -98,7 +98,7 @@ struct gm_mine {
     int entry_way;                 /* enum gm_entry_way of the running hook; the first member (entry.S) */
     uint8_t depth;                 /* a hook runs */
     uint8_t holds, held;           /* gm_cancel_hold */
-    uint8_t number;                /* of its shard of the counters; 0 = none of its own */
+    uint8_t number;                /* the lowest, from 1 on, that no other thread has; 0 = none (stats.c) */
     struct gm_stats_shard *counts; /* that shard; NULL while it has none */
     struct gm_shard *shard; /* its free lists, for the fast case of a call (shim/pipeline/fast.h); NULL: none yet */
     const struct gm_context *context; /* of its latest allocation; valid where `shard` is not NULL */

@@ -200,7 +200,7 @@ static inline void note_kept(const struct gm_free_request *how, bool kept) {
 /* A batch of fewer bytes needs no fence for them, whatever the other shards hold. */
 static size_t bytes_without_fence(void) {
     size_t batch = gm_cache_batch_bytes();
-    return gm_cache_shards_used() * batch <= GM_CACHE_ALL_BATCH_BYTES ? batch : GM_CACHE_SHARD_BYTES;
+    return gm_cache_shards_used() * batch <= GM_CACHE_ALL_BATCH_BYTES ? batch : gm_cache_shard_bytes();
 }
 
 /* A batch is full, or blocks that need no fence make as many: records the fence of the open batch. On an error the

@@ -17,8 +17,8 @@ GM_INTERNAL struct gm_shard *gm_cache_my_shard(struct gm_resource *self);
 GM_INTERNAL void gm_cache_pass(struct gm_resource *self);
 
 /* For replays, where one thread makes the calls of many threads. From now on all caches treat the calling thread as
- * thread `number`; 0 = a thread that no cache has seen yet. Returns the previous number. */
-GM_INTERNAL unsigned gm_cache_act_as(unsigned number);
+ * thread `number`. */
+GM_INTERNAL void gm_cache_act_as(unsigned number);
 
 /* ---- memory that the program's own calls make and free (mapped.h); `self` is a cache over its maker */
 

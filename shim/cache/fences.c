@@ -42,7 +42,7 @@ gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, u
     return visit.answer;
 }
 
-void gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread, struct gm_closed *closed,
+void gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t thread, struct gm_closed *closed,
                      bool *destroyed) {
     *closed = gm_batch_close(shard, lists);
     uint64_t oldest = lists->first->ticket;

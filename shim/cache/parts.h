@@ -10,7 +10,7 @@
 #include "shim/cache/free_lists.h"
 #include "shim/resource/resource.h"
 
-enum { GM_CACHE_SHARDS = 16, GM_CACHE_CLOSED = 256 }; /* a thread closes no small batch while it has so many */
+enum { GM_CACHE_SHARDS = 64, GM_CACHE_CLOSED = 256 }; /* a thread closes no small batch while it has so many */
 
 /* Native blocks of 1 to 512 bytes lie 512 bytes apart. Those of more than half a page have pages of their own; smaller
  * ones share pages. */
@@ -78,7 +78,7 @@ static inline unsigned gm_cache_bin(const struct gm_cache *state, size_t size) {
                                                  : gm_bin_of_size(gm_cache_class(state, size));
 }
 
-/* Number of shards in use, at least one: each new thread adds one, up to GM_CACHE_SHARDS. */
+/* Shards that were ever in use, at least one: the first ones of `shards`. */
 GM_INTERNAL extern unsigned gm_cache_shards;
 static inline unsigned gm_cache_shards_used(void) { return __atomic_load_n(&gm_cache_shards, __ATOMIC_RELAXED); }
 
@@ -175,7 +175,7 @@ GM_INTERNAL gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lis
                                       enum gm_settle how, bool *destroyed);
 /* Closes the open batch and records its fence, unless another thread records one now. In passing, which saves the
  * driver's calls around it, queries the oldest fence. */
-GM_INTERNAL void gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread,
+GM_INTERNAL void gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t thread,
                                  struct gm_closed *closed, bool *destroyed);
 
 /* ---- release: the caller holds no lock, except where the comment says so */
@@ -212,8 +212,8 @@ GM_INTERNAL struct gm_block_record *gm_cache_find(struct gm_resource *self, cons
 /* The same, of exactly the requested size, without waiting. */
 GM_INTERNAL struct gm_block_record *gm_cache_find_exact(struct gm_resource *self, const struct gm_request *request);
 
-/* Identity of the calling thread: no two threads have the same number. */
-GM_INTERNAL const void *gm_cache_this_thread(void);
+/* Identity of the calling thread. A thread may have the one of a thread that has ended. */
+GM_INTERNAL uint64_t gm_cache_this_thread(void);
 
 /* ---- cache.c */
 
@@ -224,16 +224,20 @@ static inline size_t gm_cache_batch_bytes(void) {
     return gm_cache_shards_used() <= 4 ? (size_t)12 << 20 : (size_t)6 << 20;
 }
 #define GM_CACHE_ALL_BATCH_BYTES ((size_t)64 << 20)
-#define GM_CACHE_SHARD_BYTES     (GM_CACHE_ALL_BATCH_BYTES / GM_CACHE_SHARDS)
+/* Each shard may have so many. */
+static inline size_t gm_cache_shard_bytes(void) {
+    unsigned used = gm_cache_shards_used();
+    return GM_CACHE_ALL_BATCH_BYTES / (used <= 16 ? 16 : used <= 32 ? 32 : GM_CACHE_SHARDS);
+}
 
 /* The batch needs its fence now. */
 static inline bool gm_cache_is_full(const struct gm_cache *state, const struct gm_free_lists *lists,
                                     const struct gm_batch *batch) {
-    if (GM_LIKELY(batch->count < state->frees && batch->bytes < GM_CACHE_SHARD_BYTES))
+    if (GM_LIKELY(batch->count < state->frees && batch->bytes < gm_cache_shard_bytes()))
         return false;
     return (batch->count >= state->frees && lists->closed_count < GM_CACHE_CLOSED) ||
            batch->bytes >= gm_cache_batch_bytes() ||
-           (batch->bytes >= GM_CACHE_SHARD_BYTES && gm_cache_unfenced(state) >= GM_CACHE_ALL_BATCH_BYTES);
+           (batch->bytes >= gm_cache_shard_bytes() && gm_cache_unfenced(state) >= GM_CACHE_ALL_BATCH_BYTES);
 }
 
 #endif

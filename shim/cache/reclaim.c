@@ -117,7 +117,7 @@ static void query_closed(struct gm_shard *shard, struct gm_free_lists *lists, bo
 static void query_all(struct gm_shard *shard, struct gm_free_lists *lists, bool *destroyed) {
     struct gm_closed closed;
     if (!lists->disabled && gm_free_lists_has_open(lists))
-        gm_cache_record(shard, lists, NULL, &closed, destroyed);
+        gm_cache_record(shard, lists, 0, &closed, destroyed);
     if (!*destroyed)
         query_closed(shard, lists, destroyed);
 }

@@ -1,28 +1,36 @@
 /* The threads of caches and their shards. */
+#include "shim/base/stats.h"
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
 
 unsigned gm_cache_shards = 1;
-static unsigned threads_seen; /* by all caches */
-static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
+static __thread unsigned place __attribute__((tls_model("initial-exec"))); /* 1 + index of the shard; 0 = none yet */
 
-static GM_APART void number_thread(void) {
-    thread_number = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
-    if (thread_number > 1 && thread_number <= GM_CACHE_SHARDS)
-        __atomic_add_fetch(&gm_cache_shards, 1, __ATOMIC_RELAXED);
+_Static_assert(GM_CACHE_SHARDS >= GM_STATS_SHARDS - 1, "threads with a number share no shard");
+
+/* A thread's number is the lowest that no other thread has. So threads that follow each other use the same shard, with
+ * the blocks that are free there. Threads without a number are spread over all shards. */
+static GM_APART void choose_shard(void) {
+    gm_stats_mine();
+    place = gm_mine.number ? gm_mine.number : 1 + (unsigned)gm_thread_id() % GM_CACHE_SHARDS;
+    unsigned used = gm_cache_shards_used();
+    while (used < place &&
+           !__atomic_compare_exchange_n(&gm_cache_shards, &used, place, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
 }
 
 struct gm_shard *gm_cache_my_shard(struct gm_resource *self) {
     struct gm_cache *state = self->state;
-    if (GM_UNLIKELY(!thread_number))
-        number_thread();
-    return &state->shards[(thread_number - 1) % GM_CACHE_SHARDS];
+    if (GM_UNLIKELY(!place))
+        choose_shard();
+    return &state->shards[place - 1];
 }
 
-const void *gm_cache_this_thread(void) { return (const void *)(uintptr_t)thread_number; }
+uint64_t gm_cache_this_thread(void) {
+    return GM_LIKELY(gm_mine.number) ? gm_mine.number : (uint64_t)GM_STATS_SHARDS + (uint64_t)gm_thread_id();
+}
 
-unsigned gm_cache_act_as(unsigned number) {
-    unsigned own = thread_number;
-    thread_number = number;
-    return own;
+void gm_cache_act_as(unsigned number) {
+    gm_mine.number = (uint8_t)(1 + number % (GM_STATS_SHARDS - 1));
+    place = 0;
 }

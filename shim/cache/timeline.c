@@ -54,7 +54,7 @@ static struct gm_numbered_fence *fence_of(struct gm_fence_timeline *line, uint64
     return at->number == ticket ? at : NULL;
 }
 
-bool gm_timeline_is_own(struct gm_fence_timeline *line, uint64_t ticket, const void *thread) {
+bool gm_timeline_is_own(struct gm_fence_timeline *line, uint64_t ticket, uint64_t thread) {
     gm_spin_lock(&line->lock);
     const struct gm_numbered_fence *at = fence_of(line, ticket);
     bool own = at && at->thread == thread;

@@ -24,9 +24,9 @@ struct gm_fence_timeline {
     uint64_t begun, complete;     /* numbers of the latest fence that began to be recorded, and that is complete */
     uint64_t found_pending;       /* ticks when a query found a fence pending; 0: the latest one did not */
     struct gm_numbered_fence {
-        uint64_t number;    /* 0 = none */
-        unsigned users;     /* threads that query it or wait for it */
-        const void *thread; /* whose free recorded it, as identity only; NULL: no allocation may wait for it */
+        uint64_t number; /* 0 = none */
+        unsigned users;  /* threads that query it or wait for it */
+        uint64_t thread; /* whose free recorded it; 0: no allocation may wait for it */
         struct gm_fence fence;
     } fences[GM_TIMELINE_FENCES]; /* number n has index n % GM_TIMELINE_FENCES */
 };
@@ -53,7 +53,7 @@ static inline uint64_t gm_timeline_next(const struct gm_fence_timeline *line) {
     return __atomic_load_n(&line->complete, __ATOMIC_ACQUIRE) + 1;
 }
 /* The fence of the ticket was recorded by a free of this thread. */
-GM_INTERNAL bool gm_timeline_is_own(struct gm_fence_timeline *line, uint64_t ticket, const void *thread);
+GM_INTERNAL bool gm_timeline_is_own(struct gm_fence_timeline *line, uint64_t ticket, uint64_t thread);
 /* A query takes the driver about 0.2 us, and longer with many threads. Where they are more than a few, a fence that was
  * pending less than GM_TIMELINE_QUERY_NS ago is not queried again. */
 #define GM_TIMELINE_QUERY_NS 500u
@@ -73,7 +73,7 @@ static inline bool gm_timeline_is_due(const struct gm_fence_timeline *line, uint
  * error. */
 struct gm_visit {
     uint64_t record;    /* ticket whose fence is recorded, unless it is or another thread records now */
-    const void *thread; /* the thread that frees; NULL: no free runs */
+    uint64_t thread;    /* the thread that frees; 0: no free runs */
     uint64_t query;     /* ticket whose fence is queried, unless another thread queries now; 0: none */
     gm_status recorded; /* GM_OK: the fence of `record` is recorded */
     gm_status answer;   /* GM_OK: the work before `query` is done */

@@ -36,8 +36,6 @@ struct run {
     struct gm_live_blocks blocks;     /* by key in the trace; .bytes = address in the replay */
     struct gm_thread_numbers threads; /* numbers of threads as policies count them */
     struct gm_thread_numbers callers; /* numbers of all threads */
-    unsigned *cache_numbers;          /* by caller: the thread's number in the cache */
-    size_t cache_room;
     uint32_t caller;            /* the thread of the latest event */
     struct gm_site_keys *sites; /* by number in the trace; NULL: the policy does not use call sites */
     uint32_t site_top;
@@ -316,23 +314,12 @@ static void on_capture(struct run *r, const struct gm_event *e, int change) {
     gm_pipeline_capture(change);
 }
 
-/* Makes the cache use the free lists of the event's thread. The cache numbers threads in the order of their first
- * call. */
+/* Makes the cache use the free lists of the event's thread. */
 static void act_as_thread(struct run *r, int thread) {
     uint32_t caller = gm_thread_number(&r->callers, thread);
     if (caller == r->caller)
         return;
-    if (caller >= r->cache_room) {
-        size_t more = 2 * (size_t)caller + 64;
-        unsigned *bigger = realloc(r->cache_numbers, more * sizeof *bigger);
-        r->no_memory |= !bigger;
-        if (!bigger)
-            return;
-        memset(bigger + r->cache_room, 0, (more - r->cache_room) * sizeof *bigger);
-        r->cache_numbers = bigger;
-        r->cache_room = more;
-    }
-    r->cache_numbers[r->caller] = gm_cache_act_as(r->cache_numbers[caller]);
+    gm_cache_act_as(caller - 1);
     r->caller = caller;
     r->no_memory |= !caller;
 }

@@ -15,6 +15,7 @@
 
 #include "shim/base/base.h"
 #include "shim/base/options.h"
+#include "shim/cache/cache.h"
 #include "shim/driver/driver.h"
 #include "shim/resource/sim.h"
 
@@ -154,11 +155,26 @@ static inline gm_status try_give(const struct gm_block *block, bool settled) {
 
 static inline void give(const struct gm_block *block) { assert_int_equal(try_give(block, false), GM_OK); }
 
-/* ---- threads that start and end */
+/* ---- threads that run one after the other, each with free lists of its own, as if all had begun before the first
+ * ended */
+
+struct threads_call {
+    void *(*run)(void *);
+    size_t argument;
+    unsigned number;
+};
+
+static inline void *run_as_another(void *threads_call) {
+    const struct threads_call *call = threads_call;
+    gm_cache_act_as(call->number);
+    return call->run((void *)(uintptr_t)call->argument);
+}
 
 static inline void in_new_thread(void *(*run)(void *), size_t argument) {
+    static unsigned threads;
+    struct threads_call call = {run, argument, 1 + threads++ % 60};
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, run, (void *)(uintptr_t)argument), 0);
+    assert_int_equal(pthread_create(&thread, NULL, run_as_another, &call), 0);
     pthread_join(thread, NULL);
 }
 

@@ -10,6 +10,7 @@
 
 #include "idle_driver.h"
 #include "shim/base/options.h"
+#include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
 #include "shim/resource/registry.h"
 
@@ -71,6 +72,33 @@ static void free_blocks_stay_within_the_limit(void **unused) {
     }
 }
 
+static pthread_barrier_t all_have_one;
+
+static void *take_shard(void *unused) {
+    void *shard = gm_cache_my_shard(cache);
+    pthread_barrier_wait(&all_have_one);
+    return shard;
+}
+
+/* Also where earlier threads have ended: threads that share a shard wait for each other. */
+static void threads_that_run_share_no_shard(void **unused) {
+    enum { MOST = 40 };
+    for (int count = 7; count <= MOST; count += 11) {
+        pthread_t threads[MOST];
+        void *shards[MOST + 1] = {gm_cache_my_shard(cache)};
+        pthread_barrier_init(&all_have_one, NULL, (unsigned)count);
+        for (int i = 0; i < count; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, take_shard, NULL), 0);
+        for (int i = 0; i < count; i++)
+            pthread_join(threads[i], &shards[i + 1]);
+        pthread_barrier_destroy(&all_have_one);
+        for (int i = 0; i <= count; i++)
+            for (int j = 0; j < i; j++)
+                assert_ptr_not_equal(shards[i], shards[j]);
+        assert_true(gm_cache_shards_used() <= MOST + 1u);
+    }
+}
+
 static void nothing_remains_of_destroyed_contexts(void **unused) {
     const struct gm_cache *state = cache->state;
     cache->ops->context_destroyed(cache, contexts[0].id);
@@ -90,6 +118,7 @@ int main(void) {
     cache = open_idle_cache();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_blocks_stay_within_the_limit),
+        cmocka_unit_test(threads_that_run_share_no_shard),
         cmocka_unit_test(nothing_remains_of_destroyed_contexts),
     };
     return cache ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
