@@ -223,17 +223,18 @@ def trace_tools(run):
 
 # ---- the front page
 
-@block(FREE, ALLOC, hybrid_report.PUBLISHED)
-def headline(free_run, alloc_run, hybrid_run):
-    times, found, figures = free_times(free_run), verdicts(alloc_run), hybrid_report.Hybrid(hybrid_run)
-    rows = [[title, times[row, "native"], f"{times[row, 'cache safe']} (`cache`)"] for row, title in (
-        ("pair:1048576", "`cudaMalloc` + `cudaFree`, 1 MiB"), ("torch-step", "PyTorch training step, its own cache off"),
-        ("torch-step-item", "the same step when it reads its loss"))]
-    native, auto, source = [figures.ms(scheme, hybrid_report.BOOTSTRAP) for scheme in ("cudaMalloc", "auto", "cudaMallocAsync")]
-    rows += [["CKKS bootstrap-like sequence", f"{native:.1f} ms", f"{auto:.1f} ms (`auto`); {source:.1f} with `cudaMallocAsync` in the source"],
-             ["added to a call by a trace; to a start with CUDA", "",
-              f"{reached(found['added to a hooked call', 'observe, trace'])}; {reached(found['added to a start with CUDA', 'auto'])}"]]
-    return table(["one H200", "native", "under gpumem"], rows)
+HEADLINE_ROWS = ("pair:1048576", "threads-same:16", "mixed", "torch-step")
+
+
+@block(ALLOC)
+def headline(run):
+    """All of one run, so that the ratios hold."""
+    results, found, titles = Results.from_json(run["results"]), verdicts(run), dict(ALLOC_ROWS)
+    rows = [[titles[row], *[alloc_cell(results.median(way, row), row) for way in ("native", "auto", "MallocAsync", "PyTorch")]]
+            for row in HEADLINE_ROWS]
+    added = [reached(found[f"added to a {what}", way]) for what, way in (("hooked call", "observe, trace"), ("start with CUDA", "auto"))]
+    return table([f"{run['gpu']}, commit {run['commit'][:7]}", "native", "under gpumem", "`cudaMallocAsync`", "PyTorch's allocator"],
+                 [*rows, ["added to a call by a trace; to a start with CUDA", "", "; ".join(added), "", ""]])
 
 
 # ---- documents
