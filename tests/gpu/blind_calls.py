@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 
+import check_calls
+
 LIMIT_S = 60
 RUNS = {  # name: options, arguments
     "natively": (None, []),
@@ -14,14 +16,12 @@ RUNS = {  # name: options, arguments
     "safe": ({"GPUMEM_FREE": "safe"}, ["--free"]),
     "safe, no free": ({"GPUMEM_FREE": "safe"}, []),
 }
-ROW = re.compile(r'CALL\(\s*(\w+),\s*(\w+),\s*\d+,\s*\d,\s*\w+,\s*(\w+),')
 
 
 def roles(source):
     """Symbol: role, of the table of calls. Empty where there is no table."""
     table = source / "shim/driver/calls.h"
-    text = table.read_text().replace("\\\n", " ") if table.exists() else ""
-    return {symbol: role for symbol, _, role in ROW.findall(text)}
+    return {row.symbol: row.role for row in check_calls.read_table(table.read_text())} if table.exists() else {}
 
 
 def build(options):

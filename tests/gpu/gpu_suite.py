@@ -34,7 +34,7 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("preload", "unit/driver")]
 
 import ordering  # noqa: E402
 from doors import doors  # noqa: E402

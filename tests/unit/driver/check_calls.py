@@ -66,8 +66,14 @@ Row = collections.namedtuple("Row", "symbol name version twin how role stream me
 def read_table(text):
     calls = text[text.index("#define GM_DRIVER_CALLS(CALL)") :]
     joined = re.sub(r"\s*\\\n\s*", " ", calls)
-    rows = [Row(*re.split(r",\s*", body, maxsplit=9)) for body in re.findall(r'CALL\((\w+, [^"]*"[^"]*")\)', joined)]
-    assert len(rows) == joined.count("CALL(cu"), "a row that cannot be read"
+    found = re.findall(r'GM_ROWS?\(CALL, (\w+), (\w*), (\d+), (?:(_\w+), (\d+), )?([^"]*)("[^"]*")\)', joined)
+    assert len(found) == joined.count("(CALL, "), "a row that cannot be read"
+    rows = []
+    for name, suffix, version, thread, its_version, words, reason in found:
+        rest = [*re.split(r",\s*", words.rstrip(" ,")), reason]
+        rows.append(Row(f"cu{name}{suffix}", f"cu{name}", version, "0", *rest))
+        if thread:
+            rows.append(Row(f"cu{name}{suffix}{thread}", f"cu{name}", its_version, "1", *rest))
     return rows
 
 
