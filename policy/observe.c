@@ -4,7 +4,6 @@
 static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "observe"); }
 
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
-    (void)request;
     *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_POLICY, GM_KIND_NATIVE};
 }
 

@@ -18,7 +18,6 @@ struct state {
 };
 
 static size_t state_bytes(uint32_t objects, uint32_t window) {
-    (void)objects;
     return sizeof(struct state) + window * sizeof(uint32_t);
 }
 

@@ -29,7 +29,6 @@ static void keep_path(const struct dl_phdr_info *object, void *path) { gm_format
 
 static int visit_object(struct dl_phdr_info *object, size_t size, void *path) {
     const char *slash = object->dlpi_name ? strrchr(object->dlpi_name, '/') : NULL;
-    (void)size;
     if (!slash || strncmp(slash + 1, "libpython3.", 11) != 0 || slash[12] < '0' || slash[12] > '9')
         return 0;
     keep_path(object, path);

@@ -156,7 +156,6 @@ static void contexts(void) {
 }
 
 int main(int argc, char **argv) {
-    (void)argv;
     alone = argc > 1;
     start_driver();
     MUST(cuDeviceGet(&device, 0));

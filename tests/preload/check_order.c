@@ -172,10 +172,7 @@ static void by_host_in_rows(void) {
 
 static int called;
 
-static void call(void *unused) {
-    (void)unused;
-    __atomic_add_fetch(&called, 1, __ATOMIC_RELEASE);
-}
+static void call(void *unused) { __atomic_add_fetch(&called, 1, __ATOMIC_RELEASE); }
 
 static void by_host_function(void) {
     int before = called;

@@ -111,7 +111,6 @@ static CUcontext retain(void) {
 static void destroy(CUcontext context) { MUST(CALL(cuCtxDestroy_v2, context)); }
 static void destroy_green(CUcontext unused) { (void)unused, MUST(CALL(cuGreenCtxDestroy, part)); }
 static void release(CUcontext unused) {
-    (void)unused;
     MUST(CALL(cuCtxSetCurrent, NULL));
     MUST(CALL(cuDevicePrimaryCtxRelease_v2, 0));
 }

@@ -11,7 +11,6 @@ static void work(size_t size) {
 }
 
 int main(int count, char **argument) {
-    (void)argument;
     if (count > 1) {
         work(5000);
         return 0;

@@ -246,7 +246,6 @@ static void odd(void) {
 
 static void *many(void *argument) {
     char *to, *from = malloc(SIZE);
-    (void)argument;
     MUST(cudaMalloc((void **)&to, SIZE));
     memset(from, 3, SIZE);
     for (int i = 0; i < 50; i++) {

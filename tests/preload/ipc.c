@@ -23,7 +23,6 @@ static int import_block(void) {
 }
 
 int main(int count, char **argument) {
-    (void)argument;
     if (count > 1)
         return import_block();
     static unsigned char host[SIZE];

@@ -15,7 +15,6 @@ static CUcontext first, second;
 static int inside, go_on;
 
 static void hold_up(void *unused) {
-    (void)unused;
     __atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&go_on, __ATOMIC_ACQUIRE))
         usleep(100);
@@ -32,7 +31,6 @@ static const struct {
 } ways[] = {{"reset", reset, 1}, {"release", give_up, 1}, {"destroy", destroy, 0}, {"held", give_up, 2}}, *way;
 
 static void *end_second(void *unused) {
-    (void)unused;
     way->go();
     __atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
     return NULL;

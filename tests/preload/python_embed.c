@@ -29,7 +29,6 @@ static void allocate(size_t bytes) {
 
 /* A function of Python written in C, which keeps the global interpreter lock. */
 static void *allocate_method(void *self, void *bytes) {
-    (void)self;
     allocate((size_t)CALL(python, long (*)(void *), PyLong_AsLong, bytes));
     return CALL(python, void *(*)(long), PyLong_FromLong, 0);
 }

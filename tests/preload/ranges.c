@@ -34,7 +34,6 @@ static void *worker(void *arg) {
 }
 
 static void *ender(void *arg) {
-    (void)arg;
     allocate(7000);
     nvtxRangeEnd(across);
     allocate(8000);

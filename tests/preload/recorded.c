@@ -300,7 +300,6 @@ static int racing(void) {
 }
 
 static void *exhaust_often(void *unused) {
-    (void)unused;
     for (int i = 0; i < 5000; i++)
         exhaust();
     return NULL;

@@ -178,7 +178,6 @@ static void expect_reuse(void) {
 
 static void pairs_beside(unsigned salt) {
     size_t used = CALL(simcuda_used, 0);
-    (void)salt;
     begin_elsewhere();
     pairs(PAIRS);
     size_t kept = CALL(simcuda_used, 0) - used;
@@ -200,7 +199,6 @@ static void *begin_own(void *unused) {
 
 static void orphan(unsigned salt) {
     size_t used = CALL(simcuda_used, 0);
-    (void)salt;
     EXPECT(pthread_join(start_thread(begin_own, NULL), NULL) == 0);
     pairs(PAIRS);
     note_wrong(CALL(simcuda_used, 0) - used > MOST_KEPT);

@@ -14,7 +14,6 @@ static void end_broken(void) { CALL(simcuda_reset_counters); }
 /* The free waits for the kernel. */
 static void fault_ahead(unsigned salt) {
     CUdeviceptr scratch = allocate(SCRATCH), next;
-    (void)salt;
     launch_broken();
     fails(CALL(cuMemFree_v2, scratch), CUDA_ERROR_ILLEGAL_ADDRESS);
     fails(CALL(cuMemAlloc_v2, &next, SCRATCH), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -24,7 +23,6 @@ static void fault_ahead(unsigned salt) {
 /* The kernel has run. */
 static void fault_behind(unsigned salt) {
     CUdeviceptr scratch = allocate(SCRATCH), next;
-    (void)salt;
     launch_broken();
     CALL(simcuda_run_all);
     fails(CALL(cuMemFree_v2, scratch), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -35,7 +33,6 @@ static void fault_behind(unsigned salt) {
 /* A free may learn of it by the next call that gpumem makes for a free; at the latest when the program is told. */
 static void fault_known(unsigned salt) {
     CUdeviceptr first = allocate(SCRATCH), second = allocate(SCRATCH), next;
-    (void)salt;
     launch_broken();
     fails(CALL(cuCtxSynchronize), CUDA_ERROR_ILLEGAL_ADDRESS);
     fails(CALL(cuMemFree_v2, first), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -61,7 +58,6 @@ static void fault_by_launch(unsigned salt) {
 static void fault_pairs(unsigned salt) {
     CUdeviceptr block = allocate(SCRATCH);
     CUresult seen = CUDA_SUCCESS;
-    (void)salt;
     launch_broken();
     for (int i = 0; i < 5000 && !seen; i++) {
         seen = CALL(cuMemFree_v2, block);

@@ -176,7 +176,6 @@ static void polled(unsigned salt) {
 static CUstream idle;
 
 static void *poll_idle(void *argument) {
-    (void)argument;
     MUST(CALL(cuCtxSetCurrent, context));
     while (!__atomic_load_n(&polls_end, __ATOMIC_ACQUIRE))
         if (CALL(cuStreamQuery, idle) != CUDA_SUCCESS)
@@ -220,7 +219,6 @@ static void make_allocating_graph(void) {
 static void graph_mem_trim(unsigned salt) {
     CUdeviceptr scratch = allocate(SCRATCH);
     cuuint64_t bytes = 1;
-    (void)salt;
     MUST(CALL(cuGraphLaunch, allocating, NULL));
     release(scratch);
     MUST(CALL(cuDeviceGraphMemTrim, 0));

@@ -398,7 +398,6 @@ static void graph_streams(void) {
     MUST(CALL(cuGraphInstantiateWithFlags, &reading, graph, 0));
 }
 static void first_graph(unsigned salt) {
-    (void)salt;
     MUST(CALL(cuMemsetD8_v2, table, 0, BYTES));
     finish();
     compute(first, 1);

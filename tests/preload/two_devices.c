@@ -149,7 +149,6 @@ static void empty(struct place *place) {
 
 static void out_of_time(int unused) {
     static const char text[] = "a call of one device waits for work of the other\n";
-    (void)unused;
     _exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 4 : 3);
 }
 

@@ -12,10 +12,8 @@ static cudaError_t entry_point(const char *name, unsigned int version, void **fu
     return cudaGetDriverEntryPointByVersion(name, function, version, cudaEnableDefault, &status);
 #elif CUDART_VERSION >= 12000
     enum cudaDriverEntryPointQueryResult status;
-    (void)version;
     return cudaGetDriverEntryPoint(name, function, cudaEnableDefault, &status);
 #else
-    (void)version;
     return cudaGetDriverEntryPoint(name, function, cudaEnableDefault);
 #endif
 }

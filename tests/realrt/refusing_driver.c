@@ -136,7 +136,6 @@ EXPORTED CUresult CUDAAPI cuGetProcAddress_v2_ptsz(const char *name, void **func
 }
 
 EXPORTED CUresult CUDAAPI cuGetExportTable(const void **table, const CUuuid *id) {
-    (void)id;
     log_line("table\n");
     if (table)
         *table = NULL;
@@ -144,13 +143,11 @@ EXPORTED CUresult CUDAAPI cuGetExportTable(const void **table, const CUuuid *id)
 }
 
 EXPORTED CUresult CUDAAPI cuInit(unsigned int flags) {
-    (void)flags;
     log_line("call cuInit\n");
     return CUDA_ERROR_NO_DEVICE;
 }
 
 EXPORTED CUresult CUDAAPI cuDeviceGetCount(int *count) {
-    (void)count;
     log_line("call cuDeviceGetCount\n");
     return CUDA_ERROR_NO_DEVICE;
 }

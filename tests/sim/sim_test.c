@@ -4,7 +4,6 @@ CUcontext ctx;
 CUmodule module;
 
 int set_up(void **state) {
-    (void)state;
     OK(cuInit(0));
     OK(cuDevicePrimaryCtxReset(0));
     OK(cuDevicePrimaryCtxRetain(&ctx, 0));
@@ -15,7 +14,6 @@ int set_up(void **state) {
 }
 
 int tear_down(void **state) {
-    (void)state;
     simcuda_set_failures(NULL);
     simcuda_set_hidden(NULL);
     simcuda_set_version(13000);

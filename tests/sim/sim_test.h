@@ -3,12 +3,7 @@
 #define SIM_TEST_H
 
 #include <cuda.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "simcuda.h"
 

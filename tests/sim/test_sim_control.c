@@ -11,7 +11,6 @@
 
 static void scripted_failures(void **state) {
     CUdeviceptr p[4];
-    (void)state;
     assert_int_equal(simcuda_set_failures("cuMemAlloc_v2:2"), 0);
     OK(cuMemAlloc(&p[0], 16));
     assert_int_equal(cuMemAlloc(&p[1], 16), CUDA_ERROR_OUT_OF_MEMORY);
@@ -29,7 +28,6 @@ static void hidden_names(void **state) {
     CUdriverProcAddressQueryResult found;
     CUevent e;
     void *fn = &fn;
-    (void)state;
     OK(cuEventCreate(&e, 0));
     simcuda_set_hidden("cuCtxRecordEvent,cuCtxWaitEvent");
     OK(cuGetProcAddress("cuCtxRecordEvent", &fn, 13000, 0, &found));
@@ -50,7 +48,6 @@ static void count_live(void) { live_after = simcuda_live_blocks(); }
 /* The function may call the driver's control itself, and runs when the call has had its effect. */
 static void a_function_after_a_call(void **state) {
     CUdeviceptr block;
-    (void)state;
     size_t live = simcuda_live_blocks();
     simcuda_set_after("cuMemAlloc_v2", count_live);
     OK(cuMemAlloc(&block, 16));
@@ -90,7 +87,6 @@ static void launch_own_kernels(void) {
 /* A kernel without a host function is named once. */
 static void own_kernels(void **state) {
     char text[1024];
-    (void)state;
     said_by(launch_own_kernels, text, sizeof text);
     char *first = strstr(text, "kernel 'first' does not run"), *second = strstr(text, "kernel 'second' does not run");
     assert_true(first && second && first < second);
@@ -123,7 +119,6 @@ static void look_ups(void **state) {
     };
     CUdriverProcAddressQueryResult found;
     void *fn;
-    (void)state;
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         OK(cuGetProcAddress(rows[i].name, &fn, rows[i].version, (cuuint64_t)rows[i].flags, &found));
         assert_ptr_equal(fn, dlsym(RTLD_DEFAULT, rows[i].symbol));
@@ -148,7 +143,6 @@ static int strict_child(void) {
 
 static void strict_mode_crashes_the_host(void **state) {
     int status;
-    (void)state;
     pid_t pid = fork();
     if (pid == 0) {
         setenv("SIMCUDA_STRICT", "1", 1);
@@ -167,7 +161,6 @@ static void host_functions_may_not_call(void **state) {
         CUdeviceptr p;
     } out = {CUDA_SUCCESS, 0};
     CUstream s = new_stream();
-    (void)state;
     OK(cuLaunchHostFunc(s, host_function, &out));
     OK(cuStreamSynchronize(s));
     assert_int_equal(out.r, CUDA_ERROR_NOT_PERMITTED);
@@ -176,7 +169,6 @@ static void host_functions_may_not_call(void **state) {
 static void call_log(void **state) {
     char text[4096];
     CUdeviceptr p;
-    (void)state;
     OK(cuMemAlloc(&p, 12345));
     OK(cuMemFree(p));
     assert_true(simcuda_log_tail(text, sizeof text) > 0);
@@ -185,7 +177,6 @@ static void call_log(void **state) {
 }
 
 int main(int argc, char **argv) {
-    (void)argv;
     if (argc == 2)
         return strict_child();
     const struct CMUnitTest tests[] = {

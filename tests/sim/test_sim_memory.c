@@ -10,7 +10,6 @@
 static void native_blocks(void **state) {
     CUdeviceptr p, q, base;
     size_t size, free, total;
-    (void)state;
     assert_int_equal(cuMemAlloc(&p, 0), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemAlloc(&p, 1000));
     OK(cuMemAlloc(&q, 1000));
@@ -35,7 +34,6 @@ static void native_blocks(void **state) {
 static void limit_is_counted(void **state) {
     CUdeviceptr p[64], m;
     unsigned n = 0;
-    (void)state;
     while (n < 64 && cuMemAlloc(&p[n], 128 * MIB) == CUDA_SUCCESS)
         n++;
     assert_int_equal(n, 32); /* 4 GiB */
@@ -46,7 +44,6 @@ static void limit_is_counted(void **state) {
 
 static void free_waits(void **state) {
     CUdeviceptr p;
-    (void)state;
     simcuda_set_streams("manual");
     OK(cuMemAlloc(&p, MIB));
     launch(SIMCUDA_KERNEL_FILL, p, MIB, 7, new_stream());
@@ -62,7 +59,6 @@ static void unmap_does_not_wait(void **state) {
     CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle h;
     CUdeviceptr p;
-    (void)state;
     OK(cuMemCreate(&h, 2 * MIB, &prop, 0));
     OK(cuMemAddressReserve(&p, 4 * MIB, 0, 0, 0));
     OK(cuMemMap(p, 2 * MIB, 0, h, 0));
@@ -85,7 +81,6 @@ static void pools(void **state) {
     CUstream a = new_stream(), b = new_stream();
     cuuint64_t v, keep = UINT64_MAX;
     int off = 0;
-    (void)state;
     OK(cuMemPoolCreate(&pool, &props));
     OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off));
     OK(cuMemAllocFromPoolAsync(&p, 3 * MIB, pool, a));
@@ -126,7 +121,6 @@ static void vmm_aliases(void **state) {
     CUmemGenericAllocationHandle h;
     CUdeviceptr p;
     char got[16];
-    (void)state;
     assert_int_equal(cuMemCreate(&h, MIB, &prop, 0), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemCreate(&h, 4 * MIB, &prop, 0));
     OK(cuMemAddressReserve(&p, 8 * MIB, 0, 0, 0));
@@ -155,7 +149,6 @@ static void some_access_is_to_read_only(void **state) {
     unsigned long long flags;
     CUdeviceptr p;
     char got[16];
-    (void)state;
     OK(cuMemCreate(&h, 2 * MIB, &prop, 0));
     OK(cuMemAddressReserve(&p, 2 * MIB, 0, 0, 0));
     OK(cuMemMap(p, 2 * MIB, 0, h, 0));
@@ -175,7 +168,6 @@ static void some_access_is_to_read_only(void **state) {
 
 static void copies_must_not_overlap(void **state) {
     CUdeviceptr p;
-    (void)state;
     OK(cuMemAlloc(&p, MIB));
     OK(cuMemcpyDtoD(p + 4096, p, 4096));
     cuMemcpyDtoD(p + 4095, p, 4096);
@@ -192,7 +184,6 @@ static void pointer_attributes(void **state) {
     unsigned long long first, second;
     unsigned managed = 0;
     int local;
-    (void)state;
     OK(cuMemAlloc(&p, MIB));
     OK(cuMemAllocManaged(&m, MIB, CU_MEM_ATTACH_GLOBAL));
     OK(cuMemHostAlloc(&host, 4096, 0));
@@ -231,7 +222,6 @@ static void advice_belongs_to_pages(void **state) {
     CUmemoryPool pool;
     CUstream s;
     CUdeviceptr p, q;
-    (void)state;
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     OK(cuMemPoolCreate(&pool, &props));
     cuuint64_t all = UINT64_MAX;
@@ -287,7 +277,6 @@ static void ipc_between_processes(void **state) {
     CUdeviceptr p, q;
     uint32_t got[1024];
     char done;
-    (void)state;
     assert_int_equal(pipe(to), 0);
     assert_int_equal(pipe(from), 0);
     char in[16], out[16];
@@ -326,7 +315,6 @@ static void two_devices(void **state) {
     CUcontext other;
     CUdeviceptr p;
     int can;
-    (void)state;
     OK(cuDeviceCanAccessPeer(&can, 0, 1));
     assert_int_equal(can, 1);
     OK(cuDevicePrimaryCtxRetain(&other, 1));
@@ -365,7 +353,6 @@ static void copies_between_devices(void **state) {
     CUmemoryPool pool;
     CUcontext other;
     int can;
-    (void)state;
     OK(cuMemAlloc(&plain, MIB));
     pooled = pool_block(&pool, 0, NULL);
     OK(cuMemAddressReserve(&mapped, 2 * MIB, 0, 0, 0));

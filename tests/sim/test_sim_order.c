@@ -6,7 +6,6 @@
 static void stream_ordered_reuse_is_caught(void **state) {
     CUdeviceptr p;
     CUstream a = new_stream(), b = new_stream();
-    (void)state;
     simcuda_set_streams("manual");
     OK(cuMemAllocAsync(&p, MIB, a));
     OK(cuStreamSynchronize(a));
@@ -32,7 +31,6 @@ static void touch_first_word(const struct simcuda_launch *l) {
 static void memory_is_promised_in_order(void **state) {
     CUdeviceptr first, again;
     CUstream s = new_stream();
-    (void)state;
     assert_int_equal(simcuda_register_kernel("touch_first_word", "p84", touch_first_word), 0);
     simcuda_set_streams("manual");
     OK(cuMemAllocAsync(&first, MIB, s));
@@ -51,7 +49,6 @@ static void notes_and_patterns_catch_reuse(void **state) {
     CUdeviceptr p;
     CUstream a = new_stream(), b = new_stream();
     CUevent e;
-    (void)state;
     simcuda_set_streams("manual");
     OK(cuMemAlloc(&p, MIB));
     assert_int_equal(simcuda_declare_alloc(p, 4096, SIMCUDA_ANY_STREAM), 0);
@@ -81,7 +78,6 @@ static void notes_and_patterns_catch_reuse(void **state) {
 static void legacy_stream_orders(void **state) {
     CUdeviceptr p;
     CUstream blocking, free_running = new_stream();
-    (void)state;
     OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     simcuda_set_streams("manual");
     OK(cuMemAlloc(&p, MIB));
@@ -103,7 +99,6 @@ static void context_events(void **state) {
     CUdeviceptr p;
     CUstream a = new_stream(), b = new_stream();
     CUevent e;
-    (void)state;
     simcuda_set_streams("manual");
     OK(cuMemAlloc(&p, MIB));
     OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
@@ -132,7 +127,6 @@ static void capture_rules(void **state) {
     CUgraph graph;
     CUevent e;
     CUdeviceptr p;
-    (void)state;
     OK(cuEventCreate(&e, 0));
     OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(cuEventQuery(e), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -170,7 +164,6 @@ static void captures_of_blocking_streams(void **state) {
     CUstream blocking;
     CUgraph graph;
     CUdeviceptr p;
-    (void)state;
     OK(cuMemAlloc(&p, 4096));
     OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     OK(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -189,7 +182,6 @@ static void graph_memory(void **state) {
     CUgraph graph;
     CUgraphExec exec;
     CUdeviceptr p;
-    (void)state;
     OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cuMemAllocAsync(&p, 4096, s));
     launch(SIMCUDA_KERNEL_FILL, p, 4096, 3, s);
@@ -230,7 +222,6 @@ static void programmatic_launches_overtake(void **state) {
     CUfunction check;
     CUevent e;
     CUstream s = new_stream();
-    (void)state;
     OK(cuModuleGetFunction(&check, module, SIMCUDA_KERNEL_CHECK));
     OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
     OK(cuMemAlloc(&p, MIB));
@@ -268,7 +259,6 @@ static void graph_memory_is_trimmed(void **state) {
     CUgraphExec exec;
     CUdeviceptr p;
     size_t used = simcuda_used(0);
-    (void)state;
     OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cuMemAllocAsync(&p, 4 * MIB, s));
     launch(SIMCUDA_KERNEL_FILL, p, MIB, 3, s);
@@ -294,7 +284,6 @@ static void graph_memory_is_trimmed(void **state) {
 static void random_order_keeps_results(void **state) {
     CUdeviceptr p[3];
     CUstream s[3];
-    (void)state;
     for (int seed = 1; seed <= 20; seed++) {
         char mode[32];
         snprintf(mode, sizeof mode, "random:%d", seed);
@@ -318,7 +307,6 @@ static void random_order_keeps_results(void **state) {
 static void value_waits(void **state) {
     CUdeviceptr flag, p;
     CUstream a = new_stream(), b = new_stream();
-    (void)state;
     OK(cuMemAlloc(&flag, 8));
     OK(cuMemAlloc(&p, 4096));
     OK(cuMemsetD8(flag, 0, 8));

@@ -1,14 +1,8 @@
 /* The simulated runtime: how it reaches the driver, its own answers, per-thread default streams, versions. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "simcuda.h"
 
@@ -19,7 +13,6 @@ extern cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t s);
 
 static void one_entry_then_look_ups(void **state) {
     void *p;
-    (void)state;
     assert_int_equal(simcuda_calls(NULL), 0);
     OK(cudaFree(NULL));
     assert_true(simcuda_calls("cuGetProcAddress_v2") > 100);
@@ -36,7 +29,6 @@ static void one_entry_then_look_ups(void **state) {
 static void own_answers(void **state) {
     void *p = &p;
     int version;
-    (void)state;
     OK(cudaMalloc(&p, 0));
     assert_null(p);
     assert_int_equal(cudaMalloc(&p, (size_t)1 << 45), cudaErrorMemoryAllocation);
@@ -56,7 +48,6 @@ static void pitched_copies(void **state) {
     unsigned char in[8][10], out[8][10];
     size_t pitch;
     void *p;
-    (void)state;
     for (unsigned i = 0; i < sizeof in; i++)
         ((unsigned char *)in)[i] = (unsigned char)(i * 7);
     OK(cudaMallocPitch(&p, &pitch, 10, 8));
@@ -85,7 +76,6 @@ static void *other_thread(void *p) {
 static void per_thread_streams(void **state) {
     void *p, *good;
     pthread_t t;
-    (void)state;
     OK(cudaMalloc(&p, 4096));
     OK(cudaDeviceSynchronize());
     simcuda_set_streams("manual");
@@ -103,7 +93,6 @@ static void per_thread_streams(void **state) {
 static void entry_points(void **state) {
     enum cudaDriverEntryPointQueryResult found;
     void *fn;
-    (void)state;
     OK(cudaGetDriverEntryPointByVersion("cuMemAlloc", &fn, 12000, cudaEnableDefault, &found));
     assert_int_equal(found, cudaDriverEntryPointSuccess);
     assert_non_null(fn);
@@ -114,7 +103,6 @@ static void entry_points(void **state) {
 static void reset_frees(void **state) {
     size_t free, total;
     void *p;
-    (void)state;
     OK(cudaMalloc(&p, 64 << 20));
     OK(cudaDeviceReset());
     OK(cudaMemGetInfo(&free, &total));

@@ -19,7 +19,6 @@ static struct {
 } guest;
 
 static void let_in(void *unused) {
-    (void)unused;
     __atomic_store_n(&guest.entered, 1, __ATOMIC_RELEASE);
     for (int ms = 0; ms < 10000 && !__atomic_load_n(&guest.left, __ATOMIC_ACQUIRE); ms++)
         usleep(1000);
@@ -78,7 +77,6 @@ static void one_block_for_one_of_two_threads(void **state) {
     CUdeviceptr block, again;
     CUstream one = new_stream(), two = new_stream();
     uint32_t *busy;
-    (void)state;
     OK(cuMemHostAlloc((void **)&busy, 4096, 0));
     block = open_pool(allocate, one, &thread);
     OK(cuStreamWaitValue32(one, (CUdeviceptr)(uintptr_t)busy, 1, CU_STREAM_WAIT_VALUE_GEQ));
@@ -102,7 +100,6 @@ static void a_pool_is_trimmed_during_a_free(void **state) {
     CUdeviceptr block = open_pool(trim, one, &thread);
     uint32_t *flag = invite();
     cuuint64_t reserved = 1;
-    (void)state;
     set(flag);
     OK(cuMemFreeAsync(block, one));
     pthread_join(thread, NULL);
@@ -135,7 +132,6 @@ static void questions_beside_work(void **state) {
     pthread_t thread;
     CUdeviceptr p;
     CUstream s = new_stream();
-    (void)state;
     over = 0;
     assert_int_equal(simcuda_register_kernel("replaced", "p84", twin), 0);
     OK(cuMemAlloc(&p, MIB));
@@ -172,7 +168,6 @@ static void *search(void *unused) {
 /* A library with kernels is opened while another thread launches. */
 static void kernels_are_registered_beside_launches(void **state) {
     pthread_t thread;
-    (void)state;
     over = 0;
     assert_int_equal(cudaFree(NULL), cudaSuccess);
     void **opened = __cudaRegisterFatBinary(NULL);

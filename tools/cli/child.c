@@ -15,7 +15,6 @@ static volatile sig_atomic_t child;
 /* Forwards a signal that was sent to gpumem alone. The terminal sends its signals to the whole process group, so those
  * are not forwarded. */
 static void forward(int number, siginfo_t *info, void *context) {
-    (void)context;
     int saved = errno;
     if (child > 0 && info->si_code <= 0 && info->si_pid != child)
         kill((pid_t)child, number);

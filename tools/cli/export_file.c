@@ -35,10 +35,7 @@ static FILE *compressed(int fd) {
 #else
 bool gm_export_can_compress(void) { return false; }
 
-static FILE *compressed(int fd) {
-    (void)fd;
-    return NULL;
-}
+static FILE *compressed(int fd) { return NULL; }
 #endif
 
 const char *gm_export_name(const char *output) { return strcmp(output, "-") ? output : "standard output"; }

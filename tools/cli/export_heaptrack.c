@@ -194,7 +194,6 @@ static void free_pairs(struct pair *table) {
 
 static bool end(struct gm_export *x, struct gm_observer *observer, const struct gm_analysis *a) {
     struct heaptrack *h = (struct heaptrack *)observer;
-    (void)x;
     if (a)
         put_time(h, a->end_ns);
     free_texts(h->strings);

@@ -353,7 +353,6 @@ static struct gm_observer *begin(struct gm_export *x) {
 
 static bool end(struct gm_export *x, struct gm_observer *observer, const struct gm_analysis *a) {
     struct perfetto *p = (struct perfetto *)observer;
-    (void)x;
     bool done = !a || put_amounts(p, a);
     free_all(p);
     return done;

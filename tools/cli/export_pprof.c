@@ -226,10 +226,7 @@ static void free_list(struct list *list) {
     free(list->items);
 }
 
-static struct gm_observer *begin(struct gm_export *x) {
-    (void)x;
-    return calloc(1, sizeof(struct gm_observer));
-}
+static struct gm_observer *begin(struct gm_export *x) { return calloc(1, sizeof(struct gm_observer)); }
 
 static bool end(struct gm_export *x, struct gm_observer *observer, const struct gm_analysis *a) {
     struct pprof p = {.x = x};

@@ -66,14 +66,8 @@ static void put_row(struct gm_out *out, const struct gm_value *values, const str
     json_array_append_new(out->rows, row);
 }
 #else
-static void *begin_object(struct gm_out *out, const char *name) {
-    (void)name;
-    return out->json;
-}
-static void *begin_array(struct gm_out *out, const char *name) {
-    (void)name;
-    return out->json;
-}
+static void *begin_object(struct gm_out *out, const char *name) { return out->json; }
+static void *begin_array(struct gm_out *out, const char *name) { return out->json; }
 static void put_fact(struct gm_out *out, const char *name, enum gm_cell cell, const struct gm_value *v) {
     (void)out, (void)name, (void)cell, (void)v;
 }

@@ -259,20 +259,11 @@ bool gm_report_json_available(void) { return false; }
 struct gm_report_json *gm_report_json_begin(void) {
     return NULL;
 }
-void *gm_report_json_document(struct gm_report_json *json) {
-    (void)json;
-    return NULL;
-}
+void *gm_report_json_document(struct gm_report_json *json) { return NULL; }
 void *gm_report_json_add(struct gm_report_json *json, struct gm_report *report) {
     (void)json, (void)report;
     return NULL;
 }
-bool gm_report_json_end(struct gm_report_json *json) {
-    (void)json;
-    return false;
-}
-void *gm_report_json_release(struct gm_report_json *json) {
-    (void)json;
-    return NULL;
-}
+bool gm_report_json_end(struct gm_report_json *json) { return false; }
+void *gm_report_json_release(struct gm_report_json *json) { return NULL; }
 #endif

@@ -11,7 +11,6 @@ bool gm_print_kinds(struct gm_report *r, struct gm_observer *observer, struct gm
                                         {"peak_bytes", "peak", GM_CELL_BYTES},
                                         {"at_peak_bytes", "at the peak", GM_CELL_BYTES},
                                         gm_report_device_column(r)};
-    (void)observer;
     gm_out_section(out, "kinds", "KINDS OF MEMORY");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
     out->all = true;

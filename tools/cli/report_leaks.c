@@ -47,7 +47,6 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *observer, struct gm
                                         {"released_blocks", "blocks", GM_CELL_COUNT},
                                         {"owner", "owner", GM_CELL_TEXT},
                                         gm_report_device_column(r)};
-    (void)observer;
     struct gm_leaks sum = gm_report_leaks(r);
     bool whole = r->header->finished == GM_TRACE_WHOLE;
     gm_out_section(out, "leaks", whole ? "LEAKS BY CALL SITE" : "LIVE AT THE END OF THE TRACE BY CALL SITE");

@@ -7,7 +7,6 @@ bool gm_print_temporary(struct gm_report *r, struct gm_observer *observer, struc
                                         {"allocations", "of", GM_CELL_COUNT},
                                         {"temporary_bytes", "bytes", GM_CELL_BYTES},
                                         gm_report_device_column(r)};
-    (void)observer;
     gm_out_section(out, "temporary", "TEMPORARY BLOCKS (freed before their thread allocated again)");
     gm_out_fact(out, "count", "blocks", GM_CELL_COUNT, r->a->temporary);
     gm_out_fact(out, "bytes", "bytes", GM_CELL_BYTES, r->a->temporary_bytes);

@@ -154,10 +154,7 @@ static int check_value(enum gm_option_id id, const char *value) {
     return id == GM_OPT_GROUP && *value ? check_group(value) : 0;
 }
 
-static void ignore_line(void *arg, const struct gm_config_line *line) {
-    (void)arg;
-    (void)line;
-}
+static void ignore_line(void *arg, const struct gm_config_line *line) {}
 
 /* Names the file of options in the environment, so that the program finds it from any folder. */
 static int take_config(const char *path) {

@@ -2,12 +2,7 @@
 #include "policy/eviction/eviction.h"
 #include "policy/eviction/random_numbers.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 enum { OBJECTS = 48, WINDOW = 24, STEPS = 6000, NONE = -1 };
 

@@ -3,13 +3,9 @@
 #include "shim/base/base.h"
 #include "shim/base/options.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 /* The decisions of a policy for a lasting size and for a short-lived size, by call. */
 struct promise {

@@ -10,7 +10,6 @@ static uint64_t calls_wanted, calls_before;
 
 int bench_open(void **state) {
     CUmodule module;
-    (void)state;
     CU(cuInit(0));
     CU(cuCtxCreate_v2(&bench.context, 0, 0));
     assert_true(gm_driver_ready(true));
@@ -27,7 +26,6 @@ int bench_open(void **state) {
 
 int bench_close(void **state) {
     uint64_t id;
-    (void)state;
     simcuda_set_failures(NULL);
     assert_int_equal(simcuda_live_reservations(), reservations);
     assert_int_equal(simcuda_live_handles(), handles);

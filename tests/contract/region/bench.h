@@ -3,12 +3,7 @@
 #ifndef REGION_BENCH_H
 #define REGION_BENCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/base.h"
 #include "shim/driver/driver.h"

@@ -17,13 +17,11 @@ DRIVER(GPUMEM_UNKNOWN, CUDA_ERROR_UNKNOWN);
 
 static void the_header_has_the_librarys_version(void **state) {
     char header[40];
-    (void)state;
     snprintf(header, sizeof header, "%d.%d.%d", GPUMEM_VERSION_MAJOR, GPUMEM_VERSION_MINOR, GPUMEM_VERSION_PATCH);
     assert_string_equal(gpumem_version(), header);
 }
 
 static void statuses_have_names(void **state) {
-    (void)state;
     assert_string_equal(gpumem_status_name(GPUMEM_OK), "GPUMEM_OK");
     assert_string_equal(gpumem_status_name(GPUMEM_STREAM_CAPTURE), "GPUMEM_STREAM_CAPTURE");
     assert_string_equal(gpumem_status_name((enum gpumem_status)CUDA_ERROR_ILLEGAL_ADDRESS),
@@ -34,7 +32,6 @@ static void statuses_have_names(void **state) {
 static void a_miss_is_an_error_with_a_text(void **state) {
     struct gpumem_block block = {.struct_size = sizeof block, .size = 77};
     int own = 0;
-    (void)state;
     assert_int_equal(gpumem_block_of(&own, &block), GPUMEM_NOT_FOUND);
     assert_int_equal(block.size, 77);
     assert_non_null(strstr(gpumem_last_error(), "no live block"));
@@ -42,7 +39,6 @@ static void a_miss_is_an_error_with_a_text(void **state) {
 
 static void nothing_is_cached_without_the_preloaded_library(void **state) {
     size_t released = 5;
-    (void)state;
     CU(gpumem_trim(SIZE_MAX, &released));
     assert_int_equal(released, 0);
     CU(gpumem_trim(SIZE_MAX, NULL));
@@ -72,7 +68,6 @@ static void create_and_destroy(const void *options, size_t capacity) {
 /* Fields that an older struct does not have count as 0, whatever lies behind it in memory. */
 static void older_options_are_read(void **state) {
     struct gpumem_region_options options = {.reserve = 4 * MIB, .peers = ~0ull, .flags = ~0ull};
-    (void)state;
     options.struct_size = offsetof(struct gpumem_region_options, peers);
     create_and_destroy(&options, 4 * MIB);
     options.struct_size = sizeof options.struct_size;
@@ -84,7 +79,6 @@ static void newer_options_are_read_while_the_tail_is_zero(void **state) {
     struct newer_options options = {.known = {.struct_size = sizeof options, .reserve = 4 * MIB}};
     struct gpumem_region *region = NULL;
     char size[80];
-    (void)state;
     create_and_destroy(&options, 4 * MIB);
     options.tail[2] = 1;
     assert_int_equal(gpumem_region_create(&options.known, &region), GPUMEM_NOT_SUPPORTED);
@@ -97,7 +91,6 @@ static void newer_options_are_read_while_the_tail_is_zero(void **state) {
 static void unknown_flags_are_refused(void **state) {
     struct gpumem_region_options options = {.struct_size = sizeof options, .flags = 1ull << 40};
     struct gpumem_region *region = NULL;
-    (void)state;
     assert_int_equal(gpumem_region_create(&options, &region), GPUMEM_NOT_SUPPORTED);
     assert_null(region);
     assert_non_null(strstr(gpumem_last_error(), "0x10000000000"));
@@ -106,7 +99,6 @@ static void unknown_flags_are_refused(void **state) {
 static void unset_struct_sizes_are_refused(void **state) {
     static const size_t unset[] = {0, 7, 4097, SIZE_MAX};
     struct gpumem_region *region = NULL, *made;
-    (void)state;
     create_and_destroy(NULL, 0);
     CU(gpumem_region_create(NULL, &made));
     for (unsigned i = 0; i < sizeof unset / sizeof *unset; i++) {
@@ -129,7 +121,6 @@ static void views_of_other_versions_are_written(void **state) {
         uint64_t tail[2], not_its_own;
     } view;
     struct gpumem_region *region;
-    (void)state;
     CU(gpumem_region_create(NULL, &region));
     CU(gpumem_region_grow(region, 2 * MIB));
     memset(&view, 0xcd, sizeof view);
@@ -157,7 +148,6 @@ static void views_of_other_versions_are_written(void **state) {
 
 /* A new field in padding would not change the size, so older and newer structs could not be told apart. */
 static void structs_have_no_padding_at_their_end(void **state) {
-    (void)state;
 #define END(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
     assert_int_equal(END(gpumem_block, reserved), sizeof(struct gpumem_block));
     assert_int_equal(END(gpumem_region_options, flags), sizeof(struct gpumem_region_options));

@@ -36,7 +36,6 @@ static void grows_in_place(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     struct gpumem_view first = view_of(region), view;
     size_t before = simcuda_used(0);
-    (void)state;
     assert_int_equal(first.mapped, 0);
     assert_true(first.capacity >= 1024 * MIB); /* the size of the device's memory */
     assert_int_equal(simcuda_used(0), before); /* addresses take no memory */
@@ -65,7 +64,6 @@ static void grows_in_place(void **state) {
 /* With mapping ahead, small steps create few handles, within the bound. Without it, each step creates one. */
 static void maps_ahead_within_its_bound(void **state) {
     struct gpumem_region *region = new_region(0, 0), *exact = new_region(0, GPUMEM_REGION_EXACT);
-    (void)state;
     for (size_t size = 2 * MIB; size <= 512 * MIB; size += 2 * MIB) {
         CU(gpumem_region_grow(region, size));
         CU(gpumem_region_grow(exact, size));
@@ -96,7 +94,6 @@ static void maps_ahead_a_twentieth(void **state) {
     } rows[] = {{200 * MIB, MIB, 10 * MIB},  {200 * MIB, 10 * MIB, 10 * MIB}, {200 * MIB, 12 * MIB, 12 * MIB},
                 {30 * MIB, MIB, 2 * MIB},    {790 * MIB, MIB, 38 * MIB},      {1280 * MIB, MIB, 64 * MIB},
                 {1600 * MIB, MIB, 64 * MIB}, {1600 * MIB, 66 * MIB, 66 * MIB}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gpumem_region *region = new_region((size_t)2048 * MIB, 0);
         CU(gpumem_region_grow(region, rows[i].mapped));
@@ -109,7 +106,6 @@ static void maps_ahead_a_twentieth(void **state) {
 
 static void out_of_memory_names_the_bytes(void **state) {
     struct gpumem_region *region = new_region(0, 0);
-    (void)state;
     CU(gpumem_region_grow(region, 8 * MIB));
     struct gpumem_view before = view_of(region), after;
     assert_int_equal(gpumem_region_grow(region, (size_t)1 << 46), GPUMEM_OUT_OF_MEMORY);
@@ -127,7 +123,6 @@ static void out_of_memory_names_the_bytes(void **state) {
 static void extends_where_the_addresses_behind_are_free(void **state) {
     struct gm_address_range range = {.segment_count = 1, .reserved = 4 * MIB, .segments = {4 * MIB}};
     CUdeviceptr hole;
-    (void)state;
     CU(cuMemAddressReserve(&hole, 64 * MIB, 0, 0, 0));
     CU(cuMemAddressFree(hole, 64 * MIB));
     CU(cuMemAddressReserve(&range.base, 4 * MIB, 0, hole, 0));
@@ -156,7 +151,6 @@ static void maps_its_pages_elsewhere_where_they_are_taken(void **state) {
     struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
     CUdeviceptr behind = block_behind(region, 4 * MIB);
     void *old = view_of(region).base;
-    (void)state;
     CU(gpumem_region_grow(region, 2 * MIB));
     CU(gpumem_region_grow(region, 4 * MIB));
     simcuda_set_streams("manual");
@@ -182,7 +176,6 @@ static void maps_its_pages_elsewhere_where_they_are_taken(void **state) {
 
 static void shrinks_by_whole_handles(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
-    (void)state;
     for (size_t size = 4 * MIB; size <= 16 * MIB; size += 4 * MIB)
         CU(gpumem_region_grow(region, size));
     size_t used = simcuda_used(0);
@@ -204,7 +197,6 @@ static void shrinks_by_whole_handles(void **state) {
 static void memory_behind_its_end_is_unmapped(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     char byte = 0;
-    (void)state;
     CU(gpumem_region_grow(region, 2 * MIB));
     char *base = view_of(region).base;
     CU(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base + 2 * MIB - 1, 1));
@@ -215,7 +207,6 @@ static void memory_behind_its_end_is_unmapped(void **state) {
 
 static void a_capture_blocks_shrinking_and_destruction(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
-    (void)state;
     CU(gpumem_region_grow(region, 4 * MIB));
     gm_capture_begin(bench.stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CU(cuStreamBeginCapture_v2(bench.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -239,7 +230,6 @@ static void a_read_only_view_follows(void **state) {
     struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
     CUdeviceptr behind = block_behind(region, 4 * MIB);
     struct gpumem_view own, alias = {.struct_size = sizeof alias};
-    (void)state;
     CU(gpumem_region_grow(region, 2 * MIB));
     CU(gpumem_region_view_read_only(region, &alias));
     size_t used = simcuda_used(0);
@@ -273,7 +263,6 @@ static void peers_get_access(void **state) {
     unsigned long long flags;
     CUmemLocation there = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
     int devices = 0;
-    (void)state;
     CU(cuDeviceGetCount(&devices));
     CU(gpumem_region_create(&options, &region));
     CU(gpumem_region_grow(region, 4 * MIB));
@@ -312,7 +301,6 @@ static void handles_can_be_exported(void **state) {
     struct stat file;
     size_t size = 0;
     int descriptor = -1;
-    (void)state;
     CU(gpumem_region_grow(region, 2 * MIB));
     CU(gpumem_region_grow(region, 6 * MIB));
     assert_int_equal(gpumem_region_export(region, 2, &descriptor, &size), GPUMEM_INVALID_VALUE);
@@ -332,7 +320,6 @@ static void handles_can_be_exported(void **state) {
 static void the_host_tier_takes_no_device_memory(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_HOST);
     size_t used = simcuda_used(0);
-    (void)state;
     CU(gpumem_region_grow(region, 4 * MIB));
     assert_int_equal(simcuda_used(0), used);
     bench_fill(view_of(region).base, 4 * MIB, 9);
@@ -346,7 +333,6 @@ static void the_host_tier_takes_no_device_memory(void **state) {
 static void errors_without_a_region(void **state) {
     struct gpumem_region *region = NULL;
     CUcontext popped;
-    (void)state;
     CU(cuCtxPopCurrent_v2(&popped));
     assert_int_equal(gpumem_region_create(NULL, &region), GPUMEM_INVALID_CONTEXT);
     assert_non_null(strstr(gpumem_last_error(), "no context"));
@@ -406,7 +392,6 @@ static void grow_with_failures(const struct shape *shape) {
 }
 
 static void failing_growth_changes_nothing(void **state) {
-    (void)state;
     grow_with_failures(&(struct shape){0});
     grow_with_failures(&(struct shape){.alias = true});
     grow_with_failures(&(struct shape){.moves = true});
@@ -414,7 +399,6 @@ static void failing_growth_changes_nothing(void **state) {
 }
 
 static void failing_shrink_loses_nothing(void **state) {
-    (void)state;
     for (unsigned n = 1;; n++) {
         struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
         struct gpumem_view alias = {.struct_size = sizeof alias}, before, after;
@@ -448,7 +432,6 @@ static void failing_shrink_loses_nothing(void **state) {
 }
 
 static void failing_creation_leaves_nothing(void **state) {
-    (void)state;
     for (unsigned n = 1;; n++) {
         struct gpumem_region *region = NULL;
         size_t reservations = simcuda_live_reservations();

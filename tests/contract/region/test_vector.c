@@ -162,7 +162,6 @@ static void walk(const struct gpumem_region_options *options, size_t element, si
 
 static void behaves_as_an_array(void **state) {
     static const size_t elements[] = {1, 2, 4, 8, 12, 16, 100, 4096};
-    (void)state;
     seed = 42;
     for (unsigned i = 0; i < sizeof elements / sizeof *elements; i++)
         walk(NULL, elements[i], 8000, 80);
@@ -173,7 +172,6 @@ static void behaves_as_an_array(void **state) {
 static void behaves_as_an_array_when_its_base_changes(void **state) {
     struct gpumem_region_options options = {
         .struct_size = sizeof options, .reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};
-    (void)state;
     seed = 7;
     for (unsigned i = 0; i < 6; i++)
         walk(&options, 4096, 2500, 12);
@@ -183,7 +181,6 @@ static void behaves_as_an_array_when_its_base_changes(void **state) {
 static void moves_more_than_the_staging_region_holds(void **state) {
     struct pair pair;
     const size_t count = (size_t)40 << 20;
-    (void)state;
     seed = 3;
     pair_open(&pair, NULL, 1);
     for (size_t i = 0; i < count; i++)
@@ -207,7 +204,6 @@ static void moves_more_than_the_staging_region_holds(void **state) {
 static void append_maps_what_is_requested(void **state) {
     struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
     struct gpumem_vector *vector;
-    (void)state;
     CU(gpumem_vector_create(&options, 8, bench.stream, &vector));
     size_t used = simcuda_used(0), copies = simcuda_calls("cuMemcpyAsync");
     void *base = gpumem_vector_data(vector);
@@ -226,7 +222,6 @@ static void append_maps_what_is_requested(void **state) {
 
 static void copies_and_swaps(void **state) {
     struct pair one, other;
-    (void)state;
     seed = 11;
     pair_open(&one, NULL, 4);
     pair_open(&other, NULL, 4);
@@ -251,7 +246,6 @@ static void copies_and_swaps(void **state) {
 static void refuses_what_is_out_of_range(void **state) {
     struct gpumem_vector *vector = NULL;
     uint64_t value = 5;
-    (void)state;
     assert_int_equal(gpumem_vector_create(NULL, 0, bench.stream, &vector), GPUMEM_INVALID_VALUE);
     CU(gpumem_vector_create(NULL, 8, bench.stream, &vector));
     CU(gpumem_vector_resize(vector, 10, &value));
@@ -269,7 +263,6 @@ static void refuses_what_is_out_of_range(void **state) {
 
 /* A growing insert that fails leaves the elements as they were. */
 static void failing_inserts_lose_nothing(void **state) {
-    (void)state;
     for (unsigned n = 1;; n++) {
         struct gpumem_region_options options = {
             .struct_size = sizeof options, .reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};

@@ -112,13 +112,9 @@ static void each_call_fails_once(uint64_t flags) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
-static void nothing_is_lost(void **state) {
-    (void)state;
-    each_call_fails_once(0);
-}
+static void nothing_is_lost(void **state) { each_call_fails_once(0); }
 
 static void nothing_is_lost_without_the_optimisations(void **state) {
-    (void)state;
     each_call_fails_once(GPUMEM_RESIDENCY_NO_REUSE);
     each_call_fails_once(GPUMEM_RESIDENCY_NO_LAZY_RELEASE);
     each_call_fails_once(GPUMEM_RESIDENCY_NO_ON_DEMAND);
@@ -129,7 +125,6 @@ static void the_device_may_be_smaller_than_the_budget(void **state) {
     struct gpumem_residency *r = residency_of("lru", (size_t)1 << 30, 0);
     uint64_t object[8];
     void *host;
-    (void)state;
     simcuda_set_memory(8 * MIB);
     for (uint32_t i = 0; i < 8; i++) {
         object[i] = gpu_object(r, 2 * MIB);
@@ -154,7 +149,6 @@ static void a_copy_that_was_not_written_outlives_its_drop(void **state) {
     uint32_t *words = pinned(BYTES, 5);
     const uint64_t object = host_object(r, words, BYTES);
     struct gpumem_use use = {object, GPUMEM_READ_WRITE, NULL};
-    (void)state;
     OK(gpumem_residency_acquire(r, &use, 1, streams[0]));
     assert_int_equal(simcuda_set_failures("cuMemcpyAsync:1:2"), 0);
     FAILS(gpumem_residency_release(r, &use, 1, streams[0], GPUMEM_RELEASE_DROP), GPUMEM_OUT_OF_MEMORY, "transferred");

@@ -283,14 +283,12 @@ static void run_program(const char *policy, uint64_t seed, uint64_t flags) {
 }
 
 static void programs_are_right_under_every_policy(void **state) {
-    (void)state;
     for (const struct gm_eviction_policy *const *row = gm_eviction_policies; *row; row++)
         for (uint64_t seed = 1; seed <= 6; seed++)
             run_program((*row)->name, seed, 0);
 }
 
 static void programs_are_right_without_each_optimisation(void **state) {
-    (void)state;
     for (uint64_t flags = 1; flags < 8; flags++)
         for (uint64_t seed = 1; seed <= 3; seed++)
             run_program("lru", seed, flags);
@@ -349,7 +347,6 @@ static struct counts count_by_residency(const struct experiment *e, uint64_t see
 }
 
 static void the_hadron_experiment_counts_as_its_model(void **state) {
-    (void)state;
     for (const struct gm_eviction_policy *const *row = gm_eviction_policies; *row; row++) {
         for (uint32_t repeated = 0; repeated <= 8; repeated += 4) {
             const struct experiment e = {

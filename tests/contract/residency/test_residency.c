@@ -13,7 +13,6 @@ static void a_copy_is_found_without_allocation_or_transfer(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pageable(64 * KIB, WORD);
     const uint64_t object = host_object(r, memory, 64 * KIB);
-    (void)state;
     void *first = begin(r, object, GPUMEM_READ, streams[0]);
     assert_ptr_equal(begin(r, object, GPUMEM_READ, streams[1]), first);
     end(r, object, streams[0], 0);
@@ -35,7 +34,6 @@ static void a_copy_is_found_without_allocation_or_transfer(void **state) {
 static void dropped_memory_serves_the_next_object_of_its_size(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     const uint64_t one = gpu_object(r, 64 * KIB), same = gpu_object(r, 64 * KIB), other = gpu_object(r, 32 * KIB);
-    (void)state;
     void *first = begin(r, one, GPUMEM_WRITE, streams[0]);
     end(r, one, streams[0], GPUMEM_RELEASE_DROP);
     assert_int_equal(stats_of(r).pool_bytes, 64 * KIB);
@@ -54,7 +52,6 @@ static void the_free_pool_is_given_back_before_an_eviction(void **state) {
     struct gpumem_residency *r = residency_of("lru", 100 * KIB, 0);
     const uint64_t small = gpu_object(r, 8 * KIB), large = gpu_object(r, 32 * KIB), kept = gpu_object(r, 40 * KIB),
                    next = gpu_object(r, 44 * KIB), last = gpu_object(r, 52 * KIB);
-    (void)state;
     write_words(r, kept, 40 * KIB, 5, streams[0]);
     begin(r, small, GPUMEM_WRITE, streams[0]);
     begin(r, large, GPUMEM_WRITE, streams[0]);
@@ -85,7 +82,6 @@ static void an_evicted_objects_memory_is_overwritten(void **state) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB);
     void *host = NULL;
-    (void)state;
     write_words(r, one, 64 * KIB, 1, streams[0]);
     write_words(r, two, 64 * KIB, 2, streams[1]);
     const struct gpumem_residency_stats s = stats_of(r);
@@ -104,7 +100,6 @@ static void the_oldest_block_of_a_size_is_reused_first(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint64_t object[4];
     void *address[4];
-    (void)state;
     for (int i = 0; i < 4; i++)
         object[i] = gpu_object(r, 64 * KIB);
     for (int i = 0; i < 2; i++)
@@ -120,7 +115,6 @@ static void the_oldest_block_of_a_size_is_reused_first(void **state) {
 static void a_free_is_behind_the_work(void **state) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, GPUMEM_RESIDENCY_NO_LAZY_RELEASE);
     const uint64_t object = gpu_object(r, 64 * KIB);
-    (void)state;
     write_words(r, object, 64 * KIB, 1, streams[0]);
     touch(r, object, streams[1]);
     begin(r, object, GPUMEM_READ, streams[2]);
@@ -138,7 +132,6 @@ static void an_operand_named_twice_counts_once(void **state) {
     uint32_t *memory = pageable(64 * KIB, WORD);
     const uint64_t object = host_object(r, memory, 64 * KIB);
     struct gpumem_use uses[] = {{object, GPUMEM_READ, NULL}, {object, GPUMEM_READ, NULL}};
-    (void)state;
     OK(gpumem_residency_acquire(r, uses, 2, streams[0]));
     assert_ptr_equal(uses[0].address, uses[1].address);
     assert_int_equal(stats_of(r).hits, 1);
@@ -151,7 +144,6 @@ static void operands_are_not_evicted_for_each_other(void **state) {
     struct gpumem_residency *r = residency_of("lru", 96 * KIB, 0);
     uint32_t *memory = pageable(128 * KIB, WORD);
     uint64_t object[4];
-    (void)state;
     for (int i = 0; i < 4; i++)
         object[i] = host_object(r, memory + i * 8 * KIB, 32 * KIB);
     touch(r, object[0], streams[0]); /* the oldest, and an operand below */
@@ -171,7 +163,6 @@ static void operands_are_not_evicted_for_each_other(void **state) {
 static void a_failed_acquire_leaves_nothing_in_use(void **state) {
     struct gpumem_residency *r = residency_of("lru", 96 * KIB, 0);
     const uint64_t held = gpu_object(r, 64 * KIB), found = gpu_object(r, 32 * KIB), more = gpu_object(r, 64 * KIB);
-    (void)state;
     write_words(r, found, 32 * KIB, 3, streams[0]);
     begin(r, held, GPUMEM_WRITE, streams[0]);
     struct gpumem_use uses[] = {{found, GPUMEM_READ, NULL}, {more, GPUMEM_WRITE, NULL}};
@@ -191,7 +182,6 @@ static void a_gpu_only_object_moves_on_demand_only(void **state) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 64 * KIB), other = gpu_object(r, 64 * KIB);
     void *host = NULL;
-    (void)state;
     write_words(r, object, 64 * KIB, 7, streams[0]);
     touch(r, object, streams[1]);
     assert_int_equal(stats_of(r).copies, 0);
@@ -214,7 +204,6 @@ static void a_dropped_gpu_only_object_loses_its_bytes(void **state) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 64 * KIB);
     struct gpumem_use use = {object, GPUMEM_READ, NULL};
-    (void)state;
     FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_INVALID_VALUE, "never written");
     begin(r, object, GPUMEM_WRITE, streams[0]);
     end(r, object, streams[0], GPUMEM_RELEASE_DROP);
@@ -230,7 +219,6 @@ static void a_dropped_gpu_only_object_keeps_its_bytes_on_request(void **state) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 64 * KIB), other = gpu_object(r, 64 * KIB);
     void *host;
-    (void)state;
     write_words(r, object, 64 * KIB, 9, streams[0]);
     struct gpumem_use use = {object, GPUMEM_READ, NULL};
     OK(gpumem_residency_acquire(r, &use, 1, streams[0]));
@@ -272,7 +260,6 @@ static void changed_host_objects(uint32_t *(*memory_of)(size_t, uint32_t)) {
 }
 
 static void a_changed_host_object_is_written_on_demand(void **state) {
-    (void)state;
     changed_host_objects(pageable);
     changed_host_objects(pinned);
 }
@@ -283,7 +270,6 @@ static void a_new_version_is_transferred_again(void **state) {
     const uint64_t object = host_object(r, memory, 64 * KIB);
     const uint64_t copy = gpu_object(r, 64 * KIB);
     void *host = NULL;
-    (void)state;
     touch(r, object, streams[0]);
     OK(gpumem_residency_update(r, object, 0)); /* the same version */
     touch(r, object, streams[0]);
@@ -317,7 +303,6 @@ static void a_new_version_of_a_gpu_only_object_is_transferred(void **state) {
     const uint64_t copy = gpu_object(r, 64 * KIB);
     uint64_t object;
     void *host;
-    (void)state;
     OK(gpumem_residency_register(r, &options, &object));
     write_words(r, object, 64 * KIB, 7, streams[0]);
     memory[5] = 41;
@@ -339,7 +324,6 @@ static void the_default_budget(void **state) {
     size_t free_bytes, total;
     struct gpumem_residency *r;
     uint64_t object;
-    (void)state;
     CU(cuMemGetInfo_v2(&free_bytes, &total));
     OK(gpumem_residency_create(NULL, &r));
     struct gpumem_object_options options = {
@@ -356,7 +340,6 @@ static void the_same_address_is_the_same_object(void **state) {
     struct gpumem_object_options options = {.struct_size = sizeof options, .address = memory, .bytes = 64 * KIB};
     const uint64_t object = host_object(r, memory, 64 * KIB);
     uint64_t again = 0;
-    (void)state;
     touch(r, object, streams[0]);
     options.version = 1;
     OK(gpumem_residency_register(r, &options, &again));
@@ -412,7 +395,6 @@ static void parts(uint32_t *memory, size_t gap, uint64_t copies) {
 }
 
 static void parts_move_together(void **state) {
-    (void)state;
     parts(pinned(64 * KIB, WORD), 0, 1);   /* side by side and pinned: one copy */
     parts(pinned(64 * KIB, WORD), 100, 3); /* through three chunks of staging memory */
     parts(pageable(64 * KIB, WORD), 100, 3);
@@ -425,7 +407,6 @@ static void pageable_memory_passes_in_chunks(void **state) {
     const size_t bytes = 100 * KIB + 4; /* thirteen chunks of 8 KiB, through eight slots */
     uint32_t *memory = pageable(bytes, 3), *direct = pinned(bytes, 4);
     const uint64_t staged = host_object(r, memory, bytes), copied = host_object(r, direct, bytes);
-    (void)state;
     for (size_t i = 0; i < bytes / 4; i++)
         memory[i] = (uint32_t)i;
     struct gpumem_use uses[] = {{staged, GPUMEM_READ_WRITE, NULL}, {copied, GPUMEM_READ, NULL}};
@@ -448,7 +429,6 @@ static void nothing_waits_where_memory_is_pinned(void **state) {
     uint32_t *memory = pinned(256 * KIB, WORD);
     const uint64_t one = host_object(r, memory, 64 * KIB), two = host_object(r, memory + 16 * KIB, 64 * KIB),
                    three = host_object(r, memory + 32 * KIB, 64 * KIB);
-    (void)state;
     assert_int_equal(simcuda_set_streams("manual"), 0);
     write_words(r, one, 64 * KIB, 5, streams[0]);
     struct gpumem_use uses[] = {{two, GPUMEM_READ, NULL}, {one, GPUMEM_READ_WRITE, NULL}};
@@ -473,7 +453,6 @@ static void eviction_is_behind_the_work(void **state) {
     struct gpumem_residency *r = residency_of("lru", 128 * KIB, 0);
     uint64_t object[OBJECTS];
     void *host;
-    (void)state;
     assert_int_equal(simcuda_set_streams("manual"), 0);
     for (uint32_t i = 0; i < OBJECTS; i++) {
         object[i] = gpu_object(r, 64 * KIB);
@@ -503,7 +482,6 @@ static void reuse_is_behind_the_work(void **state) {
     uint32_t *memory = pinned(64 * KIB, 6);
     const uint64_t one = gpu_object(r, 64 * KIB), two = host_object(r, memory, 64 * KIB), sum = gpu_object(r, 64 * KIB);
     void *host;
-    (void)state;
     assert_int_equal(simcuda_set_streams("manual"), 0);
     write_words(r, one, 64 * KIB, 1, streams[0]);
     struct gpumem_use uses[] = {{one, GPUMEM_READ, NULL}, {sum, GPUMEM_WRITE, NULL}};
@@ -533,7 +511,6 @@ static void a_writer_is_behind_all_readers(void **state) {
     const uint64_t object = gpu_object(r, 4 * KIB);
     uint64_t sums[READERS];
     void *host;
-    (void)state;
     assert_int_equal(simcuda_set_streams("manual"), 0);
     write_words(r, object, 4 * KIB, 1, streams[0]);
     for (uint32_t i = 0; i < READERS; i++) {
@@ -561,7 +538,6 @@ static void transfers_of_the_same_host_memory_keep_their_order(void **state) {
     struct gpumem_residency *r = residency_of("lru", 128 * KIB, 0);
     const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB), sum = gpu_object(r, 64 * KIB);
     void *host;
-    (void)state;
     assert_int_equal(simcuda_set_streams("manual"), 0);
     write_words(r, one, 64 * KIB, 1, streams[0]);
     write_words(r, two, 64 * KIB, 2, streams[0]);
@@ -591,7 +567,6 @@ static void a_home_is_not_overwritten_while_it_is_read(void **state) {
     struct gpumem_residency *r = residency_of("lru", 192 * KIB, 0);
     const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB), sum = gpu_object(r, 64 * KIB);
     void *host;
-    (void)state;
     assert_int_equal(simcuda_set_streams("manual"), 0);
     write_words(r, one, 64 * KIB, 1, streams[0]);
     OK(gpumem_residency_sync(r, one, NULL));
@@ -617,7 +592,6 @@ static void homes_of_dropped_objects_make_room(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     const uint64_t old = gpu_object(r, 64 * KIB), new = gpu_object(r, 32 * KIB);
     void *host = NULL;
-    (void)state;
     write_words(r, old, 64 * KIB, 1, streams[0]);
     OK(gpumem_residency_sync(r, old, NULL));
     assert_int_equal(stats_of(r).host_bytes, 64 * KIB);
@@ -636,7 +610,6 @@ static void unregister_waits_for_transfers_of_the_host_memory(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pinned(64 * KIB, WORD);
     const uint64_t object = host_object(r, memory, 64 * KIB);
-    (void)state;
     assert_int_equal(simcuda_set_streams("manual"), 0);
     write_words(r, object, 64 * KIB, 5, streams[0]);
     begin(r, object, GPUMEM_READ, streams[0]);
@@ -652,7 +625,6 @@ static void memory_pinned_in_part_is_staged(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pageable(16 * KIB, WORD);
     const uint64_t object = host_object(r, memory, 16 * KIB);
-    (void)state;
     CU(cuMemHostRegister_v2(memory, 4 * KIB, 0));
     touch(r, object, streams[0]);
     assert_int_equal(stats_of(r).copies, 2);
@@ -684,7 +656,6 @@ static struct gpumem_residency_stats two_operations(uint64_t flags) {
 }
 
 static void each_switch_can_be_off(void **state) {
-    (void)state;
     struct gpumem_residency_stats s = two_operations(0);
     assert_int_equal(s.hits, 2);
     assert_int_equal(s.transfers_to_device, 1);
@@ -736,7 +707,6 @@ static uint64_t evictions_of(const char *policy, bool announced) {
 }
 
 static void an_announced_vector_is_protected(void **state) {
-    (void)state;
     assert_int_equal(evictions_of("lru", true), 4);
     assert_int_equal(evictions_of("preprotected_lru", true), 2);
     assert_int_equal(evictions_of("preprotected_lru", false), 4);
@@ -751,7 +721,6 @@ static void prefetched_objects_are_found(void **state) {
     uint32_t *memory[4];
     uint64_t object[4];
     size_t started = 77;
-    (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         memory[i] = i % 2 ? pinned(64 * KIB, i + 1) : pageable(64 * KIB, i + 1);
         object[i] = host_object(r, memory[i], 64 * KIB);
@@ -796,7 +765,6 @@ static void prefetched_objects_are_found(void **state) {
 static void layers_beyond_the_budget(void **state) {
     enum { LAYERS = 16, PASSES = 20, BUDGET = 12 };
     uint64_t misses[2];
-    (void)state;
     for (int announces = 0; announces < 2; announces++) {
         struct gpumem_residency *r = residency_of(NULL, BUDGET * 4 * KIB, 0);
         uint32_t *memory = pinned(LAYERS * 4 * KIB, 1);
@@ -823,7 +791,6 @@ static void memory_of_a_resource(void **state) {
     struct gpumem_residency_options options = {.struct_size = sizeof options, .budget = MIB};
     struct gpumem_resource_info info = {.struct_size = sizeof info};
     struct gpumem_residency *r;
-    (void)state;
     OK(gpumem_resource_create("limit(128KiB,native)", &resource));
     options.allocate = gpumem_residency_allocate_;
     FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "not both");
@@ -846,7 +813,6 @@ static void errors_of_creation(void **state) {
     struct gpumem_residency *r = NULL;
     struct gpumem_residency_stats stats = {.struct_size = 3};
     CUcontext popped;
-    (void)state;
     FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "\"fifo\"");
     options = (struct gpumem_residency_options){.struct_size = sizeof options, .objects = (size_t)1 << 40};
     FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "at most");
@@ -879,7 +845,6 @@ static void errors_of_registration(void **state) {
     uint32_t *memory = pageable(64 * KIB, 0);
     struct gpumem_part none[] = {{memory, 4}, {NULL, 4}}, two[] = {{memory, 4}, {memory + 1, 4}};
     CUdeviceptr device;
-    (void)state;
     CU(cuMemAlloc_v2(&device, 4096));
 #define BAD(status, words, ...) register_fails(r, (struct gpumem_object_options){__VA_ARGS__}, status, words)
     BAD(GPUMEM_INVALID_VALUE, "larger than the budget of 65536", .address = memory, .bytes = 64 * KIB + 1);
@@ -913,7 +878,6 @@ static void errors_of_uses(void **state) {
     const uint64_t object = gpu_object(r, 40 * KIB), other = gpu_object(r, 40 * KIB), ended = gpu_object(r, 4);
     struct gpumem_use uses[] = {{object, GPUMEM_WRITE, NULL}, {other, GPUMEM_WRITE, NULL}};
     uint64_t vector[33] = {0};
-    (void)state;
     OK(gpumem_residency_unregister(r, ended));
     FAILS(gpumem_residency_acquire(r, uses, 2, streams[0]), GPUMEM_INVALID_VALUE, "together larger than the budget");
     struct gpumem_use use = {ended, GPUMEM_READ, NULL};
@@ -953,7 +917,6 @@ static void freed_host_memory_is_detected(void **state) {
     uint32_t *tail = pinned(64 * KIB, 1);
     const uint64_t object = host_object(r, memory, 64 * KIB), pinned_object = host_object(r, tail, 64 * KIB);
     struct gpumem_use use = {object, GPUMEM_READ, NULL};
-    (void)state;
     write_words(r, object, 64 * KIB, 1, streams[0]);
     munmap(memory + 8 * KIB, 32 * KIB);
     FAILS(gpumem_residency_sync(r, object, NULL), GPUMEM_NOT_FOUND, "was freed: 65536 bytes at");
@@ -985,7 +948,6 @@ static void a_victim_without_host_memory_is_passed_over(void **state) {
         OK(gpumem_residency_unregister(r, lost));
         OK(gpumem_residency_destroy(r));
     }
-    (void)state;
 }
 
 static void null_is_refused(void **state) {
@@ -995,7 +957,6 @@ static void null_is_refused(void **state) {
     struct gpumem_use use = {0};
     uint64_t object = 0;
     void *address;
-    (void)state;
     OK(gpumem_residency_create(NULL, &none)); /* the defaults */
     OK(gpumem_residency_destroy(none));
     FAILS(gpumem_residency_create(&(struct gpumem_residency_options){.struct_size = 8}, NULL), GPUMEM_INVALID_VALUE,
@@ -1025,7 +986,6 @@ static void a_captured_stream_is_refused(void **state) {
     const uint64_t object = gpu_object(r, 4 * KIB), held = gpu_object(r, 4 * KIB);
     struct gpumem_use use = {object, GPUMEM_WRITE, NULL}, release = {held, GPUMEM_WRITE, NULL};
     CUgraph graph;
-    (void)state;
     begin(r, held, GPUMEM_WRITE, streams[0]);
     CU(cuStreamBeginCapture_v2(streams[0], CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_STREAM_CAPTURE, "is being captured");
@@ -1044,7 +1004,6 @@ static void the_legacy_stream_is_refused_beside_a_capture(void **state) {
     struct gpumem_use use = {gpu_object(r, 4 * KIB), GPUMEM_WRITE, NULL}, release = {held, GPUMEM_WRITE, NULL};
     CUstream blocking;
     CUgraph graph;
-    (void)state;
     CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     begin(r, held, GPUMEM_WRITE, NULL);
     CU(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -1063,7 +1022,6 @@ static void work_without_an_event_ends_no_capture(void **state) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     struct gpumem_use use = {gpu_object(r, 4 * KIB), GPUMEM_WRITE, NULL};
     CUgraph graph;
-    (void)state;
     OK(gpumem_residency_acquire(r, &use, 1, streams[0]));
     assert_int_equal(simcuda_set_failures("cuEventRecord:1:2"), 0);
     FAILS(gpumem_residency_release(r, &use, 1, streams[0], 0), GPUMEM_OUT_OF_MEMORY, "cannot be recorded");
@@ -1078,7 +1036,6 @@ static void work_without_an_event_ends_no_capture(void **state) {
 static void managed_memory_is_host_memory(void **state) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     CUdeviceptr managed;
-    (void)state;
     CU(cuMemAllocManaged(&managed, 4 * KIB, CU_MEM_ATTACH_GLOBAL));
     const uint64_t object = host_object(r, (void *)(uintptr_t)managed, 4 * KIB);
     write_words(r, object, 4 * KIB, 7, streams[0]);
@@ -1092,7 +1049,6 @@ static void managed_memory_is_host_memory(void **state) {
 static void destruction_disturbs_no_capture(void **state) {
     const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                          CU_STREAM_CAPTURE_MODE_RELAXED};
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct gpumem_residency *r = residency_of("lru", MIB, 0);
         CUgraph graph;

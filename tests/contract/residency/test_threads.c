@@ -105,7 +105,6 @@ static void threads_share(uint64_t flags, const char *policy) {
 }
 
 static void many_threads_with_pageable_memory(void **state) {
-    (void)state;
     memory = pageable(INPUTS * BYTES, 0);
     threads_share(0, "lru");
     threads_share(0, "preprotected_lru");
@@ -114,7 +113,6 @@ static void many_threads_with_pageable_memory(void **state) {
 }
 
 static void many_threads_with_pinned_memory(void **state) {
-    (void)state;
     memory = pinned(INPUTS * BYTES, 0);
     threads_share(0, "car");
     threads_share(GPUMEM_RESIDENCY_NO_REUSE, "lru");
@@ -181,7 +179,6 @@ static void waits_while_it_moves(void *(*call)(void *), bool used, bool gpu_only
 }
 
 static void calls_wait_for_an_object_that_moves(void **state) {
-    (void)state;
     memory = pageable(BYTES, 0);
     waits_while_it_moves(acquire_moved, false, false);
     waits_while_it_moves(drop_moved, true, true);
@@ -254,7 +251,6 @@ static void open_intruded(size_t room) {
 /* The home is allocated without the lock of the state, and its object must not change meanwhile. */
 static void a_use_waits_for_the_home_of_a_synchronisation(void **state) {
     void *host = NULL;
-    (void)state;
     open_intruded(BYTES);
     moved = gpu_object(residency, BYTES);
     write_words(residency, moved, BYTES, 1, streams[0]);
@@ -270,7 +266,6 @@ static void a_use_waits_for_the_home_of_a_synchronisation(void **state) {
 
 /* The last unregister waits for a transfer. A register of the same memory meanwhile makes an object of its own. */
 static void a_register_waits_for_the_end_of_the_object(void **state) {
-    (void)state;
     memory = pinned(BYTES, 1);
     open_intruded(BYTES);
     moved = host_object(residency, memory, BYTES);
@@ -287,7 +282,6 @@ static void a_register_waits_for_the_end_of_the_object(void **state) {
 /* An acquire fails after another thread ended the other use with GPUMEM_RELEASE_DROP: the failure is the last use. */
 static void an_acquire_that_fails_drops_what_others_dropped(void **state) {
     void *host = NULL;
-    (void)state;
     open_intruded(BYTES);
     moved = gpu_object(residency, BYTES);
     const uint64_t small = gpu_object(residency, BYTES / 2), large = gpu_object(residency, 15 * BYTES / 2);
@@ -319,7 +313,6 @@ static void *read_moved(void *argument) {
 /* Both pass staging memory, whose slots they share. */
 static void a_transfer_does_not_wait_for_another_one(void **state) {
     enum { CHUNKS = 20 * 8 * 1024 }; /* more than there are slots */
-    (void)state;
     memory = pageable(2 * CHUNKS + BYTES, 7);
     open_intruded(CHUNKS);
     const uint64_t first = host_object(residency, memory, CHUNKS);
@@ -335,7 +328,6 @@ static void a_transfer_does_not_wait_for_another_one(void **state) {
 
 /* An object that another acquire fills is not sent a second time. */
 static void an_object_of_two_acquires_is_sent_once(void **state) {
-    (void)state;
     memory = pageable(BYTES, 7);
     open_intruded(BYTES);
     moved = host_object(residency, memory, BYTES);
@@ -356,7 +348,6 @@ static void *fill_slowly(void *argument) {
 
 /* This thread uses the object first, and then finds that another one is filling it. */
 static void an_object_that_another_acquire_fills_is_waited_for(void **state) {
-    (void)state;
     memory = pageable(3 * BYTES, 7);
     open_intruded(BYTES);
     touch(residency, host_object(residency, memory + 2 * WORDS, BYTES), streams[0]); /* allocates the staging memory */
@@ -474,7 +465,6 @@ static void copied_by(size_t copy_threads) {
 
 static void large_transfers_are_copied_by_threads(void **state) {
     const unsigned before = threads_now();
-    (void)state;
     memory = pageable((THREADS + 1) * LARGE, 0);
     copied_by(1);
     assert_int_equal(threads_now(), before);
@@ -488,7 +478,6 @@ static void large_transfers_are_copied_by_threads(void **state) {
 
 static void transfers_are_copied_without_threads_that_cannot_be_made(void **state) {
     const unsigned before = threads_now();
-    (void)state;
     memory = pageable((THREADS + 1) * LARGE, 0);
     for (unsigned made = 0; made < 3; made++) {
         creatable = made;
@@ -504,7 +493,6 @@ static void transfers_are_copied_without_threads_that_cannot_be_made(void **stat
 /* They read the residency when they begin. */
 static void destruction_waits_for_threads_that_start_late(void **state) {
     const unsigned before = threads_now();
-    (void)state;
     memory = pageable(LARGE, 0);
     residency = copying_with(4);
     started = 0;
@@ -519,7 +507,6 @@ static void destruction_waits_for_threads_that_start_late(void **state) {
 
 static void small_transfers_make_no_threads(void **state) {
     const unsigned before = threads_now();
-    (void)state;
     memory = pageable(BYTES, 0);
     residency = copying_with(4);
     touch(residency, host_object(residency, memory, BYTES), streams[0]);
@@ -567,7 +554,6 @@ static void fails_in_the_middle(const char *name) {
 }
 
 static void failures_while_threads_copy(void **state) {
-    (void)state;
     memory = pageable(LARGE, 0);
     fails_in_the_middle("cuMemcpyAsync");
     fails_in_the_middle("cuEventSynchronize");
@@ -579,7 +565,6 @@ static void failures_while_threads_copy(void **state) {
 static void threads_end_after_the_context(void **state) {
     const unsigned before = threads_now();
     CUcontext context;
-    (void)state;
     memory = pageable(2 * LARGE, 0);
     CU(cuCtxCreate_v2(&context, 0, 0));
     residency = copying_with(4);
@@ -601,7 +586,6 @@ static void threads_end_after_the_context(void **state) {
 static void a_child_can_destroy(void **state) {
     const unsigned before = threads_now();
     int status = -1;
-    (void)state;
     memory = pageable(LARGE, 0);
     residency = copying_with(4);
     touch(residency, host_object(residency, memory, LARGE), streams[0]);
@@ -642,7 +626,6 @@ static void *use_two(void *number) {
 
 static void threads_wait_for_room(void **state) {
     pthread_t threads[WAITERS];
-    (void)state;
     crowded = residency_of("lru", 3 * 4 * KIB, GPUMEM_RESIDENCY_WAIT);
     for (uintptr_t i = 0; i < WAITERS; i++)
         for (int o = 0; o < 2; o++)

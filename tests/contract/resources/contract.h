@@ -2,12 +2,8 @@
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka needs the four headers above first */
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/resource/resource.h"
 

@@ -13,7 +13,6 @@ static void streams_as_started(void) {
 /* Growth while a kernel of an earlier loan has not run: with pools it goes on, without pools the free waits for it. */
 static void growth_waits_only_without_pools(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     assert_int_equal(simcuda_set_streams("manual"), 0);
     struct gpumem_loan *loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB);
     void *first = gpumem_loan_next(loan, MIB);
@@ -45,7 +44,6 @@ static void growth_waits_only_without_pools(void **state) {
 /* A fixed size is allocated once, by set_size; calls afterwards neither allocate nor wait. */
 static void a_fixed_size_never_waits(void **state) {
     struct gpumem_workspace *workspace = workspace_of(2 * MIB);
-    (void)state;
     uint64_t waited = waits(), allocated = allocations(), freed = frees();
     for (unsigned i = 0; i < 50; i++) {
         GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, (i + 1) * 100 * KIB);
@@ -61,7 +59,6 @@ static void a_fixed_size_never_waits(void **state) {
 static void a_new_stream_waits_for_the_former(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     CUstream other;
-    (void)state;
     CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     assert_int_equal(simcuda_set_streams("manual"), 0);
     for (unsigned turn = 0; turn < 4; turn++) {
@@ -104,7 +101,6 @@ static void captures_are_left_alone(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0), *elsewhere, *none = NULL;
     struct gpumem_workspace_options options = {.struct_size = sizeof options};
     CUstream other;
-    (void)state;
     CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     options.stream = other;
     OK(gpumem_workspace_create(&options, &elsewhere));
@@ -138,7 +134,6 @@ static void the_legacy_stream_waits_for_captures(void **state) {
     struct gpumem_workspace *workspace;
     CUstream blocking;
     CUgraph graph;
-    (void)state;
     OK(gpumem_workspace_create(NULL, &workspace));
     CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     CU(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -155,7 +150,6 @@ static void the_legacy_stream_waits_for_captures(void **state) {
 /* A capture of another stream is not invalidated by growth, nor by a change of stream. */
 static void captures_of_others_go_on(void **state) {
     CUstream other, third;
-    (void)state;
     CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     CU(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
     struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = other};
@@ -175,7 +169,6 @@ static void captures_of_others_go_on(void **state) {
 /* More than the device has: what was there is there again, and a smaller loan succeeds. */
 static void a_device_too_small(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(workspace, 3 * MIB));
     GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, (size_t)1 << 40);
     assert_null(loan);
@@ -230,7 +223,6 @@ static void memory_from_elsewhere(void **state) {
                                                .release = source_release,
                                                .user = &source};
     struct gpumem_workspace *workspace;
-    (void)state;
     OK(gpumem_workspace_create(&options, &workspace));
     assert_int_equal(source.live, MIB);
     assert_ptr_equal(source.stream, bench.stream);
@@ -275,7 +267,6 @@ static void every_call_fails_once(void **state) {
     CUstream other;
     bool reached = true;
     unsigned n = 0;
-    (void)state;
     CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     for (n = 1; reached; n++) {
         struct gpumem_workspace *workspace = NULL;
@@ -294,7 +285,6 @@ static void every_call_fails_once(void **state) {
 static void memory_of_the_caller(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     CUdeviceptr own;
-    (void)state;
     CU(cuMemAlloc_v2(&own, MIB));
     char *address = (char *)(uintptr_t)own;
     OK(gpumem_workspace_set(workspace, address, MIB + 63));
@@ -322,7 +312,6 @@ static void memory_of_the_caller(void **state) {
 
 static void memory_of_a_resource(void **state) {
     static const char *const texts[] = {"async", "native", "vmm"};
-    (void)state;
     for (int i = has_pools() ? 0 : 2; i < 3; i++) { /* the former two allocate in stream order */
         struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = bench.stream, .size = MIB};
         struct gpumem_resource_info info = {.struct_size = sizeof info};

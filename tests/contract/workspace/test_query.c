@@ -70,7 +70,6 @@ static size_t stop(struct gpumem_workspace *workspace) {
 static void queries_match(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     size_t size = 77;
-    (void)state;
     assert_int_equal(gpumem_workspace_stop_query(workspace, &size), GPUMEM_WORKSPACE_SIZE_QUERY_MISMATCH);
     assert_int_equal(gpumem_workspace_stop_query(workspace, NULL), GPUMEM_WORKSPACE_SIZE_QUERY_MISMATCH);
     assert_int_equal(size, 77);
@@ -92,7 +91,6 @@ static void queries_match(void **state) {
 static void the_sum_of_many_sizes_does_not_overflow(void **state) {
     static size_t sizes[1025];
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     for (int i = 0; i < 1025; i++)
         sizes[i] = SIZE_MAX / 1024; /* modulo 2^64, the rounded sizes sum up to 2^54 */
     OK(gpumem_workspace_start_query(workspace));
@@ -103,7 +101,6 @@ static void the_sum_of_many_sizes_does_not_overflow(void **state) {
 
 static void the_running_maximum_is_kept(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     OK(gpumem_workspace_start_query(workspace));
     assert_int_equal(GPUMEM_WORKSPACE_SET_OPTIMAL(workspace, 0), GPUMEM_WORKSPACE_SIZE_UNCHANGED);
     assert_int_equal(GPUMEM_WORKSPACE_SET_OPTIMAL(workspace, 65), GPUMEM_WORKSPACE_SIZE_INCREASED);
@@ -124,7 +121,6 @@ static void the_running_maximum_is_kept(void **state) {
 static void a_queried_call_does_nothing(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     uint64_t launches = 0, calls;
-    (void)state;
     OK(gpumem_workspace_start_query(workspace));
     calls = simcuda_calls(NULL);
     assert_int_equal(library_large_or_small(workspace, 3 * MIB, 5), GPUMEM_WORKSPACE_SIZE_INCREASED);
@@ -159,7 +155,6 @@ static enum gpumem_workspace_status random_call(struct gpumem_workspace *workspa
 /* The answer of a query is the least size with which no call of the same arguments degrades. */
 static void the_answer_suffices(void **state) {
     enum { CALLS = 12, ROUNDS = 20 };
-    (void)state;
     for (uint32_t round = 1; round <= ROUNDS; round++) {
         struct gpumem_workspace *workspace = workspace_of(0);
         OK(gpumem_workspace_start_query(workspace));
@@ -188,7 +183,6 @@ static void the_answer_suffices(void **state) {
 
 static void less_memory_means_a_slower_algorithm_or_none(void **state) {
     struct gpumem_workspace *workspace = workspace_of(MIB);
-    (void)state;
     OK(library_large_or_small(workspace, MIB, 64));
     assert_int_equal(library_large_or_small(workspace, MIB + 1, 64), GPUMEM_WORKSPACE_PERF_DEGRADED);
     assert_int_equal(library_large_or_small(workspace, MIB + 1, MIB + 1), GPUMEM_WORKSPACE_MEMORY_ERROR);
@@ -200,7 +194,6 @@ static void less_memory_means_a_slower_algorithm_or_none(void **state) {
 /* ---- statuses, data types, pointer mode */
 
 static void statuses_have_names_and_numbers_of_their_own(void **state) {
-    (void)state;
     for (int number = GPUMEM_WORKSPACE_SIZE_INCREASED; number <= GPUMEM_WORKSPACE_PERF_DEGRADED; number++) {
         assert_true(number > GPUMEM_UNKNOWN);
         assert_non_null(
@@ -252,7 +245,6 @@ static void data_types_have_their_actual_size(void **state) {
         {32, 6},
         {33, 4},
     };
-    (void)state;
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(gpumem_workspace_bits_of_datatype(rows[i].type), rows[i].bits);
         assert_int_equal(gpumem_workspace_sizeof_datatype(rows[i].type), rows[i].bits / 8);
@@ -280,7 +272,6 @@ static enum gpumem_pointer_mode mode_inside(struct gpumem_workspace *workspace, 
 static void the_pointer_mode_is_restored(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     enum gpumem_pointer_mode former;
-    (void)state;
     assert_int_equal(gpumem_workspace_pointer_mode(workspace), GPUMEM_POINTER_MODE_HOST);
     gpumem_workspace_set_pointer_mode(workspace, GPUMEM_POINTER_MODE_DEVICE);
     assert_int_equal(mode_inside(workspace, GPUMEM_POINTER_MODE_HOST, &former), GPUMEM_POINTER_MODE_HOST);

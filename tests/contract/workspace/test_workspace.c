@@ -6,7 +6,6 @@
 
 static void starts_managed_with_one_mebibyte(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     assert_int_equal(gpumem_workspace_is_managed(workspace), 1);
     assert_int_equal(size_of(workspace), MIB);
     assert_ptr_equal(gpumem_workspace_stream(workspace), bench.stream);
@@ -16,7 +15,6 @@ static void starts_managed_with_one_mebibyte(void **state) {
 
 static void a_fixed_size_frees_what_was_there(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     uint64_t freed = frees(), allocated = allocations();
     OK(gpumem_workspace_set_size(workspace, 5000));
     assert_int_equal(frees() - freed, 1);
@@ -28,7 +26,6 @@ static void a_fixed_size_frees_what_was_there(void **state) {
 
 static void size_0_frees_and_returns_to_managed(void **state) {
     struct gpumem_workspace *workspace = workspace_of(3 * MIB);
-    (void)state;
     assert_int_equal(gpumem_workspace_is_managed(workspace), 0);
     uint64_t freed = frees(), allocated = allocations();
     OK(gpumem_workspace_set_size(workspace, 0));
@@ -45,7 +42,6 @@ static void size_0_frees_and_returns_to_managed(void **state) {
 
 static void a_managed_workspace_grows(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     for (size_t size = 1; size <= 64 * MIB; size *= 3) {
         GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, size);
         assert_non_null(loan);
@@ -60,7 +56,6 @@ static void a_managed_workspace_grows(void **state) {
 
 static void a_fixed_workspace_never_grows(void **state) {
     struct gpumem_workspace *workspace = workspace_of(4096);
-    (void)state;
     uint64_t calls = simcuda_calls(NULL);
     for (unsigned i = 0; i < 100; i++) {
         GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 4096 + i);
@@ -75,7 +70,6 @@ static void a_fixed_workspace_never_grows(void **state) {
 /* The cost does not depend on the sizes: no driver call, whatever was lent before. */
 static void a_loan_that_fits_makes_no_driver_call(void **state) {
     struct gpumem_workspace *managed = workspace_of(0), *fixed = workspace_of(8 * MIB);
-    (void)state;
     gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(managed, 8 * MIB));
     uint64_t calls = simcuda_calls(NULL);
     for (size_t size = 64; size <= 8 * MIB; size *= 2) {
@@ -92,7 +86,6 @@ static void one_loan_is_alive_at_a_time(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     size_t size = 64;
     void *buffer = &size;
-    (void)state;
     struct gpumem_loan *first = gpumem_workspace_borrow(workspace, 1, &size, &buffer, "first.c:1");
     assert_non_null(first);
     assert_null(gpumem_workspace_borrow_bytes(workspace, 64, "second.c:2"));
@@ -127,7 +120,6 @@ static void forget(void *workspace) { assert_null(gpumem_workspace_borrow_bytes(
 
 static void mistakes_with_loans_are_reported(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     struct gpumem_loan *loan = gpumem_workspace_borrow_bytes(workspace, 64, "forgetful.c:3");
     const char *text = logged(forget, workspace);
     assert_non_null(strstr(text, "borrowed at forgetful.c:3 was not returned"));
@@ -165,7 +157,6 @@ out:
 
 static void a_loan_ends_with_its_scope(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     for (int way = 0; way < 4; way++)
         assert_int_equal(leave_early(workspace, way), way == 0);
     {
@@ -180,7 +171,6 @@ static void a_loan_ends_with_its_scope(void **state) {
 
 static void a_loan_protects_the_workspace(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     struct gpumem_loan *loan = GPUMEM_WORKSPACE_BORROW(workspace, 64);
     uint64_t allocated = allocations(), freed = frees();
     assert_int_equal(gpumem_workspace_set_size(workspace, 64), GPUMEM_WORKSPACE_INTERNAL_ERROR);
@@ -223,7 +213,6 @@ static void several_buffers_in_one_loan(void **state) {
     static const size_t cases[][8] = {{1024, 256, 100, 512}, {1}, {1, 1, 1, 1, 1, 1, 1, 1}, {0, 64, 0, 65, 63},
                                       {3 << 20, 5, 2 << 20}, {0}};
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         buffers_are_apart(workspace, 8, cases[i]);
     OK(gpumem_workspace_destroy(workspace));
@@ -231,7 +220,6 @@ static void several_buffers_in_one_loan(void **state) {
 
 static void a_loan_holds_exactly_what_was_requested(void **state) {
     struct gpumem_workspace *workspace = workspace_of(256);
-    (void)state;
     GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 100, 0, 65);
     assert_non_null(loan);
     assert_ptr_equal(gpumem_loan_next(loan, 100), loan->address);
@@ -253,7 +241,6 @@ static void sums_do_not_overflow(void **state) {
     const size_t half = SIZE_MAX / 2 + 1, sizes[] = {half, half, 64};
     void *buffers[3] = {NULL};
     struct gpumem_workspace *workspace = workspace_of(0);
-    (void)state;
     uint64_t calls = simcuda_calls(NULL);
     assert_null(gpumem_workspace_borrow(workspace, 3, sizes, buffers, NULL));
     assert_null(GPUMEM_WORKSPACE_BORROW(workspace, half, half));
@@ -267,7 +254,6 @@ static void sums_do_not_overflow(void **state) {
 static void null_pointers_are_refused(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     size_t size = 64;
-    (void)state;
     assert_int_equal(gpumem_workspace_create(NULL, NULL), GPUMEM_WORKSPACE_INVALID_POINTER);
     assert_int_equal(gpumem_workspace_get_size(workspace, NULL), GPUMEM_WORKSPACE_INVALID_POINTER);
     assert_int_equal(gpumem_workspace_get_size(NULL, &size), GPUMEM_WORKSPACE_INVALID_POINTER);
@@ -284,7 +270,6 @@ static void null_pointers_are_refused(void **state) {
 static void wrong_options_are_refused(void **state) {
     struct gpumem_workspace *workspace = NULL;
     struct gpumem_workspace_options options = {.struct_size = 3};
-    (void)state;
     assert_int_equal(gpumem_workspace_create(&options, &workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
     options = (struct gpumem_workspace_options){.struct_size = sizeof options, .release = (void *)(uintptr_t)1};
     assert_int_equal(gpumem_workspace_create(&options, &workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
@@ -305,7 +290,6 @@ static void options_of_other_versions(void **state) {
     } newer = {.known = {.struct_size = sizeof newer, .size = 128}};
     struct gpumem_workspace_options older = {.struct_size = offsetof(struct gpumem_workspace_options, size), .size = 7};
     struct gpumem_workspace *workspace = NULL;
-    (void)state;
     assert_int_equal(offsetof(struct gpumem_workspace_options, user) + sizeof older.user, sizeof older);
     OK(gpumem_workspace_create(&older, &workspace));
     assert_int_equal(size_of(workspace), MIB);
@@ -321,7 +305,6 @@ static void options_of_other_versions(void **state) {
 static void other_contexts_stay_current(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
     CUcontext other, now;
-    (void)state;
     CU(cuCtxCreate_v2(&other, 0, 0));
     gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(workspace, 2 * MIB));
     OK(gpumem_workspace_set_size(workspace, 64));
@@ -337,7 +320,6 @@ static void other_contexts_stay_current(void **state) {
 /* In a process that was started with GPUMEM_WORKSPACE_SIZE. */
 static void the_environment_fixes_the_size(void **state) {
     const char *text = getenv("GPUMEM_WORKSPACE_SIZE");
-    (void)state;
     if (!text)
         skip();
     struct gpumem_workspace *workspace = workspace_of(0), *own = workspace_of(128);

@@ -4,7 +4,6 @@
 
 static CUresult of_context(uint32_t variant, uint32_t *seen) {
     CUcontext context;
-    (void)seen;
     TRY(CALL(cuCtxGetCurrent, &context));
     TRY(CALL(cuCtxPushCurrent_v2, context));
     return CALL(cuCtxPopCurrent_v2, &context);
@@ -24,7 +23,6 @@ static CUresult of_device(uint32_t variant, uint32_t *seen) {
 
 static CUresult of_graph_memory(uint32_t variant, uint32_t *seen) {
     CUdevice device;
-    (void)seen;
     TRY(CALL(cuCtxGetDevice, &device));
     return CALL(cuDeviceGraphMemTrim, device);
 }
@@ -32,7 +30,6 @@ static CUresult of_graph_memory(uint32_t variant, uint32_t *seen) {
 static CUresult of_default_pool(uint32_t variant, uint32_t *seen) {
     CUdevice device;
     CUmemoryPool pool;
-    (void)seen;
     TRY(CALL(cuCtxGetDevice, &device));
     TRY(CALL(cuDeviceGetDefaultMemPool, &pool, device));
     return CALL(cuMemPoolTrimTo, pool, 0);
@@ -58,7 +55,6 @@ static CUresult of_event(uint32_t variant, uint32_t *seen) {
 static CUresult of_graph(uint32_t variant, uint32_t *seen) {
     CUgraph graph;
     CUgraphExec ready;
-    (void)seen;
     TRY(CALL(cuGraphCreate, &graph, 0));
     TRY(CALL(cuGraphInstantiateWithFlags, &ready, graph, 0));
     TRY(CALL(cuGraphExecDestroy, ready));
@@ -81,7 +77,6 @@ static CUresult of_memory(uint32_t variant, uint32_t *seen) {
 
 static CUresult of_reservation(uint32_t variant, uint32_t *seen) {
     CUdeviceptr address;
-    (void)seen;
     TRY(CALL(cuMemAddressReserve, &address, (size_t)2 << 20, 0, 0, 0));
     return CALL(cuMemAddressFree, address, (size_t)2 << 20);
 }
@@ -89,7 +84,6 @@ static CUresult of_reservation(uint32_t variant, uint32_t *seen) {
 static CUresult of_handle(uint32_t variant, uint32_t *seen) {
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUmemGenericAllocationHandle handle;
-    (void)seen;
     TRY(CALL(cuMemCreate, &handle, (size_t)2 << 20, &kind, 0));
     return CALL(cuMemRelease, handle);
 }
@@ -103,19 +97,14 @@ static CUresult of_function(uint32_t variant, uint32_t *seen) {
 
 static CUresult of_small_memory(uint32_t variant, uint32_t *seen) {
     CUdeviceptr address;
-    (void)seen;
     TRY(CALL(cuMemAlloc_v2, &address, 1000));
     return CALL(cuMemFree_v2, address);
 }
 
-static CUresult of_nothing(uint32_t variant, uint32_t *seen) {
-    (void)seen;
-    return CALL(cuMemFree_v2, 0);
-}
+static CUresult of_nothing(uint32_t variant, uint32_t *seen) { return CALL(cuMemFree_v2, 0); }
 
 static CUresult of_module(uint32_t variant, uint32_t *seen) {
     CUmodule module;
-    (void)seen;
     if (world.place->kernels)
         return CUDA_SUCCESS;
     TRY(CALL(cuModuleLoadData, &module, "nothing"));
@@ -124,7 +113,6 @@ static CUresult of_module(uint32_t variant, uint32_t *seen) {
 
 static CUresult of_primary_context(uint32_t variant, uint32_t *seen) {
     CUcontext context;
-    (void)seen;
     TRY(CALL(cuDevicePrimaryCtxRetain, &context, 0));
     return CALL(cuDevicePrimaryCtxRelease_v2, 0);
 }

@@ -102,7 +102,6 @@ void mix_on_host(void *data) {
 }
 
 static void CUDA_CB mix_by_callback(CUstream stream, CUresult status, void *data) {
-    (void)stream;
     if (status == CUDA_SUCCESS)
         mix_on_host(data);
 }

@@ -146,7 +146,6 @@ static void out_of_time(int number) {
     const struct call *call = world.running;
     int length =
         snprintf(text, sizeof text, "call %td, %s: does not end\n", call - world.plan->calls, call_name(call->kind));
-    (void)number;
     if (write(STDOUT_FILENO, text, (size_t)length) < 0)
         _exit(4);
     _exit(3);

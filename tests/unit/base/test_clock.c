@@ -3,15 +3,12 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 static uint64_t system_ns(void) {
     struct timespec now;

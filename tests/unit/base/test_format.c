@@ -2,14 +2,10 @@
 #include "shim/base/base.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 /* Formats with snprintf and with gm_format, whole and cut at every size, and compares. */
 #define SAME(...)                                                          \

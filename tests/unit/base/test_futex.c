@@ -4,14 +4,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 enum { WAIT = 128, SECONDS = 20, ROUNDS = 20000, WAITERS = 4 };
 

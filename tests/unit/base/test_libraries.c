@@ -1,11 +1,6 @@
 /* Known libraries are recognised by the file's name, and an address finds the object that contains it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 #include <dlfcn.h>
 
 #include "shim/base/libraries.h"

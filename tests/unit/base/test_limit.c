@@ -1,14 +1,9 @@
 /* The start of GPUMEM_LIMIT (shim/base/limit.h): a query of NVML and the first call of the driver may both make it. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/group.h"
 #include "shim/base/limit.h"
@@ -21,7 +16,6 @@ static pthread_barrier_t all_there;
 
 /* Returns how many bytes more than the limit the thread could take. */
 static void *start(void *unused) {
-    (void)unused;
     pthread_barrier_wait(&all_there);
     gm_limit_start(name, LIMIT);
     return (void *)(uintptr_t)(!gm_limit_on() + gm_limit_take(0, LIMIT + 1));

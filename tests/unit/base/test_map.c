@@ -1,13 +1,7 @@
 /* What the map of the process says of an address. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/map.h"
 

@@ -1,13 +1,9 @@
 /* Work that is done once (shim/base/once.h). */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/once.h"
 
@@ -17,7 +13,6 @@ static struct gm_once once;
 static int result; /* plain: who finds the work done sees it */
 
 static void *work_or_wait(void *unused) {
-    (void)unused;
     if (gm_once_begin(&once)) {
         usleep(1000);
         result++;

@@ -2,15 +2,11 @@
 #include "shim/base/base.h"
 #include "shim/base/options.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 enum { LOG_SIZE = 32768 };
 static char log_text[LOG_SIZE];

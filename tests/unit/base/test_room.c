@@ -1,14 +1,9 @@
 /* Per-thread memory (shim/base/room.h). */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/real_dl.h"
 #include "shim/base/room.h"
@@ -25,7 +20,6 @@ static void count_ended(void *part) {
 
 static void *use(void *unused) {
     char *part = gm_room_part(GM_ROOM_TRACE), *other = gm_room_part(GM_ROOM_ERROR);
-    (void)unused;
     for (int i = 0; part && i < GM_ROOM_BYTES - GM_ROOM_TRACE; i++)
         __atomic_add_fetch(&wrong, part[i] != 0, __ATOMIC_RELAXED);
     if (!part || other - part != GM_ROOM_ERROR - GM_ROOM_TRACE || gm_room_part_known(GM_ROOM_TRACE) != part)
@@ -73,10 +67,7 @@ static void parallel_threads_have_their_own_memory(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-static void *look(void *unused) {
-    (void)unused;
-    return gm_room_part_known(GM_ROOM_CLOCK);
-}
+static void *look(void *unused) { return gm_room_part_known(GM_ROOM_CLOCK); }
 
 static void a_thread_that_needs_no_memory_has_none(void **state) {
     pthread_t thread;
@@ -91,7 +82,6 @@ static bool stop;
 static void nothing(void *unused) { (void)unused; }
 
 static void *register_often(void *unused) {
-    (void)unused;
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
         gm_thread_at_exit(nothing, &stop);
     return NULL;

@@ -2,13 +2,10 @@
 #include "shim/base/stats.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 enum { THREADS = 2 * GM_STATS_SHARDS, CALLS = 100000 };
 

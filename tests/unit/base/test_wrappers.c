@@ -1,12 +1,6 @@
 /* Names of functions from symbols, and which frames are allocation wrappers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka needs the four headers above first */
-#include <cmocka.h>
-
-#include <string.h>
+#include "tests/test.h"
 
 #include "shim/base/function_name.h"
 #include "shim/base/wrappers.h"

@@ -4,14 +4,9 @@
 #define SCRIPTED_DRIVER_H
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/base.h"
 #include "shim/base/options.h"

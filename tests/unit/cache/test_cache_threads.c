@@ -1,12 +1,8 @@
 /* Threads start and end while they use one cache. The free blocks of all threads stay within the limit, and no block
  * leaks. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "idle_driver.h"
 #include "shim/base/options.h"

@@ -5,7 +5,6 @@
 #include "shim/cache/fast.h"
 
 static void observed_calls_take_the_whole_way(void **state) {
-    (void)state;
     const size_t size = 4096;
     size_t freed = 0;
     open_cache("cache(sim)");
@@ -34,7 +33,6 @@ static void observed_calls_take_the_whole_way(void **state) {
 }
 
 static void upkeep_comes_after_so_many_blocks(void **state) {
-    (void)state;
     size_t freed;
     open_cache("cache(4,sim)");
     struct gm_block block = get(4096);

@@ -1,13 +1,8 @@
 /* The list of captures (shim/driver/capture.c). The driver is a table of functions here that give scripted answers. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/driver/driver.h"
 
@@ -36,7 +31,6 @@ static CUresult context_of(CUstream stream, CUcontext *context) {
     return *context = stream < STREAM(100) ? CONTEXT(1) : CONTEXT(2), CUDA_SUCCESS;
 }
 static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status) {
-    (void)stream;
     __atomic_add_fetch(&fake.queries, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&fake.held_up, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&fake.hold_up, __ATOMIC_SEQ_CST))
@@ -48,7 +42,6 @@ static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status) {
 static void lost(const struct gm_capture *capture) { fake.lost += gm_captures > 0, fake.last = *capture; }
 
 static int start(void **state) {
-    (void)state;
     gm_captures_after_fork();
     memset(&fake, 0, sizeof fake);
     current = CONTEXT(1);
@@ -75,7 +68,6 @@ static bool may_disturb(void) {
 }
 
 static void a_begin_that_fails_is_no_capture(void **state) {
-    (void)state;
     begin(STREAM(1), false, GLOBAL);
     gm_capture_begun(gm_capture_begin(STREAM(1), false, GLOBAL), false); /* the stream captures already */
     assert_int_equal(gm_captures, 1);
@@ -88,7 +80,6 @@ static void a_begin_that_fails_is_no_capture(void **state) {
 }
 
 static void more_captures_than_a_page_holds(void **state) {
-    (void)state;
     for (uintptr_t i = 1; i <= 3000; i++)
         begin(STREAM(1000 + i), false, RELAXED);
     assert_int_equal(gm_captures, 3000);
@@ -101,7 +92,6 @@ static void more_captures_than_a_page_holds(void **state) {
 }
 
 static void captures_end_with_their_stream(void **state) {
-    (void)state;
     begin(STREAM(1), false, GLOBAL);
     begin(STREAM(2), false, RELAXED);
     gm_capture_ending(STREAM(1), NULL);
@@ -119,7 +109,6 @@ static void captures_end_with_their_stream(void **state) {
 }
 
 static void captures_end_with_their_context(void **state) {
-    (void)state;
     begin(STREAM(1), false, GLOBAL);
     begin(STREAM(100), false, GLOBAL);
     begin(STREAM(101), false, RELAXED);
@@ -159,7 +148,6 @@ static void in_thread(void *(*run)(void *), void *argument) {
 }
 
 static void each_thread_has_a_default_stream(void **state) {
-    (void)state;
     begin(NULL, true, GLOBAL);
     in_thread(begin_default, NULL);
     in_thread(begin_default, "by handle");
@@ -181,7 +169,6 @@ static void *begin_two(void *unused) {
 }
 
 static void only_relaxed_captures_outlive_their_thread(void **state) {
-    (void)state;
     in_thread(begin_two, NULL);
     assert_false(may_disturb());
     assert_true(gm_captures == 1 && fake.lost == 1 && fake.last.stream == STREAM(2));
@@ -192,7 +179,6 @@ static void only_relaxed_captures_outlive_their_thread(void **state) {
 /* ---- captures that last long */
 
 static void long_captures_are_queried(void **state) {
-    (void)state;
     fake.status = CU_STREAM_CAPTURE_STATUS_NONE;
     uint64_t since = gm_now_ns();
     begin(STREAM(1), false, GLOBAL);
@@ -239,7 +225,6 @@ static void *destroy(void *unused) {
 /* A stream is not destroyed while a thread queries it. */
 static void destruction_waits_for_queries(void **state) {
     pthread_t recheck_thread, destroy_thread;
-    (void)state;
     fake.status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     fake.hold_up = 1;
     begin(STREAM(1), false, GLOBAL);

@@ -1,14 +1,9 @@
 /* Fences over several contexts, some of which end. The driver is a table of functions here that give scripted answers.
  * gpumem must never name an event of a context that ended or is ending. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/driver/fence.h"
 
@@ -37,7 +32,6 @@ static CUresult get_state(CUdevice device, unsigned *flags, int *active) {
     return (void)device, (void)flags, *active = 0, CUDA_SUCCESS;
 }
 static CUresult create(CUevent *event, unsigned flags) {
-    (void)flags;
     assert_in_range(++fake.made, 1, EVENTS - 1);
     fake.context[fake.made] = fake.current;
     return *event = (CUevent)fake.made, CUDA_SUCCESS;
@@ -103,7 +97,6 @@ static void peer_is(CUresult answer) {
 }
 
 static int start(void **state) {
-    (void)state;
     gm_drv = (struct gm_driver){
         .ctx_get_current = get_current,
         .ctx_push = push,
@@ -123,7 +116,6 @@ static int start(void **state) {
 }
 
 static int stop(void **state) {
-    (void)state;
     for (unsigned n = OWN; n < 40; n++)
         end(n);
     return 0;
@@ -131,7 +123,6 @@ static int stop(void **state) {
 
 static void a_peer_that_ended_is_done(void **state) {
     struct gm_fence fence = {0};
-    (void)state;
     reach(PEER);
     assert_int_equal(record_own(&fence), GM_OK);
     assert_int_equal(fake.records, 2);
@@ -151,7 +142,6 @@ static void a_peer_that_ended_is_done(void **state) {
 /* Its streams may copy from and to the memory. The driver orders such copies of native memory. */
 static void a_device_without_access_uses_no_native_memory(void **state) {
     struct gm_fence fence = {0};
-    (void)state;
     struct gm_context far = see(FAR);
     assert_int_equal(gm_fence_record(&fence, &own, GM_FENCE_ACCESS), GM_OK);
     assert_int_equal(fence.count, 1);
@@ -167,7 +157,6 @@ static void a_device_without_access_uses_no_native_memory(void **state) {
 
 static void a_fence_is_pending_while_a_context_ends(void **state) {
     struct gm_fence fence = {0}, other = {0};
-    (void)state;
     reach(PEER);
     assert_int_equal(record_own(&fence), GM_OK);
     own_is(CUDA_SUCCESS);
@@ -192,7 +181,6 @@ static void a_fence_is_pending_while_a_context_ends(void **state) {
 
 static void the_blocks_own_context_ends(void **state) {
     struct gm_fence fence = {0};
-    (void)state;
     assert_int_equal(record_own(&fence), GM_OK);
     own_is(CUDA_SUCCESS);
     gm_context_ending(CONTEXT(OWN));
@@ -211,7 +199,6 @@ static void the_driver_reports_a_destroyed_context(void **state) {
     static const CUresult errors[] = {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
                                       CUDA_ERROR_INVALID_HANDLE};
     struct gm_fence fence = {0};
-    (void)state;
     reach(PEER);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(record_own(&fence), GM_OK);
@@ -235,7 +222,6 @@ static void the_driver_reports_a_destroyed_context(void **state) {
 /* More contexts, one after the other, than a fence has points. */
 static void many_contexts_come_and_go(void **state) {
     struct gm_fence fence = {0};
-    (void)state;
     for (unsigned n = PEER; n < 40; n++) {
         reach(n);
         assert_int_equal(record_own(&fence), GM_OK);
@@ -259,7 +245,6 @@ static void *end_own(void *unused) {
 static void destruction_waits_for_queries(void **state) {
     struct gm_fence fence = {0};
     pthread_t query_thread, end_thread;
-    (void)state;
     assert_int_equal(record_own(&fence), GM_OK);
     fake.hold_up = 1;
     assert_int_equal(pthread_create(&query_thread, NULL, query_fence, &fence), 0);
@@ -279,7 +264,6 @@ static void destruction_waits_for_queries(void **state) {
 /* The last test: graphs stay possible. */
 static void a_graph_of_another_device_may_copy(void **state) {
     struct gm_fence fence = {0};
-    (void)state;
     see(FAR);
     gm_context_note_graphs();
     assert_int_equal(gm_fence_record(&fence, &own, GM_FENCE_ACCESS), GM_OK);

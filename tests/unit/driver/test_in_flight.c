@@ -16,13 +16,10 @@
  * 9. A free that waits returns the error of the work. */
 #include "tests/unit/driver/interleave.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/driver/free_sync.h"
 #include "shim/driver/in_flight.h"
@@ -144,7 +141,6 @@ static void launch(enum stream stream, unsigned item, bool overtakes, bool fault
 
 /* Somebody waits. */
 static void waits(items covered, bool all) {
-    (void)all;
     if (now.role[il_thread()] != FREE && covered & now.since)
         il_fault("a call waits for work that was submitted after the last free");
 }
@@ -475,7 +471,6 @@ static void report(const char *text) {
 }
 
 static void every_pair_of_operations(void **state) {
-    (void)state;
     for (size_t i = 0; i < sizeof preludes / sizeof *preludes; i++)
         for (const char *a = OPERATIONS; *a; a++)
             for (const char *b = a; *b; b++) {
@@ -494,7 +489,6 @@ static void chosen_programs(void **state) {
         {"l", "fq", "v"},    {"l", "fg", "v"},      {"l", "fl", "v"},     {"snlf", "f", "z"},  {"snlfl", "f", "c"},
         {"lfl", "p", "z"},   {"", "csn", "pfm"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         explore(programs[i][0], programs[i][1], programs[i][2], UINT32_MAX, 1000000);
     report("chosen programs");
@@ -559,7 +553,6 @@ static void states_change_as_the_table_says(void **state) {
         {RECORDED, END, NONE},
     };
     bool wrong = false;
-    (void)state;
     for (int from = 0; from < KINDS; from++)
         for (int role = 0; role < ROLES; role++)
             for (int to = 0; to < KINDS; to++) {

@@ -1,13 +1,7 @@
 /* The book-keeping of shim/driver/order.c: which streams are reported to rely on a free. Streams are only numbers
  * here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/driver/order.h"
 
@@ -29,13 +23,11 @@ enum {
 static struct gm_order *order;
 
 static int set_up(void **state) {
-    (void)state;
     order = calloc(1, sizeof *order);
     return order ? 0 : -1;
 }
 
 static int tear_down(void **state) {
-    (void)state;
     free(order);
     return 0;
 }
@@ -77,7 +69,6 @@ static void expect(const char *text) {
 /* ---- streams */
 
 static void another_stream_relies(void **state) {
-    (void)state;
     work(ONE);
     free_at(SITE);
     work(TWO);
@@ -87,7 +78,6 @@ static void another_stream_relies(void **state) {
 }
 
 static void one_stream_is_an_order(void **state) {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         work(ONE);
         free_at(SITE);
@@ -98,7 +88,6 @@ static void one_stream_is_an_order(void **state) {
 }
 
 static void work_before_the_free_does_not_rely(void **state) {
-    (void)state;
     work(ONE);
     work(TWO);
     free_at(SITE);
@@ -106,7 +95,6 @@ static void work_before_the_free_does_not_rely(void **state) {
 }
 
 static void an_event_orders(void **state) {
-    (void)state;
     work(ONE);
     gm_order_record(order, stream(ONE), EVENT);
     free_at(SITE);
@@ -118,7 +106,6 @@ static void an_event_orders(void **state) {
 }
 
 static void an_event_recorded_too_early_does_not(void **state) {
-    (void)state;
     gm_order_record(order, stream(ONE), EVENT);
     work(ONE);
     free_at(SITE);
@@ -128,7 +115,6 @@ static void an_event_recorded_too_early_does_not(void **state) {
 }
 
 static void order_is_handed_on(void **state) {
-    (void)state;
     work(ONE);
     free_at(SITE);
     gm_order_record(order, stream(ONE), EVENT);
@@ -141,7 +127,6 @@ static void order_is_handed_on(void **state) {
 }
 
 static void a_stream_behind_a_relying_one_is_not_named(void **state) {
-    (void)state;
     work(ONE);
     free_at(SITE);
     work(TWO);
@@ -152,7 +137,6 @@ static void a_stream_behind_a_relying_one_is_not_named(void **state) {
 }
 
 static void an_unknown_event_counts_as_an_order(void **state) {
-    (void)state;
     work(ONE);
     free_at(SITE);
     gm_order_wait_event(order, stream(TWO), EVENT);
@@ -161,7 +145,6 @@ static void an_unknown_event_counts_as_an_order(void **state) {
 }
 
 static void the_host_orders(void **state) {
-    (void)state;
     for (int wait = 0; wait < 4; wait++) {
         work(ONE);
         gm_order_record(order, stream(ONE), EVENT);
@@ -181,7 +164,6 @@ static void the_host_orders(void **state) {
 }
 
 static void a_wait_for_another_stream_is_no_order(void **state) {
-    (void)state;
     work(ONE);
     work(THREE);
     free_at(SITE);
@@ -192,7 +174,6 @@ static void a_wait_for_another_stream_is_no_order(void **state) {
 }
 
 static void a_wait_unseen_counts_as_an_order(void **state) {
-    (void)state;
     work(ONE);
     free_at(SITE);
     gm_order_waits_unseen(order, stream(TWO));
@@ -201,7 +182,6 @@ static void a_wait_unseen_counts_as_an_order(void **state) {
 }
 
 static void the_default_stream_orders_blocking_ones(void **state) {
-    (void)state;
     work(BLOCKING);
     free_at(SITE);
     work(LEGACY);
@@ -214,7 +194,6 @@ static void the_default_stream_orders_blocking_ones(void **state) {
 }
 
 static void the_default_stream_does_not_order_others(void **state) {
-    (void)state;
     work(ONE);
     free_at(SITE);
     work(LEGACY);
@@ -222,7 +201,6 @@ static void the_default_stream_does_not_order_others(void **state) {
 }
 
 static void default_streams_of_threads_are_distinct(void **state) {
-    (void)state;
     struct gm_order_stream first = {CONTEXT, 2, 71, GM_ORDER_BLOCKING}, second = {CONTEXT, 2, 72, GM_ORDER_BLOCKING};
     gm_order_submit(order, gm_order_stream(order, &first), false);
     free_at(SITE);
@@ -233,7 +211,6 @@ static void default_streams_of_threads_are_distinct(void **state) {
 }
 
 static void a_free_waits_for_its_context(void **state) {
-    (void)state;
     gm_order_submit(order, stream_in(OTHER_CONTEXT, ONE), false);
     free_at(SITE);
     work(TWO);
@@ -248,7 +225,6 @@ static void a_free_waits_for_its_context(void **state) {
 /* ---- sites and counts */
 
 static void the_last_free_that_waited_is_named(void **state) {
-    (void)state;
     struct gm_order_busy streams[GM_ORDER_BUSY];
     work(ONE);
     free_at(OTHER_SITE);
@@ -262,7 +238,6 @@ static void the_last_free_that_waited_is_named(void **state) {
 }
 
 static void an_innocent_site_is_not_named(void **state) {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         work(ONE);
         free_at(OTHER_SITE);
@@ -279,7 +254,6 @@ static void an_innocent_site_is_not_named(void **state) {
 }
 
 static void idle_streams_are_no_reason(void **state) {
-    (void)state;
     struct gm_order_busy streams[GM_ORDER_BUSY];
     visible_work(ONE);
     unsigned count = gm_order_candidates(order, CONTEXT, streams);
@@ -292,7 +266,6 @@ static void idle_streams_are_no_reason(void **state) {
 }
 
 static void a_stream_that_was_waited_for_is_not_queried(void **state) {
-    (void)state;
     struct gm_order_busy streams[GM_ORDER_BUSY];
     work(ONE);
     work(TWO);
@@ -303,7 +276,6 @@ static void a_stream_that_was_waited_for_is_not_queried(void **state) {
 
 /* Work that was done at one free is no reason at the next. */
 static void what_a_free_found_done_is_no_reason(void **state) {
-    (void)state;
     struct gm_order_busy streams[GM_ORDER_BUSY];
     visible_work(ONE);
     gm_order_free(order, streams, gm_order_candidates(order, CONTEXT, streams), OTHER_SITE);
@@ -314,7 +286,6 @@ static void what_a_free_found_done_is_no_reason(void **state) {
 }
 
 static void a_free_counts_once(void **state) {
-    (void)state;
     work(ONE);
     work(TWO);
     free_at(SITE);
@@ -326,7 +297,6 @@ static void a_free_counts_once(void **state) {
 
 /* Each free is counted once, in whatever order the relying streams come. */
 static void frees_are_not_counted_twice(void **state) {
-    (void)state;
     work(ONE);
     work(TWO);
     free_at(SITE);
@@ -339,7 +309,6 @@ static void frees_are_not_counted_twice(void **state) {
 
 /* A reused handle names another stream. */
 static void streams_are_numbered(void **state) {
-    (void)state;
     work(ONE);
     gm_order_destroyed(order, stream(ONE));
     free_at(SITE);
@@ -348,7 +317,6 @@ static void streams_are_numbered(void **state) {
 }
 
 static void the_most_frequent_come_first(void **state) {
-    (void)state;
     for (uint32_t site = 1; site <= GM_ORDER_SITES + 2; site++)
         for (uint32_t i = 0; i < (site == 9 ? 3 : 1); i++) {
             work(ONE);
@@ -366,7 +334,6 @@ static void the_most_frequent_come_first(void **state) {
 /* ---- the host */
 
 static void the_host_relies(void **state) {
-    (void)state;
     visible_work(ONE);
     free_at(SITE);
     assert_int_equal(order->found, 0);
@@ -376,7 +343,6 @@ static void the_host_relies(void **state) {
 }
 
 static void the_host_relies_until_the_end(void **state) {
-    (void)state;
     visible_work(ONE);
     free_at(SITE);
     gm_order_end(order);
@@ -385,7 +351,6 @@ static void the_host_relies_until_the_end(void **state) {
 }
 
 static void a_host_that_waits_does_not_rely(void **state) {
-    (void)state;
     visible_work(ONE);
     free_at(SITE);
     gm_order_host_stream(order, stream(ONE));
@@ -400,7 +365,6 @@ static void a_host_that_waits_does_not_rely(void **state) {
 }
 
 static void what_the_host_does_not_see_is_no_reason(void **state) {
-    (void)state;
     work(ONE);
     free_at(SITE);
     work(ONE);
@@ -409,7 +373,6 @@ static void what_the_host_does_not_see_is_no_reason(void **state) {
 }
 
 static void a_host_function_informs_streams_only(void **state) {
-    (void)state;
     visible_work(ONE);
     gm_order_tells_host(order, stream(ONE));
     free_at(SITE);
@@ -422,7 +385,6 @@ static void a_host_function_informs_streams_only(void **state) {
 /* ---- streams that come and go */
 
 static void a_destroyed_stream_may_be_relied_on(void **state) {
-    (void)state;
     struct gm_order_busy streams[GM_ORDER_BUSY];
     work(ONE);
     gm_order_destroyed(order, stream(ONE));
@@ -434,7 +396,6 @@ static void a_destroyed_stream_may_be_relied_on(void **state) {
 }
 
 static void a_destroyed_context_destroys_its_streams(void **state) {
-    (void)state;
     visible_work(ONE);
     free_at(SITE);
     gm_order_context_destroyed(order, CONTEXT);
@@ -445,7 +406,6 @@ static void a_destroyed_context_destroys_its_streams(void **state) {
 
 /* Entries are reused, those of destroyed streams first. For an evicted stream no missing order is reported. */
 static void more_streams_than_entries(void **state) {
-    (void)state;
     for (unsigned i = 0; i < GM_ORDER_STREAMS; i++)
         work(EVENT + i);
     gm_order_destroyed(order, stream(EVENT + 7));
@@ -464,7 +424,6 @@ static void more_streams_than_entries(void **state) {
 }
 
 static void more_events_than_entries(void **state) {
-    (void)state;
     work(ONE);
     for (uint64_t i = 0; i < 4 * GM_ORDER_EVENTS; i++)
         gm_order_record(order, stream(ONE), 0x5000 + i * 0x40);

@@ -1,12 +1,8 @@
 /* Threads that find the driver at once: none stores into the table of functions while another one calls through it.
  * Runs in a fresh process, and under ThreadSanitizer, too (tests/sanitize). The driver is the simulated one. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/driver/driver.h"
 
@@ -25,7 +21,6 @@ static void *call(void *unused) {
 
 static void threads_find_the_driver_at_once(void **state) {
     pthread_t threads[THREADS];
-    (void)state;
     pthread_barrier_init(&all_there, NULL, THREADS);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, call, NULL), 0);

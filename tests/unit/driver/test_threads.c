@@ -3,13 +3,8 @@
  * ThreadSanitizer, too (tests/sanitize). */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/real_dl.h"
 #include "shim/driver/fence.h"
@@ -36,7 +31,6 @@ static CUresult push(CUcontext context) { return current = context, CUDA_SUCCESS
 static CUresult pop(CUcontext *context) { return *context = current, CUDA_SUCCESS; }
 static CUresult exchange(CUstreamCaptureMode *mode) { return (void)mode, CUDA_SUCCESS; }
 static CUresult create(CUevent *event, unsigned flags) {
-    (void)flags;
     return *event = (CUevent)__atomic_add_fetch(&events, 1, __ATOMIC_RELAXED), CUDA_SUCCESS;
 }
 static CUresult destroy(CUevent event) { return (void)event, CUDA_SUCCESS; }
@@ -105,10 +99,7 @@ static void *one_writer(void *number) {
     return NULL;
 }
 
-static void copies_of_contexts_are_whole(void **state) {
-    (void)state;
-    in_threads(one_writer, THREADS);
-}
+static void copies_of_contexts_are_whole(void **state) { in_threads(one_writer, THREADS); }
 
 /* ---- a third context is created while the second one ends: two remain, so frees have to wait */
 
@@ -125,7 +116,6 @@ static void *second_and_third(void *number) {
 }
 
 static void frees_wait_while_there_are_several_contexts(void **state) {
-    (void)state;
     gm_free_sync_setup(GM_FREE_SAFE);
     gm_free_sync_context(&(struct gm_context){.handle = CONTEXT(1), .id = 1, .device = -1});
     in_threads(second_and_third, 2);
@@ -154,7 +144,6 @@ static void *take_table(void *unused) {
 }
 
 static void one_thread_fills_the_table_of_hooks(void **state) {
-    (void)state;
     in_threads(take_table, THREADS);
     assert_ptr_not_equal(gm_program_driver(), &gm_drv);
 }

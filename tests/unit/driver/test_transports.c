@@ -2,19 +2,13 @@
  * program maps files whose paths look like those of the library and of a verbs device, and says which device exists. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/driver/transports.h"
 
@@ -58,7 +52,6 @@ static void *look(void *unused) {
 
 /* A machine may have the folder of the devices, and what manages connections, but no device that registers memory. */
 static void a_library_without_a_device(void **state) {
-    (void)state;
     existing = "/dev/infiniband";
     void *library = map_file("/lib", "libibverbs.so.1");
     int status;
@@ -73,7 +66,6 @@ static void a_library_without_a_device(void **state) {
 static void every_caller_learns_it(void **state) {
     pthread_t threads[THREADS];
     void *mapped = map_file("/dev/infiniband", "uverbs0");
-    (void)state;
     pthread_barrier_init(&all_there, NULL, THREADS);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, look, NULL), 0);

@@ -1,16 +1,10 @@
 /* The explanations of memory errors: what each states, that each cause is explained once, and what remains where the
  * kernel has no memory. Each test runs in a child, whose lines on stderr are collected. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka needs the four headers above first */
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

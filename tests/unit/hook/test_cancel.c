@@ -3,12 +3,9 @@
 #include "shim/driver/fence.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 static CUresult exchange(CUstreamCaptureMode *mode) { return CUDA_SUCCESS; }
 

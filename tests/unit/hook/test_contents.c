@@ -1,16 +1,12 @@
 /* The hash of host memory that a copy read (shim/hook/contents.c). */
 #include "shim/hook/contents.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

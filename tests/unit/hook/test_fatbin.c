@@ -1,14 +1,8 @@
 /* Tests of the walk over fat binaries: which entries count for which devices, packed entries, unknown ones, and
  * containers that are cut off or damaged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/hook/fatbin.h"
 

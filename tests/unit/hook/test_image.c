@@ -1,17 +1,11 @@
 /* Tests of the inspection of device code: images of every form, short ones, and those that end where readable memory
  * ends. */
 #include <elf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/hook/image.h"
 

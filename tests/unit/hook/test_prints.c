@@ -1,13 +1,7 @@
 /* Tests of when images are searched for kernels that print: at the first request of a library that keeps its image,
  * else at once; never without need; and what becomes of libraries that are unloaded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/driver/free_sync.h"
 #include "shim/hook/image.h"

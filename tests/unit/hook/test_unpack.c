@@ -1,15 +1,9 @@
 /* Tests of the decoders of compressed code: blocks of LZ4 made here, frames that the zstd program made, and what
  * becomes of damaged ones. Argument: the folder of the frames. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/hook/unpack.h"
 

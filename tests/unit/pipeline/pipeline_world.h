@@ -3,12 +3,8 @@
 #ifndef PIPELINE_WORLD_H
 #define PIPELINE_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka needs the four headers above first */
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/base.h"
 #include "shim/pipeline/pipeline.h"

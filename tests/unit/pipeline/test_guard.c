@@ -1,11 +1,6 @@
 /* GPUMEM_GUARD: its values, one of N requests, and the bound. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/stats.h"
 #include "shim/pipeline/guard.h"

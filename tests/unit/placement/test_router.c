@@ -1,11 +1,6 @@
 /* The router and the steps of GPUMEM_OOM, with servers whose results the test sets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"

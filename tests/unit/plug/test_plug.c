@@ -1,10 +1,6 @@
 /* The allocator for frameworks on the simulated driver. With an argument, the text of the resource that serves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 #include <pthread.h>
 
 #include "shim/driver/driver.h"
@@ -21,7 +17,6 @@ static CUfunction fill, check;
 
 static int open_device(void **state) {
     CUmodule module;
-    (void)state;
     CU(cuInit(0));
     CU(cuDevicePrimaryCtxRetain(&context, 0));
     CU(cuCtxSetCurrent(context));
@@ -46,7 +41,6 @@ static void launch(CUfunction kernel, CUstream stream, void *memory, uint32_t pa
 }
 
 static void chooses_once(void **state) {
-    (void)state;
     assert_null(gpumem_plug_resource());
     assert_int_equal(gpumem_plug_use("no-such-name"), GPUMEM_INVALID_VALUE);
     assert_int_equal(gpumem_plug_use("new-delete"), GPUMEM_INVALID_VALUE);
@@ -66,7 +60,6 @@ static void chooses_once(void **state) {
 
 static void allocates_aligned(void **state) {
     void *blocks[20];
-    (void)state;
     for (int i = 0; i < 20; i++) {
         blocks[i] = gpumem_plug_allocate(1 + i * 100, 0, own);
         assert_non_null(blocks[i]);
@@ -95,7 +88,6 @@ static void enters_the_device(void **state) {
     pthread_t thread;
     CUcontext current;
     int good = 0;
-    (void)state;
     pthread_create(&thread, NULL, in_a_thread, &good);
     pthread_join(thread, NULL);
     assert_true(good);
@@ -107,7 +99,6 @@ static void enters_the_device(void **state) {
 }
 
 static void reports_out_of_memory(void **state) {
-    (void)state;
     assert_null(gpumem_plug_allocate((ptrdiff_t)1 << 50, 0, own));
     assert_non_null(strstr(gpumem_last_error(), "1125899906842624"));
     assert_int_equal(live_count(), 0);
@@ -142,7 +133,6 @@ static uint64_t reused(bool recorded) {
 }
 
 static void frees_behind_recorded_streams(void **state) {
-    (void)state;
     assert_int_equal(reused(true), 0);
     assert_int_equal(live_count(), 0);
 }
@@ -150,7 +140,6 @@ static void frees_behind_recorded_streams(void **state) {
 /* Where a stream cannot be waited for, the free waits for everything. */
 static void frees_in_spite_of_failures(void **state) {
     static const char *const calls[] = {"cuEventCreate:1", "cuEventRecord:1", "cuStreamWaitEvent:1"};
-    (void)state;
     for (int i = 0; i < 3; i++) {
         void *memory = gpumem_plug_allocate(MIB, 0, own);
         launch(fill, other, memory, 0x33333333);
@@ -174,7 +163,6 @@ static void *records(void *unused) {
 
 static void serves_threads(void **state) {
     pthread_t threads[4];
-    (void)state;
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, records, NULL);
     for (int i = 0; i < 4; i++)
@@ -184,7 +172,6 @@ static void serves_threads(void **state) {
 
 /* Last, because the context is of no use afterwards. */
 static void needs_recorded_streams(void **state) {
-    (void)state;
     if (text)
         skip(); /* a plain free waits for all streams */
     assert_int_not_equal(reused(false), 0);

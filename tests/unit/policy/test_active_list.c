@@ -3,15 +3,11 @@
 #include "policy/active_list.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #define F GM_REASON_LIST_FILLING
 #define S GM_REASON_LIST_STEADY

@@ -3,13 +3,9 @@
 #include "policy/site_key.h"
 #include "shim/base/base.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #define A GM_KIND_ASYNC
 #define M GM_KIND_MANAGED

@@ -2,12 +2,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 static struct gm_policy_setup usual(void) {
     return (struct gm_policy_setup){

@@ -3,13 +3,9 @@
 #include "policy/site_key.h"
 #include "shim/base/base.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 static struct gm_rule rules[32];
 static int rule_count;

@@ -1,12 +1,7 @@
 /* Call sites as text and call sites as addresses of a run have the same keys. */
 #include "policy/site_key.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 struct frame {
     const char *path; /* NULL: no module */

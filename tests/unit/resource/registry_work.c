@@ -8,10 +8,7 @@
 
 static size_t dropped;
 
-static void visit(const struct gm_block *block, void *arg) {
-    (void)arg;
-    dropped += block->context_id == 7;
-}
+static void visit(const struct gm_block *block, void *arg) { dropped += block->context_id == 7; }
 
 __attribute__((noinline)) void measured(struct gm_registry *registry);
 void measured(struct gm_registry *registry) { gm_registry_drop_context(registry, 7, NULL, visit, NULL); }

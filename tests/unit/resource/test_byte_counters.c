@@ -1,11 +1,7 @@
 /* Byte counters: ceiling, contexts, parallel threads. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/resource/byte_counters.h"
 

@@ -1,10 +1,6 @@
 /* The queue of deferred blocks: order, growth, blocks put back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/resource/deferred_queue.h"
 

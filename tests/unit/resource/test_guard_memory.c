@@ -1,13 +1,8 @@
 /* Kept memory of guarded blocks on a scripted driver: it is found by size and device, with its pattern if possible; it
  * stays within its bounds, and each handle is released and each mapping undone exactly once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/options.h"
 #include "shim/resource/guard_memory.h"

@@ -1,12 +1,7 @@
 /* Ranges of guarded blocks on invented addresses: apart from each other, found again by any address, and handed out
  * again in the order of their frees. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/resource/guard_ranges.h"
 

@@ -1,16 +1,10 @@
 /* Tests of the registry by address and by range: sizes from a byte to a tebibyte, threads, growth, a fork in the
  * middle. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/resource/registry.h"
 

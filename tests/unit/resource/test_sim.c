@@ -1,10 +1,6 @@
 /* Resource "sim": reuse, wrong frees, failures on request, destroyed contexts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/resource/sim.h"
 

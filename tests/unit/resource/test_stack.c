@@ -1,12 +1,7 @@
 /* Stack texts: parsing, building, errors, and the promises that properties keep. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/resource/stack.h"
 

@@ -1,13 +1,8 @@
 /* The page reserve on a scripted driver: each device keeps one set of extents, returns it to a request that it fits,
  * and releases it otherwise. Each handle is released exactly once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/options.h"
 #include "shim/resource/vmm_reserve.h"

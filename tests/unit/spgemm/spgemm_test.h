@@ -2,13 +2,9 @@
 #ifndef SPG_TEST_H
 #define SPG_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "spgemm/generators.h"
 

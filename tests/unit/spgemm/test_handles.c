@@ -150,7 +150,6 @@ static void *pool_allocate(void *context, size_t size, struct CUstream_st *strea
 
 static void pool_free(void *context, void *memory, size_t size, struct CUstream_st *stream) {
     struct pool *pool = context;
-    (void)stream;
     for (size_t i = 0; i < pool->live; i++) {
         if (pool->at[i] != memory)
             continue;
@@ -307,7 +306,6 @@ static void structures(void **state) {
         two.offsets = NULL;
         drop_arrays(&one);
         drop_arrays(&two);
-        (void)live;
         drop_pair(&p);
     }
 }

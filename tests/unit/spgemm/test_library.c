@@ -190,7 +190,6 @@ static void two_multipliers(void **state) {
     check_product(&p, &c);
     gpumem_spgemm_destroy(n);
     check_product(&p, &c);
-    (void)d;
     gpumem_spgemm_destroy(m);
     drop_pair(&p);
     drop_pair(&q);

@@ -1,13 +1,7 @@
 /* Which functions of a program are its own allocation wrappers (own_wrappers.h). A stack is text: a letter for each
  * function, innermost first, with the number of the line in it. ? is a function without a name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka needs the four headers above first */
-#include <cmocka.h>
-
-#include <string.h>
+#include "tests/test.h"
 
 #include "tools/cli/own_wrappers.h"
 

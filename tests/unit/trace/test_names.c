@@ -1,14 +1,10 @@
 /* File name patterns and ranks (shim/trace/path.c), and CSV lines (shim/trace/csv.c). */
 #include "shim/trace/writer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 static void expands_the_four_patterns(void **state) {
     char out[256], expected[256], host[128];

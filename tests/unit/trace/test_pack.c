@@ -1,12 +1,6 @@
 /* Packed events: whatever an event holds is read back, and damage ends within the bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/trace/pack.h"
 

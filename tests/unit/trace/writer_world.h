@@ -2,13 +2,9 @@
 #ifndef WRITER_WORLD_H
 #define WRITER_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "shim/base/base.h"
 #include "shim/trace/writer.h"

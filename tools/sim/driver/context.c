@@ -269,10 +269,7 @@ CUresult sim_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig) {
     return CUDA_SUCCESS;
 }
 
-CUresult sim_cuCtxSetSharedMemConfig(CUsharedconfig config) {
-    (void)config;
-    return CUDA_SUCCESS;
-}
+CUresult sim_cuCtxSetSharedMemConfig(CUsharedconfig config) { return CUDA_SUCCESS; }
 
 CUresult sim_cuCtxResetPersistingL2Cache(void) { return CUDA_SUCCESS; }
 

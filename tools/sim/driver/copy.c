@@ -131,7 +131,6 @@ CUresult sim_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src,
 
 CUresult sim_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                                    CUmemcpyAttributes *attrs, size_t *attrIdxs, size_t numAttrs, CUstream s) {
-    (void)attrs;
     (void)attrIdxs;
     if (!dsts || !srcs || !sizes || count == 0 || numAttrs == 0)
         return CUDA_ERROR_INVALID_VALUE;

@@ -242,7 +242,6 @@ CUresult sim_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, C
 
 CUresult sim_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev) {
     struct sim_device *d;
-    (void)type;
     SIM_TRY(sim_need_device(dev, &d));
     *pi = 0;
     return CUDA_SUCCESS;
@@ -268,7 +267,5 @@ CUresult sim_cuProfilerStop(void) { return CUDA_SUCCESS; }
 
 CUresult sim_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                         CUflushGPUDirectRDMAWritesScope scope) {
-    (void)target;
-    (void)scope;
     return CUDA_SUCCESS;
 }

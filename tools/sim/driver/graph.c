@@ -149,7 +149,6 @@ static bool name_known(struct sim_op *op, uintptr_t addr, size_t size) {
 
 CUresult sim_cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t n,
                                   const CUDA_MEMCPY3D *p, CUcontext ctx) {
-    (void)ctx;
     if (!p || p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
         return p ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     struct sim_op *op = sim_op_new(OP_COPY);
@@ -174,7 +173,6 @@ CUresult sim_cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph g, const CUgraphNode
 
 CUresult sim_cuGraphAddMemsetNode(CUgraphNode *out, CUgraph g, const CUgraphNode *deps, size_t n,
                                   const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx) {
-    (void)ctx;
     if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4) || !p->width || !p->height)
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_op *op = sim_op_new(OP_SET);

@@ -51,7 +51,6 @@ static const ElfW(Sym) *
 
 static int search_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct search *s = arg;
-    (void)size;
     const ElfW(Dyn) *dyn = NULL;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)

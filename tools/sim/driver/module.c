@@ -150,9 +150,6 @@ void *simcuda_global(void *module, const char *name) {
 CUresult sim_cuModuleLoadData(CUmodule *module, const void *image) { return load(module, image, false); }
 CUresult sim_cuModuleLoadFatBinary(CUmodule *module, const void *image) { return load(module, image, false); }
 CUresult sim_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, CUjit_option *o, void **v) {
-    (void)n;
-    (void)o;
-    (void)v;
     return load(module, image, false);
 }
 CUresult sim_cuModuleLoad(CUmodule *module, const char *fname) { return load_file(module, fname, false); }
@@ -190,9 +187,6 @@ CUresult sim_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUj
     (void)jitOptions;
     (void)jitValues;
     (void)numJit;
-    (void)options;
-    (void)values;
-    (void)count;
     return load_file((CUmodule *)library, fileName, true);
 }
 
@@ -201,9 +195,6 @@ CUresult sim_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_optio
     (void)jitOptions;
     (void)jitValues;
     (void)numJit;
-    (void)options;
-    (void)values;
-    (void)num;
     return load((CUmodule *)library, code, true);
 }
 CUresult sim_cuLibraryUnload(CUlibrary library) {
@@ -276,23 +267,18 @@ CUresult sim_cuFuncSetAttribute(CUfunction f, CUfunction_attribute attrib, int v
     return CUDA_SUCCESS;
 }
 CUresult sim_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel k, CUdevice dev) {
-    (void)dev;
     return sim_cuFuncGetAttribute(pi, attrib, (CUfunction)k);
 }
 CUresult sim_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel k, CUdevice dev) {
-    (void)dev;
     return sim_cuFuncSetAttribute((CUfunction)k, attrib, val);
 }
 CUresult sim_cuFuncSetCacheConfig(CUfunction f, CUfunc_cache config) {
-    (void)config;
     return sim_function_valid(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult sim_cuFuncSetSharedMemConfig(CUfunction f, CUsharedconfig config) {
-    (void)config;
     return sim_function_valid(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult sim_cuKernelSetCacheConfig(CUkernel k, CUfunc_cache config, CUdevice dev) {
-    (void)dev;
     return sim_cuFuncSetCacheConfig((CUfunction)k, config);
 }
 CUresult sim_cuFuncLoad(CUfunction f) { return sim_function_valid(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
@@ -322,7 +308,6 @@ CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *bl
                                                        CUoccupancyB2DSize toShared, size_t shared, int limit,
                                                        unsigned int flags) {
     (void)toShared;
-    (void)shared;
     if (!sim_function_valid(f) || !minGridSize || !blockSize || flags > 1)
         return CUDA_ERROR_INVALID_VALUE;
     *blockSize = limit > 0 && limit < 1024 ? limit : 1024;

@@ -522,8 +522,5 @@ CUresult sim_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdev
 
 CUresult sim_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType type,
                                               unsigned long long flags) {
-    (void)handle_out;
-    (void)type;
-    (void)flags;
     return sim_pool_valid(pool) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }

@@ -69,7 +69,6 @@ static __thread struct walk *walking; /* twalk_r is not in glibc 2.28 */
 
 static void collect(const void *node, VISIT which, int depth) {
     struct walk *w = walking;
-    (void)depth;
     if (which != postorder && which != leaf)
         return;
     if (w->count == w->room) {

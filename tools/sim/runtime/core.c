@@ -98,7 +98,6 @@ RT_API cudaError_t cudaSetDevice(int device) {
 
 RT_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) {
     (void)deviceFlags;
-    (void)flags;
     return cudaSetDevice(device);
 }
 

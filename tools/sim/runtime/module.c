@@ -98,8 +98,6 @@ void __cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun,
                             int threadLimit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) {
     (void)deviceFun;
     (void)threadLimit;
-    (void)tid;
-    (void)bid;
     (void)bDim;
     (void)gDim;
     (void)wSize;
@@ -122,18 +120,12 @@ static void add_variable(struct module *m, const void *host, const char *name, s
 void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
                        int constant, int global) {
     (void)deviceAddress;
-    (void)ext;
-    (void)constant;
-    (void)global;
     add_variable((struct module *)handle, hostVar, deviceName, size, NULL);
 }
 
 void __cudaRegisterManagedVar(void **handle, void **hostVar, char *deviceAddress, const char *deviceName, int ext,
                               size_t size, int constant, int global) {
     (void)deviceAddress;
-    (void)ext;
-    (void)constant;
-    (void)global;
     add_variable((struct module *)handle, hostVar, deviceName, size, hostVar);
 }
 

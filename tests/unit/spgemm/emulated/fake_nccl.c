@@ -43,7 +43,6 @@ int ncclGetUniqueId(ncclUniqueId *id) {
 }
 
 int ncclCommInitRank(ncclComm_t *communicator, int ranks, ncclUniqueId id, int rank) {
-    (void)id;
     struct ncclComm *made = malloc(sizeof *made);
     if (!made)
         return 2;
@@ -60,7 +59,6 @@ int ncclCommDestroy(ncclComm_t communicator) {
 
 int ncclBroadcast(const void *from, void *to, size_t size, int type, int root, ncclComm_t communicator,
                   cudaStream_t stream) {
-    (void)stream;
     if (count == MOST || type != 0 || root != 0)
         return 4;
     calls[count].communicator = communicator;
