@@ -33,33 +33,6 @@ static gm_status async_alloc(struct gm_resource *self, const struct gm_request *
     return status;
 }
 
-static gm_status async_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    return gm_pool_free(&family, block, how);
-}
-
-static size_t async_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
-
-static size_t async_releasable(struct gm_resource *self, int device) { return gm_pool_release_idle(&family, device); }
-
-static void async_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
-    bytes[GM_REASON_PARTLY_USED] += gm_pool_unused(&family, device);
-}
-
-static bool async_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
-
-static void async_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_pool_context_destroyed(&family, context_id);
-}
-
-static void async_capture(struct gm_resource *self, int change) {
-    if (change < 0)
-        gm_pool_flush(&family);
-}
-
-static void async_open_to(struct gm_resource *self, int device) { gm_pool_open_to(&family, device); }
-
-static void async_after_fork(struct gm_resource *self) { gm_pool_after_fork(&family); }
-
 const struct gm_resource_ops gm_resource_async = {
     .name = "async",
     .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
@@ -71,14 +44,15 @@ const struct gm_resource_ops gm_resource_async = {
         "freed memory stays reserved for this process until trimmed or until the program queries free memory",
     .kind = GM_KIND_ASYNC,
     .serves = "cache(async)",
+    .pool = &family,
     .alloc = async_alloc,
-    .free = async_free,
-    .trim = async_trim,
-    .releasable = async_releasable,
-    .held = async_held,
-    .keeps = async_keeps,
-    .context_destroyed = async_context_destroyed,
-    .capture = async_capture,
-    .open_to = async_open_to,
-    .after_fork = async_after_fork,
+    .free = gm_pool_free,
+    .trim = gm_pool_trim,
+    .releasable = gm_pool_releasable,
+    .held = gm_pool_held,
+    .keeps = gm_pool_keeps,
+    .context_destroyed = gm_pool_context_destroyed,
+    .capture = gm_pool_capture,
+    .open_to = gm_pool_open_to,
+    .after_fork = gm_pool_after_fork,
 };

@@ -4,6 +4,7 @@
 #include "shim/resource/deferred_free.h"
 
 #include "shim/driver/fence.h"
+#include "shim/driver/internal_stream.h"
 
 /* When more than this waits, a free waits for the oldest block. */
 #define WAITING_BLOCKS 64
@@ -29,6 +30,21 @@ static gm_status fence_stream(struct gm_deferred_block *deferred, const struct g
     return gm_fence_record_stream(deferred->fence, (CUstream)how->stream, how->per_thread, deferred->context_id);
 }
 
+static gm_status free_now(const struct gm_deferred_free *frees, const struct gm_deferred_block *deferred) {
+    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
+    bool pushed;
+    if (!frees->in_context)
+        return frees->free_now(deferred);
+    if (gm_context_life(context, deferred->context_id) == GM_CONTEXT_DESTROYED)
+        return GM_OK;
+    gm_status status = gm_context_enter(context, &pushed);
+    if (status)
+        return status;
+    status = frees->free_now(deferred);
+    gm_context_leave(pushed);
+    return status;
+}
+
 static void drop_fence(struct gm_deferred_block *deferred) {
     gm_fence_give(deferred->fence);
     deferred->fence = NULL;
@@ -44,7 +60,7 @@ static gm_status free_after_fence(struct gm_deferred_free *frees, const struct g
         status = wait ? gm_fence_wait(deferred->fence) : gm_fence_query(deferred->fence);
     if (!status ||
         gm_context_life((CUcontext)(uintptr_t)deferred->context, deferred->context_id) == GM_CONTEXT_DESTROYED)
-        status = frees->free_now(deferred);
+        status = free_now(frees, deferred);
     gm_capture_unrelax(mode);
     return status;
 }
@@ -68,7 +84,7 @@ static bool free_oldest(struct gm_deferred_free *frees, bool wait) {
  * capture guard. On failure the block is unchanged. */
 static gm_status schedule(struct gm_deferred_free *frees, struct gm_deferred_block *deferred) {
     if (frees->waits_itself)
-        return frees->free_now(deferred);
+        return free_now(frees, deferred);
     gm_status status = fence_all_work(deferred);
     if (!status)
         status = gm_deferred_queue_push(&frees->waiting, deferred);
@@ -205,7 +221,7 @@ static void free_of_context(struct gm_deferred_free *frees, struct gm_deferred_q
          remaining--) {
         if (deferred.context_id != context_id)
             gm_deferred_queue_push(queue, &deferred);
-        else if (frees->free_now(&deferred) == GM_OK)
+        else if (free_now(frees, &deferred) == GM_OK)
             drop_fence(&deferred);
     }
 }
@@ -218,4 +234,20 @@ void gm_deferred_free_context_destroyed(struct gm_deferred_free *frees, uint64_t
 void gm_deferred_free_after_fork(struct gm_deferred_free *frees) {
     frees->waiting = frees->after_capture = (struct gm_deferred_queue){0};
     frees->flushing.held = 0;
+}
+
+/* ---- ops */
+
+gm_status gm_deferred_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    return gm_deferred_free_add(self->ops->deferred, block, how);
+}
+
+void gm_deferred_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_deferred_free_context_destroyed(self->ops->deferred, context_id);
+    gm_internal_forget(context_id);
+}
+
+void gm_deferred_capture(struct gm_resource *self, int change) {
+    if (change < 0 && gm_driver_ready(false))
+        gm_deferred_free_captures_over(self->ops->deferred);
 }

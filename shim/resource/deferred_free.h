@@ -1,6 +1,6 @@
 /* Deferred frees, for makers whose memory has no free in stream order, or none that may wait for another device. A free
  * waits until its stream has reached it, or until no stream captures. Then the maker's function free_now frees the
- * memory. A struct that is zeroed except for free_now and waits_itself has no deferred frees. */
+ * memory. A struct that is zeroed except for free_now and the flags has no deferred frees. */
 #ifndef GM_RESOURCE_DEFERRED_FREE_H
 #define GM_RESOURCE_DEFERRED_FREE_H
 
@@ -16,6 +16,7 @@ struct gm_deferred_free {
     gm_status (*free_now)(const struct gm_deferred_block *deferred);
     gm_spin flushing;  /* held by the thread that flushes */
     bool waits_itself; /* free_now itself waits for all work that may use the memory */
+    bool in_context;   /* free_now needs the block's context as the current one; the memory ends with it */
 };
 
 /* The free of a resource. GM_CALL_FREE: waits for all work submitted so far that a native free waits for. The block is
@@ -40,5 +41,12 @@ GM_INTERNAL uint64_t gm_deferred_free_drain(struct gm_deferred_free *frees);
 GM_INTERNAL void gm_deferred_free_context_destroyed(struct gm_deferred_free *frees, uint64_t context_id);
 /* In the child of a fork: forgets the parent's blocks. */
 GM_INTERNAL void gm_deferred_free_after_fork(struct gm_deferred_free *frees);
+
+/* ---- ops (resource.h) of a resource whose ops name its frees as `deferred` */
+
+GM_INTERNAL gm_status gm_deferred_free(struct gm_resource *self, const struct gm_block *block,
+                                       const struct gm_free_request *how);
+GM_INTERNAL void gm_deferred_context_destroyed(struct gm_resource *self, uint64_t context_id);
+GM_INTERNAL void gm_deferred_capture(struct gm_resource *self, int change);
 
 #endif

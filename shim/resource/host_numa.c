@@ -203,11 +203,6 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
     return GM_OK;
 }
 
-static gm_status host_numa_free(struct gm_resource *self, const struct gm_block *block,
-                                const struct gm_free_request *how) {
-    return gm_deferred_free_add(&deferred_frees, block, how);
-}
-
 /* ---- the other ops */
 
 static size_t host_numa_trim(struct gm_resource *self, size_t bytes) {
@@ -215,11 +210,6 @@ static size_t host_numa_trim(struct gm_resource *self, size_t bytes) {
     if (gm_driver_ready(false))
         gm_deferred_free_flush(&deferred_frees);
     return 0;
-}
-
-static void host_numa_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
-    gm_internal_forget(context_id);
 }
 
 /* No work can use the block any more. Errors are ignored: a reset may have unmapped it already. */
@@ -257,10 +247,11 @@ const struct gm_resource_ops gm_resource_host_numa = {
     .kind = GM_KIND_HOST_NUMA,
     .granule = (size_t)2 << 20,
     .serves = "cache(host-numa)",
+    .deferred = &deferred_frees,
     .alloc = host_numa_alloc,
-    .free = host_numa_free,
+    .free = gm_deferred_free,
     .trim = host_numa_trim,
-    .context_destroyed = host_numa_context_destroyed,
+    .context_destroyed = gm_deferred_context_destroyed,
     .abandon = host_numa_abandon,
     .capture = host_numa_capture,
     .open_block_to = host_numa_open_block_to,

@@ -5,14 +5,13 @@
 
 #include "shim/resource/block.h"
 #include "shim/resource/managed_advice.h"
-#include "shim/driver/internal_stream.h"
 #include "shim/resource/deferred_free.h"
 #include "shim/resource/pitch.h"
 #include "shim/resource/rows.h"
 
 static gm_status free_now(const struct gm_deferred_block *deferred);
 
-static struct gm_deferred_free deferred_frees = {.free_now = free_now, .waits_itself = true};
+static struct gm_deferred_free deferred_frees = {.free_now = free_now, .waits_itself = true, .in_context = true};
 
 /* ---- allocation */
 
@@ -75,26 +74,13 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
 /* ---- free */
 
 static gm_status free_now(const struct gm_deferred_block *deferred) {
-    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
-    bool pushed;
-    if (gm_context_life(context, deferred->context_id) == GM_CONTEXT_DESTROYED) /* and the memory with it */
-        return GM_OK;
-    gm_status status = gm_context_enter(context, &pushed);
-    if (status)
-        return status;
-    status = (gm_status)gm_drv.mem_free(deferred->address);
-    gm_context_leave(pushed);
+    gm_status status = (gm_status)gm_drv.mem_free(deferred->address);
     if (!status)
         gm_managed_discharge(deferred->context_id, deferred->size);
     return status;
 }
 
 static void drain(void) { gm_deferred_free_drain(&deferred_frees); }
-
-static gm_status managed_free(struct gm_resource *self, const struct gm_block *block,
-                              const struct gm_free_request *how) {
-    return gm_deferred_free_add(&deferred_frees, block, how);
-}
 
 /* ---- the other ops */
 
@@ -108,14 +94,8 @@ static size_t managed_trim(struct gm_resource *self, size_t bytes) {
 }
 
 static void managed_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
+    gm_deferred_context_destroyed(self, context_id);
     gm_managed_forget(context_id);
-    gm_internal_forget(context_id);
-}
-
-static void managed_capture(struct gm_resource *self, int change) {
-    if (change < 0 && gm_driver_ready(false))
-        gm_deferred_free_captures_over(&deferred_frees);
 }
 
 static void managed_after_fork(struct gm_resource *self) {
@@ -140,11 +120,12 @@ const struct gm_resource_ops gm_resource_managed = {
               "concurrentManagedAccess the host faults while kernels run, and peers reach it only over the host",
     .kind = GM_KIND_MANAGED,
     .serves = "managed",
+    .deferred = &deferred_frees,
     .open = managed_open,
     .alloc = managed_alloc,
-    .free = managed_free,
+    .free = gm_deferred_free,
     .trim = managed_trim,
     .context_destroyed = managed_context_destroyed,
-    .capture = managed_capture,
+    .capture = gm_deferred_capture,
     .after_fork = managed_after_fork,
 };

@@ -61,7 +61,7 @@ static uint64_t excess(void) {
     return reserved > used ? reserved - used : 0;
 }
 
-static void release_pool(void) { gm_pool_trim(&family, SIZE_MAX); }
+static void release_pool(void) { gm_pool_release(&family, SIZE_MAX); }
 
 static gm_status alloc_charged(const struct gm_request *request, struct gm_piece *piece) {
     gm_status status = gm_shape_of(request, piece);
@@ -100,7 +100,7 @@ static gm_status managed_pool_free(struct gm_resource *self, const struct gm_blo
         return status;
     if (how->call == GM_CALL_FREE_ASYNC)
         gm_managed_advice_settle(block);
-    status = gm_pool_free(&family, block, how);
+    status = gm_pool_free(self, block, how);
     if (!status) {
         gm_byte_counters_subtract(&alive, block->context_id, block->reserved);
         gm_managed_retain(block->context_id, block->reserved);
@@ -108,34 +108,21 @@ static gm_status managed_pool_free(struct gm_resource *self, const struct gm_blo
     return status;
 }
 
-static size_t managed_pool_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
-
 static size_t managed_pool_releasable(struct gm_resource *self, int device) {
-    gm_pool_release_idle(&family, device);
+    gm_pool_releasable(self, device);
     return 0;
 }
-
-static void managed_pool_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
-    bytes[GM_REASON_PARTLY_USED] += gm_pool_unused(&family, device);
-}
-
-static bool managed_pool_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
 
 static void managed_pool_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     gm_byte_counters_forget(&alive, context_id);
     gm_managed_forget(context_id);
-    gm_pool_context_destroyed(&family, context_id);
-}
-
-static void managed_pool_capture(struct gm_resource *self, int change) {
-    if (change < 0)
-        gm_pool_flush(&family);
+    gm_pool_context_destroyed(self, context_id);
 }
 
 static void managed_pool_after_fork(struct gm_resource *self) {
     gm_byte_counters_after_fork(&alive);
     gm_managed_quota_after_fork();
-    gm_pool_after_fork(&family);
+    gm_pool_after_fork(self);
 }
 
 static gm_status managed_pool_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
@@ -158,14 +145,15 @@ const struct gm_resource_ops gm_resource_managed_pool = {
     .kind = GM_KIND_MANAGED_POOL,
     .serves = "cache(managed-pool)",
     .fallback = GM_KIND_MANAGED,
+    .pool = &family,
     .open = managed_pool_open,
     .alloc = managed_pool_alloc,
     .free = managed_pool_free,
-    .trim = managed_pool_trim,
+    .trim = gm_pool_trim,
     .releasable = managed_pool_releasable,
-    .held = managed_pool_held,
-    .keeps = managed_pool_keeps,
+    .held = gm_pool_held,
+    .keeps = gm_pool_keeps,
     .context_destroyed = managed_pool_context_destroyed,
-    .capture = managed_pool_capture,
+    .capture = gm_pool_capture,
     .after_fork = managed_pool_after_fork,
 };

@@ -1,25 +1,15 @@
 /* Resource "pinned": page-locked host memory (cuMemHostAlloc) that every device accesses in place. cuMemFreeHost does
  * not wait for all work that may use the memory, so a free is deferred until that work is done (deferred_free.h). */
 #include "shim/resource/block.h"
-#include "shim/driver/internal_stream.h"
 #include "shim/resource/deferred_free.h"
 #include "shim/resource/pitch.h"
 #include "shim/resource/rows.h"
 
 static gm_status free_now(const struct gm_deferred_block *deferred) {
-    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
-    bool pushed;
-    if (gm_context_life(context, deferred->context_id) == GM_CONTEXT_DESTROYED) /* and the memory with it */
-        return GM_OK;
-    gm_status status = gm_context_enter(context, &pushed);
-    if (status)
-        return status;
-    status = (gm_status)gm_drv.mem_free_host((void *)(uintptr_t)deferred->address);
-    gm_context_leave(pushed);
-    return status;
+    return (gm_status)gm_drv.mem_free_host((void *)(uintptr_t)deferred->address);
 }
 
-static struct gm_deferred_free deferred_frees = {.free_now = free_now};
+static struct gm_deferred_free deferred_frees = {.free_now = free_now, .in_context = true};
 
 static bool serves(const struct gm_request *request) {
     return gm_request_is_device(request) && request->size && request->context_id && !request->capturing;
@@ -51,23 +41,8 @@ static gm_status pinned_alloc(struct gm_resource *self, const struct gm_request 
     return GM_OK;
 }
 
-static gm_status pinned_free(struct gm_resource *self, const struct gm_block *block,
-                             const struct gm_free_request *how) {
-    return gm_deferred_free_add(&deferred_frees, block, how);
-}
-
 static size_t pinned_trim(struct gm_resource *self, size_t bytes) {
     return gm_driver_ready(false) ? (size_t)gm_deferred_free_drain(&deferred_frees) : 0;
-}
-
-static void pinned_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
-    gm_internal_forget(context_id);
-}
-
-static void pinned_capture(struct gm_resource *self, int change) {
-    if (change < 0 && gm_driver_ready(false))
-        gm_deferred_free_captures_over(&deferred_frees);
 }
 
 static void pinned_after_fork(struct gm_resource *self) { gm_deferred_free_after_fork(&deferred_frees); }
@@ -81,10 +56,11 @@ const struct gm_resource_ops gm_resource_pinned = {
               "pointer attributes name host memory; the host cannot reclaim it; a free waits for the GPU, a free in "
               "stream order is done by a later call",
     .kind = GM_KIND_HOST,
+    .deferred = &deferred_frees,
     .alloc = pinned_alloc,
-    .free = pinned_free,
+    .free = gm_deferred_free,
     .trim = pinned_trim,
-    .context_destroyed = pinned_context_destroyed,
-    .capture = pinned_capture,
+    .context_destroyed = gm_deferred_context_destroyed,
+    .capture = gm_deferred_capture,
     .after_fork = pinned_after_fork,
 };

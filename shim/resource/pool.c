@@ -69,7 +69,7 @@ static gm_status create_pool(struct gm_pool_family *family, int device, uint64_t
     return status;
 }
 
-static CUmemoryPool pool_of(struct gm_pool_family *family, int device) {
+static CUmemoryPool pool_of(const struct gm_pool_family *family, int device) {
     return __atomic_load_n(&family->devices[device].pool, __ATOMIC_SEQ_CST);
 }
 
@@ -266,32 +266,34 @@ static gm_status free_in_order(uint64_t address, const struct gm_free_request *h
     return release ? (gm_status)release(address, (CUstream)how->stream) : GM_NOT_SUPPORTED;
 }
 
-gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block, const struct gm_free_request *how) {
+gm_status gm_pool_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (how->call == GM_CALL_FREE_ASYNC)
         return free_in_order(block->address, how);
     if (how->call != GM_CALL_FREE || block->device < 0 || block->device >= GM_POOL_DEVICES)
         return GM_INVALID_VALUE;
-    struct gm_deferred_free *frees = &family->devices[block->device].frees;
     struct gm_deferred_block deferred = gm_deferred_block_of(block);
     if (how->idle)
         return free_now(&deferred);
-    return gm_deferred_free_later(frees, block);
+    return gm_deferred_free_later(&self->ops->pool->devices[block->device].frees, block);
 }
 
-void gm_pool_flush(struct gm_pool_family *family) {
-    for (int device = 0; device < GM_POOL_DEVICES; device++)
-        gm_deferred_free_flush(&family->devices[device].frees);
+void gm_pool_capture(struct gm_resource *self, int change) {
+    for (int device = 0; change < 0 && device < GM_POOL_DEVICES; device++)
+        gm_deferred_free_flush(&self->ops->pool->devices[device].frees);
 }
 
 /* ---- unused memory, contexts and devices */
 
-uint64_t gm_pool_unused(struct gm_pool_family *family, int device) {
-    CUmemoryPool pool = device >= 0 && device < GM_POOL_DEVICES ? pool_of(family, device) : NULL;
-    uint64_t reserved = pool ? reserved_of(pool) : 0,
-             used = pool ? bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) : 0;
+static uint64_t unused_in(CUmemoryPool pool, uint64_t reserved) {
+    uint64_t used = bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     return reserved > used ? reserved - used : 0;
+}
+
+void gm_pool_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
+    CUmemoryPool pool = device >= 0 && device < GM_POOL_DEVICES ? pool_of(self->ops->pool, device) : NULL;
+    bytes[GM_REASON_PARTLY_USED] += pool ? unused_in(pool, reserved_of(pool)) : 0;
 }
 
 uint64_t gm_pool_reserved(struct gm_pool_family *family) {
@@ -304,7 +306,7 @@ uint64_t gm_pool_reserved(struct gm_pool_family *family) {
     return bytes;
 }
 
-size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
+size_t gm_pool_release(struct gm_pool_family *family, size_t bytes) {
     struct gm_context context;
     struct gm_internal internal;
     size_t released = 0;
@@ -328,6 +330,8 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     return released;
 }
 
+size_t gm_pool_trim(struct gm_resource *self, size_t bytes) { return gm_pool_release(self->ops->pool, bytes); }
+
 /* True when the stream is idle. A stream without work reports this within microseconds; the loop ends after ANSWER_NS,
  * so a stream with work is not waited for. */
 static bool answers_idle(CUstream stream) {
@@ -338,7 +342,8 @@ static bool answers_idle(CUstream stream) {
     return status == GM_OK;
 }
 
-size_t gm_pool_release_idle(struct gm_pool_family *family, int device) {
+size_t gm_pool_releasable(struct gm_resource *self, int device) {
+    struct gm_pool_family *family = self->ops->pool;
     struct gm_context context;
     struct gm_internal internal;
     CUstreamCaptureMode mode;
@@ -360,16 +365,16 @@ size_t gm_pool_release_idle(struct gm_pool_family *family, int device) {
         gm_stats_trimmed(before > reserved ? before - reserved : 0);
         count_size(family, device);
     }
-    uint64_t used = bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t unused = unused_in(pool, reserved);
     gm_capture_guard_leave(mode);
-    return reserved > used ? reserved - used : 0;
+    return unused;
 }
 
-bool gm_pool_holds(struct gm_pool_family *family, uint64_t address) {
+bool gm_pool_keeps(struct gm_resource *self, uint64_t address) {
     CUmemoryPool holder = NULL;
     bool held = false, queried = false;
     for (int device = 0; device < GM_POOL_DEVICES && !held; device++) {
-        CUmemoryPool pool = pool_of(family, device);
+        CUmemoryPool pool = pool_of(self->ops->pool, device);
         if (pool && !queried &&
             gm_drv.pointer_get_attribute(&holder, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) != CUDA_SUCCESS)
             return false;
@@ -379,12 +384,11 @@ bool gm_pool_holds(struct gm_pool_family *family, uint64_t address) {
     return held;
 }
 
-void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id) {
-    /* The pool belongs to the device, so it stays, and so do the blocks that wait. */
-    gm_internal_forget(context_id);
-}
+/* The pool belongs to the device, so it stays, and so do the blocks that wait. */
+void gm_pool_context_destroyed(struct gm_resource *self, uint64_t context_id) { gm_internal_forget(context_id); }
 
-void gm_pool_open_to(struct gm_pool_family *family, int device) {
+void gm_pool_open_to(struct gm_resource *self, int device) {
+    const struct gm_pool_family *family = self->ops->pool;
     for (int owner = 0; owner < GM_POOL_DEVICES; owner++) {
         CUmemoryPool pool = pool_of(family, owner);
         if (pool && set_access(pool, owner, 1ull << device))
@@ -392,7 +396,8 @@ void gm_pool_open_to(struct gm_pool_family *family, int device) {
     }
 }
 
-void gm_pool_after_fork(struct gm_pool_family *family) {
+void gm_pool_after_fork(struct gm_resource *self) {
+    struct gm_pool_family *family = self->ops->pool;
     family->lock.held = 0;
     for (int device = 0; device < GM_POOL_DEVICES; device++)
         gm_deferred_free_after_fork(&family->devices[device].frees);

@@ -51,28 +51,29 @@ GM_INTERNAL bool gm_pool_serves(const struct gm_request *request);
  * stays allocated. */
 GM_INTERNAL gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *request,
                                     struct gm_piece *piece);
-/* Frees a block of the family. Errors: GM_NOT_INITIALIZED without a driver, GM_INVALID_VALUE for another call, the
- * driver's own. */
-GM_INTERNAL gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block,
-                                   const struct gm_free_request *how);
 /* Waits for the frees of the current device that wait, then releases up to `bytes` of unused memory of the current
  * device's pool to the driver. Returns the bytes released. */
-GM_INTERNAL size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes);
-/* Releases unused memory of the device's pool to the driver without waiting for work. Returns the unused bytes that the
- * pool still holds; they serve its next blocks. */
-GM_INTERNAL size_t gm_pool_release_idle(struct gm_pool_family *family, int device);
-/* Unused bytes of the device's pool. */
-GM_INTERNAL uint64_t gm_pool_unused(struct gm_pool_family *family, int device);
+GM_INTERNAL size_t gm_pool_release(struct gm_pool_family *family, size_t bytes);
 /* Bytes that the pools of all devices hold, live or unused. */
 GM_INTERNAL uint64_t gm_pool_reserved(struct gm_pool_family *family);
-GM_INTERNAL void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id);
+
+/* ---- ops (resource.h) of a resource whose ops name the family as `pool` */
+
+/* Errors: GM_NOT_INITIALIZED without a driver, GM_INVALID_VALUE for another call, the driver's own. */
+GM_INTERNAL gm_status gm_pool_free(struct gm_resource *self, const struct gm_block *block,
+                                   const struct gm_free_request *how);
+GM_INTERNAL size_t gm_pool_trim(struct gm_resource *self, size_t bytes);
+/* Releases unused memory of the device's pool to the driver without waiting for work. Returns the unused bytes that the
+ * pool still holds; they serve its next blocks. */
+GM_INTERNAL size_t gm_pool_releasable(struct gm_resource *self, int device);
+/* The unused bytes of the device's pool lie in pages with live blocks. */
+GM_INTERNAL void gm_pool_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
+GM_INTERNAL bool gm_pool_keeps(struct gm_resource *self, uint64_t address);
+GM_INTERNAL void gm_pool_context_destroyed(struct gm_resource *self, uint64_t context_id);
+/* The end of captures returns the blocks whose work is done to the pools. */
+GM_INTERNAL void gm_pool_capture(struct gm_resource *self, int change);
 /* Opens the pools of all devices to `device`. */
-GM_INTERNAL void gm_pool_open_to(struct gm_pool_family *family, int device);
-/* True when the address lies in a pool of the family. If no live block has this address, the memory is unused. */
-GM_INTERNAL bool gm_pool_holds(struct gm_pool_family *family, uint64_t address);
-/* In the child of a fork: forgets the parent's frees that wait. */
-GM_INTERNAL void gm_pool_after_fork(struct gm_pool_family *family);
-/* Returns the blocks whose work is done to the pools. Does nothing while a stream captures. */
-GM_INTERNAL void gm_pool_flush(struct gm_pool_family *family);
+GM_INTERNAL void gm_pool_open_to(struct gm_resource *self, int device);
+GM_INTERNAL void gm_pool_after_fork(struct gm_resource *self);
 
 #endif

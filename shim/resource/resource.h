@@ -95,7 +95,9 @@ struct gm_free_request {
 };
 
 struct gm_resource;
-struct gm_block_record; /* record.h */
+struct gm_block_record;  /* record.h */
+struct gm_pool_family;   /* pool.h */
+struct gm_deferred_free; /* deferred_free.h */
 
 struct gm_resource_ops {
     const char *name;
@@ -114,6 +116,8 @@ struct gm_resource_ops {
     size_t page;           /* maker: blocks of so many bytes and more take whole multiples of it, whatever their size
                               is; 0: not known */
     size_t state_size;     /* bytes of zeroed state, see struct gm_resource */
+    struct gm_pool_family *pool;       /* maker whose memory lies in pools: of the ops in pool.h */
+    struct gm_deferred_free *deferred; /* maker whose frees may be deferred: of the ops in deferred_free.h */
     /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be
      * NULL. */
     gm_status (*open)(struct gm_resource *self, const char *argument, char *error, size_t error_size);

@@ -414,9 +414,8 @@ static size_t vmm_trim(struct gm_resource *self, size_t bytes) {
 static size_t vmm_releasable(struct gm_resource *self, int device) { return gm_vmm_reserve_bytes(device); }
 
 static void vmm_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
+    gm_deferred_context_destroyed(self, context_id);
     gm_vmm_reserve_release(false);
-    gm_internal_forget(context_id);
 }
 
 /* Errors are ignored: a reset of the device may have unmapped the block already. */
@@ -469,6 +468,7 @@ const struct gm_resource_ops gm_resource_vmm = {
     .kind = GM_KIND_VMM,
     .granule = (size_t)2 << 20,
     .serves = "vmm",
+    .deferred = &deferred_frees,
     .alloc = vmm_alloc,
     .free = vmm_free,
     .grow = vmm_grow,
