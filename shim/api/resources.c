@@ -11,13 +11,10 @@
 #include "shim/pipeline/pipeline.h"
 #include "shim/api/resources.h"
 #include "shim/sites/site.h"
+#include "shim/resource/asked.h"
 #include "shim/resource/registry.h"
-#include "shim/resource/retry.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/stack.h"
-#include "shim/resource/statistics.h"
-#include "shim/resource/stream_bound.h"
-#include "shim/resource/track.h"
 #ifdef GM_HAVE_CUDA
 #include "shim/driver/driver.h"
 #endif

@@ -2,6 +2,7 @@
 #include "shim/resource/adaptor.h"
 
 #include "shim/base/options.h"
+#include "shim/resource/registry.h"
 
 gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
                            const struct gm_decision *decision, struct gm_block *block) {
@@ -76,6 +77,27 @@ void gm_adaptor_capture(struct gm_resource *self, int change) { EACH_UPSTREAM(ca
 void gm_adaptor_open_to(struct gm_resource *self, int device) { EACH_UPSTREAM(open_to, device); }
 
 void gm_adaptor_report(struct gm_resource *self) { EACH_UPSTREAM(report); }
+
+gm_status gm_adaptor_remember(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    struct gm_registry *registry = *(struct gm_registry **)self->state = gm_registry_new();
+    if (!registry)
+        gm_format(error, error_size, "\"%s\": no memory", self->ops->name);
+    return registry ? GM_OK : GM_OUT_OF_MEMORY;
+}
+
+static void forget(const struct gm_block *block, void *arg) {}
+
+void gm_adaptor_forget_all(struct gm_resource *self, uint64_t context_id) {
+    gm_registry_drop_context(gm_adaptor_blocks(self), context_id, NULL, forget, NULL);
+    gm_adaptor_context_destroyed(self, context_id);
+}
+
+void gm_adaptor_forget_locks(struct gm_resource *self) {
+    gm_registry_after_fork(gm_adaptor_blocks(self));
+    gm_adaptor_after_fork(self);
+}
+
+void gm_adaptor_discard(struct gm_resource *self) { gm_registry_discard(gm_adaptor_blocks(self)); }
 
 gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, const char *example, uint64_t *number,
                             char *error, size_t error_size) {

@@ -40,4 +40,20 @@ GM_INTERNAL gm_status gm_adaptor_number(const struct gm_option *row, const char 
 /* Further ones, of an adaptor that remembers no block. */
 #define GM_ADAPTOR_REMEMBERS_NONE .after_fork = gm_adaptor_after_fork, .context_destroyed = gm_adaptor_context_destroyed
 
+/* ---- an adaptor that remembers live blocks: its state begins with their registry */
+
+struct gm_registry;
+static inline struct gm_registry *gm_adaptor_blocks(const struct gm_resource *self) {
+    return *(struct gm_registry **)self->state;
+}
+/* Its op open, or a part of it. GM_OUT_OF_MEMORY, with a text: there is no memory. */
+GM_INTERNAL gm_status gm_adaptor_remember(struct gm_resource *self, const char *argument, char *error,
+                                          size_t error_size);
+GM_INTERNAL void gm_adaptor_forget_all(struct gm_resource *self, uint64_t context_id);
+/* The child has the parent's device memory no more than its context. */
+GM_INTERNAL void gm_adaptor_forget_locks(struct gm_resource *self);
+GM_INTERNAL void gm_adaptor_discard(struct gm_resource *self);
+#define GM_ADAPTOR_REMEMBERS \
+    .after_fork = gm_adaptor_forget_locks, .context_destroyed = gm_adaptor_forget_all, .close = gm_adaptor_discard
+
 #endif

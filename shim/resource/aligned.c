@@ -6,8 +6,8 @@
 #include "shim/resource/rows.h"
 
 struct state {
-    uint8_t least;             /* log2 */
     struct gm_registry *moved; /* the wrapped resource's blocks, by the address that the program has */
+    uint8_t least;             /* log2 */
 };
 
 static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
@@ -26,13 +26,8 @@ static gm_status align_open(struct gm_resource *self, const char *argument, char
         return GM_INVALID_VALUE;
     }
     state->least = (uint8_t)__builtin_ctzll(bytes);
-    state->moved = gm_registry_new();
-    if (!state->moved)
-        gm_format(error, error_size, "\"aligned\": no memory");
-    return state->moved ? GM_OK : GM_OUT_OF_MEMORY;
+    return gm_adaptor_remember(self, NULL, error, error_size);
 }
-
-static void align_close(struct gm_resource *self) { gm_registry_discard(((struct state *)self->state)->moved); }
 
 /* Remembers the wrapped resource's block under the moved address. `sequence` is the distance. */
 static gm_status remember(struct state *state, const struct gm_block *got, uint64_t address) {
@@ -121,18 +116,6 @@ static gm_status align_grow(struct gm_resource *self, struct gm_block *block, si
     return status;
 }
 
-static void forget(const struct gm_block *block, void *arg) {}
-
-static void align_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_registry_drop_context(((struct state *)self->state)->moved, context_id, NULL, forget, NULL);
-    gm_adaptor_context_destroyed(self, context_id);
-}
-
-static void align_after_fork(struct gm_resource *self) {
-    gm_registry_after_fork(((struct state *)self->state)->moved);
-    gm_adaptor_after_fork(self);
-}
-
 const struct gm_resource_ops gm_resource_aligned = {
     .name = "aligned",
     .summary = "aligns each block of the wrapped resource to at least so many bytes, a power of two",
@@ -145,9 +128,7 @@ const struct gm_resource_ops gm_resource_aligned = {
     .alloc = align_alloc,
     .free = align_free,
     .grow = align_grow,
-    .after_fork = align_after_fork,
-    .context_destroyed = align_context_destroyed,
     .report = gm_adaptor_report,
-    .close = align_close,
+    GM_ADAPTOR_REMEMBERS,
     GM_ADAPTOR_HANDS_ON,
 };

@@ -1,6 +1,6 @@
 /* Adaptor "retry": where memory is out, it asks the program, which may free something, and tries again for as long as
  * the program says so. */
-#include "shim/resource/retry.h"
+#include "shim/resource/asked.h"
 
 #include "shim/resource/adaptor.h"
 #include "shim/resource/rows.h"

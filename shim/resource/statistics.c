@@ -1,5 +1,5 @@
 /* Adaptor "statistics": counts allocations, frees, failures, live bytes and their peak. */
-#include "shim/resource/statistics.h"
+#include "shim/resource/asked.h"
 
 #include "shim/resource/adaptor.h"
 #include "shim/resource/byte_counters.h"

@@ -1,6 +1,6 @@
 /* Adaptor "stream-bound": allocates and frees everything in the order of one stream, also by the calls that name no
  * stream. The memory can be used without synchronisation on that stream only. */
-#include "shim/resource/stream_bound.h"
+#include "shim/resource/asked.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Adaptor "track": remembers each live block with the call stack of its allocation, and reports those that the program
  * never freed. */
-#include "shim/resource/track.h"
+#include "shim/resource/asked.h"
 
 #include "shim/resource/adaptor.h"
 #include "shim/resource/registry.h"
@@ -14,16 +14,6 @@ struct state {
 };
 
 void (*gm_track_log_stack)(uint32_t site);
-
-static gm_status track_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
-    struct state *state = self->state;
-    state->live = gm_registry_new();
-    if (!state->live)
-        gm_format(error, error_size, "\"track\": no memory");
-    return state->live ? GM_OK : GM_OUT_OF_MEMORY;
-}
-
-static void track_close(struct gm_resource *self) { gm_registry_discard(((struct state *)self->state)->live); }
 
 static gm_status track_alloc(struct gm_resource *self, const struct gm_request *request,
                              const struct gm_decision *decision, struct gm_block *block) {
@@ -69,20 +59,7 @@ static gm_status track_grow(struct gm_resource *self, struct gm_block *block, si
 }
 
 void gm_track_each(struct gm_resource *track, void (*visit)(const struct gm_block *block, void *arg), void *arg) {
-    gm_registry_each(((struct state *)track->state)->live, visit, arg);
-}
-
-static void forget(const struct gm_block *block, void *arg) {}
-
-static void track_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_registry_drop_context(((struct state *)self->state)->live, context_id, NULL, forget, NULL);
-    gm_adaptor_context_destroyed(self, context_id);
-}
-
-/* The child has the parent's device memory no more than its context. */
-static void track_after_fork(struct gm_resource *self) {
-    gm_registry_after_fork(((struct state *)self->state)->live);
-    gm_adaptor_after_fork(self);
+    gm_registry_each(gm_adaptor_blocks(track), visit, arg);
 }
 
 struct leaks {
@@ -117,13 +94,11 @@ const struct gm_resource_ops gm_resource_track = {
     .properties = ~0u,
     .breaks = "",
     .state_size = sizeof(struct state),
-    .open = track_open,
+    .open = gm_adaptor_remember,
     .alloc = track_alloc,
     .free = track_free,
     .grow = track_grow,
-    .after_fork = track_after_fork,
-    .context_destroyed = track_context_destroyed,
     .report = track_report,
-    .close = track_close,
+    GM_ADAPTOR_REMEMBERS,
     GM_ADAPTOR_HANDS_ON,
 };
