@@ -175,7 +175,7 @@ MUTATIONS = [
     of("managed_is_native", "shim/resource/managed.c", "alloc_charged",
        answers("gm_drv.mem_alloc_managed", "gm_drv.mem_alloc(&address, piece->reserved)"),
        "resources managed, prefetch 0, one device", "paper: device, unified and asynchronous device resources"),
-    of("pinned_memory_unseen", "shim/hook/host.c", "HOOK(cuMemHostAlloc", passes("BEGIN", 2, "0"), "preload host_memory",
+    of("pinned_memory_unseen", "shim/hook/host.c", "MAKES(cuMemHostAlloc", passes("MAKES", 4, "0"), "preload host_memory",
        "the program's own pinned memory is recorded"),
     of("limit_of_nothing", "shim/resource/limit.c", "limit_alloc", swaps("size, state->bytes", "size, UINT64_MAX"),
        "resources without CUDA", "paper: resources compose: limiting"),

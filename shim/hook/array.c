@@ -26,28 +26,6 @@ static size_t bytes_2d(const CUDA_ARRAY_DESCRIPTOR *d) {
     return d ? or_one(d->Width) * or_one(d->Height) * element_bytes(d->Format, d->NumChannels) : 0;
 }
 
-static void record(struct gm_scope *scope, const void *handle, CUresult result) {
-    gm_pipeline_saw_alloc(scope, GM_KIND_ARRAY, (uint64_t)(uintptr_t)handle, 0, result);
-}
-
-HOOK(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) {
-    struct gm_scope scope;
-    ENTER(cuArrayCreate_v2, array, descriptor);
-    BEGIN(&scope, GM_CALL_ARRAY, bytes_2d(descriptor));
-    CUresult result = WITHIN_LIMIT(&scope, gm_real.cuArrayCreate_v2(array, descriptor));
-    record(&scope, result ? NULL : *array, result);
-    LEAVE(result);
-}
-
-HOOK(cuArray3DCreate_v2, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
-    struct gm_scope scope;
-    ENTER(cuArray3DCreate_v2, array, descriptor);
-    BEGIN(&scope, GM_CALL_ARRAY3D, bytes_3d(descriptor));
-    CUresult result = WITHIN_LIMIT(&scope, gm_real.cuArray3DCreate_v2(array, descriptor));
-    record(&scope, result ? NULL : *array, result);
-    LEAVE(result);
-}
-
 /* Each level has an eighth (3-d), a quarter (2-d) or half the elements of the one above. */
 static size_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
     CUDA_ARRAY3D_DESCRIPTOR level;
@@ -64,25 +42,13 @@ static size_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned l
     return bytes;
 }
 
-HOOK(cuMipmappedArrayCreate, CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
-    struct gm_scope scope;
-    ENTER(cuMipmappedArrayCreate, array, descriptor, levels);
-    BEGIN(&scope, GM_CALL_MIPMAP, mipmap_bytes(descriptor, levels));
-    CUresult result = WITHIN_LIMIT(&scope, gm_real.cuMipmappedArrayCreate(array, descriptor, levels));
-    record(&scope, result ? NULL : *array, result);
-    LEAVE(result);
-}
+MAKES(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *descriptor), (array, descriptor), GM_CALL_ARRAY,
+      bytes_2d(descriptor), GM_KIND_ARRAY, *array, GM_SYNC_NO, MADE_WITHIN_LIMIT)
+MAKES(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor), (array, descriptor),
+      GM_CALL_ARRAY3D, bytes_3d(descriptor), GM_KIND_ARRAY, *array, GM_SYNC_NO, MADE_WITHIN_LIMIT)
+MAKES(cuMipmappedArrayCreate, (CUmipmappedArray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels),
+      (array, descriptor, levels), GM_CALL_MIPMAP, mipmap_bytes(descriptor, levels), GM_KIND_ARRAY, *array, GM_SYNC_NO,
+      MADE_WITHIN_LIMIT)
 
-#define DESTROY(symbol, type, call)                                                \
-    static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) { \
-        return (gm_status)gm_real.symbol((type)(uintptr_t)gm_key_value(key));      \
-    }                                                                              \
-    HOOK(symbol, type array) {                                                     \
-        struct gm_scope scope;                                                     \
-        uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)array);        \
-        ENTER(symbol, array);                                                      \
-        BEGIN_FREE(&scope, call, 0);                                               \
-        LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, native_##symbol));        \
-    }
-DESTROY(cuArrayDestroy, CUarray, GM_CALL_ARRAY_DESTROY)
-DESTROY(cuMipmappedArrayDestroy, CUmipmappedArray, GM_CALL_MIPMAP_DESTROY)
+FREES(cuArrayDestroy, CUarray, GM_CALL_ARRAY_DESTROY, false)
+FREES(cuMipmappedArrayDestroy, CUmipmappedArray, GM_CALL_MIPMAP_DESTROY, false)

@@ -29,40 +29,24 @@ void gm_hook_capture_lost(const struct gm_capture *capture) {
     gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-#define BEGIN_CAPTURE(symbol, twin)                                 \
-    HOOK(symbol, CUstream stream, CUstreamCaptureMode mode) {       \
-        struct gm_scope scope;                                      \
-        ENTER(symbol, stream, mode);                                \
-        BEGIN(&scope, GM_CALL_NONE, 0);                             \
-        uint64_t serial = begin(&scope, stream, twin, mode);        \
-        LEAVE(begun(&scope, serial, gm_real.symbol(stream, mode))); \
+#define BEGINS(symbol, twin, mode, parameters, arguments)       \
+    HOOK(symbol, LIST parameters) {                             \
+        struct gm_scope scope;                                  \
+        ENTER(symbol, LIST arguments);                          \
+        BEGIN(&scope, GM_CALL_NONE, 0);                         \
+        uint64_t serial = begin(&scope, stream, twin, mode);    \
+        LEAVE(begun(&scope, serial, gm_real.symbol arguments)); \
     }
-BEGIN_CAPTURE(cuStreamBeginCapture_v2, false)
-BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true)
-
+#define BEGINS_CAPTURE(symbol, ...)    \
+    BEGINS(symbol, false, __VA_ARGS__) \
+    BEGINS(symbol##_ptsz, true, __VA_ARGS__)
 /* The first variant of the function has no mode. */
-#define BEGIN_CAPTURE_GLOBAL(symbol, twin)                                            \
-    HOOK(symbol, CUstream stream) {                                                   \
-        struct gm_scope scope;                                                        \
-        ENTER(symbol, stream);                                                        \
-        BEGIN(&scope, GM_CALL_NONE, 0);                                               \
-        uint64_t serial = begin(&scope, stream, twin, CU_STREAM_CAPTURE_MODE_GLOBAL); \
-        LEAVE(begun(&scope, serial, gm_real.symbol(stream)));                         \
-    }
-BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture, false)
-BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture_ptsz, true)
-
-#define BEGIN_CAPTURE_TO_GRAPH(symbol, twin)                                                                    \
-    HOOK(symbol, CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, \
-         size_t count, CUstreamCaptureMode mode) {                                                              \
-        struct gm_scope scope;                                                                                  \
-        ENTER(symbol, stream, graph, dependencies, edges, count, mode);                                         \
-        BEGIN(&scope, GM_CALL_NONE, 0);                                                                         \
-        uint64_t serial = begin(&scope, stream, twin, mode);                                                    \
-        LEAVE(begun(&scope, serial, gm_real.symbol(stream, graph, dependencies, edges, count, mode)));          \
-    }
-BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
-BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
+BEGINS_CAPTURE(cuStreamBeginCapture, CU_STREAM_CAPTURE_MODE_GLOBAL, (CUstream stream), (stream))
+BEGINS_CAPTURE(cuStreamBeginCapture_v2, mode, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+BEGINS_CAPTURE(cuStreamBeginCaptureToGraph, mode,
+               (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
+                size_t count, CUstreamCaptureMode mode),
+               (stream, graph, dependencies, edges, count, mode))
 
 /* Whether the capture has ended. A call that reports an invalidated capture has ended it. A call for a stream that
  * was not capturing, or from a thread that may not end the capture, has not. After any other error the stream's
@@ -152,21 +136,18 @@ static CUresult generic_node(struct gm_scope *scope, const CUgraphNodeParams *pa
     return result;
 }
 
-HOOK(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-     CUgraphNodeParams *parameters) {
-    struct gm_scope scope;
-    ENTER(cuGraphAddNode, node, graph, dependencies, count, parameters);
-    BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
-    note_reason(parameters);
-    LEAVE(generic_node(&scope, parameters, gm_real.cuGraphAddNode(node, graph, dependencies, count, parameters)));
-}
-
-HOOK(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
-     size_t count, CUgraphNodeParams *parameters) {
-    struct gm_scope scope;
-    ENTER(cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
-    BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
-    note_reason(parameters);
-    LEAVE(generic_node(&scope, parameters,
-                       gm_real.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters)));
-}
+#define ADDS_NODE(symbol, parameters, arguments)                      \
+    HOOK(symbol, LIST parameters) {                                   \
+        struct gm_scope scope;                                        \
+        ENTER(symbol, LIST arguments);                                \
+        BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);                        \
+        note_reason(added);                                           \
+        LEAVE(generic_node(&scope, added, gm_real.symbol arguments)); \
+    }
+ADDS_NODE(cuGraphAddNode,
+          (CUgraphNode * node, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *added),
+          (node, graph, dependencies, count, added))
+ADDS_NODE(cuGraphAddNode_v2,
+          (CUgraphNode * node, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
+           size_t count, CUgraphNodeParams *added),
+          (node, graph, dependencies, edges, count, added))

@@ -174,31 +174,20 @@ static CUresult created(struct gm_scope *scope, CUcontext *context, CUdevice dev
     return result;
 }
 
-#define CREATE(symbol)                                                                                               \
-    HOOK(symbol, CUcontext *context, unsigned flags, CUdevice device) {                                              \
-        struct gm_scope scope;                                                                                       \
-        ENTER(symbol, context, flags, device);                                                                       \
-        BEGIN(&scope, GM_CALL_NONE, 0);                                                                              \
-        LEAVE(created(&scope, context, device, MAKE(WITH_TRIM_OF(device, gm_real.symbol(context, flags, device))))); \
+#define CREATES(symbol, parameters, arguments)                                                         \
+    HOOK(symbol, LIST parameters) {                                                                    \
+        struct gm_scope scope;                                                                         \
+        ENTER(symbol, LIST arguments);                                                                 \
+        BEGIN(&scope, GM_CALL_NONE, 0);                                                                \
+        LEAVE(created(&scope, context, device, MAKE(WITH_TRIM_OF(device, gm_real.symbol arguments)))); \
     }
-CREATE(cuCtxCreate)
-CREATE(cuCtxCreate_v2)
-
-HOOK(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device) {
-    struct gm_scope scope;
-    ENTER(cuCtxCreate_v3, context, affinity, count, flags, device);
-    BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, device,
-                  MAKE(WITH_TRIM_OF(device, gm_real.cuCtxCreate_v3(context, affinity, count, flags, device)))));
-}
-
-HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
-    struct gm_scope scope;
-    ENTER(cuCtxCreate_v4, context, parameters, flags, device);
-    BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, device,
-                  MAKE(WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device)))));
-}
+CREATES(cuCtxCreate, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))
+CREATES(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))
+CREATES(cuCtxCreate_v3,
+        (CUcontext * context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device),
+        (context, affinity, count, flags, device))
+CREATES(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *parameters, unsigned flags, CUdevice device),
+        (context, parameters, flags, device))
 
 /* ---- contexts that are destroyed */
 

@@ -104,6 +104,9 @@ static inline void gm_hook_leave(void) {
     GM_INTERNAL CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__); \
     __attribute__((noinline)) CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__)
 
+/* (a, b) as a, b: macros that define whole hooks take parameters and arguments in brackets. */
+#define LIST(...) __VA_ARGS__
+
 /* First line of a hook, with the hook's own arguments. */
 #define ENTER(symbol, ...)                                                                  \
     do {                                                                                    \
@@ -161,5 +164,38 @@ GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, 
 
 /* The same, within GPUMEM_LIMIT, for a call that is never moved. */
 #define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
+
+/* ---- whole hooks of calls that are only recorded */
+
+/* A call that makes memory. `made`: its address or handle. `sees`: why later frees wait, GM_SYNC_NO if they do not.
+ * `how`: a macro that makes the call, such as WITH_TRIM. */
+#define MAKES(symbol, parameters, arguments, gm_call, bytes, kind, made, sees, how)               \
+    HOOK(symbol, LIST parameters) {                                                               \
+        struct gm_scope scope;                                                                    \
+        ENTER(symbol, LIST arguments);                                                            \
+        BEGIN(&scope, gm_call, bytes);                                                            \
+        if ((sees) != GM_SYNC_NO)                                                                 \
+            gm_free_sync_note(sees);                                                              \
+        CUresult result = how(gm_real.symbol arguments);                                          \
+        gm_pipeline_saw_alloc(&scope, kind, result ? 0 : (uint64_t)(uintptr_t)(made), 0, result); \
+        LEAVE(result);                                                                            \
+    }
+#define MADE(call)              (call)
+#define MADE_WITHIN_LIMIT(call) WITHIN_LIMIT(&scope, call)
+
+/* A call that ends what has this address or handle. `null_is_free`: for NULL it succeeds and frees nothing. */
+#define FREES(symbol, type, gm_call, null_is_free)                                 \
+    static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) { \
+        return (gm_status)gm_real.symbol((type)(uintptr_t)gm_key_value(key));      \
+    }                                                                              \
+    HOOK(symbol, type freed) {                                                     \
+        struct gm_scope scope;                                                     \
+        uint64_t key = gm_key(gm_call_space(gm_call), (uint64_t)(uintptr_t)freed); \
+        ENTER(symbol, freed);                                                      \
+        if ((null_is_free) && !freed)                                              \
+            LEAVE(gm_real.symbol(freed));                                          \
+        BEGIN_FREE(&scope, gm_call, 0);                                            \
+        LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, native_##symbol));        \
+    }
 
 #endif

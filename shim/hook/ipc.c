@@ -33,16 +33,7 @@ HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
 IPC_OPEN(cuIpcOpenMemHandle)
 IPC_OPEN(cuIpcOpenMemHandle_v2)
 
-static gm_status native_close(const struct gm_scope *scope, uint64_t key) {
-    return (gm_status)gm_real.cuIpcCloseMemHandle(key);
-}
-
-HOOK(cuIpcCloseMemHandle, CUdeviceptr address) {
-    struct gm_scope scope;
-    ENTER(cuIpcCloseMemHandle, address);
-    BEGIN_FREE(&scope, GM_CALL_IPC_CLOSE, 0);
-    LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_close));
-}
+FREES(cuIpcCloseMemHandle, CUdeviceptr, GM_CALL_IPC_CLOSE, false)
 
 HOOK(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr address, size_t size, CUmemRangeHandleType type,
      unsigned long long flags) {

@@ -8,7 +8,6 @@
 #include "shim/hook/hook.h"
 #include "shim/hook/prints.h"
 
-#define LIST(...) __VA_ARGS__
 #define TAKES_MEMORY(symbol, parameters, arguments) \
     HOOK(symbol, LIST parameters) {                 \
         ENTER(symbol, LIST arguments);              \

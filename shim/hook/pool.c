@@ -56,17 +56,17 @@ HOOK(cuMemSetMemPool, CUmemLocation *location, CUmemAllocationType type, CUmemor
     LEAVE(result);
 }
 
-HOOK(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties) {
-    struct gm_scope scope;
-    ENTER(cuMemPoolCreate, pool, properties);
-    BEGIN(&scope, GM_CALL_POOL_CREATE, 0);
-    if (properties && (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-                       properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED))
-        gm_free_sync_note(GM_SYNC_HOST_MEMORY);
-    CUresult result = WITH_TRIM(gm_real.cuMemPoolCreate(pool, properties));
-    gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, result ? 0 : (uint64_t)(uintptr_t)*pool, 0, result);
-    LEAVE(result);
+/* The host sees the memory of pools that are not of device memory. */
+static bool is_of_host(CUmemLocationType location, CUmemAllocationType type) {
+    return location != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED;
 }
+
+static enum gm_sync_reason reason_of(const CUmemPoolProps *pool) {
+    return pool && is_of_host(pool->location.type, pool->allocType) ? GM_SYNC_HOST_MEMORY : GM_SYNC_NO;
+}
+
+MAKES(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), (pool, properties), GM_CALL_POOL_CREATE,
+      0, GM_KIND_POOL, *pool, reason_of(properties), WITH_TRIM)
 
 static gm_status native_destroy(const struct gm_scope *scope, uint64_t key) {
     return (gm_status)gm_real.cuMemPoolDestroy((CUmemoryPool)(uintptr_t)gm_key_value(key));
@@ -103,23 +103,13 @@ HOOK(cuMemPoolExportPointer, CUmemPoolPtrExportData *data, CUdeviceptr address) 
     LEAVE(result);
 }
 
-HOOK(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
-    struct gm_scope scope;
-    ENTER(cuMemPoolImportPointer, address, pool, data);
-    BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
-    gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_real.cuMemPoolImportPointer(address, pool, data);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, result ? 0 : *address, 0, result);
-    LEAVE(result);
-}
+MAKES(cuMemPoolImportPointer, (CUdeviceptr * address, CUmemoryPool pool, CUmemPoolPtrExportData *data),
+      (address, pool, data), GM_CALL_POOL_IMPORT_POINTER, 0, GM_KIND_IMPORTED, *address, GM_SYNC_SHARED, MADE)
 
-/* The host sees the memory of pools that are not of device memory. */
-#define OF_HOST(location, type) \
-    ((location) && ((location)->type != CU_MEM_LOCATION_TYPE_DEVICE || (type) != CU_MEM_ALLOCATION_TYPE_PINNED))
 #define POOL_OF(symbol)                                                                   \
     HOOK(symbol, CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) { \
         ENTER(symbol, pool, location, type);                                              \
-        if (OF_HOST(location, type))                                                      \
+        if (location && is_of_host(location->type, type))                                 \
             gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                       \
         LEAVE(gm_real.symbol(pool, location, type));                                      \
     }

@@ -164,13 +164,6 @@ HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle
     LEAVE(result);
 }
 
-HOOK(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *shareable,
-     CUmemAllocationHandleType type) {
-    struct gm_scope scope;
-    ENTER(cuMemImportFromShareableHandle, handle, shareable, type);
-    BEGIN(&scope, GM_CALL_VMM_IMPORT, 0);
-    gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_real.cuMemImportFromShareableHandle(handle, shareable, type);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, result ? 0 : *handle, 0, result);
-    LEAVE(result);
-}
+MAKES(cuMemImportFromShareableHandle,
+      (CUmemGenericAllocationHandle * handle, void *shareable, CUmemAllocationHandleType type),
+      (handle, shareable, type), GM_CALL_VMM_IMPORT, 0, GM_KIND_IMPORTED, *handle, GM_SYNC_SHARED, MADE)
