@@ -6,11 +6,10 @@
 #include "shim/driver/in_flight.h"
 #include "shim/grow/handover.h"
 #include "shim/hook/check.h"
-#include "shim/hook/copies.h"
+#include "shim/hook/diverted.h"
 #include "shim/hook/entry_points.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
-#include "shim/hook/queries.h"
 
 static void submits(const struct gm_called *call) {
     CUstream stream = gm_called_stream(call);

@@ -2,7 +2,7 @@
  * of the calls continue here in that case only. */
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
-#include "shim/hook/copies.h"
+#include "shim/hook/diverted.h"
 #include "shim/hook/entry_points.h"
 #include "shim/hook/hook.h"
 

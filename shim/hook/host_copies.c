@@ -4,7 +4,7 @@
  * A hook makes the call first and then reads the source. A copy that the driver refused is not read. The contents are
  * those at the return of the call: a program that changes pinned memory before its asynchronous copy has run sends
  * other bytes than those that were hashed. Managed memory is never read, because reading it here would move it. */
-#include "shim/hook/host_copies.h"
+#include "shim/hook/diverted.h"
 
 #include "shim/base/file.h"
 #include "shim/base/options.h"

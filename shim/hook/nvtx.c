@@ -296,10 +296,7 @@ static void domain_mark(const struct domain *domain, const struct attributes *a)
 static uint64_t domain_start(const struct domain *domain, const struct attributes *a) {
     return start(text_in(number_of(domain), a));
 }
-static void domain_end(const struct domain *domain, uint64_t range) {
-    (void)domain;
-    end(range);
-}
+static void domain_end(const struct domain *domain, uint64_t range) { end(range); }
 static int domain_push(const struct domain *domain, const struct attributes *a) {
     return push(number_of(domain), text_in(number_of(domain), a));
 }

@@ -1,6 +1,6 @@
 /* Queries whether the work of a stream, or before an event, is done. A stream that waits for what a free left in flight
  * counts as busy, and natively there is no such wait. */
-#include "shim/hook/queries.h"
+#include "shim/hook/diverted.h"
 
 #include "shim/hook/entry_points.h"
 
