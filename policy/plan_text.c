@@ -1,6 +1,7 @@
 /* Reader of plans, line by line, without memory of its own. plan_text.h describes the format. */
 #include "policy/plan_text.h"
 
+#include "policy/digits.h"
 #include "policy/setup.h"
 #include "policy/site_key.h"
 
@@ -31,14 +32,8 @@ static struct word next_word(const char **at, const char *end) {
 }
 
 static bool read_number(struct word word, uint64_t limit, uint64_t *value) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < word.length; i++) {
-        if (word.text[i] < '0' || word.text[i] > '9' || __builtin_mul_overflow(sum, 10u, &sum) ||
-            __builtin_add_overflow(sum, (uint64_t)(word.text[i] - '0'), &sum))
-            return false;
-    }
-    *value = sum;
-    return word.length > 0 && sum <= limit;
+    const char *at = word.text, *end = word.text + word.length;
+    return gm_read_digits(&at, end, value) && at == end && *value <= limit;
 }
 
 static struct gm_plan_item wrong(struct gm_plan_reader *reader, const char *what) {

@@ -2,6 +2,7 @@
  * matching compares the numbers of a request with the ranges of each rule. rules.h is the interface. */
 #include "policy/rules.h"
 
+#include "policy/digits.h"
 #include "policy/setup.h"
 #include "policy/site_key.h"
 
@@ -52,21 +53,9 @@ static size_t value_length(struct parser *p) {
     return (size_t)(q - p->at);
 }
 
-static bool read_digits(const char **at, const char *end, uint64_t *value) {
-    const char *p = *at;
-    uint64_t sum = 0;
-    for (; p < end && *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(sum, 10u, &sum) || __builtin_add_overflow(sum, (uint64_t)(*p - '0'), &sum))
-            return false;
-    bool any = p > *at;
-    *at = p;
-    *value = sum;
-    return any;
-}
-
 static bool read_bytes(const char **at, const char *end, uint64_t *value) {
     static const char prefixes[] = "KMGT";
-    if (!read_digits(at, end, value))
+    if (!gm_read_digits(at, end, value))
         return false;
     const char *prefix = *at < end && **at ? strchr(prefixes, **at >= 'a' ? **at - 'a' + 'A' : **at) : NULL;
     if (!prefix)
@@ -188,14 +177,14 @@ static bool read_condition(struct parser *p) {
         return read_call(p);
     if (take(p, "device=")) {
         rule->has_device = true;
-        return narrow(p, &rule->device, read_digits, "a device's ordinal, or a range as 0..3");
+        return narrow(p, &rule->device, gm_read_digits, "a device's ordinal, or a range as 0..3");
     }
     if (take(p, "stream="))
         return read_stream(p);
     if (take(p, "thread="))
-        return narrow(p, &rule->thread, read_digits, "a number from 1, or a range as 1..4");
+        return narrow(p, &rule->thread, gm_read_digits, "a number from 1, or a range as 1..4");
     if (take(p, "nth="))
-        return narrow(p, &rule->nth, read_digits, "a number from 1, or a range as 1..100");
+        return narrow(p, &rule->nth, gm_read_digits, "a number from 1, or a range as 1..100");
     if (take(p, "site="))
         return read_site(p);
     if (take(p, "module="))

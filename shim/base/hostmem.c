@@ -1,6 +1,7 @@
 /* Parses /proc/meminfo, the memory nodes under /sys and the control groups, and lowers `available` to each bound
  * (hostmem.h). */
 #include "shim/base/hostmem.h"
+#include "policy/digits.h"
 #include "shim/base/file.h"
 
 #include <string.h>
@@ -17,16 +18,7 @@ struct scratch {
 #define MIN_HEADROOM ((uint64_t)512 << 20)
 #define UNLIMITED    ((uint64_t)1 << 62) /* version 1 writes a number near 2^63 for "no limit" */
 
-static bool read_number(const char *text, uint64_t *number) {
-    uint64_t sum = 0;
-    if (*text < '0' || *text > '9')
-        return false;
-    for (; *text >= '0' && *text <= '9'; text++)
-        if (__builtin_mul_overflow(sum, 10u, &sum) || __builtin_add_overflow(sum, (uint64_t)(*text - '0'), &sum))
-            return false;
-    *number = sum;
-    return true;
-}
+static bool read_number(const char *text, uint64_t *number) { return gm_read_digits(&text, NULL, number); }
 
 /* The number behind `key`, which stands at the beginning of a line or behind a space; 0 when there is none. */
 static uint64_t number_of(const char *text, const char *key) {

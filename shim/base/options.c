@@ -1,6 +1,7 @@
 /* The rows of the options, their parser, and the values of this process (options.h). Everything lies in static
  * storage. Before gm_options_load() the getters return the defaults, so the order of constructors does not matter. */
 #include "shim/base/options.h"
+#include "policy/digits.h"
 #include "shim/base/base.h"
 #include "shim/base/config.h"
 #include "shim/base/file.h"
@@ -132,18 +133,6 @@ static struct gm_once loading;
 
 /* ---- parsing */
 
-/* Reads digits; NULL when there are none or the number does not fit. */
-static const char *read_digits(const char *text, uint64_t *number) {
-    const char *p = text;
-    uint64_t sum = 0;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        if (__builtin_mul_overflow(sum, 10u, &sum) || __builtin_add_overflow(sum, (uint64_t)(*p - '0'), &sum))
-            return NULL;
-    }
-    *number = sum;
-    return p == text ? NULL : p;
-}
-
 static bool parse_bool(const char *text, uint64_t *number) {
     static const char *const words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
@@ -159,10 +148,10 @@ static bool parse_bool(const char *text, uint64_t *number) {
 static bool parse_bytes(const char *text, uint64_t *number) {
     static const char prefixes[] = "KMGT";
     uint64_t part = 0, scale = 1, unit = 1, rest;
-    const char *p = read_digits(text, number), *found;
-    bool point = p && *p == '.';
-    if (!p)
+    const char *p = text, *found;
+    if (!gm_read_digits(&p, NULL, number))
         return false;
+    bool point = *p == '.';
     for (p += point; point && *p >= '0' && *p <= '9'; p++, scale *= 10) {
         if (scale == 1000000000)
             return false;
@@ -184,8 +173,8 @@ static bool parse_time(const char *text, uint64_t *number) {
         const char *suffix;
         uint64_t ns;
     } units[] = {{"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", 60000000000}};
-    const char *p = read_digits(text, number);
-    if (!p)
+    const char *p = text;
+    if (!gm_read_digits(&p, NULL, number))
         return false;
     for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
         if (!strcmp(p, units[i].suffix))
@@ -213,12 +202,11 @@ static bool parse_choice(const char *choices, const char *text, uint64_t *number
 }
 
 static bool parse(const struct gm_option *row, const char *text, uint64_t *number) {
-    const char *end;
+    const char *end = text;
     switch (row->type) {
     case GM_OPTION_BOOL: return parse_bool(text, number);
     case GM_OPTION_COUNT:
-        end = read_digits(text, number);
-        return end && !*end && *number >= row->low && *number <= row->high;
+        return gm_read_digits(&end, NULL, number) && !*end && *number >= row->low && *number <= row->high;
     case GM_OPTION_BYTES: return parse_bytes(text, number);
     case GM_OPTION_TIME: return parse_time(text, number);
     case GM_OPTION_CHOICE: return parse_choice(row->choices, text, number);

@@ -1,5 +1,6 @@
 /* The name of the trace file: patterns such as %p, and the rule by which two processes never share a file. Also opens
  * the file, and opens it again when the program closed its descriptor. */
+#include "policy/digits.h"
 #include "shim/base/file.h"
 #include "shim/trace/parts.h"
 #include "shim/trace/writer.h"
@@ -22,14 +23,11 @@ int gm_trace_rank(void) {
                                         "MV2_COMM_WORLD_RANK",  "SLURM_PROCID", "RANK"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *text = getenv(names[i]);
-        if (!text || !*text)
+        if (!text)
             continue;
-        int rank = 0;
-        const char *p = text;
-        while (*p >= '0' && *p <= '9' && rank < 100000000)
-            rank = rank * 10 + (*p++ - '0');
-        if (!*p)
-            return rank;
+        uint64_t rank;
+        if (gm_read_digits(&text, NULL, &rank) && !*text && rank < 1000000000)
+            return (int)rank;
     }
     return -1;
 }
@@ -82,8 +80,8 @@ uint64_t gm_trace_process_start(void) {
     if (!p)
         return now;
     uint64_t ticks = 0;
-    for (p++; *p >= '0' && *p <= '9'; p++)
-        ticks = ticks * 10 + (uint64_t)(*p - '0');
+    p++;
+    gm_read_digits(&p, NULL, &ticks);
     long per_second = sysconf(_SC_CLK_TCK);
     uint64_t up = gm_clock_ns(CLOCK_BOOTTIME);
     uint64_t started = per_second > 0 ? ticks * (1000000000u / (uint64_t)per_second) : up;
@@ -147,12 +145,8 @@ static int descriptor_of(const char *name) {
     const char *digits = !strncmp(name, "/dev/fd/", 8)          ? name + 8
                          : !strncmp(name, "/proc/self/fd/", 14) ? name + 14
                                                                 : "";
-    int fd = 0;
-    if (!*digits)
-        return -1;
-    for (; *digits >= '0' && *digits <= '9' && fd < 100000; digits++)
-        fd = fd * 10 + (*digits - '0');
-    return *digits ? -1 : fd;
+    uint64_t fd;
+    return gm_read_digits(&digits, NULL, &fd) && !*digits && fd < 1000000 ? (int)fd : -1;
 }
 
 /* The descriptor is stored last: a thread that finds one reads the rest, too. */
