@@ -136,14 +136,9 @@ static void *take_table_memory(size_t bytes) {
 }
 
 static gm_status refuse_length(struct gm_policy_setup *setup) {
-    char digits[16], *p = digits + sizeof digits;
-    unsigned value = setup->list_length;
-    *--p = '\0';
-    do {
-        *--p = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    const char *const words[] = {"list length ", p, " is not between 1 and 64", NULL};
+    char room[GM_DIGITS];
+    const char *const words[] = {"list length ", gm_setup_digits(room, setup->list_length), " is not between 1 and 64",
+                                 NULL};
     gm_setup_error(setup, words);
     return GM_INVALID_VALUE;
 }
@@ -402,14 +397,9 @@ static gm_status setup_policy(struct gm_policy_setup *given) {
 
 /* A stream-ordered call of a short-lived size stays native, because its own pool already serves it well. */
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
-    decision->verdict = gm_active_list_allocated(request, &decision->reason);
-    decision->kind = decision->verdict;
-    if (request->capturing) {
-        decision->kind = GM_KIND_NATIVE;
-        decision->reason = GM_REASON_CAPTURE;
-    } else if (request->call == GM_CALL_ALLOC_ASYNC && decision->verdict == GM_KIND_ASYNC) {
-        decision->kind = GM_KIND_NATIVE;
-    }
+    enum gm_reason reason;
+    enum gm_kind kind = gm_active_list_allocated(request, &reason);
+    gm_decide_kind(request, kind, reason, decision);
 }
 
 extern const struct gm_policy gm_policy_active_list;

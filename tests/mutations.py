@@ -52,7 +52,7 @@ MUTATIONS = [
        "paper: random addition and 8-point butterfly"),
     of("trace_without_sizes", "shim/pipeline/events.c", "fill", sets("bytes", "0"), "pipeline",
        "paper: profile: object id, allocated or freed"),
-    of("csv_bytes", "shim/trace/csv.c", "gm_trace_csv_line", swaps("bytes)", "bytes + 1)"), "trace_names",
+    of("csv_bytes", "shim/trace/csv.c", "gm_trace_csv_line", swaps("bytes, ','", "bytes + 1, ','"), "trace_names",
        "paper: the profile is a CSV file"),
     of("csv_bytes_got", "shim/trace/csv.c", "gm_trace_csv_line", swaps("slack", "slack + 1"), "trace_names",
        "bytes_got of the CSV is bytes and slack"),

@@ -16,14 +16,16 @@ const char *gm_action_name(enum gm_action action) {
     return (unsigned)action < GM_ACT_COUNT ? names[action] : "?";
 }
 
-/* Numbers have their own formatter. A line has twenty of them, and the general formatter would double its cost. */
-static char *put_text(char *out, const char *text) {
+/* Numbers have their own formatter. A line has twenty of them, and the general formatter would double its cost. Each
+ * function writes `end` behind the value. */
+static char *put_text(char *out, const char *text, char end) {
     while (*text)
         *out++ = *text++;
+    *out++ = end;
     return out;
 }
 
-static char *put_number(char *out, uint64_t value) {
+static char *put_number(char *out, uint64_t value, char end) {
     char digits[20];
     int n = 0;
     do
@@ -31,16 +33,17 @@ static char *put_number(char *out, uint64_t value) {
     while (value /= 10);
     while (n)
         *out++ = digits[--n];
+    *out++ = end;
     return out;
 }
 
-static char *put_signed(char *out, int64_t value) {
+static char *put_signed(char *out, int64_t value, char end) {
     if (value < 0)
         *out++ = '-';
-    return put_number(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    return put_number(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, end);
 }
 
-static char *put_hex(char *out, uint64_t value) {
+static char *put_hex(char *out, uint64_t value, char end) {
     int shift = 60;
     *out++ = '0';
     *out++ = 'x';
@@ -48,52 +51,33 @@ static char *put_hex(char *out, uint64_t value) {
         shift -= 4;
     for (; shift >= 0; shift -= 4)
         *out++ = "0123456789abcdef"[value >> shift & 15];
+    *out++ = end;
     return out;
 }
 
 int gm_trace_csv_line(char *out, size_t size, const struct gm_event *e, int pid, int thread) {
     if (size < GM_TRACE_CSV_LINE)
         return 0;
-    char *p = put_number(out, e->seq);
-    *p++ = ',';
-    p = put_number(p, e->time_ns);
-    *p++ = ',';
-    p = put_text(p, gm_action_name((enum gm_action)e->action));
-    *p++ = ',';
-    p = put_text(p, gm_call_name((enum gm_call)e->call));
-    *p++ = ',';
-    p = put_hex(p, e->address);
-    *p++ = ',';
-    p = put_number(p, e->bytes);
-    *p++ = ',';
-    p = put_signed(p, e->device);
-    *p++ = ',';
-    p = put_hex(p, e->stream);
-    *p++ = ',';
-    p = put_signed(p, thread);
-    *p++ = ',';
-    p = put_number(p, e->duration_ns);
-    *p++ = ',';
-    p = put_number(p, e->bytes + e->slack);
-    *p++ = ',';
-    p = put_text(p, gm_kind_name((enum gm_kind)e->kind));
-    *p++ = ',';
-    p = put_text(p, gm_reason_name((enum gm_reason)e->reason));
-    *p++ = ',';
-    p = put_text(p, gm_kind_name((enum gm_kind)e->verdict));
-    *p++ = ',';
-    p = put_number(p, e->hit);
-    *p++ = ',';
-    p = put_number(p, e->site);
-    *p++ = ',';
-    p = put_number(p, e->context);
-    *p++ = ',';
-    p = put_number(p, e->result);
-    *p++ = ',';
-    p = put_number(p, e->flags);
-    *p++ = ',';
-    p = put_signed(p, pid);
-    *p++ = '\n';
+    char *p = put_number(out, e->seq, ',');
+    p = put_number(p, e->time_ns, ',');
+    p = put_text(p, gm_action_name((enum gm_action)e->action), ',');
+    p = put_text(p, gm_call_name((enum gm_call)e->call), ',');
+    p = put_hex(p, e->address, ',');
+    p = put_number(p, e->bytes, ',');
+    p = put_signed(p, e->device, ',');
+    p = put_hex(p, e->stream, ',');
+    p = put_signed(p, thread, ',');
+    p = put_number(p, e->duration_ns, ',');
+    p = put_number(p, e->bytes + e->slack, ',');
+    p = put_text(p, gm_kind_name((enum gm_kind)e->kind), ',');
+    p = put_text(p, gm_reason_name((enum gm_reason)e->reason), ',');
+    p = put_text(p, gm_kind_name((enum gm_kind)e->verdict), ',');
+    p = put_number(p, e->hit, ',');
+    p = put_number(p, e->site, ',');
+    p = put_number(p, e->context, ',');
+    p = put_number(p, e->result, ',');
+    p = put_number(p, e->flags, ',');
+    p = put_signed(p, pid, '\n');
     return (int)(p - out);
 }
 
@@ -116,14 +100,12 @@ static void add_word(struct line *l, const char *text) { add(l, text, strlen(tex
 
 static void add_number(struct line *l, int64_t value) {
     char number[24];
-    add(l, number, (size_t)(put_signed(number, value) - number));
-    add(l, " ", 1);
+    add(l, number, (size_t)(put_signed(number, value, ' ') - number));
 }
 
 static void add_hex(struct line *l, uint64_t value) {
     char number[24];
-    add(l, number, (size_t)(put_hex(number, value) - number));
-    add(l, " ", 1);
+    add(l, number, (size_t)(put_hex(number, value, ' ') - number));
 }
 
 /* Free text stands at the end of its line. Control characters and backslashes are escaped, so that a definition stays
