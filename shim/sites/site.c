@@ -1,5 +1,5 @@
-/* Call sites: modules, chains of return addresses, and stack layouts that make repeated look-ups cheap. site.h
- * describes the method. */
+/* Call sites: chains of return addresses, and stack layouts that make repeated look-ups cheap. site.h describes the
+ * method. */
 #include "shim/sites/site.h"
 
 #include <dlfcn.h>
@@ -10,16 +10,15 @@
 #include <unwind.h>
 
 #include "shim/base/base.h"
-#include "shim/base/libraries.h"
 #include "shim/base/room.h"
 #include "shim/base/real_dl.h"
+#include "shim/sites/modules.h"
 #include "shim/sites/python.h"
 #include "shim/trace/writer.h"
 
 enum {
-    LAYOUTS = 2048,  /* known stack layouts */
-    SITES = 1 << 17, /* call chains; further chains have no site */
-    MODULES = 1024,
+    LAYOUTS = 2048,     /* known stack layouts */
+    SITES = 1 << 17,    /* call chains; further chains have no site */
     RUNTIME_FRAMES = 8, /* most frames of the CUDA runtime with the first one outside: how far a stack is unwound */
     STATIC_FRAMES = 6,  /* frames stored when the runtime may be linked into the caller's module */
     CALLERS = 256,      /* hash of hook return addresses -> layouts */
@@ -43,14 +42,6 @@ struct chain {
     uint16_t native; /* number of return addresses, with `caller`; Python frames follow */
 };
 
-struct module {
-    uintptr_t start, limit;
-    uintptr_t base;
-    uint64_t key;
-    bool runtime; /* a shared CUDA runtime */
-    bool c_library;
-};
-
 struct walk {
     uintptr_t caller;
     bool started;
@@ -68,20 +59,20 @@ bool gm_sites_on;
 static uint32_t *table; /* open addressing: chain ids */
 static uintptr_t *words;
 static uint32_t word_count;
-static struct module modules[MODULES];
-static unsigned module_count;
 static unsigned extra_frames;
 static gm_spin lock; /* for writers; readers need no lock. The loader is never called under it: a thread that holds the
                         loader's locks may wait for it */
 
-typedef _Unwind_Reason_Code (*unwind_function)(_Unwind_Trace_Fn, void *);
-static unwind_function unwind;
-static uintptr_t (*unwind_ip)(struct _Unwind_Context *);
-static uintptr_t (*unwind_cfa)(struct _Unwind_Context *);
-static int (*getattr)(pthread_t, pthread_attr_t *);
-static int (*getstack)(const pthread_attr_t *, void **, size_t *);
-static int (*destroy)(pthread_attr_t *);
-static bool disabled; /* no unwinder, or no memory: every site is 0 */
+static struct functions {
+    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
+    uintptr_t (*ip)(struct _Unwind_Context *);
+    uintptr_t (*cfa)(struct _Unwind_Context *);
+    int (*getattr)(pthread_t, pthread_attr_t *);
+    int (*getstack)(const pthread_attr_t *, void **, size_t *);
+    int (*destroy)(pthread_attr_t *);
+} functions;
+static bool functions_found; /* stored behind them */
+static bool disabled;        /* no unwinder, or no memory: every site is 0 */
 
 /* Cache of each thread. */
 enum { RECENT = 8 };
@@ -101,30 +92,23 @@ static void disable(void) {
         gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
 }
 
-/* The functions, as one thread found them: a second one may be at work at the same time. */
-struct found {
-    void *backtrace, *ip, *cfa, *getattr, *getstack, *destroy;
-};
+static bool has_functions(void) { return GM_LIKELY(__atomic_load_n(&functions_found, __ATOMIC_ACQUIRE)); }
 
-static void publish(const struct found *found) {
+/* As one thread found them: a second one may be at work at the same time. */
+static void publish(const struct functions *found) {
     gm_spin_lock(&lock);
-    if (!unwind) {
-        unwind_ip = (__typeof__(unwind_ip))found->ip;
-        unwind_cfa = (__typeof__(unwind_cfa))found->cfa;
-        getattr = (__typeof__(getattr))found->getattr;
-        getstack = (__typeof__(getstack))found->getstack;
-        destroy = (__typeof__(destroy))found->destroy;
-        __atomic_store_n(&unwind, (unwind_function)found->backtrace, __ATOMIC_RELEASE);
-    }
+    if (!functions_found)
+        functions = *found;
+    __atomic_store_n(&functions_found, true, __ATOMIC_RELEASE);
     gm_spin_unlock(&lock);
 }
 
 bool gm_site_find_unwinder(void) {
     if (__atomic_load_n(&disabled, __ATOMIC_RELAXED))
         return false;
-    if (__atomic_load_n(&unwind, __ATOMIC_ACQUIRE))
+    if (has_functions())
         return true;
-    struct found found = {0};
+    struct functions found = {0};
     void *unwinder = gm_real_dlopen("libgcc_s.so.1", RTLD_NOW);
     if (unwinder) {
         found.backtrace = gm_real_dlsym(unwinder, "_Unwind_Backtrace");
@@ -160,130 +144,6 @@ void gm_site_setup(unsigned extra, bool keys) {
         make_tables(extra, keys);
     gm_spin_unlock(&lock);
     __atomic_store_n(&gm_sites_on, true, __ATOMIC_RELEASE);
-}
-
-/* ---- modules */
-
-struct module_search {
-    uintptr_t ip;
-    bool found;
-    struct module module;
-    char path[512];
-    union {
-        struct gm_record_module record;
-        char bytes[sizeof(struct gm_record_module) + 64 + 2048];
-        uint64_t align;
-    } out;
-};
-
-static size_t padded(size_t bytes) { return (bytes + 7) & ~(size_t)7; }
-
-static const unsigned char *build_id(const struct dl_phdr_info *info, uint32_t *bytes) {
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_NOTE)
-            continue;
-        const unsigned char *at = (const unsigned char *)(info->dlpi_addr + segment->p_vaddr),
-                            *end = at + segment->p_memsz;
-        while (at + sizeof(ElfW(Nhdr)) <= end) {
-            const ElfW(Nhdr) *note = (const void *)at;
-            const unsigned char *name = at + sizeof(*note), *data = name + ((note->n_namesz + 3) & ~3u);
-            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
-                note->n_descsz <= 64) {
-                *bytes = note->n_descsz;
-                return data;
-            }
-            at = data + ((note->n_descsz + 3) & ~3u);
-        }
-    }
-    *bytes = 0;
-    return NULL;
-}
-
-/* dl_iterate_phdr gives the program itself an empty name. */
-static const char *module_path(const struct dl_phdr_info *info, char *buffer, size_t size) {
-    if (info->dlpi_name[0])
-        return info->dlpi_name;
-    ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
-    buffer[length > 0 ? length : 0] = '\0';
-    return buffer;
-}
-
-static void describe_module(struct module_search *search, const struct dl_phdr_info *info, const char *path) {
-    struct gm_record_module *record = &search->out.record;
-    char *text = search->out.bytes + sizeof(*record);
-    uint32_t id_bytes, path_bytes = (uint32_t)strlen(path);
-    const unsigned char *id = build_id(info, &id_bytes);
-
-    if (path_bytes > 2040)
-        path_bytes = 2040;
-    record->base = info->dlpi_addr;
-    record->start = search->module.start;
-    record->limit = search->module.limit;
-    record->build_id_bytes = id_bytes;
-    record->path_bytes = path_bytes;
-    if (id)
-        memcpy(text, id, id_bytes);
-    memcpy(text + padded(id_bytes), path, path_bytes);
-    record->head.type = GM_RECORD_MODULE;
-    record->head.bytes = (uint32_t)(sizeof(*record) + padded(id_bytes) + padded(path_bytes));
-}
-
-static void visit_module(const struct dl_phdr_info *info, void *arg) {
-    struct module_search *search = arg;
-    const ElfW(Phdr) *segment = gm_library_segment(info, search->ip);
-    if (!(segment->p_flags & PF_X))
-        return;
-    uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-    const char *path = module_path(info, search->path, sizeof(search->path));
-    search->module = (struct module){
-        .start = start,
-        .limit = start + segment->p_memsz,
-        .base = info->dlpi_addr,
-        .key = gm_site_module_key(path, strlen(path)),
-        .runtime = gm_library_traits(path) & GM_LIBRARY_RUNTIME,
-        .c_library = gm_site_is_c_library(path, strlen(path)),
-    };
-    describe_module(search, info, path);
-    search->found = true;
-}
-
-/* Index of the module that contains ip, -1 = unknown. When a module is unloaded and another one is loaded at its
- * addresses, the first name stays. The record carries the build id, so a reader can notice. */
-static int find_known_module(uintptr_t ip) {
-    unsigned count = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
-    for (unsigned i = 0; i < count; i++)
-        if (ip >= modules[i].start && ip < modules[i].limit)
-            return (int)i;
-    return -1;
-}
-
-static int add_module(const struct module_search *search) {
-    gm_spin_lock(&lock);
-    int known = find_known_module(search->ip); /* another thread may have added it */
-    if (known < 0 && module_count < MODULES) {
-        known = (int)module_count;
-        modules[known] = search->module;
-        gm_trace_record(&search->out.record.head);
-        __atomic_store_n(&module_count, module_count + 1, __ATOMIC_RELEASE);
-    }
-    gm_spin_unlock(&lock);
-    return known;
-}
-
-/* The lock is not held. The search lies in its own pages because it is too large for a small stack. */
-static int find_module(uintptr_t ip) {
-    int known = find_known_module(ip);
-    bool room = __atomic_load_n(&module_count, __ATOMIC_RELAXED) < MODULES;
-    struct module_search *search = known < 0 && room ? gm_pages(sizeof(*search)) : NULL;
-    if (!search)
-        return known;
-    search->ip = ip;
-    gm_library_at(search->ip, visit_module, search);
-    if (search->found)
-        known = add_module(search);
-    munmap(search, sizeof(*search));
-    return known;
 }
 
 /* ---- chains */
@@ -332,11 +192,10 @@ static void name_chain(uint32_t id) {
     gm_site_keys_begin(keys);
     for (unsigned i = chain->outside; i < chain->native && (i == chain->outside || i < GM_SITE_KEY_FRAMES); i++) {
         uintptr_t ip = words[chain->first + i];
-        int module = find_known_module(ip);
-        if (module >= 0 && modules[module].c_library)
+        const struct gm_site_module *module = gm_module_known(ip);
+        if (module && module->c_library)
             break;
-        gm_site_keys_add(keys, module < 0 ? GM_SITE_NO_MODULE : modules[module].key,
-                         module < 0 ? 0 : ip - modules[module].base);
+        gm_site_keys_add(keys, module ? module->key : GM_SITE_NO_MODULE, module ? ip - module->base : 0);
     }
 }
 
@@ -368,26 +227,20 @@ static uint32_t add_chain(const uintptr_t *ip, unsigned native, unsigned python,
 static bool is_known(uint32_t id) { return id && id <= __atomic_load_n(&chain_count, __ATOMIC_ACQUIRE); }
 
 bool gm_site_location(uint32_t id, struct gm_site_location *location) {
-    struct module_search *search = is_known(id) ? gm_pages(sizeof(*search)) : NULL;
-    if (!search)
+    if (!is_known(id))
         return false;
     const struct chain *chain = &chains[id];
     const uintptr_t *ip = words + chain->first + chain->outside;
     unsigned most = chain->outside ? 1 : chain->native;
-    search->ip = ip[0];
-    gm_library_at(search->ip, visit_module, search);
-    bool found = search->found;
-    *location = (struct gm_site_location){.base = search->module.base};
-    for (unsigned i = 0; found && i < most && i < GM_SITE_LOCATION_FRAMES; i++)
-        if (ip[i] >= search->module.start && ip[i] < search->module.limit)
+    struct gm_site_module module;
+    if (!gm_module_look(ip[0], &module, location->module, sizeof(location->module)))
+        return false;
+    location->base = module.base;
+    location->count = 0;
+    for (unsigned i = 0; i < most && location->count < GM_SITE_LOCATION_FRAMES; i++)
+        if (ip[i] >= module.start && ip[i] < module.limit)
             location->frames[location->count++] = ip[i];
-    if (found) {
-        const struct gm_record_module *record = &search->out.record;
-        gm_format(location->module, sizeof(location->module), "%.*s", (int)record->path_bytes,
-                  search->out.bytes + sizeof(*record) + padded(record->build_id_bytes));
-    }
-    munmap(search, sizeof(*search));
-    return found;
+    return true;
 }
 
 unsigned gm_site_frames(uint32_t id, const uintptr_t **frames) {
@@ -416,7 +269,7 @@ unsigned gm_site_python(uint32_t id, uintptr_t *frames, unsigned room) {
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     struct walk *walk = arg;
-    uintptr_t ip = unwind_ip(context);
+    uintptr_t ip = functions.ip(context);
 
     if (!walk->started && ip != walk->caller)
         return _URC_NO_REASON;
@@ -424,7 +277,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     if (!ip || walk->count == walk->room)
         return _URC_END_OF_STACK;
     walk->ip[walk->count] = ip;
-    walk->stack[walk->count++] = unwind_cfa(context);
+    walk->stack[walk->count++] = functions.cfa(context);
     return _URC_NO_REASON;
 }
 
@@ -435,7 +288,7 @@ struct whole_walk {
 
 static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *arg) {
     struct whole_walk *walk = arg;
-    uintptr_t ip = unwind_ip(context);
+    uintptr_t ip = functions.ip(context);
     if (!ip || walk->count == walk->room)
         return _URC_END_OF_STACK;
     walk->frames[walk->count++] = ip;
@@ -445,7 +298,7 @@ static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *arg
 unsigned gm_site_walk(uintptr_t *frames, unsigned room) {
     struct whole_walk walk = {frames, 0, room};
     if (gm_site_find_unwinder())
-        unwind(note_frame, &walk);
+        functions.backtrace(note_frame, &walk);
     return walk.count;
 }
 
@@ -491,8 +344,8 @@ static void learn_layout(const struct walk *walk, unsigned count, uintptr_t fram
 static unsigned cut(const struct walk *walk, unsigned *outside) {
     unsigned first = 0;
     for (; first + 1 < walk->count; first++) {
-        int module = find_module(walk->ip[first]);
-        if (module < 0 || !modules[module].runtime)
+        const struct gm_site_module *module = gm_module_find(walk->ip[first]);
+        if (!module || !module->runtime)
             break;
     }
     *outside = first;
@@ -500,7 +353,7 @@ static unsigned cut(const struct walk *walk, unsigned *outside) {
     if (wanted < STATIC_FRAMES)
         wanted = STATIC_FRAMES;
     for (unsigned i = first; i < wanted && i < walk->count; i++)
-        find_module(walk->ip[i]);
+        gm_module_find(walk->ip[i]);
     return wanted < walk->count ? wanted : walk->count;
 }
 
@@ -511,7 +364,7 @@ static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
     if (__atomic_load_n(&disabled, __ATOMIC_RELAXED))
         return 0;
     gm_python_search();
-    unwind(step, &walk);
+    functions.backtrace(step, &walk);
     if (!walk.count)
         return 0;
     unsigned count = cut(&walk, &outside);
@@ -539,13 +392,14 @@ static void find_stack(struct known *known) {
         known->stack_low = known->stack_high - MAIN_STACK;
         return;
     }
-    if (!getattr || !getstack || !destroy || getattr(pthread_self(), &attributes) != 0)
+    if (!functions.getattr || !functions.getstack || !functions.destroy ||
+        functions.getattr(pthread_self(), &attributes) != 0)
         return;
-    if (getstack(&attributes, &low, &size) == 0) {
+    if (functions.getstack(&attributes, &low, &size) == 0) {
         known->stack_low = (uintptr_t)low;
         known->stack_high = (uintptr_t)low + size;
     }
-    destroy(&attributes);
+    functions.destroy(&attributes);
 }
 
 static inline bool readable(const struct known *known, const struct layout *layout, uintptr_t frame) {
@@ -605,7 +459,7 @@ static inline uint32_t find_recent(uintptr_t caller, uintptr_t frame) {
 static GM_APART uint32_t find_native(uintptr_t caller, uintptr_t frame) {
     uintptr_t ip[GM_SITE_FRAMES];
 
-    if (GM_UNLIKELY(!__atomic_load_n(&unwind, __ATOMIC_ACQUIRE)) && !gm_site_find_unwinder())
+    if (GM_UNLIKELY(!has_functions()) && !gm_site_find_unwinder())
         return 0;
     struct known *known = gm_room_part(GM_ROOM_SITES);
     if (known && GM_UNLIKELY(!known->stack_high))
@@ -661,17 +515,7 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
 }
 
 void gm_site_define_again(void) {
-    unsigned known = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
-    struct module_search *search = known ? gm_pages(sizeof(*search)) : NULL;
-    for (unsigned i = 0; search && i < known; i++) {
-        memset(search, 0, sizeof(*search));
-        search->ip = modules[i].start;
-        gm_library_at(search->ip, visit_module, search);
-        if (search->found && search->module.start == modules[i].start && search->module.limit == modules[i].limit)
-            gm_trace_record(&search->out.record.head);
-    }
-    if (search)
-        munmap(search, sizeof(*search));
+    gm_modules_define_again();
     gm_python_define_again();
     gm_spin_lock(&lock);
     uint32_t count = chain_count; /* chains do not change, and later ones are written when they are added */
@@ -683,7 +527,7 @@ void gm_site_define_again(void) {
 /* The child writes a trace of its own, so modules and chains are defined again. Layouts remain valid. */
 void gm_site_after_fork(void) {
     lock.held = 0;
-    module_count = 0;
+    gm_modules_after_fork();
     chain_count = word_count = 0;
     era++;
     if (table)
