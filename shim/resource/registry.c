@@ -18,41 +18,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shim/base/base.h"
 #include "shim/base/real_dl.h"
-#include "shim/trace/writer.h"
+#include "shim/resource/registry_parts.h"
+#include "shim/trace/recorded.h"
 
-enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 16 * 1024, CLASSES = 64, MOST_HOPS = 16 };
-
-struct table {
-    struct table *older; /* the smaller one before it */
-    uint32_t count;      /* power of two */
-    struct gm_block_record *buckets[];
-};
-
-struct first_table {
-    struct table table;
-    struct gm_block_record *buckets[FIRST_BUCKETS];
-};
-
-struct index_shard {
-    gm_spin lock;
-    uint32_t count;
-    struct table *table;           /* NULL before first use */
-    struct gm_block_record *free;  /* in the address index: nodes that were used and recycled */
-    struct gm_block_record *slabs; /* in the address index: first nodes of its slabs, which hold no block */
-    uint32_t untouched;            /* last nodes of the latest slab that were never used */
-} __attribute__((aligned(64)));
-
-struct gm_registry {
-    struct index_shard by_address[SHARDS];
-    struct index_shard by_range[SHARDS];
-    struct first_table first[SHARDS]; /* of by_address, so that they share pages */
-    uint32_t class_count[CLASSES];    /* blocks of each class in the range index */
-    bool ranged;   /* a thread that adds a block links it by range; set once, before the walk of the address shards */
-    bool complete; /* set after the walk: every block is in the range index */
-    gm_spin ranging;
-};
+enum { SLAB = 16 * 1024, MOST_HOPS = 16 };
 
 static uint64_t mix(uint64_t key) {
     key ^= key >> 32;
@@ -68,11 +38,9 @@ static uint64_t address_hash(uint64_t address) { return mix(address); }
 
 static unsigned shard_of(uint64_t hash) { return hash & (SHARDS - 1); }
 
-static struct gm_block_record **bucket_of(struct index_shard *shard, uint64_t hash) {
+static struct gm_block_record **bucket_of(struct gm_registry_shard *shard, uint64_t hash) {
     return &shard->table->buckets[(hash >> SHARD_BITS) & (shard->table->count - 1)];
 }
-
-static uint32_t bucket_count(const struct index_shard *shard) { return shard->table ? shard->table->count : 0; }
 
 /* Other threads may read the link without the lock. */
 static void set_link(struct gm_block_record **link, struct gm_block_record *node) {
@@ -101,7 +69,7 @@ static uint64_t hash_of(const struct gm_block_record *node, uint64_t address, bo
 
 /* Links the node to its bucket of a larger table. A node without an address is left out: a thread has taken it from the
  * index by address, and waits for the lock of this shard. */
-static void link_again(struct index_shard *shard, struct gm_block_record *node, bool by_range) {
+static void link_again(struct gm_registry_shard *shard, struct gm_block_record *node, bool by_range) {
     uint64_t address = gm_record_address(node);
     if (GM_UNLIKELY(!address)) {
         shard->count--;
@@ -113,16 +81,16 @@ static void link_again(struct index_shard *shard, struct gm_block_record *node, 
 }
 
 static size_t bytes_of(uint32_t buckets) {
-    return sizeof(struct table) + buckets * sizeof(((struct table *)NULL)->buckets[0]);
+    return sizeof(struct gm_registry_table) + buckets * sizeof(((struct gm_registry_table *)NULL)->buckets[0]);
 }
 
 /* Allocates the first table, or a larger one when chains grow long. The shard is locked. The old table stays when the
  * kernel has no memory. It stays mapped in any case, for threads that read it without the lock: all old tables together
  * take a third of the newest. */
-static GM_RARE bool grow(struct gm_registry *registry, struct index_shard *shard, bool by_range) {
-    struct table *old = shard->table;
-    uint32_t old_count = bucket_count(shard), wanted = old ? old_count * 4 : FIRST_BUCKETS;
-    struct table *table =
+static GM_RARE bool grow(struct gm_registry *registry, struct gm_registry_shard *shard, bool by_range) {
+    struct gm_registry_table *old = shard->table;
+    uint32_t old_count = gm_registry_buckets(shard), wanted = old ? old_count * 4 : FIRST_BUCKETS;
+    struct gm_registry_table *table =
         old || by_range ? gm_pages(bytes_of(wanted)) : &registry->first[shard - registry->by_address].table;
 
     if (!table)
@@ -138,12 +106,12 @@ static GM_RARE bool grow(struct gm_registry *registry, struct index_shard *shard
     return true;
 }
 
-static bool make_room(struct gm_registry *registry, struct index_shard *shard, bool by_range) {
-    return GM_LIKELY(shard->count < bucket_count(shard) * 2) || grow(registry, shard, by_range);
+static bool make_room(struct gm_registry *registry, struct gm_registry_shard *shard, bool by_range) {
+    return GM_LIKELY(shard->count < gm_registry_buckets(shard) * 2) || grow(registry, shard, by_range);
 }
 
 /* Nodes are taken from a slab one by one, so that a page of it costs its page fault only when a block needs it. */
-static GM_RARE struct gm_block_record *node_untouched(struct index_shard *shard) {
+static GM_RARE struct gm_block_record *node_untouched(struct gm_registry_shard *shard) {
     if (!shard->untouched) {
         struct gm_block_record *slab = gm_pages(SLAB);
         if (!slab)
@@ -155,7 +123,7 @@ static GM_RARE struct gm_block_record *node_untouched(struct index_shard *shard)
     return &shard->slabs[SLAB / sizeof(*shard->slabs) - shard->untouched--];
 }
 
-static struct gm_block_record *node_new(struct index_shard *shard) {
+static struct gm_block_record *node_new(struct gm_registry_shard *shard) {
     struct gm_block_record *node = shard->free;
     if (GM_UNLIKELY(!node))
         return node_untouched(shard);
@@ -163,7 +131,7 @@ static struct gm_block_record *node_new(struct index_shard *shard) {
     return node;
 }
 
-static void node_recycle(struct index_shard *shard, struct gm_block_record *node) {
+static void node_recycle(struct gm_registry_shard *shard, struct gm_block_record *node) {
     set_link(&node->next_address, shard->free);
     shard->free = node;
 }
@@ -171,7 +139,7 @@ static void node_recycle(struct index_shard *shard, struct gm_block_record *node
 /* The node's address shard is locked. Without memory for buckets the block is merely not found by range. */
 static GM_APART void range_link(struct gm_registry *registry, struct gm_block_record *node) {
     uint64_t hash = hash_in_range(node, gm_record_address(node));
-    struct index_shard *shard = &registry->by_range[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     bool linked = make_room(registry, shard, true);
     __atomic_store_n(&node->block.in_range, linked, __ATOMIC_RELAXED);
@@ -188,7 +156,7 @@ static GM_APART void range_link(struct gm_registry *registry, struct gm_block_re
 static GM_APART void range_unlink(struct gm_registry *registry, struct gm_block_record *node, uint64_t address) {
     unsigned class = class_of_block(&node->block);
     uint64_t hash = range_hash(class, address >> class);
-    struct index_shard *shard = &registry->by_range[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     for (struct gm_block_record **at = bucket_of(shard, hash); *at; at = &(*at)->next_range)
         if (*at == node) {
@@ -201,7 +169,7 @@ static GM_APART void range_unlink(struct gm_registry *registry, struct gm_block_
 }
 
 /* The link to the record of this address, live or not. The shard is locked. NULL: there is none. */
-static struct gm_block_record **address_link(struct index_shard *shard, uint64_t hash, uint64_t address) {
+static struct gm_block_record **address_link(struct gm_registry_shard *shard, uint64_t hash, uint64_t address) {
     struct gm_block_record **at = shard->table ? bucket_of(shard, hash) : NULL;
     while (at && *at && gm_record_address(*at) != address)
         at = &(*at)->next_address;
@@ -209,12 +177,12 @@ static struct gm_block_record **address_link(struct index_shard *shard, uint64_t
 }
 
 /* The record of the live block of this address. The shard is locked. */
-static struct gm_block_record *live_at(struct index_shard *shard, uint64_t hash, uint64_t address) {
+static struct gm_block_record *live_at(struct gm_registry_shard *shard, uint64_t hash, uint64_t address) {
     struct gm_block_record **at = address_link(shard, hash, address);
     return at && gm_record_tagged(*at) == address ? *at : NULL;
 }
 
-static void unlink_node(struct gm_registry *registry, struct index_shard *shard, struct gm_block_record **at,
+static void unlink_node(struct gm_registry *registry, struct gm_registry_shard *shard, struct gm_block_record **at,
                         uint64_t address) {
     struct gm_block_record *node = *at;
     set_link(at, node->next_address);
@@ -224,7 +192,7 @@ static void unlink_node(struct gm_registry *registry, struct index_shard *shard,
 }
 
 /* Takes a live node out. False: a thread without the lock claimed it first. */
-static GM_IN_PLACE bool remove_live(struct gm_registry *registry, struct index_shard *shard,
+static GM_IN_PLACE bool remove_live(struct gm_registry *registry, struct gm_registry_shard *shard,
                                     struct gm_block_record **at, struct gm_block *block) {
     struct gm_block_record *node = *at;
     uint64_t address = gm_record_tagged(node);
@@ -246,13 +214,13 @@ struct gm_registry *gm_registry_new(void) {
 
 void gm_registry_discard(struct gm_registry *registry) {
     for (unsigned s = 0; registry && s < SHARDS; s++) {
-        struct index_shard *shards[] = {&registry->by_address[s], &registry->by_range[s]};
+        struct gm_registry_shard *shards[] = {&registry->by_address[s], &registry->by_range[s]};
         for (struct gm_block_record *slab = shards[0]->slabs, *next; slab; slab = next) {
             next = slab->next_address;
             munmap(slab, SLAB);
         }
         for (unsigned i = 0; i < 2; i++)
-            for (struct table *table = shards[i]->table, *older; table; table = older) {
+            for (struct gm_registry_table *table = shards[i]->table, *older; table; table = older) {
                 older = table->older;
                 if (table != &registry->first[s].table)
                     munmap(table, bytes_of(table->count));
@@ -287,7 +255,7 @@ static struct gm_registry *owned(void) {
     return gm_pages_once(&shared, sizeof(struct gm_registry));
 }
 
-static struct gm_block_record *link_new(struct index_shard *shard, uint64_t hash) {
+static struct gm_block_record *link_new(struct gm_registry_shard *shard, uint64_t hash) {
     struct gm_block_record *node = node_new(shard);
     if (GM_UNLIKELY(!node))
         return NULL;
@@ -300,7 +268,7 @@ static struct gm_block_record *link_new(struct index_shard *shard, uint64_t hash
 
 /* A record of that address is in the way of a new block. The free of a live one bypassed every entry point. The memory
  * of another one ended with its context, whose cache still has the record on a list and removes it later. */
-static GM_RARE void make_way(struct gm_registry *registry, struct index_shard *shard, struct gm_block_record **at,
+static GM_RARE void make_way(struct gm_registry *registry, struct gm_registry_shard *shard, struct gm_block_record **at,
                              struct gm_block *previous) {
     struct gm_block_record *node = *at;
     uint64_t address = gm_record_address(node);
@@ -314,7 +282,7 @@ static GM_RARE void make_way(struct gm_registry *registry, struct index_shard *s
 static struct gm_block_record *add(struct gm_registry *registry, const struct gm_block *block, bool held,
                                    struct gm_block *previous) {
     uint64_t hash = address_hash(block->address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     struct gm_block stale, linked = *block;
     struct gm_block_record *node = NULL;
     linked.in_range = 0;
@@ -347,7 +315,8 @@ struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const
 
 struct gm_block_record *gm_registry_look(const struct gm_registry *registry, uint64_t address) {
     uint64_t hash = address_hash(address);
-    const struct table *table = __atomic_load_n(&registry->by_address[shard_of(hash)].table, __ATOMIC_ACQUIRE);
+    const struct gm_registry_table *table =
+        __atomic_load_n(&registry->by_address[shard_of(hash)].table, __ATOMIC_ACQUIRE);
     if (GM_UNLIKELY(!table))
         return NULL;
     struct gm_block_record *node =
@@ -362,7 +331,7 @@ struct gm_block_record *gm_registry_look(const struct gm_registry *registry, uin
 
 void gm_registry_remove(struct gm_registry *registry, struct gm_block_record *record) {
     uint64_t address = gm_record_address(record), hash = address_hash(address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     struct gm_block_record **at = shard->table ? bucket_of(shard, hash) : NULL;
     while (at && *at && *at != record)
@@ -376,7 +345,7 @@ void gm_registry_remove(struct gm_registry *registry, struct gm_block_record *re
 
 bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     uint64_t hash = address_hash(address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     struct gm_block_record **at = address_link(shard, hash, address);
     bool found = at && remove_live(registry, shard, at, block);
@@ -386,7 +355,7 @@ bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_
 
 bool gm_registry_holds(struct gm_registry *registry, uint64_t address, const struct gm_resource *owner) {
     uint64_t hash = address_hash(address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     struct gm_block_record **at = address_link(shard, hash, address);
     bool found = at && gm_word_is_held(gm_record_tagged(*at)) && (!owner || (*at)->block.owner == owner);
@@ -394,12 +363,10 @@ bool gm_registry_holds(struct gm_registry *registry, uint64_t address, const str
     return found;
 }
 
-/* Removes the block only if it belongs to this context. After the context was destroyed, another context may have a
- * block at the same address. */
-static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
+bool gm_registry_take_of(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
                          struct gm_block *block) {
     uint64_t hash = address_hash(block->address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
 
     gm_spin_lock(&shard->lock);
     struct gm_block_record **at = address_link(shard, hash, block->address);
@@ -410,24 +377,19 @@ static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint
     return found;
 }
 
-static bool copy_live(const struct gm_block_record *node, struct gm_block *block) {
-    gm_record_read(node, block);
-    return !gm_word_is_held(block->address);
-}
-
 bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     uint64_t hash = address_hash(address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     struct gm_block_record *node = live_at(shard, hash, address);
-    bool found = node && copy_live(node, block);
+    bool found = node && gm_registry_copy_live(node, block);
     gm_spin_unlock(&shard->lock);
     return found;
 }
 
 bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
     uint64_t hash = address_hash(address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     struct gm_block_record *node = live_at(shard, hash, address);
     if (node) {
@@ -439,9 +401,10 @@ bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
 }
 
 /* The handle of memory with this key, or NULL. Its shard stays locked. */
-static struct gm_block_record *lock_handle(struct gm_registry *registry, uint64_t key, struct index_shard **locked) {
+static struct gm_block_record *lock_handle(struct gm_registry *registry, uint64_t key,
+                                           struct gm_registry_shard **locked) {
     uint64_t hash = address_hash(key);
-    struct index_shard *shard = *locked = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = *locked = &registry->by_address[shard_of(hash)];
 
     gm_spin_lock(&shard->lock);
     struct gm_block_record *node = live_at(shard, hash, key);
@@ -449,7 +412,7 @@ static struct gm_block_record *lock_handle(struct gm_registry *registry, uint64_
 }
 
 bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, struct gm_block *handle) {
-    struct index_shard *shard;
+    struct gm_registry_shard *shard;
     struct gm_block_record *node = lock_handle(registry, key, &shard);
     bool found = node && node->block.pitch + (uint64_t)bytes <= node->block.size;
     if (found) {
@@ -461,7 +424,7 @@ bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, 
 }
 
 bool gm_registry_refer(struct gm_registry *registry, uint64_t key, bool add) {
-    struct index_shard *shard;
+    struct gm_registry_shard *shard;
     struct gm_block_record *node = lock_handle(registry, key, &shard);
     bool found = node && (add || node->block.stream);
     if (found)
@@ -473,14 +436,14 @@ bool gm_registry_refer(struct gm_registry *registry, uint64_t key, bool add) {
 static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t bucket, uint64_t address,
                         struct gm_block *block) {
     uint64_t hash = range_hash(class, bucket);
-    struct index_shard *shard = &registry->by_range[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_range[shard_of(hash)];
     bool found = false;
 
     gm_spin_lock(&shard->lock);
     if (shard->table)
         for (struct gm_block_record *node = *bucket_of(shard, hash); node && !found; node = node->next_range)
             if (address - gm_record_address(node) < __atomic_load_n(&node->block.size, __ATOMIC_RELAXED))
-                found = copy_live(node, block);
+                found = gm_registry_copy_live(node, block);
     gm_spin_unlock(&shard->lock);
     return found;
 }
@@ -493,9 +456,9 @@ static void build_range_index(struct gm_registry *registry) {
     if (!registry->complete) {
         __atomic_store_n(&registry->ranged, true, __ATOMIC_SEQ_CST);
         for (unsigned s = 0; s < SHARDS; s++) {
-            struct index_shard *shard = &registry->by_address[s];
+            struct gm_registry_shard *shard = &registry->by_address[s];
             gm_spin_lock(&shard->lock);
-            for (uint32_t i = 0; i < bucket_count(shard); i++)
+            for (uint32_t i = 0; i < gm_registry_buckets(shard); i++)
                 for (struct gm_block_record *node = shard->table->buckets[i]; node; node = node->next_address)
                     if (!node->block.in_range)
                         range_link(registry, node);
@@ -520,143 +483,14 @@ bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, stru
     return false;
 }
 
-enum which { LIVE_OF_CONTEXT, LIVE, ALL };
-
-static bool copy_if(const struct gm_block_record *node, enum which which, uint64_t context_id, struct gm_block *out) {
-    if (which == LIVE_OF_CONTEXT && node->block.context_id != context_id)
-        return false;
-    bool live = copy_live(node, out);
-    if (!live && which == ALL)
-        out->address &= ~GM_RECORD_HELD;
-    return live || which == ALL;
-}
-
-/* Copies up to `room` blocks of one shard from *bucket on, and advances *bucket. */
-static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, enum which which, uint64_t context_id,
-                         struct gm_block *out, size_t room) {
-    size_t copied = 0;
-    gm_spin_lock(&shard->lock);
-    for (; *bucket < bucket_count(shard); ++*bucket) {
-        size_t before = copied;
-        for (struct gm_block_record *node = shard->table->buckets[*bucket]; node; node = node->next_address) {
-            struct gm_block block;
-            if (!copy_if(node, which, context_id, &block))
-                continue;
-            if (copied == room) { /* the whole bucket is copied again next time */
-                copied = before ? before : copied;
-                goto full;
-            }
-            out[copied++] = block;
-        }
-    }
-full:
-    gm_spin_unlock(&shard->lock);
-    return copied;
-}
-
-enum { BATCH = 16 }; /* the blocks lie on the stack, which may be small */
-
-static void walk(struct gm_registry *registry, enum which which, uint64_t context_id, uint64_t (*number)(void),
-                 void (*visit)(const struct gm_block *, void *), void *arg) {
-    struct gm_block batch[BATCH];
-    bool take = which == LIVE_OF_CONTEXT;
-    for (unsigned s = 0; s < SHARDS; s++) {
-        uint32_t bucket = 0;
-        for (;;) {
-            uint32_t from = bucket;
-            size_t count = copy_shard(&registry->by_address[s], &bucket, which, context_id, batch, BATCH);
-            if (count == 0)
-                break;
-            for (size_t i = 0; i < count; i++)
-                if (!take || take_dropped(registry, context_id, number, &batch[i]))
-                    visit(&batch[i], arg);
-            if (!take && bucket == from)
-                bucket++; /* a chain longer than a batch: the rest is skipped. With `take`, removed blocks make room for
-                             the rest. */
-        }
-    }
-}
-
-void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
-                              void (*visit)(const struct gm_block *block, void *arg), void *arg) {
-    walk(registry, LIVE_OF_CONTEXT, context_id, number, visit, arg);
-}
-
-void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg), void *arg) {
-    walk(registry, LIVE, 0, NULL, visit, arg);
-}
-
-void gm_registry_each_record(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg),
-                             void *arg) {
-    walk(registry, ALL, 0, NULL, visit, arg);
-}
-
-/* A number before the block is read as live, so that a free which comes meanwhile has a later one. */
-static bool record_node(struct gm_block_record *node, struct gm_block *out) {
-    uint32_t word = __atomic_load_n(&node->block.recorded, __ATOMIC_RELAXED);
-    if (gm_is_recorded(word) || gm_word_is_held(gm_record_tagged(node)))
-        return false;
-    uint64_t sequence = gm_trace_sequence();
-    if (!copy_live(node, out) || !__atomic_compare_exchange_n(&node->block.recorded, &word, gm_recorded_after(word),
-                                                              false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return false;
-    out->sequence = sequence;
-    return true;
-}
-
-/* The bucket where the room ends is visited again. */
-static size_t record_shard(struct index_shard *shard, uint32_t *bucket, bool handles, struct gm_block *out,
-                           size_t room) {
-    size_t count = 0;
-    gm_spin_lock(&shard->lock);
-    for (; *bucket < bucket_count(shard) && count < room; *bucket += count < room)
-        for (struct gm_block_record *node = shard->table->buckets[*bucket]; node && count < room;
-             node = node->next_address)
-            count += gm_block_is_handle(&node->block) == handles && record_node(node, &out[count]);
-    gm_spin_unlock(&shard->lock);
-    return count;
-}
-
-void gm_registry_record_all(struct gm_registry *registry, bool handles, void (*visit)(const struct gm_block *block)) {
-    struct gm_block batch[BATCH];
-    for (unsigned s = 0; s < SHARDS; s++) {
-        uint32_t bucket = 0;
-        size_t count;
-        while ((count = record_shard(&registry->by_address[s], &bucket, handles, batch, BATCH)))
-            for (size_t i = 0; i < count; i++)
-                visit(&batch[i]);
-    }
-}
-
 uint32_t gm_registry_record(struct gm_registry *registry, uint64_t address) {
     uint64_t hash = address_hash(address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     struct gm_block_record *node = live_at(shard, hash, address);
     uint32_t recorded = node ? gm_record_word(&node->block.recorded) : 0;
     gm_spin_unlock(&shard->lock);
     return recorded;
-}
-
-void gm_registry_forget_sites(struct gm_registry *registry) {
-    for (unsigned s = 0; s < SHARDS; s++) {
-        struct index_shard *shard = &registry->by_address[s];
-        gm_spin_lock(&shard->lock);
-        for (uint32_t i = 0; i < bucket_count(shard); i++)
-            for (struct gm_block_record *node = shard->table->buckets[i]; node; node = node->next_address)
-                __atomic_store_n(&node->block.site, 0, __ATOMIC_RELAXED);
-        gm_spin_unlock(&shard->lock);
-    }
-}
-
-size_t gm_registry_count(struct gm_registry *registry) {
-    size_t count = 0;
-    for (unsigned s = 0; s < SHARDS; s++) {
-        gm_spin_lock(&registry->by_address[s].lock);
-        count += registry->by_address[s].count;
-        gm_spin_unlock(&registry->by_address[s].lock);
-    }
-    return count;
 }
 
 void gm_registry_after_fork(struct gm_registry *registry) {

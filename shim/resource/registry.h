@@ -66,6 +66,11 @@ GM_INTERNAL void gm_registry_forget_sites(struct gm_registry *registry);
 /* The number of records. */
 size_t gm_registry_count(struct gm_registry *registry);
 
+/* Removes the live block of block->address only if it belongs to this context. After the context was destroyed, another
+ * context may have a block at the same address. Then `number` gives its sequence (gm_registry_drop_context). */
+GM_INTERNAL bool gm_registry_take_of(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
+                                     struct gm_block *block);
+
 /* ---- records (record.h) */
 
 /* The record of the live block that starts at `address`. Takes no lock, so it may miss a block. NULL: not found. */
