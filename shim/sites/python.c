@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "policy/digits.h"
 #include "shim/base/libraries.h"
 #include "shim/base/wrappers.h"
 #include "shim/sites/python_layout.h"
@@ -75,15 +76,19 @@ void gm_python_search(void) {
     __atomic_store_n(&searching, 0, __ATOMIC_RELEASE);
 }
 
+static void forget_all(void) {
+    madvise(sites, CACHED * sizeof *sites, MADV_DONTNEED);
+    madvise(frames, CACHED * sizeof *frames, MADV_DONTNEED);
+    madvise(defined, 2 * DEFINED * sizeof *defined, MADV_DONTNEED);
+    madvise(defined_number, 2 * DEFINED * sizeof *defined_number, MADV_DONTNEED);
+}
+
 void gm_python_after_fork(void) {
     if (gm_python_state == GM_PYTHON_OFF)
         return;
     lock.held = 0;
     defined_count = text_bytes = 0;
-    madvise(sites, CACHED * sizeof *sites, MADV_DONTNEED);
-    madvise(frames, CACHED * sizeof *frames, MADV_DONTNEED);
-    madvise(defined, 2 * DEFINED * sizeof *defined, MADV_DONTNEED);
-    madvise(defined_number, 2 * DEFINED * sizeof *defined_number, MADV_DONTNEED);
+    forget_all();
 }
 
 /* Of a known frame there is only the text for the log: the name of the file without its folder. */
@@ -93,14 +98,13 @@ static void define_by_text(uint32_t number) {
     while (*colon && !(colon[0] == ':' && colon[1] >= '0' && colon[1] <= '9'))
         colon++;
     const char *name = *colon ? colon + 1 : colon;
-    int32_t line = 0;
-    for (; *name >= '0' && *name <= '9'; name++)
-        line = line * 10 + (*name - '0');
+    uint64_t line = 0;
+    gm_read_digits(&name, NULL, &line);
     name += *name == ' ';
     struct gm_record_python *record = &out.record;
     memset(&out, 0, sizeof out);
     record->id = number;
-    record->line = line;
+    record->line = (int32_t)line;
     record->file_bytes = (uint32_t)(colon - text);
     record->name_bytes = (uint32_t)strlen(name);
     record->head.type = GM_RECORD_PYTHON;
@@ -117,10 +121,7 @@ void gm_python_define_again(void) {
     gm_spin_lock(&lock);
     for (uint32_t number = 1; number <= defined_count; number++)
         define_by_text(number);
-    madvise(sites, CACHED * sizeof *sites, MADV_DONTNEED); /* further calls define their frames anew, as a whole */
-    madvise(frames, CACHED * sizeof *frames, MADV_DONTNEED);
-    madvise(defined, 2 * DEFINED * sizeof *defined, MADV_DONTNEED);
-    madvise(defined_number, 2 * DEFINED * sizeof *defined_number, MADV_DONTNEED);
+    forget_all(); /* further calls define their frames anew, as a whole */
     gm_spin_unlock(&lock);
 }
 

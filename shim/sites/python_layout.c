@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "policy/digits.h"
 #include "shim/base/file.h"
 #include "shim/base/libraries.h"
 #include "shim/base/real_dl.h"
@@ -51,12 +52,12 @@ static bool find_object(void **object) {
 
 /* "3.12.1 (main, ...": 12. 0: another text. */
 static unsigned minor_of(const char *version) {
-    unsigned minor = 0;
+    uint64_t minor = 0;
     if (version[0] != '3' || version[1] != '.')
         return 0;
-    for (version += 2; *version >= '0' && *version <= '9' && minor < 100; version++)
-        minor = 10 * minor + (unsigned)(*version - '0');
-    return minor;
+    version += 2;
+    gm_read_digits(&version, NULL, &minor);
+    return minor < 100 ? (unsigned)minor : 0;
 }
 
 /* Replaces positions by the offsets that the interpreter states there. */
