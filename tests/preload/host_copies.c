@@ -32,6 +32,11 @@ static void *find(const char *symbol) {
 }
 #define D(symbol) ((__typeof__(&symbol))find(#symbol))
 
+/* What the two structs of copies of layers have in common. */
+#define LAYERS                                                                                         \
+    .srcPitch = PITCH, .srcHeight = ROWS, .srcXInBytes = X, .srcY = Y, .srcZ = Z, .dstDevice = device, \
+    .dstPitch = 2 * PITCH, .dstHeight = ROWS, .WidthInBytes = WIDTH, .Height = HEIGHT, .Depth = DEPTH
+
 static void send(const char *symbol, int which) {
     void *f = find(symbol);
     CUdeviceptr from = (CUdeviceptr)(uintptr_t)host, batch_from[2] = {from, from + 32},
@@ -50,34 +55,10 @@ static void send(const char *symbol, int which) {
                            .dstY = Y,
                            .WidthInBytes = WIDTH,
                            .Height = HEIGHT};
-    CUDA_MEMCPY3D volume = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                            .srcDevice = from,
-                            .srcPitch = PITCH,
-                            .srcHeight = ROWS,
-                            .srcXInBytes = X,
-                            .srcY = Y,
-                            .srcZ = Z,
-                            .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                            .dstDevice = device,
-                            .dstPitch = 2 * PITCH,
-                            .dstHeight = ROWS,
-                            .WidthInBytes = WIDTH,
-                            .Height = HEIGHT,
-                            .Depth = DEPTH};
-    CUDA_MEMCPY3D_PEER peer = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                               .srcHost = host,
-                               .srcPitch = PITCH,
-                               .srcHeight = ROWS,
-                               .srcXInBytes = X,
-                               .srcY = Y,
-                               .srcZ = Z,
-                               .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                               .dstDevice = device,
-                               .dstPitch = 2 * PITCH,
-                               .dstHeight = ROWS,
-                               .WidthInBytes = WIDTH,
-                               .Height = HEIGHT,
-                               .Depth = DEPTH};
+    CUDA_MEMCPY3D volume = {LAYERS, .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = from,
+                            .dstMemoryType = CU_MEMORYTYPE_UNIFIED};
+    CUDA_MEMCPY3D_PEER peer = {LAYERS, .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE};
     CUDA_MEMCPY3D_BATCH_OP op = {.src = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr = {from, PITCH, ROWS, {0}}},
                                  .dst = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr = {device, 0, 0, {0}}},
                                  .extent = {WIDTH, HEIGHT, DEPTH}};

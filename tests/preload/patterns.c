@@ -3,8 +3,6 @@
  *
  * usage: patterns fresh | pages | random */
 #include <cuda.h>
-#include <dlfcn.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 
 #include "program.h"

@@ -5,9 +5,7 @@
 #include "tools/cli/export_rows.h"
 #include "tools/cli/flags.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct gm_exporter *const exporters[] = {
 #define ROW(name, help) &gm_exporter_##name,

@@ -5,7 +5,6 @@
  * is larger, at most RATIO times as large, still alive, allocated at most WINDOW_NS before the free, and among the
  * thread's latest RECENT allocations. Each successor belongs to one old block. The report assumes that the program
  * copied the whole old block and held both blocks during the copy. */
-#include "tools/cli/number_text.h"
 #include "tools/cli/section.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* The calls of gpumem_resource.h on the simulated driver: what resources are, what views may ask for, and how memory is
  * allocated and freed. The behaviours are those of cuda-memory-resource-proposal. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { BY_DLSYM, BY_PROC_ADDRESS, BY_FIRST_PROC_ADDRESS, BY_LINKER, WAYS };

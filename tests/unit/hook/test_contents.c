@@ -1,7 +1,6 @@
 /* The hash of host memory that a copy read (shim/hook/contents.c). */
 #include "shim/hook/contents.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* Tests of call sites: the same chain has the same id, another chain has another id, on any kind of stack. */
-#include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sys/mman.h>

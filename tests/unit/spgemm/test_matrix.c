@@ -1,8 +1,6 @@
 /* Building, transposing and checking compressed rows. */
 #include "spgemm_test.h"
 
-#include <math.h>
-
 static void triplets_are_sorted_and_added(void **state) {
     /* Position (1, 2) three times; the order of adding is that given: 1e16 + 1 - 1e16 is 0, not 1. */
     const int64_t row[] = {2, 1, 0, 1, 1, 2}, column[] = {0, 2, 1, 2, 2, 3};

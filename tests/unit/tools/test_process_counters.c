@@ -5,7 +5,6 @@
 #include "tools/cli/process_counters.h"
 
 #include "tests/test.h"
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 _Thread_local struct sim_thread sim_self;
 bool sim_initialised;

@@ -1,6 +1,5 @@
 /* Streams: creation, waiting, callbacks, values in memory. */
 #include "sim.h"
-#include <stdlib.h>
 #include <string.h>
 
 CUresult sim_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {

@@ -1,7 +1,6 @@
 /* What operations do when their turn comes, and the checks that catch memory reused too early. */
 #include "sim.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static uint64_t violation_count;

@@ -1,6 +1,5 @@
 /* Memory calls of the simulated runtime. */
 #include "runtime.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define PTR(p) ((CUdeviceptr)(uintptr_t)(p))
