@@ -36,8 +36,8 @@ struct run {
     struct gm_live_blocks blocks;     /* by key in the trace; .bytes = address in the replay */
     struct gm_thread_numbers threads; /* numbers of threads as policies count them */
     struct gm_thread_numbers callers; /* numbers of all threads */
-    uint32_t caller;            /* the thread of the latest event */
-    struct gm_site_keys *sites; /* by number in the trace; NULL: the policy does not use call sites */
+    uint32_t caller;                  /* the thread of the latest event */
+    struct gm_site_keys *sites;       /* by number in the trace; NULL: the policy does not use call sites */
     uint32_t site_top;
     uint32_t wants;
     int captures;
