@@ -32,7 +32,9 @@
  * - created, destroyed, leaked: the life of a block, stream or context. Leaked: never freed before the process
  *   ended.
  * - to quiesce: to wait until no work is in flight that may use a block.
- * - signal-safe I/O: output that uses neither malloc nor stdio and is safe at any moment of the host program. */
+ * - signal-safe I/O: output that uses neither malloc nor stdio and is safe at any moment of the host program.
+ *
+ * Traces store the numbers of calls, kinds and reasons, so a new row goes to the end of its table. */
 #ifndef GM_POLICY_H
 #define GM_POLICY_H
 
