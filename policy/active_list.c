@@ -55,23 +55,16 @@ struct entry {
 struct list {
     struct key key;
     UT_hash_handle hh;
-    _Atomic uint64_t counts; /* low 32 bits: live blocks; high 32 bits: blocks freed so far */
-    atomic_uchar reason;     /* of the latest verdict */
-    atomic_bool locked;      /* guards the members below */
-    uint32_t pushes;         /* number of the next entry */
-    uint32_t begin;          /* index of the oldest entry */
-    uint32_t count;          /* entries in the ring, at most `places` */
-    uint32_t steady;         /* how many of the newest entries, at most L, differ by less than X */
-    uint32_t least, most;    /* the smallest and the largest of these entries */
+    atomic_uint live;
+    atomic_uchar reason;  /* of the latest verdict */
+    atomic_bool locked;   /* guards the members below */
+    uint32_t pushes;      /* number of the next entry */
+    uint32_t begin;       /* index of the oldest entry */
+    uint32_t count;       /* entries in the ring, at most `places` */
+    uint32_t steady;      /* how many of the newest entries, at most L, differ by less than X */
+    uint32_t least, most; /* the smallest and the largest of these entries */
     struct entry ring[];
 };
-
-#define ONE_FREED ((uint64_t)1 << 32)
-
-/* Blocks by magnitude: all sizes from one power of two to the next. Counts allocations and frees of sizes whose own
- * list was still filling. This is the only evidence about sizes that the program never requests again. */
-enum { DEVICES = 64, MAGNITUDES = 64 };
-static struct magnitude { atomic_uint allocated, freed; } magnitudes[DEVICES][MAGNITUDES];
 
 static struct {
     atomic_bool locked; /* guards the table */
@@ -95,7 +88,6 @@ static _Thread_local struct {
     uint32_t number;
     uint16_t generation;
     bool entered; /* an entry was appended */
-    bool filling; /* the list has fewer than L entries */
 } pushed __attribute__((tls_model("initial-exec")));
 
 /* Lists that this thread used recently, as index among the nodes + 1. They save the hash and the lock. Lists are
@@ -171,7 +163,6 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     state.places = places;
     state.managed = setup->managed;
     state.generation++;
-    memset(magnitudes, 0, sizeof magnitudes);
     unlock(&state.locked);
     if (setup->list_range >= setup->list_length)
         gm_setup_error(setup, never_managed);
@@ -224,15 +215,11 @@ static struct list *list_of(int device, size_t size, bool add) {
     return look_up(device, size, add, place);
 }
 
-static uint32_t live_of(uint64_t counts) { return (uint32_t)counts; }
-
-static uint32_t freed_of(uint64_t counts) { return (uint32_t)(counts >> 32); }
-
-/* Lowers the live count by one, never below 0, and adds `more` to the counts. */
-static void lower_live(struct list *list, uint64_t more) {
-    uint64_t counts = atomic_load_explicit(&list->counts, memory_order_relaxed);
-    while (live_of(counts) && !atomic_compare_exchange_weak_explicit(&list->counts, &counts, counts - 1 + more,
-                                                                     memory_order_relaxed, memory_order_relaxed))
+/* Lowers the live count by one, never below 0. */
+static void lower_live(struct list *list) {
+    unsigned live = atomic_load_explicit(&list->live, memory_order_relaxed);
+    while (live && !atomic_compare_exchange_weak_explicit(&list->live, &live, live - 1, memory_order_relaxed,
+                                                          memory_order_relaxed))
         ;
 }
 
@@ -278,12 +265,12 @@ static enum gm_reason judge(const struct list *list) {
 }
 
 static enum gm_reason count_in(struct list *list) {
-    uint64_t counts = atomic_fetch_add_explicit(&list->counts, 1, memory_order_relaxed) + 1;
+    uint32_t live = atomic_fetch_add_explicit(&list->live, 1, memory_order_relaxed) + 1;
     enum gm_reason reason = atomic_load_explicit(&list->reason, memory_order_relaxed);
     pushed.generation = state.generation;
     pushed.entered = try_lock(&list->locked);
     if (pushed.entered) {
-        push(list, live_of(counts));
+        push(list, live);
         pushed.number = list->pushes - 1;
         reason = judge(list);
         atomic_store_explicit(&list->reason, (unsigned char)reason, memory_order_relaxed);
@@ -292,43 +279,11 @@ static enum gm_reason count_in(struct list *list) {
     return reason ? reason : GM_REASON_LIST_FILLING;
 }
 
-/* NULL: such requests are not counted. */
-static struct magnitude *magnitude_of(const struct gm_request *request) {
-    if (request->device < 0 || request->device >= DEVICES || !request->size)
-        return NULL;
-    return &magnitudes[request->device][63 - __builtin_clzll(request->size)];
-}
-
 enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_reason *reason) {
     struct list *list = list_of(request->device, request->size, true);
     pushed.list = list;
     *reason = list ? count_in(list) : GM_REASON_LIST_MAP_FULL;
-    pushed.filling = *reason == GM_REASON_LIST_FILLING;
-    struct magnitude *magnitude = pushed.filling ? magnitude_of(request) : NULL;
-    if (magnitude)
-        atomic_fetch_add_explicit(&magnitude->allocated, 1, memory_order_relaxed);
     return *reason == GM_REASON_LIST_STEADY ? GM_KIND_ASYNC : state.managed;
-}
-
-/* Freed blocks that are enough evidence. A size that is requested after one of its blocks was freed recurs. Different
- * sizes of one magnitude need more. */
-enum { ENOUGH_OF_A_SIZE = 1, ENOUGH_OF_A_MAGNITUDE = 4 };
-
-/* A program that nests its temporaries has several live blocks of a size before it frees the second one. */
-enum { LIVE_FOR_EACH_FREED = 8 };
-
-bool gm_active_list_turns_over(const struct gm_request *request) {
-    if (!pushed.list || pushed.generation != state.generation)
-        return false;
-    uint64_t counts = atomic_load_explicit(&pushed.list->counts, memory_order_relaxed);
-    if (freed_of(counts) >= ENOUGH_OF_A_SIZE && live_of(counts) / LIVE_FOR_EACH_FREED <= freed_of(counts))
-        return true;
-    const struct magnitude *magnitude = pushed.filling ? magnitude_of(request) : NULL;
-    if (!magnitude)
-        return false;
-    unsigned freed = atomic_load_explicit(&magnitude->freed, memory_order_relaxed);
-    unsigned allocated = atomic_load_explicit(&magnitude->allocated, memory_order_relaxed);
-    return freed >= ENOUGH_OF_A_MAGNITUDE && allocated <= 2 * freed;
 }
 
 /* Removes entry `number`. Newer entries move back by one position, and each counts one block less. When the entry is
@@ -354,20 +309,15 @@ void gm_active_list_failed(const struct gm_request *request) {
             measure(list);
             unlock(&list->locked);
         }
-        lower_live(list, 0);
+        lower_live(list);
     }
     pushed.list = NULL;
 }
 
 void gm_active_list_freed(const struct gm_request *request) {
     struct list *list = list_of(request->device, request->size, false);
-    if (!list)
-        return;
-    lower_live(list, ONE_FREED);
-    bool filling = atomic_load_explicit(&list->reason, memory_order_relaxed) == GM_REASON_LIST_FILLING;
-    struct magnitude *magnitude = filling ? magnitude_of(request) : NULL;
-    if (magnitude)
-        atomic_fetch_add_explicit(&magnitude->freed, 1, memory_order_relaxed);
+    if (list)
+        lower_live(list);
 }
 
 void gm_active_list_after_fork(void) {
@@ -379,7 +329,7 @@ void gm_active_list_after_fork(void) {
 unsigned gm_active_list_read(int device, size_t size, uint32_t *entries, uint32_t *live) {
     struct list *list = list_of(device, size, false);
     unsigned count = 0;
-    *live = list ? live_of(atomic_load(&list->counts)) : 0;
+    *live = list ? atomic_load(&list->live) : 0;
     if (list) {
         lock(&list->locked);
         count = list->count < state.length ? list->count : state.length;

@@ -34,12 +34,6 @@ void gm_active_list_failed(const struct gm_request *request);
 /* A counted block was freed. */
 void gm_active_list_freed(const struct gm_request *request);
 
-/* Whether the blocks of this size come and go, although the list does not say so: one or more of them were freed so
- * far, and at most about eight times as many are live. This thread must have counted the request last. While the list
- * of the size is filling, the answer also counts all such sizes of the same power of two on the device together: four
- * or more were freed, and at most as many are live. That serves programs that request a new size each time. */
-bool gm_active_list_turns_over(const struct gm_request *request);
-
 /* In the child of a fork: threads that no longer exist may hold locks. */
 void gm_active_list_after_fork(void);
 

@@ -1,13 +1,7 @@
-/* Policy auto, the default: native memory for all blocks. A block of a short-lived size is of kind cache: its free
- * puts it into a free list for reuse. A free block serves any request of its size class, and the policy decides the
- * rest. So it judges sizes by their classes.
- *
- * A size class is short-lived when the active list says so, or when one of its blocks was freed and at most eight times
- * as many are live. The second rule is for programs that allocate in waves, such as training steps, or nest their
- * temporaries: their live counts differ by more than X within L allocations, though no memory accumulates. A wrong
- * verdict costs little: a lasting block of kind cache is a native block until it is freed. A class that is too new for
- * a verdict is judged together with those of the same power of two, because some programs never request a size twice.
- */
+/* Policy auto, the default: native memory for all blocks, of kind cache: a freed block goes to a free list for reuse.
+ * A free block serves any request of its size class, so the policy judges sizes by their classes. Where the active list
+ * says that the blocks of a class come and go, a new one has the size of its class. Any other new block has exactly the
+ * requested size, for it may last. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 #include "policy/size_class.h"
@@ -28,12 +22,8 @@ static struct gm_request by_class(const struct gm_request *request) {
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
     const struct gm_request class = by_class(request);
     decision->verdict = gm_active_list_allocated(&class, &decision->reason);
-    bool transient = decision->verdict == GM_KIND_ASYNC;
-    if (!transient && gm_active_list_turns_over(&class)) {
-        transient = true;
-        decision->reason = GM_REASON_LIST_TURNOVER;
-    }
-    decision->kind = transient && request->call != GM_CALL_ALLOC_ASYNC ? GM_KIND_CACHE : GM_KIND_NATIVE;
+    decision->kind = request->call != GM_CALL_ALLOC_ASYNC ? GM_KIND_CACHE : GM_KIND_NATIVE;
+    decision->exact = decision->verdict != GM_KIND_ASYNC;
     if (request->capturing) {
         decision->kind = GM_KIND_NATIVE;
         decision->reason = GM_REASON_CAPTURE;
@@ -55,7 +45,7 @@ static const struct gm_decision reuse = {GM_KIND_CACHE, GM_REASON_FREE_BLOCK, GM
 extern const struct gm_policy gm_policy_auto;
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
-    .summary = "Serve native memory; reuse freed blocks of sizes whose blocks come and go.",
+    .summary = "Serve native memory and reuse freed blocks; only sizes whose blocks come and go are rounded up.",
     .keeps_mapped = true,
     .reuse = &reuse,
     .setup = setup,

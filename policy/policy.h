@@ -217,7 +217,7 @@ static inline unsigned gm_kind_traits(enum gm_kind kind) {
     X(GM_REASON_PROMISE, "promise")             /* a hard promise excluded the chosen kind */    \
     X(GM_REASON_CONTEXT_GONE, "context-gone")   /* the context was destroyed with the block */   \
     X(GM_REASON_UNSUPPORTED, "unsupported")     /* the driver lacks what the resource needs */   \
-    X(GM_REASON_LIST_TURNOVER, "list-turnover") /* at least as many blocks freed as are live */  \
+    X(GM_REASON_LIST_TURNOVER, "list-turnover") /* of earlier traces: more freed than live */    \
     X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* no room on the device or in GPUMEM_LIMIT */   \
     X(GM_REASON_PLAN, "plan")                   /* the plan's entry with this object's number */ \
     X(GM_REASON_PLAN_SITE, "plan-site")         /* the plan's entry by site, size, occurrence */ \
@@ -302,6 +302,7 @@ struct gm_decision {
     enum gm_reason reason;
     enum gm_kind verdict; /* what the heuristic chose, also where `kind` is native for another reason */
     uint32_t advice;      /* bits of enum gm_advice; applied to managed memory only */
+    bool exact;           /* a new block of kind cache has the requested size, not that of its class */
 };
 
 /* Members of a request that cost time to fill. They are filled only for policies that want them. */

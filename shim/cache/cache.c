@@ -97,8 +97,8 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     struct gm_block got = {0};
     gm_cache_check_device(state, &state->devices[request->device]);
     size_t least = gm_cache_multiple(state->granule, request->size);
-    size_t size = gm_cache_may_round(state, request->device, request->size) ? gm_cache_class(state, request->size)
-                                                                            : gm_cache_native(state, request->size);
+    bool rounds = !(decision && decision->exact) && gm_cache_may_round(state, request->device, request->size);
+    size_t size = rounds ? gm_cache_class(state, request->size) : gm_cache_native(state, request->size);
     rounded.size = size;
     /* Counted before, since several threads may find room for a last block. */
     gm_cache_count_owned(state, request->device, request->size, size);

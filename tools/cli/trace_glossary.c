@@ -23,8 +23,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_THRESHOLD] = "the program's default pool keeps it, below its release threshold",
         [GM_REASON_REMAPPED] = "the program maps other memory at the addresses, or uses them in another way",
         [GM_REASON_GROWTH] = "served by GPUMEM_GROW, because the block may grow",
-        [GM_REASON_LIST_TURNOVER] = "more blocks of that size (for a new size: of similar sizes) were freed so far "
-                                    "than are alive, so it counts as short-lived",
+        [GM_REASON_LIST_TURNOVER] = "more blocks of that size were freed so far than are alive (earlier versions)",
         [GM_REASON_FREE_BLOCK] = "a free block of its size class served it, so the policy did not decide",
         [GM_REASON_GUARD] = "GPUMEM_GUARD gave it a guarded block",
         [GM_REASON_PLAN] = "the plan's entry with the number of this object",

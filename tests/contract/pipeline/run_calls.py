@@ -27,10 +27,10 @@ MANAGED = {"plain": "managed", "pool": "managed-pool", "auto": "managed-pool"}
 
 #                    observe   cache     async     managed   active-list auto
 TABLE = {
-    "small":           ("native", "cache",  "async",  "M",       "M",        "native"),
-    "lasting":         ("native", "cache",  "async",  "M",       "M",        "native"),
+    "small":           ("native", "cache",  "async",  "M",       "M",        "cache"),
+    "lasting":         ("native", "cache",  "async",  "M",       "M",        "cache"),
     "transient":       ("native", "cache",  "async",  "M",       "async",    "cache"),
-    "pitch":           ("native", "cache",  "async",  "M",       "M",        "native"),
+    "pitch":           ("native", "cache",  "async",  "M",       "M",        "cache"),
     "async":           ("native", "native", "native", "M",       "M",        "native"),
     "async_transient": ("native", "native", "native", "M",       "native",   "native"),
     "async_captured":  ("native", "native", "native", "native",  "native",   "native"),

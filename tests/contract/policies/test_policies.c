@@ -21,7 +21,7 @@ struct promise {
 #define C GM_KIND_CACHE
 static const struct promise promises[] = {
     {"observe", N, N, N, N, N, N}, {"cache", C, C, N, N, C, C},       {"async", A, A, N, N, A, A},
-    {"managed", M, M, M, M, M, M}, {"active-list", M, A, M, N, M, A}, {"auto", N, C, N, N, M, A},
+    {"managed", M, M, M, M, M, M}, {"active-list", M, A, M, N, M, A}, {"auto", C, C, N, N, M, A},
     {"plan", M, A, M, N, M, A},    {"static", M, A, M, N, M, A},
 };
 #undef N

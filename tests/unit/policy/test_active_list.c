@@ -364,39 +364,6 @@ static void calls_in_flight(void **unused) {
     }
 }
 
-static bool turns_over(size_t size) {
-    const struct gm_request request = {.call = GM_CALL_ALLOC, .size = size};
-    return gm_active_list_turns_over(&request);
-}
-
-/* Waves of more than X blocks are allocated and freed: the list says lasting, the turnover says short-lived. */
-static void turnover(void **unused) {
-    enum { WAVE = 30 };
-    start(10, 5);
-    assert_false(turns_over(64));
-    for (int i = 0; i < WAVE; i++) {
-        take(64);
-        assert_false(turns_over(64));
-    }
-    for (int i = 0; i < WAVE; i++)
-        give(64);
-    for (int i = 0; i < WAVE; i++) {
-        assert_int_equal(take(64), G);
-        assert_true(turns_over(64));
-    }
-    for (int i = 0; i < 8 * WAVE; i++)
-        take(64);
-    assert_false(turns_over(64)); /* now more than eight times as many are alive as were freed */
-    take(65);
-    assert_false(turns_over(65));
-    start(10, 5);
-    for (int i = 0; i < 3; i++) {
-        take(64);
-        assert_int_equal(turns_over(64), i > 0); /* one freed block is enough */
-        give(64);
-    }
-}
-
 /* ---- many threads at once: the live count at the end is exact */
 
 static void *churn(void *arg) {
@@ -475,7 +442,6 @@ int main(void) {
         cmocka_unit_test(map_is_bounded),
         cmocka_unit_test(setup_errors),
         cmocka_unit_test(calls_in_flight),
-        cmocka_unit_test(turnover),
 #ifndef __SANITIZE_THREAD__
         cmocka_unit_test(locks_after_fork),
 #endif

@@ -95,38 +95,14 @@ static void auto_follows_the_lists_verdict(void **unused) {
                 policy->freed(&request);
         }
     }
-    int turned = 0;
     for (int i = 0; i < 60; i++) {
-        bool steady = by_list[i].kind == GM_KIND_ASYNC, by_turnover = by_auto[i].reason == GM_REASON_LIST_TURNOVER;
-        assert_int_equal(by_auto[i].kind, steady || by_turnover ? GM_KIND_CACHE : GM_KIND_NATIVE);
-        assert_int_equal(by_auto[i].reason, by_turnover ? GM_REASON_LIST_TURNOVER : by_list[i].reason);
-        assert_false(by_turnover && steady);
-        turned += by_turnover;
+        assert_int_equal(by_auto[i].kind, GM_KIND_CACHE);
+        assert_int_equal(by_auto[i].exact, by_list[i].kind != GM_KIND_ASYNC);
+        assert_int_equal(by_auto[i].reason, by_list[i].reason);
         assert_int_equal(by_auto[i].verdict, by_list[i].kind);
     }
-    assert_in_range(turned, 1, 30);
     assert_int_equal(by_list[59].kind, GM_KIND_ASYNC);
     assert_int_equal(by_list[58].kind, GM_KIND_MANAGED);
-}
-
-/* Waves of blocks, as in a training step: cached from the second wave on, though the list says lasting. */
-static void auto_keeps_waves(void **unused) {
-    const struct gm_policy *policy = gm_policy_find("auto");
-    struct gm_policy_setup setup = usual();
-    const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 64};
-    assert_int_equal(policy->setup(&setup), GM_OK);
-    for (int wave = 0; wave < 3; wave++) {
-        for (int i = 0; i < 30; i++) {
-            struct gm_decision decision;
-            policy->decide(&request, &decision);
-            assert_int_equal(decision.kind, wave ? GM_KIND_CACHE : GM_KIND_NATIVE);
-            assert_int_equal(decision.verdict, GM_KIND_MANAGED);
-            if (wave)
-                assert_int_equal(decision.reason, GM_REASON_LIST_TURNOVER);
-        }
-        for (int i = 0; i < 30; i++)
-            policy->freed(&request);
-    }
 }
 
 /* All sizes of a class are one: eight classes to a doubling. */
@@ -138,42 +114,18 @@ static void auto_judges_by_class(void **unused) {
     for (size_t i = 0; i < 40; i++) {
         const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000000 + 512 * i};
         policy->decide(&request, &decision);
-        assert_int_equal(decision.kind, i ? GM_KIND_CACHE : GM_KIND_NATIVE);
+        assert_int_equal(decision.kind, GM_KIND_CACHE);
+        assert_int_equal(decision.exact, i + 1 < setup.list_length);
         policy->freed(&request);
     }
     const struct gm_request next = {.call = GM_CALL_ALLOC, .size = (1 << 21) + 1},
-                            huge = {.call = GM_CALL_ALLOC, .size = SIZE_MAX};
+                            huge = {.call = GM_CALL_ALLOC, .size = SIZE_MAX},
+                            ordered = {.call = GM_CALL_ALLOC_ASYNC, .size = 1000000};
     policy->decide(&next, &decision);
-    assert_int_equal(decision.kind, GM_KIND_NATIVE);
+    assert_true(decision.exact);
     policy->decide(&huge, &decision);
-    assert_int_equal(decision.kind, GM_KIND_NATIVE);
-}
-
-/* Classes that are never requested twice: others of the same power of two decide once enough of them were freed, and no
- * others. */
-static void auto_keeps_what_turns_over_in_ever_new_classes(void **unused) {
-    enum { STEP = 64 << 10, CLASSES = 8 };
-    const struct gm_policy *policy = gm_policy_find("auto");
-    struct gm_policy_setup setup = usual();
-    struct gm_decision decision;
-    assert_int_equal(policy->setup(&setup), GM_OK);
-    for (size_t i = 0; i < CLASSES - 2; i++) {
-        const struct gm_request request = {.call = GM_CALL_ALLOC, .size = (CLASSES + i) * STEP};
-        policy->decide(&request, &decision);
-        assert_int_equal(decision.kind, i < 4 ? GM_KIND_NATIVE : GM_KIND_CACHE);
-        assert_int_equal(decision.reason, i < 4 ? GM_REASON_LIST_FILLING : GM_REASON_LIST_TURNOVER);
-        policy->freed(&request);
-    }
-    const struct gm_request larger = {.call = GM_CALL_ALLOC, .size = 2 * CLASSES * STEP};
-    const struct gm_request elsewhere = {.call = GM_CALL_ALLOC, .size = CLASSES * STEP, .device = 1};
-    const struct gm_request same = {.call = GM_CALL_ALLOC, .size = (2 * CLASSES - 1) * STEP};
-    policy->decide(&larger, &decision);
-    assert_int_equal(decision.kind, GM_KIND_NATIVE);
-    policy->decide(&elsewhere, &decision);
-    assert_int_equal(decision.kind, GM_KIND_NATIVE);
-    /* They accumulate until more are live than were freed. */
-    for (size_t i = 0; i < 9; i++)
-        policy->decide(&same, &decision);
+    assert_true(decision.exact);
+    policy->decide(&ordered, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
 }
 
@@ -200,9 +152,7 @@ int main(void) {
         cmocka_unit_test(range_beyond_length_warns),
         cmocka_unit_test(managed_means_what_setup_said),
         cmocka_unit_test(auto_follows_the_lists_verdict),
-        cmocka_unit_test(auto_keeps_waves),
         cmocka_unit_test(auto_judges_by_class),
-        cmocka_unit_test(auto_keeps_what_turns_over_in_ever_new_classes),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
