@@ -1,7 +1,7 @@
 /* Policy auto, the default: native memory for all blocks, of kind cache: a freed block goes to a free list for reuse.
  * A free block serves any request of its size class, so the policy judges sizes by their classes. Where the active list
- * says that the blocks of a class come and go, a new one has the size of its class. Any other new block has exactly the
- * requested size, for it may last. */
+ * says that the blocks of a class accumulate, a new one has exactly the requested size, for it may last. Any other new
+ * block has the size of its class. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 #include "policy/size_class.h"
@@ -23,7 +23,7 @@ static void decide(const struct gm_request *request, struct gm_decision *decisio
     const struct gm_request class = by_class(request);
     decision->verdict = gm_active_list_allocated(&class, &decision->reason);
     decision->kind = request->call != GM_CALL_ALLOC_ASYNC ? GM_KIND_CACHE : GM_KIND_NATIVE;
-    decision->exact = decision->verdict != GM_KIND_ASYNC;
+    decision->exact = decision->reason == GM_REASON_LIST_GROWING;
     if (request->capturing) {
         decision->kind = GM_KIND_NATIVE;
         decision->reason = GM_REASON_CAPTURE;
@@ -45,7 +45,7 @@ static const struct gm_decision reuse = {GM_KIND_CACHE, GM_REASON_FREE_BLOCK, GM
 extern const struct gm_policy gm_policy_auto;
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
-    .summary = "Serve native memory and reuse freed blocks; only sizes whose blocks come and go are rounded up.",
+    .summary = "Serve native memory and reuse freed blocks; sizes whose blocks accumulate are not rounded up.",
     .keeps_mapped = true,
     .reuse = &reuse,
     .setup = setup,

@@ -97,7 +97,7 @@ static void auto_follows_the_lists_verdict(void **unused) {
     }
     for (int i = 0; i < 60; i++) {
         assert_int_equal(by_auto[i].kind, GM_KIND_CACHE);
-        assert_int_equal(by_auto[i].exact, by_list[i].kind != GM_KIND_ASYNC);
+        assert_int_equal(by_auto[i].exact, by_list[i].reason == GM_REASON_LIST_GROWING);
         assert_int_equal(by_auto[i].reason, by_list[i].reason);
         assert_int_equal(by_auto[i].verdict, by_list[i].kind);
     }
@@ -115,16 +115,19 @@ static void auto_judges_by_class(void **unused) {
         const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000000 + 512 * i};
         policy->decide(&request, &decision);
         assert_int_equal(decision.kind, GM_KIND_CACHE);
-        assert_int_equal(decision.exact, i + 1 < setup.list_length);
+        assert_int_equal(decision.verdict, i + 1 < setup.list_length ? GM_KIND_MANAGED : GM_KIND_ASYNC);
+        assert_false(decision.exact);
         policy->freed(&request);
     }
     const struct gm_request next = {.call = GM_CALL_ALLOC, .size = (1 << 21) + 1},
                             huge = {.call = GM_CALL_ALLOC, .size = SIZE_MAX},
                             ordered = {.call = GM_CALL_ALLOC_ASYNC, .size = 1000000};
-    policy->decide(&next, &decision);
+    for (size_t i = 0; i < 2 * setup.list_length; i++)
+        policy->decide(&next, &decision);
     assert_true(decision.exact);
     policy->decide(&huge, &decision);
-    assert_true(decision.exact);
+    assert_int_equal(decision.kind, GM_KIND_CACHE);
+    assert_false(decision.exact);
     policy->decide(&ordered, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
 }
