@@ -91,7 +91,9 @@ static const char *place_of(struct work *w, const struct gm_guard_block *block, 
     if (address < block->address)
         gm_format(w->place, sizeof w->place, "%lu bytes before a block of %s%s",
                   (unsigned long)(block->address - address), size_of(w, block), freed);
-    else if (address >= end)
+    else if (address == end)
+        gm_format(w->place, sizeof w->place, "the end of a block of %s%s", size_of(w, block), freed);
+    else if (address > end)
         gm_format(w->place, sizeof w->place, "%lu bytes behind the end of a block of %s%s",
                   (unsigned long)(address - end), size_of(w, block), freed);
     else if (address == block->address)
@@ -105,10 +107,14 @@ static const char *place_of(struct work *w, const struct gm_guard_block *block, 
 #define ORDERED ", in the order of another stream"
 #define MISSING "  missing       an event or a wait between the two streams"
 
+static const char *freed_by(struct work *w, const struct gm_guard_block *block) {
+    return block->ended ? "the end of its context" : gm_site_text(&w->site, block->freed_at);
+}
+
 static void add_life(struct work *w, const struct gm_guard_block *block, const char *how) {
     gm_log_add(&w->lines, "  allocated by  %s%s", gm_site_text(&w->site, block->allocated_at), how);
     if (block->state == GM_GUARD_FREED)
-        gm_log_add(&w->lines, "  freed by      %s", gm_site_text(&w->site, block->freed_at));
+        gm_log_add(&w->lines, "  freed by      %s", freed_by(w, block));
 }
 
 static void add_launcher(struct work *w, const struct gm_launch *launch) {
@@ -231,7 +237,7 @@ static void add_launch(struct work *w, const struct gm_fault *fault, const struc
         gm_log_add(&w->lines, "    %s  %s, allocated by %s", w->argument,
                    place_of(w, &block, launch->pointers[i].address), gm_site_text(&w->site, block.allocated_at));
         if (block.state == GM_GUARD_FREED)
-            gm_log_add(&w->lines, "      freed by  %s", gm_site_text(&w->site, block.freed_at));
+            gm_log_add(&w->lines, "      freed by  %s", freed_by(w, &block));
     }
     add_others(w, fault, launch);
 }
@@ -264,8 +270,9 @@ void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard
                damage->count == 1 ? "byte was" : "bytes were", w->place,
                damage->before ? "before the start" : "behind the end", size_of(w, block));
     gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->allocated_at));
-    if (damage->at_exit)
-        gm_log_add(&w->lines, "  found         at the end of the process: the block was not freed");
+    if (damage->found != GM_GUARD_AT_FREE)
+        gm_log_add(&w->lines, "  found         at the end of %s: the block was not freed",
+                   damage->found == GM_GUARD_AT_EXIT ? "the process" : "its context");
     else
         gm_log_add(&w->lines, "  found         at its free by %s", gm_site_text(&w->site, block->freed_at));
     end(w);

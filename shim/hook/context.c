@@ -222,6 +222,7 @@ static void release_free_blocks(CUdevice device, CUcontext context) {
     if (device < 0 || device >= DEVICES || __atomic_load_n(&references[device], __ATOMIC_RELAXED) != 1 || !context ||
         !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
         return;
+    gm_pipeline_empty_context(seen.id);
     gm_pipeline_trim(SIZE_MAX, GM_REASON_CONTEXT_GONE);
     gm_drv.ctx_pop(&popped);
 }

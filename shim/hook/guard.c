@@ -4,6 +4,7 @@
  * integers or pointers, and no call here has more than eleven. */
 #include "shim/hook/guard.h"
 
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -34,7 +35,9 @@ enum class {
     LINEAR,       /* destination, source, size: each may be an argument */
     ROWS,         /* CUDA_MEMCPY2D, CUDA_MEMCPY3D */
     VOLUME,
-    PLANE, /* destination, pitch, value, width, height */
+    BATCH,   /* destinations, sources, sizes, count */
+    VOLUMES, /* count, CUDA_MEMCPY3D_BATCH_OP of each */
+    PLANE,   /* destination, pitch, value, width, height */
     WAIT_CONTEXT,
     WAIT_STREAM,
     WAIT_EVENT,
@@ -58,6 +61,7 @@ static const struct row {
     {"cuGraphExecDestroy", CHANGE_GRAPH, 0, 0, 0, 0},
     {"cuMemcpy", LINEAR, 0, 1, 2, 1},
     {"cuMemcpyAsync", LINEAR, 0, 1, 2, 1},
+    {"cuMemcpyWithAttributesAsync", LINEAR, 0, 1, 2, 1},
     {"cuMemcpyPeer", LINEAR, 0, 2, 4, 1},
     {"cuMemcpyPeerAsync", LINEAR, 0, 2, 4, 1},
     {"cuMemcpyHtoD", LINEAR, 0, NONE, 2, 1},
@@ -73,6 +77,10 @@ static const struct row {
     {"cuMemcpy2DAsync", ROWS, 0, 0, 0, 0},
     {"cuMemcpy3D", VOLUME, 0, 0, 0, 0},
     {"cuMemcpy3DAsync", VOLUME, 0, 0, 0, 0},
+    {"cuMemcpy3DPeer", VOLUME, 0, 0, 0, 0},
+    {"cuMemcpy3DPeerAsync", VOLUME, 0, 0, 0, 0},
+    {"cuMemcpyBatchAsync", BATCH, 0, 0, 0, 0},
+    {"cuMemcpy3DBatchAsync", VOLUMES, 0, 0, 0, 0},
     {"cuMemsetD8", LINEAR, 0, NONE, 2, 1},
     {"cuMemsetD16", LINEAR, 0, NONE, 2, 2},
     {"cuMemsetD32", LINEAR, 0, NONE, 2, 4},
@@ -153,6 +161,11 @@ static void look_at_rows(const struct gm_called *call, const CUDA_MEMCPY2D *copy
     LOOK_AT_END(call, copy, dst, true, copy->Height, 1, (size_t)0, (size_t)0);
 }
 
+/* CUDA_MEMCPY3D_PEER has the same members in the same places, and contexts where the other has reserved ones. */
+_Static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
+                   offsetof(CUDA_MEMCPY3D, dstPitch) == offsetof(CUDA_MEMCPY3D_PEER, dstPitch) &&
+                   offsetof(CUDA_MEMCPY3D, Depth) == offsetof(CUDA_MEMCPY3D_PEER, Depth),
+               "one form");
 static void look_at_volume(const struct gm_called *call, const CUDA_MEMCPY3D *copy) {
     if (!copy)
         return;
@@ -160,6 +173,32 @@ static void look_at_volume(const struct gm_called *call, const CUDA_MEMCPY3D *co
            to = copy->dstHeight ? copy->dstHeight : copy->Height;
     LOOK_AT_END(call, copy, src, false, copy->Height, copy->Depth, copy->srcZ, pitch * from);
     LOOK_AT_END(call, copy, dst, true, copy->Height, copy->Depth, copy->dstZ, pitch * to);
+}
+
+static void look_at_batch(const struct gm_called *call) {
+    const CUdeviceptr *to = gm_pointer_argument(call, 0), *from = gm_pointer_argument(call, 1);
+    const size_t *sizes = gm_pointer_argument(call, 2), count = gm_argument(call, 3);
+    for (size_t i = 0; to && from && sizes && i < count; i++) {
+        look_at_range(call, false, from[i], sizes[i]);
+        look_at_range(call, true, to[i], sizes[i]);
+    }
+}
+
+static void look_at_operand(const struct gm_called *call, bool writes, const CUmemcpy3DOperand *operand,
+                            const CUextent3D *extent) {
+    size_t pitch = operand->op.ptr.rowLength ? operand->op.ptr.rowLength : extent->width,
+           rows = operand->op.ptr.layerHeight ? operand->op.ptr.layerHeight : extent->height;
+    if (operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER)
+        look_at_range(call, writes, operand->op.ptr.ptr,
+                      span(extent->width, extent->height, extent->depth, pitch, pitch * rows));
+}
+
+static void look_at_volumes(const struct gm_called *call) {
+    const CUDA_MEMCPY3D_BATCH_OP *copies = gm_pointer_argument(call, 1);
+    for (size_t i = 0; copies && i < gm_argument(call, 0); i++) {
+        look_at_operand(call, false, &copies[i].src, &copies[i].extent);
+        look_at_operand(call, true, &copies[i].dst, &copies[i].extent);
+    }
 }
 
 static void look_at_plane(const struct gm_called *call, size_t element) {
@@ -354,6 +393,8 @@ static void look(const struct gm_called *call, const struct row *row, struct mak
     case LINEAR: look_at_linear(call, row); break;
     case ROWS: look_at_rows(call, gm_pointer_argument(call, 0)); break;
     case VOLUME: look_at_volume(call, gm_pointer_argument(call, 0)); break;
+    case BATCH: look_at_batch(call); break;
+    case VOLUMES: look_at_volumes(call); break;
     case PLANE: look_at_plane(call, row->size); break;
     case CHANGE_GRAPH: gm_guard_graph_forget(gm_pointer_argument(call, 0)); break;
     case UPDATE_GRAPH:
@@ -392,7 +433,7 @@ void *gm_guard_observe(const struct gm_called *call, void *next) {
     making->class = row->class;
     making->stream = gm_is_per_thread(stream, call->row->twin) ? CU_STREAM_PER_THREAD : stream;
     making->captures = GM_UNLIKELY(gm_capture_any()) && gm_capture_on(stream, call->row->twin);
-    return row->class == LAUNCH ? (void *)make_eleven : (void *)make_six;
+    return row->class == LAUNCH || row->class == BATCH ? (void *)make_eleven : (void *)make_six;
 }
 
 void gm_guard_forget_kernels(void) {

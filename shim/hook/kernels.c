@@ -15,6 +15,7 @@ struct kernel {
     uint16_t count;    /* parameters that are known */
     bool all;          /* and there are no others */
     uint16_t sizes[PARAMETERS];
+    uint16_t offsets[PARAMETERS]; /* in a buffer of all */
     char name[NAME];
 };
 
@@ -35,13 +36,12 @@ static struct kernel *place_of(struct kernel *all, CUfunction handle) {
 }
 
 /* A handle may be that of a CUkernel, which launches take, too. */
-static CUresult size_of_parameter(CUfunction handle, size_t i, size_t *size) {
-    size_t offset;
+static CUresult size_of_parameter(CUfunction handle, size_t i, size_t *offset, size_t *size) {
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     if (gm_drv.func_get_param_info)
-        result = gm_drv.func_get_param_info(handle, i, &offset, size);
+        result = gm_drv.func_get_param_info(handle, i, offset, size);
     if (result && result != CUDA_ERROR_INVALID_VALUE && gm_drv.kernel_get_param_info)
-        result = gm_drv.kernel_get_param_info((CUkernel)handle, i, &offset, size);
+        result = gm_drv.kernel_get_param_info((CUkernel)handle, i, offset, size);
     return result;
 }
 
@@ -53,11 +53,13 @@ static const char *name_of(CUfunction handle) {
 }
 
 static void describe(CUfunction handle, struct kernel *kernel) {
-    size_t size;
+    size_t offset, size;
     CUresult result;
     memset(kernel, 0, sizeof *kernel);
-    while (!(result = size_of_parameter(handle, kernel->count, &size)) && kernel->count < PARAMETERS)
+    while (!(result = size_of_parameter(handle, kernel->count, &offset, &size)) && kernel->count < PARAMETERS) {
+        kernel->offsets[kernel->count] = (uint16_t)offset; /* all parameters take less than 32 KiB */
         kernel->sizes[kernel->count++] = (uint16_t)(size < UINT16_MAX ? size : UINT16_MAX);
+    }
     kernel->all = result == CUDA_ERROR_INVALID_VALUE;
     gm_format(kernel->name, sizeof kernel->name, "%s", name_of(handle));
     kernel->handle = handle;
@@ -116,29 +118,31 @@ static void look_at(struct gm_launch *launch, unsigned argument, const void *val
     }
 }
 
-/* All arguments as one buffer: those of 8 bytes lie at multiples of 8. */
-static void look_at_buffer(struct gm_launch *launch, void *const *extra) {
-    const void *buffer = NULL;
-    size_t size = 0;
+/* All arguments as one buffer. NULL: there is none. */
+static const char *buffer_of(void *const *extra, size_t *size) {
+    const char *buffer = NULL;
+    *size = 0;
     for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
         if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
             buffer = extra[1];
         else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            size = *(const size_t *)extra[1];
+            *size = *(const size_t *)extra[1];
     }
-    if (buffer)
-        look_at(launch, 0, buffer, size);
+    return buffer;
 }
 
-/* A size counts only if the kernel was not forgotten before it was read. */
+/* One of `parameters` and `buffer` has the arguments. A size counts only if the kernel was not forgotten before it was
+ * read. */
 static void look_at_parameters(struct gm_launch *launch, const struct kernel *kernel, uint32_t before,
-                               void *const *parameters) {
+                               void *const *parameters, const char *buffer, size_t buffer_size) {
     for (unsigned i = 0; i < __atomic_load_n(&kernel->count, __ATOMIC_RELAXED); i++) {
+        size_t offset = __atomic_load_n(&kernel->offsets[i], __ATOMIC_RELAXED);
         size_t size = __atomic_load_n(&kernel->sizes[i], __ATOMIC_ACQUIRE);
         if (GM_UNLIKELY(__atomic_load_n(&era, __ATOMIC_RELAXED) != before))
             return;
-        if (size >= sizeof(uint64_t) && parameters[i])
-            look_at(launch, i + 1, parameters[i], size);
+        const void *value = parameters ? parameters[i] : offset + size <= buffer_size ? buffer + offset : NULL;
+        if (size >= sizeof(uint64_t) && value)
+            look_at(launch, i + 1, value, size);
     }
 }
 
@@ -146,11 +150,11 @@ void gm_kernel_read(CUfunction function, void *const *parameters, void *const *e
     uint32_t before = __atomic_load_n(&era, __ATOMIC_ACQUIRE);
     const struct kernel *kernel = find_kernel(function);
     launch->kernel = kernel ? kernel->name : "?";
-    launch->closes = parameters && !(kernel && kernel->all);
-    if (parameters && kernel)
-        look_at_parameters(launch, kernel, before, parameters);
-    else if (!parameters && extra)
-        look_at_buffer(launch, extra);
+    size_t size = 0;
+    const char *buffer = !parameters && extra ? buffer_of(extra, &size) : NULL;
+    launch->closes = (parameters || buffer) && !(kernel && kernel->all);
+    if (kernel && (parameters || buffer))
+        look_at_parameters(launch, kernel, before, parameters, buffer, size);
 }
 
 void gm_kernel_look(const struct gm_launch *launch) {

@@ -145,7 +145,7 @@ static void free_block(const struct gm_block *seen, void *arg) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
     bool kept = false;
-    const struct gm_free_request how = {.call = GM_CALL_FREE, .kept = &kept};
+    const struct gm_free_request how = {.call = GM_CALL_FREE, .ended = true, .kept = &kept};
     if (seen->context_id != ending->context_id || !seen->owner || seen->kind != ending->server->kind ||
         !gm_registry_take(registry, seen->address, &block))
         return;

@@ -31,7 +31,7 @@ bool gm_guard_at_begin;
 static void check_one(const struct gm_guard_block *block, void *left) {
     if (*(unsigned *)left) {
         --*(unsigned *)left;
-        gm_guard_pattern_check(block, true);
+        gm_guard_pattern_check(block, GM_GUARD_AT_EXIT);
     }
 }
 
@@ -211,7 +211,7 @@ static gm_status guard_alloc(struct gm_resource *self, const struct gm_request *
 }
 
 static gm_status guard_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    if (!gm_guard_range_freed(block->address, how->site))
+    if (!gm_guard_range_freed(block->address, how->site, how->ended))
         return GM_INVALID_VALUE;
     if (how->call == GM_CALL_FREE_ASYNC && !is_created(how->stream))
         gm_guard_orders();
@@ -237,6 +237,19 @@ static size_t guard_releasable(struct gm_resource *self, int device) {
 static bool guard_keeps(struct gm_resource *self, uint64_t address) {
     struct gm_guard_block block;
     return gm_guard_covers(address) && gm_guard_at(address, &block) && block.state == GM_GUARD_FREED;
+}
+
+static void check_of_context(const struct gm_guard_block *block, void *context_id) {
+    if (block->context_id == *(uint64_t *)context_id)
+        gm_guard_pattern_check(block, GM_GUARD_AT_CONTEXT_END);
+}
+
+/* Afterwards no pattern of the context can be read. */
+static void guard_context_ending(struct gm_resource *self, uint64_t context_id) {
+    if (!gm_driver_ready(false) || !gm_guard_arenas())
+        return;
+    gm_guard_settle();
+    gm_guard_each(check_of_context, &context_id);
 }
 
 static void guard_context_destroyed(struct gm_resource *self, uint64_t context_id) {
@@ -295,6 +308,7 @@ const struct gm_resource_ops gm_resource_guard = {
     .trim = guard_trim,
     .releasable = guard_releasable,
     .keeps = guard_keeps,
+    .context_ending = guard_context_ending,
     .context_destroyed = guard_context_destroyed,
     .abandon = guard_abandon,
     .capture = guard_capture,

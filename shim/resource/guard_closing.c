@@ -80,7 +80,7 @@ static gm_status unmap(const struct gm_guard_block *block) {
 }
 
 gm_status gm_guard_close(const struct gm_guard_block *block) {
-    struct gm_guard_memory memory = memory_of(block, gm_guard_pattern_check(block, false));
+    struct gm_guard_memory memory = memory_of(block, gm_guard_pattern_check(block, GM_GUARD_AT_FREE));
     gm_status status = unmap(block);
     if (!status)
         gm_guard_memory_release(&memory, false);
@@ -116,11 +116,17 @@ static size_t close_these(const struct gm_guard_block *blocks, unsigned count, b
     }
     for (unsigned i = 0; i < count; i++) {
         if (!i || blocks[i].context_id != blocks[i - 1].context_id)
-            arrived = gm_guard_pattern_wait(&blocks[i]);
-        memory[i].patterned = arrived && gm_guard_pattern_check(&blocks[i], false);
+            arrived = !gm_guard_pattern_arrived(&blocks[i], true);
+        memory[i].patterned = arrived && gm_guard_pattern_check(&blocks[i], GM_GUARD_AT_FREE);
         released += close_one(&blocks[i], &memory[i]);
     }
     return released;
+}
+
+/* Without a wait for work of the program. A block whose context ended is not read at all. */
+static bool is_readable(const struct gm_guard_block *block) {
+    gm_status status = gm_guard_pattern_arrived(block, false);
+    return !status || status == GM_INVALID_CONTEXT;
 }
 
 static size_t close_all(bool reuse, bool waits) {
@@ -129,7 +135,7 @@ static size_t close_all(bool reuse, bool waits) {
     bool readable = waits, enough;
     for (unsigned i = 0; i < count; i++) {
         if (!waits && (!i || blocks[i].context_id != blocks[i - 1].context_id))
-            readable = gm_guard_pattern_is_written(&blocks[i]);
+            readable = is_readable(&blocks[i]);
         if (readable || !put(&blocks[i], &enough))
             blocks[ready++] = blocks[i];
     }

@@ -29,16 +29,16 @@ static struct side {
 }
 
 /* Within the capture guard. The context is current. */
-static gm_status private_stream(const struct gm_guard_block *block, enum gm_internal_use use, CUstream *stream) {
+static gm_status private_stream(const struct gm_guard_block *block, CUstream *stream) {
     struct gm_internal internal;
     if (!gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
         return GM_NOT_SUPPORTED;
-    return gm_internal_stream(&internal, use, stream);
+    return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
 }
 
 gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
     CUstream stream;
-    gm_status status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
+    gm_status status = private_stream(block, &stream);
     for (int before = 0; before < 2 && !status; before++) {
         struct side side = side_of(block, before);
         if (side.size)
@@ -49,10 +49,48 @@ gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
     return status;
 }
 
+/* The context is current, and is not destroyed before leave(). */
+struct entered {
+    CUstreamCaptureMode mode;
+    CUstream stream; /* the private one */
+    int hold;
+    bool pushed;
+};
+
+static void leave(const struct entered *entered) {
+    gm_context_leave(entered->pushed);
+    gm_capture_guard_leave(entered->mode);
+    gm_context_let_go(entered->hold);
+}
+
+/* GM_INVALID_CONTEXT: the context of the block ends or has ended, and so has all work in its private stream. After an
+ * error nothing is entered. */
+static gm_status enter(const struct gm_guard_block *block, struct entered *entered) {
+    CUcontext context = (CUcontext)(uintptr_t)block->context;
+    gm_status status = GM_NOT_SUPPORTED;
+    entered->hold = gm_context_hold(context, block->context_id);
+    if (entered->hold < 0)
+        return GM_INVALID_CONTEXT;
+    if (!gm_capture_guard_enter(&entered->mode))
+        goto let_go;
+    status = gm_context_enter(context, &entered->pushed);
+    if (status)
+        goto leave_guard;
+    status = private_stream(block, &entered->stream);
+    if (!status)
+        return GM_OK;
+    gm_context_leave(entered->pushed);
+leave_guard:
+    gm_capture_guard_leave(entered->mode);
+let_go:
+    gm_context_let_go(entered->hold);
+    return status;
+}
+
 /* ---- comparison */
 
 static bool compare(const struct gm_guard_block *block, const unsigned char *bytes, size_t size, bool before,
-                    bool at_exit) {
+                    enum gm_guard_found found) {
     size_t first = 0, last = size;
     while (first < size && bytes[first] == PATTERN)
         first++;
@@ -61,8 +99,10 @@ static bool compare(const struct gm_guard_block *block, const unsigned char *byt
     while (bytes[last - 1] == PATTERN)
         last--;
     __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED);
-    struct gm_guard_damage damage = {
-        .before = before, .at_exit = at_exit, .distance = before ? size - last : first, .count = last - first};
+    struct gm_guard_damage damage = {.before = before,
+                                     .found = block->ended ? GM_GUARD_AT_CONTEXT_END : found,
+                                     .distance = before ? size - last : first,
+                                     .count = last - first};
     if (gm_guard_damaged)
         gm_guard_damaged(block, &damage);
     return false;
@@ -153,8 +193,7 @@ static gm_status copy_edges(const struct gm_guard_block *block, struct edges *ed
 }
 
 /* While one of its copies is taken, a room stays. */
-static void fetch(const struct gm_guard_block *block) {
-    CUstream stream;
+static void fetch(const struct gm_guard_block *block, CUstream stream) {
     struct room *room = find_room(block->context_id);
     if (!room)
         room = make_room((CUcontext)(uintptr_t)block->context, block->context_id);
@@ -163,38 +202,8 @@ static void fetch(const struct gm_guard_block *block) {
         return;
     struct edges *edges = __atomic_load_n(&room->edges, __ATOMIC_ACQUIRE);
     if (!edges || __atomic_load_n(&room->context_id, __ATOMIC_RELAXED) != block->context_id ||
-        private_stream(block, GM_INTERNAL_ALLOC, &stream) || copy_edges(block, &edges[at], stream))
+        copy_edges(block, &edges[at], stream))
         __atomic_store_n(&room->blocks[at], 0, __ATOMIC_RELEASE);
-}
-
-/* The context is not destroyed before gm_context_let_go. Everything is undone by leave(). */
-struct entered {
-    CUstreamCaptureMode mode;
-    int hold;
-    bool pushed;
-};
-
-static gm_status enter(const struct gm_guard_block *block, struct entered *entered) {
-    CUcontext context = (CUcontext)(uintptr_t)block->context;
-    entered->hold = gm_context_hold(context, block->context_id);
-    if (entered->hold < 0)
-        return GM_INVALID_CONTEXT;
-    gm_status status = GM_NOT_SUPPORTED;
-    if (!gm_capture_guard_enter(&entered->mode))
-        goto let_go;
-    status = gm_context_enter(context, &entered->pushed);
-    if (!status)
-        return GM_OK;
-    gm_capture_guard_leave(entered->mode);
-let_go:
-    gm_context_let_go(entered->hold);
-    return status;
-}
-
-static void leave(const struct entered *entered) {
-    gm_context_leave(entered->pushed);
-    gm_capture_guard_leave(entered->mode);
-    gm_context_let_go(entered->hold);
 }
 
 void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
@@ -202,37 +211,30 @@ void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
     struct entered entered;
     if (behind > EDGE || !(before + behind) || enter(block, &entered))
         return;
-    fetch(block);
+    fetch(block, entered.stream);
     leave(&entered);
 }
 
-bool gm_guard_pattern_wait(const struct gm_guard_block *block) {
-    struct entered entered;
-    CUstream stream;
-    gm_status status = enter(block, &entered);
-    if (status)
-        return false;
-    status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
-    if (!status)
-        status = (gm_status)gm_drv.stream_synchronize(stream);
-    leave(&entered);
-    return !status;
-}
-
-bool gm_guard_pattern_is_written(const struct gm_guard_block *block) {
+/* Asks for PATIENCE at most, or waits. */
+static gm_status end_of_work(CUstream stream, bool waits) {
     uint64_t until = gm_now_ns() + PATIENCE;
+    gm_status status;
+    if (waits)
+        return (gm_status)gm_drv.stream_synchronize(stream);
+    do
+        status = (gm_status)gm_drv.stream_query(stream);
+    while (status == CUDA_ERROR_NOT_READY && gm_now_ns() < until);
+    return status;
+}
+
+gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, bool waits) {
     struct entered entered;
-    CUstream stream;
     gm_status status = enter(block, &entered);
     if (status)
-        return status == GM_INVALID_CONTEXT;
-    status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
-    if (!status)
-        do
-            status = (gm_status)gm_drv.stream_query(stream);
-        while (status == CUDA_ERROR_NOT_READY && gm_now_ns() < until);
+        return status;
+    status = end_of_work(entered.stream, waits);
     leave(&entered);
-    return !status;
+    return status;
 }
 
 /* Moves the bytes of the block's copy to *edges. False: there is none. */
@@ -309,37 +311,36 @@ void gm_guard_pattern_after_fork(void) {
 static gm_status read_now(const struct gm_guard_block *block, struct edges *edges, unsigned char *all_behind,
                           bool waits) {
     struct entered entered;
-    CUstream stream;
     gm_status status = enter(block, &entered);
     if (status)
         return status;
-    status = private_stream(block, GM_INTERNAL_ALLOC, &stream);
-    if (!status && !waits)
-        status = (gm_status)gm_drv.stream_query(stream);
+    if (!waits)
+        status = end_of_work(entered.stream, false);
     if (!status && all_behind) {
         struct side side = side_of(block, false);
-        status = (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)all_behind, side.address, side.size, stream);
+        status =
+            (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)all_behind, side.address, side.size, entered.stream);
     } else if (!status) {
-        status = copy_edges(block, edges, stream);
+        status = copy_edges(block, edges, entered.stream);
     }
     if (!status)
-        status = (gm_status)gm_drv.stream_synchronize(stream);
+        status = end_of_work(entered.stream, true);
     leave(&entered);
     return status;
 }
 
-bool gm_guard_pattern_check(const struct gm_guard_block *block, bool at_exit) {
+bool gm_guard_pattern_check(const struct gm_guard_block *block, enum gm_guard_found found) {
     size_t before = side_of(block, true).size, behind = side_of(block, false).size;
     unsigned char *all_behind = behind > EDGE ? gm_pages(behind) : NULL;
     struct edges edges;
     if (behind > EDGE && !all_behind)
         return false;
-    bool right =
-        (!at_exit && !all_behind && take_fetched(block, &edges)) || !read_now(block, &edges, all_behind, !at_exit);
+    bool freed = found == GM_GUARD_AT_FREE;
+    bool right = (freed && !all_behind && take_fetched(block, &edges)) || !read_now(block, &edges, all_behind, freed);
     if (right)
-        right = compare(block, all_behind ? all_behind : &edges.bytes[1][EDGE - behind], behind, false, at_exit);
+        right = compare(block, all_behind ? all_behind : &edges.bytes[1][EDGE - behind], behind, false, found);
     if (right && !all_behind) /* a block at the beginning of its mapping has nothing before it */
-        right = compare(block, &edges.bytes[0][EDGE - before], before, true, at_exit);
+        right = compare(block, &edges.bytes[0][EDGE - before], before, true, found);
     if (all_behind)
         munmap(all_behind, behind);
     return right;

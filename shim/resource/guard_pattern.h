@@ -15,18 +15,18 @@ enum { GM_GUARD_EDGE = 512 };
 /* Writes the pattern and does not wait: nobody may write there, and whatever compares it runs behind all work of the
  * context. Within the capture guard; the context is current. After a failure nothing is left to be written. */
 GM_INTERNAL gm_status gm_guard_pattern_write(const struct gm_guard_block *block);
-/* Whether the pattern can be read without a wait for work of the program, which may hold the device for long. Asks for
- * 0.2 ms at most, as patterns of new blocks may be on their way. */
-GM_INTERNAL bool gm_guard_pattern_is_written(const struct gm_guard_block *block);
-/* Begins to copy the pattern, for one gm_guard_pattern_check after a gm_guard_pattern_wait. Where that is not possible
+/* Begins to copy the pattern, for one gm_guard_pattern_check after all of them have arrived. Where that is not possible
  * it does nothing. */
 GM_INTERNAL void gm_guard_pattern_fetch(const struct gm_guard_block *block);
-/* Waits for all copies that this thread began in the context of the block. False: they did not arrive. */
-GM_INTERNAL bool gm_guard_pattern_wait(const struct gm_guard_block *block);
+/* Whether all patterns of the context are written and all copies that this thread began have arrived. `waits`: waits
+ * for them; else asks for 0.2 ms at most, because work of the program may hold the device for long. Errors:
+ * CUDA_ERROR_NOT_READY; GM_INVALID_CONTEXT: the context ended, so nothing is on its way and nothing can be read;
+ * GM_NOT_SUPPORTED during captures; or the driver's own. */
+GM_INTERNAL gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, bool waits);
 /* Compares the pattern and reports a difference (gm_guard_damaged). True: every byte of it was seen and is right.
- * Memory that cannot be read, as after a fault, is not compared. `at_exit`: neither is a pattern that may not be
- * written yet, because a kernel that has all of the device may never end. */
-GM_INTERNAL bool gm_guard_pattern_check(const struct gm_guard_block *block, bool at_exit);
+ * Memory that cannot be read, as after a fault or the end of its context, is not compared. Neither is that of a live
+ * block whose pattern may not be written yet, because a kernel that has all of the device may never end. */
+GM_INTERNAL bool gm_guard_pattern_check(const struct gm_guard_block *block, enum gm_guard_found found);
 /* Frees the pinned memory of contexts in which no copy waits for its gm_guard_pattern_check. May wait for work, as
  * cuMemFreeHost does. */
 GM_INTERNAL void gm_guard_pattern_trim(void);

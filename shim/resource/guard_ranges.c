@@ -187,13 +187,14 @@ static struct gm_guard_block *starting_at(uint64_t address) {
     return block && block->address == address && block->state != GM_GUARD_NONE ? block : NULL;
 }
 
-bool gm_guard_range_freed(uint64_t address, uint32_t site) {
+bool gm_guard_range_freed(uint64_t address, uint32_t site, bool ended) {
     gm_spin_lock(&lock);
     struct gm_guard_block *block = starting_at(address);
     bool lives = block && block->state == GM_GUARD_LIVE;
     if (lives) {
         block->state = GM_GUARD_FREED;
         block->freed_at = site;
+        block->ended = ended;
     }
     gm_spin_unlock(&lock);
     return lives;
@@ -202,8 +203,10 @@ bool gm_guard_range_freed(uint64_t address, uint32_t site) {
 void gm_guard_range_revive(uint64_t address) {
     gm_spin_lock(&lock);
     struct gm_guard_block *block = starting_at(address);
-    if (block && !block->released)
+    if (block && !block->released) {
         block->state = GM_GUARD_LIVE;
+        block->ended = false;
+    }
     gm_spin_unlock(&lock);
 }
 
@@ -215,8 +218,10 @@ void gm_guard_range_release(uint64_t mapping) {
     struct gm_guard_block *block = block_of(arena, place_of(arena, mapping));
     if (block) {
         block->released = true;
-        if (block->state == GM_GUARD_LIVE)
+        if (block->state == GM_GUARD_LIVE) {
             block->state = GM_GUARD_FREED;
+            block->ended = true;
+        }
     }
     gm_spin_unlock(&lock);
 }

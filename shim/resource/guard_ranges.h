@@ -26,14 +26,16 @@ struct gm_guard_block {
     int16_t device;
     uint8_t state;    /* enum gm_guard_state */
     uint8_t released; /* freed, and nothing is mapped any more */
+    uint8_t ended;    /* it was not freed: its context ended */
     uint8_t in_order; /* allocated in the order of a stream that the program created */
     uint8_t reusable; /* it takes whole mappings, so others may have its memory before and after it */
 };
 
 /* Bytes beside a block that belong to its mapping were written. Called without locks. NULL: nobody wants to know. */
+enum gm_guard_found { GM_GUARD_AT_FREE, GM_GUARD_AT_CONTEXT_END, GM_GUARD_AT_EXIT };
 struct gm_guard_damage {
-    bool before;     /* before the start of the block, else behind its end */
-    bool at_exit;    /* the block lives still */
+    bool before; /* before the start of the block, else behind its end */
+    enum gm_guard_found found;
     size_t distance; /* bytes between the block and the nearest changed byte */
     size_t count;    /* bytes from the nearest to the farthest changed one */
 };
@@ -66,11 +68,13 @@ GM_INTERNAL void gm_guard_ranges_setup(uint64_t budget, uint64_t (*reserve)(size
 GM_INTERNAL uint64_t gm_guard_range_take(size_t mapped);
 /* The block lives in the range that starts at block->mapping. */
 GM_INTERNAL void gm_guard_range_live(const struct gm_guard_block *block);
-/* The program freed the block that starts at `address`, by the call at `site`. False: no such block lives. */
-GM_INTERNAL bool gm_guard_range_freed(uint64_t address, uint32_t site);
+/* The program freed the block that starts at `address`, by the call at `site`; `ended`: its context is about to end.
+ * False: no such block lives. */
+GM_INTERNAL bool gm_guard_range_freed(uint64_t address, uint32_t site, bool ended);
 /* The free failed: the block lives on. */
 GM_INTERNAL void gm_guard_range_revive(uint64_t address);
-/* Nothing is mapped in the range any more. It may be handed out again, after all others. */
+/* Nothing is mapped in the range any more; a block that lives ended with its context. The range may be handed out
+ * again, after all others. */
 GM_INTERNAL void gm_guard_range_release(uint64_t mapping);
 
 /* Copies the block to which the address belongs: the one that contains it, else the nearer one of those before and

@@ -89,6 +89,7 @@ struct gm_free_request {
     uint64_t stream;
     bool per_thread;
     bool settled;  /* all earlier work that may use the block is done, or runs before whatever uses the block next */
+    bool ended;    /* by gpumem, because its context is about to end */
     bool idle;     /* nobody uses the block any more, so neither host nor device has to wait */
     bool *kept;    /* set when the memory is kept for reuse; may be NULL */
     uint32_t site; /* call site of the free; 0 = unknown */

@@ -59,6 +59,25 @@ static const char image[] = ".version 7.0\n"
                             "    ld.global.u32 %r1, [%rd2];\n"
                             "    st.global.u32 [%rd1], %r1;\n"
                             "    ret;\n"
+                            "}\n"
+                            ".visible .entry write_each(.param .u64 table, .param .u32 count)\n"
+                            "{\n"
+                            "    .reg .b32 %r<3>;\n"
+                            "    .reg .b64 %rd<3>;\n"
+                            "    .reg .pred %p;\n"
+                            "    ld.param.u64 %rd1, [table];\n"
+                            "    ld.param.u32 %r1, [count];\n"
+                            "    mov.u32 %r2, 7;\n"
+                            "next:\n"
+                            "    setp.eq.u32 %p, %r1, 0;\n"
+                            "    @%p bra done;\n"
+                            "    ld.global.u64 %rd2, [%rd1];\n"
+                            "    st.global.u32 [%rd2], %r2;\n"
+                            "    add.s64 %rd1, %rd1, 8;\n"
+                            "    sub.u32 %r1, %r1, 1;\n"
+                            "    bra next;\n"
+                            "done:\n"
+                            "    ret;\n"
                             "}\n";
 
 #ifdef SIM_TWINS
@@ -85,6 +104,17 @@ static void copy_word(const struct simcuda_launch *l) {
     if (from && to)
         *to = *from;
 }
+static void write_each(const struct simcuda_launch *l) {
+    const uint32_t count = *(uint32_t *)l->args[1];
+    const uint64_t *table = l->touch(*(void **)l->args[0], 8 * (size_t)count, 0);
+    for (uint32_t i = 0; table && i < count; i++) {
+        uint32_t *word = l->touch((void *)(uintptr_t)table[i], 4, 1);
+        if (!word)
+            return;
+        *word = 7;
+    }
+}
+SIMCUDA_TWIN(write_each, "q4", write_each);
 SIMCUDA_TWIN(copy_word, "qq", copy_word);
 SIMCUDA_TWIN(write_words, "q84", write_words);
 SIMCUDA_TWIN(write_byte, "q8", write_byte);

@@ -52,9 +52,36 @@ FOUND = {
     "fill_behind": ["cuMemsetD32Async writes 1004 bytes, the last 4 behind the end of a block of 1000 bytes"],
 }
 
+# What is said of the programs of guard_uses.c.
+USES = {
+    **{name: [] for name in ("vector_grows", "pieces", "pool_of_program", "table", "view_inside", "rows_whole", "rows_corner", "rows_none", "fill_edge",
+                             "volume_whole", "peer_whole", "batch_whole", "graph_built", "graph_unused", "cooperative_inside", "packed_inside",
+                             "not_guarded", "ready_by_host", "used_after_reset")},
+    "vector_stale": ["kernel write_words gets a pointer to freed memory: argument 1 points to 512 bytes inside a block of 1.00 MiB that was freed"],
+    "table_freed": ["illegal address: ", "(kernel|at fault) +write_each", "argument 1  a block of 32 bytes, allocated by .*table_of"],
+    "view_behind": ["illegal address: ", "(kernel|at fault) +write_view", "argument 1  a block of 4.00 KiB", "argument 1  the end of a block of 4.00 KiB"],
+    "rows_behind": ["cuMemcpy2D writes 6120 bytes, the last 1000 behind the end of a block of 20.00 KiB"],
+    "fill_rows_behind": ["cuMemsetD2D8 writes 11240 bytes, the last 1024 behind the end", "cuMemsetD2D32 writes 11240 bytes, the last 1024 behind the end"],
+    "volume_behind": ["cuMemcpy3D writes 736 bytes, the last 512 behind the end of a block of 2048 bytes"],
+    "peer_behind": ["cuMemcpy3DPeer writes 2560 bytes, the last 512 behind the end of a block of 2048 bytes"],
+    "batch_behind": ["cuMemcpyBatchAsync writes 2004 bytes, the last 4 behind the end of a block of 2000 bytes"],
+    "graph_built_freed": ["kernel write_words of a graph gets a pointer to freed memory: argument 1 points to a block of 4.00 KiB that was freed"],
+    "graph_copy_freed": ["illegal address: ", "(kernel|at fault) +of a graph"],
+    "cooperative_freed": ["kernel write_byte gets a pointer to freed memory", "allocated by .*cooperative_freed", "illegal address: "],
+    "extended_freed": ["kernel write_byte gets a pointer to freed memory", "allocated by .*extended_freed", "illegal address: "],
+    "packed_freed": ["kernel write_byte gets a pointer to freed memory: argument 1 points to a block of 1000 bytes that was freed", "illegal address: "],
+    **{name: ["1 byte was written right behind the end of a block of 1000 bytes", f"allocated by .*{site}", f"found +at its free by .*{site}"]
+       for name, site in (("context_ends_freed", "ends_damaged"), ("released_freed", "primary_ends"), ("reset_freed", "primary_ends"),
+                          ("green_ends_freed", "green_ends"))},
+    **{name: ["1 byte was written right behind the end of a block of 1000 bytes", "allocated by", "found +at the end of its context: the block was not freed"]
+       for name in ("context_ends_live", "released_live", "reset_live", "green_ends_live")},
+    "used_after_context": ["kernel write_words gets a pointer to freed memory", "allocated by .*used_after_context", "freed by +the end of its context"],
+    "copied_after_context": ["cuMemcpyDtoH reads 1000 bytes at a block of 1000 bytes that was freed", "freed by +the end of its context"],
+}
 
-def guarded(place, program, value="all", policy="auto", before=0, **settings):
-    return place.run_shimmed([place.program("planted"), program, str(before)], policy, trace=False, GPUMEM_GUARD=value, **settings)
+
+def guarded(place, program, value="all", policy="auto", before=0, source="planted", **settings):
+    return place.run_shimmed([place.program(source), program, str(before)], policy, trace=False, GPUMEM_GUARD=value, **settings)
 
 
 def check_said(done, patterns, label):
@@ -85,6 +112,19 @@ def waiting(place):
         first, late = (guarded(place, program, policy="observe", before=before) for before in (0, 80))
         check_said(late, patterns, f"{program}, late")
         check((late.returncode, late.stdout) == (first.returncode, first.stdout), f"{program}, late: {late.stdout}, first {first.stdout}")
+
+
+def uses(place):
+    """Ways in which programs use memory, and the ends of contexts: what is right hears nothing, and what is wrong is found, of the first blocks of
+    a process and of later ones, which wait to be unmapped."""
+    for program, patterns in USES.items():
+        for before, settings in ((0, {}), (80, {}), (0, {"policy": "async"}), (0, {"value": "all,blocking"})):
+            if before and program == "table_freed":
+                continue  # the address is in memory, and the block may not be unmapped yet
+            done = guarded(place, program, before=before, source="guard_uses", **settings)
+            label = f"{program}, {before} before, {settings}"
+            check(done.returncode == 0 and done.stdout.endswith("ok uses\n"), f"{label}: status {done.returncode}\n{done.stdout}{done.stderr}")
+            check_said(done, patterns, label)
 
 
 def silent(place):
@@ -222,7 +262,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, silent, blocking, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, silent, blocking, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ static uint64_t live(size_t size, uint32_t site) {
 
 static void end(uint64_t address, uint32_t site) {
     struct gm_guard_block block;
-    assert_true(gm_guard_range_freed(address, site));
+    assert_true(gm_guard_range_freed(address, site, false));
     assert_true(gm_guard_at(address, &block));
     assert_int_equal(block.state, GM_GUARD_FREED);
     gm_guard_range_release(block.mapping);
@@ -71,7 +71,7 @@ static void test_found_by_any_address(void **state) {
     assert_true(gm_guard_at(two, &block));
     assert_int_equal(block.freed_at, 7);
     assert_false(gm_guard_at(two + 1, &block));
-    assert_false(gm_guard_range_freed(two, 8)); /* twice */
+    assert_false(gm_guard_range_freed(two, 8, false)); /* twice */
     assert_false(gm_guard_find(12, &block));
     end(one, 7);
     end(three, 7);
@@ -139,7 +139,7 @@ static void test_each_live_block_once(void **state) {
     gm_guard_each(count_one, &count);
     assert_int_equal(count, 2);
     end(one, 0);
-    assert_true(gm_guard_range_freed(two, 0));
+    assert_true(gm_guard_range_freed(two, 0, false));
     gm_guard_range_revive(two);
     count = 0;
     gm_guard_each(count_one, &count);

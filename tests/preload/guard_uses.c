@@ -1,0 +1,573 @@
+/* Ways in which programs use memory, each right and with an error planted where its name says so, and the ends of
+ * contexts. Arguments as those of planted.c. */
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planted.h"
+#include "program.h"
+
+static CUfunction words, byte, view, each;
+static CUstream one, two;
+static CUdeviceptr block;
+
+static void launch(CUfunction kernel, void **arguments, CUstream stream) {
+    printf(" launch %d", cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+}
+
+static void launch_words(CUdeviceptr to, int64_t first, uint32_t count) {
+    launch(words, (void *[]){&to, &first, &count}, one);
+}
+
+static void launch_byte(CUdeviceptr to, int64_t at) { launch(byte, (void *[]){&to, &at}, one); }
+
+static void wait_one(void) { printf(" wait %d", cuStreamSynchronize(one)); }
+
+static CUdeviceptr make(size_t bytes) {
+    MUST(cuMemAlloc(&block, bytes));
+    return block;
+}
+
+static void drop(CUdeviceptr address) { printf(" free %d", cuMemFree(address)); }
+
+static void drop_many(int count) {
+    for (int i = 0; i < count; i++)
+        MUST(cuMemFree(make(1000)));
+}
+
+/* ---- a vector that grows, and pieces of one block */
+
+static void vector(bool stale) {
+    CUdeviceptr data = make(256), old = 0;
+    for (size_t size = 256; size <= 1 << 20; size *= 2) {
+        old = data;
+        MUST(cuMemAlloc(&data, 2 * size));
+        MUST(cuMemcpyDtoD(data, old, size));
+        launch_words(data, (int64_t)size / 4, (uint32_t)(size < 4096 ? size / 4 : 1024));
+        MUST(cuMemFree(old));
+    }
+    if (stale)
+        launch_words(old + 512, 0, 8);
+    wait_one();
+    drop(data);
+}
+
+static void vector_grows(void) { vector(false); }
+static void vector_stale(void) { vector(true); }
+
+static void pieces(void) {
+    CUdeviceptr all = make(1 << 20);
+    for (int i = 0; i < 64; i++)
+        launch_words(all + (CUdeviceptr)i * 16384, 0, 4096);
+    MUST(cuMemsetD32(all + (1 << 20) - 4096, 3, 1024));
+    wait_one();
+    drop(all);
+}
+
+static void pool_of_program(void) {
+    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemoryPool pool;
+    CUdeviceptr from;
+    MUST(cuMemPoolCreate(&pool, &properties));
+    for (int i = 0; i < 4; i++) {
+        MUST(cuMemAllocFromPoolAsync(&from, 5000, pool, one));
+        launch_words(from, 0, 1250);
+        MUST(cuMemFreeAsync(from, one));
+    }
+    wait_one();
+    MUST(cuMemPoolDestroy(pool));
+}
+
+/* ---- pointers in structures, in memory, at the end of a range */
+
+static void table_of(CUdeviceptr freed) {
+    CUdeviceptr blocks[4], table;
+    uint32_t count = 4;
+    for (int i = 0; i < 4; i++)
+        blocks[i] = make(4096);
+    MUST(cuMemAlloc(&table, sizeof blocks));
+    if (freed)
+        drop(blocks[2]);
+    MUST(cuMemcpyHtoD(table, blocks, sizeof blocks));
+    launch(each, (void *[]){&table, &count}, one);
+    wait_one();
+}
+
+static void table(void) { table_of(0); }
+static void table_freed(void) { table_of(1); }
+
+static void view_of(CUdeviceptr data, int64_t at) {
+    uint64_t argument[3] = {data, (uint64_t)at, data + 4096};
+    launch(view, (void *[]){argument}, one);
+    wait_one();
+}
+
+static void view_inside(void) { view_of(make(4096), 4092); }
+static void view_behind(void) { view_of(make(4096), 4096); }
+
+/* ---- copies and fills of rows and volumes */
+
+static void copy_rows(size_t x, size_t y, size_t width, size_t height) {
+    static char host[64 * 1024];
+    CUdeviceptr rows;
+    size_t pitch;
+    MUST(cuMemAllocPitch(&rows, &pitch, 1000, 20, 4));
+    const CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                              .srcHost = host,
+                              .srcPitch = 1024,
+                              .dstXInBytes = x,
+                              .dstY = y,
+                              .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .dstDevice = rows,
+                              .dstPitch = pitch,
+                              .WidthInBytes = width,
+                              .Height = height};
+    printf(" copy %d", cuMemcpy2D(&to));
+    drop(rows);
+}
+
+static void rows_whole(void) { copy_rows(0, 0, 1000, 20); }
+static void rows_corner(void) { copy_rows(900, 19, 100, 1); }
+static void rows_none(void) { copy_rows(0, 20, 1000, 0); }
+static void rows_behind(void) { copy_rows(0, 15, 1000, 6); }
+
+/* Of a block that ends with its last row, not with that row's pitch. */
+static void fill_rows(size_t height) {
+    const size_t pitch = 1024, width = 1000;
+    CUdeviceptr rows = make(9 * pitch + width);
+    printf(" fill %d", cuMemsetD2D8(rows, pitch, 1, width, height));
+    printf(" fill %d", cuMemsetD2D32(rows, pitch, 1, width / 4, height));
+    drop(rows);
+}
+
+static void fill_edge(void) { fill_rows(10); }
+static void fill_rows_behind(void) { fill_rows(11); }
+
+static void copy_volume(size_t z, size_t depth) {
+    static char host[64 * 8 * 4];
+    CUdeviceptr volume = make(sizeof host);
+    const CUDA_MEMCPY3D to = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                              .srcHost = host,
+                              .srcPitch = 64,
+                              .srcHeight = 8,
+                              .dstXInBytes = 32,
+                              .dstY = 4,
+                              .dstZ = z,
+                              .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                              .dstDevice = volume,
+                              .dstPitch = 64,
+                              .dstHeight = 8,
+                              .WidthInBytes = 32,
+                              .Height = 4,
+                              .Depth = depth};
+    printf(" copy %d", cuMemcpy3D(&to));
+    drop(volume);
+}
+
+static void volume_whole(void) { copy_volume(0, 4); }
+static void volume_behind(void) { copy_volume(3, 2); }
+
+static void copy_volume_between(size_t depth) {
+    static char host[64 * 8 * 4];
+    CUcontext context;
+    CUdeviceptr volume = make(sizeof host), from;
+    MUST(cuMemAlloc(&from, 2 * sizeof host));
+    MUST(cuCtxGetCurrent(&context));
+    const CUDA_MEMCPY3D_PEER to = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                   .srcDevice = from,
+                                   .srcPitch = 64,
+                                   .srcHeight = 8,
+                                   .srcContext = context,
+                                   .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                   .dstDevice = volume,
+                                   .dstPitch = 64,
+                                   .dstHeight = 8,
+                                   .dstContext = context,
+                                   .WidthInBytes = 64,
+                                   .Height = 8,
+                                   .Depth = depth};
+    printf(" copy %d", cuMemcpy3DPeer(&to));
+    drop(from);
+    drop(volume);
+}
+
+static void peer_whole(void) { copy_volume_between(4); }
+static void peer_behind(void) { copy_volume_between(5); }
+
+static void copy_batch(size_t last) {
+    CUdeviceptr to[2] = {make(1000), make(2000)}, from[2] = {make(1000), make(4000)};
+    size_t sizes[2] = {1000, last}, first = 0;
+    CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    printf(" copy %d", cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, one));
+    wait_one();
+}
+
+static void batch_whole(void) { copy_batch(2000); }
+static void batch_behind(void) { copy_batch(2004); }
+
+/* ---- graphs */
+
+static CUgraphExec instance_of(CUgraph graph) {
+    CUgraphExec instance;
+    MUST(cuGraphInstantiateWithFlags(&instance, graph, 0));
+    MUST(cuGraphDestroy(graph));
+    return instance;
+}
+
+static void launch_graph(CUgraphExec instance) {
+    printf(" graph %d", cuGraphLaunch(instance, one));
+    wait_one();
+}
+
+/* A kernel, a fill and a copy, in a graph that the program builds, inside of another one. */
+static CUgraph built(CUdeviceptr used, CUdeviceptr other) {
+    CUcontext context;
+    CUgraph graph, outer;
+    CUgraphNode node;
+    int64_t first = 0;
+    uint32_t count = 8;
+    void *arguments[] = {&used, &first, &count};
+    const CUDA_KERNEL_NODE_PARAMS kernel = {.func = words,
+                                            .gridDimX = 1,
+                                            .gridDimY = 1,
+                                            .gridDimZ = 1,
+                                            .blockDimX = 1,
+                                            .blockDimY = 1,
+                                            .blockDimZ = 1,
+                                            .kernelParams = arguments};
+    const CUDA_MEMSET_NODE_PARAMS fill = {.dst = other, .elementSize = 4, .width = 1024, .height = 1, .value = 5};
+    const CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .srcDevice = used,
+                                .srcPitch = 4096,
+                                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .dstDevice = other,
+                                .dstPitch = 4096,
+                                .WidthInBytes = 4096,
+                                .Height = 1,
+                                .Depth = 1};
+    MUST(cuCtxGetCurrent(&context));
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphCreate(&outer, 0));
+    MUST(cuGraphAddKernelNode(&node, graph, NULL, 0, &kernel));
+    MUST(cuGraphAddMemsetNode(&node, graph, &node, 1, &fill, context));
+    MUST(cuGraphAddMemcpyNode(&node, graph, &node, 1, &copy, context));
+    MUST(cuGraphAddChildGraphNode(&node, outer, NULL, 0, graph));
+    MUST(cuGraphDestroy(graph));
+    return outer;
+}
+
+static void graph_built(void) {
+    CUdeviceptr used = make(4096), other = make(4096);
+    CUgraphExec instance = instance_of(built(used, other));
+    launch_graph(instance);
+    launch_graph(instance);
+    MUST(cuGraphExecDestroy(instance));
+    drop(used);
+    drop(other);
+}
+
+/* The instance lives longer than the blocks, and is not launched any more. */
+static void graph_unused(void) {
+    CUdeviceptr used = make(4096), other = make(4096);
+    CUgraphExec instance = instance_of(built(used, other));
+    launch_graph(instance);
+    drop(used);
+    drop(other);
+    launch_words(make(4096), 0, 8);
+    wait_one();
+}
+
+static void graph_built_freed(void) {
+    CUdeviceptr used = make(4096), other = make(4096);
+    CUgraphExec instance = instance_of(built(used, other));
+    launch_graph(instance);
+    drop(used);
+    launch_graph(instance);
+}
+
+/* Only a fill and a copy use the block. */
+static void graph_copy_freed(void) {
+    CUdeviceptr used = make(4096), other = make(4096);
+    CUgraphExec instance = instance_of(built(used, other));
+    launch_graph(instance);
+    drop(other);
+    launch_graph(instance);
+}
+
+/* ---- cooperative and extended launches, pinned and managed memory */
+
+static void cooperative(CUdeviceptr to, int64_t at) {
+    void *arguments[] = {&to, &at};
+    printf(" launch %d", cuLaunchCooperativeKernel(byte, 1, 1, 1, 1, 1, 1, 0, one, arguments));
+    wait_one();
+}
+
+static void cooperative_inside(void) { cooperative(make(1000), 999); }
+
+static void cooperative_freed(void) {
+    drop(make(1000));
+    cooperative(block, 0);
+}
+
+static void extended(CUdeviceptr to) {
+    const CUlaunchConfig how = {
+        .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = one};
+    int64_t at = 0;
+    void *arguments[] = {&to, &at};
+    printf(" launch %d", cuLaunchKernelEx(&how, byte, arguments, NULL));
+    wait_one();
+}
+
+static void extended_freed(void) {
+    drop(make(1000));
+    extended(block);
+}
+
+/* The arguments as one buffer. */
+static void packed(CUdeviceptr to) {
+    struct {
+        CUdeviceptr to;
+        int64_t at;
+    } arguments = {to, 0};
+    size_t size = sizeof arguments;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    printf(" launch %d", cuLaunchKernel(byte, 1, 1, 1, 1, 1, 1, 0, one, NULL, extra));
+    wait_one();
+}
+
+static void packed_inside(void) { packed(make(1000)); }
+
+static void packed_freed(void) {
+    drop(make(1000));
+    packed(block);
+}
+
+static void not_guarded(void) {
+    CUdeviceptr managed, mapped;
+    void *pinned;
+    MUST(cuMemAllocManaged(&managed, 5000, CU_MEM_ATTACH_GLOBAL));
+    MUST(cuMemHostAlloc(&pinned, 5000, CU_MEMHOSTALLOC_DEVICEMAP));
+    MUST(cuMemHostGetDevicePointer(&mapped, pinned, 0));
+    launch_words(managed, 0, 1250);
+    launch_words(mapped, 0, 1250);
+    wait_one();
+    MUST(cuMemcpyDtoH(pinned, make(1000), 1000));
+    MUST(cuMemFreeHost(pinned));
+    drop(managed);
+}
+
+/* ---- order of streams */
+
+static void CUDA_CB told(void *flag) { __atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE); }
+
+/* The host learns that the stream has come so far, without a call that waits. */
+static void ready_by_host(void) {
+    int flag = 0, told_at = 0;
+    MUST(cuMemAllocAsync(&block, 4096, one));
+    MUST(cuLaunchHostFunc(one, told, &flag));
+    while (!__atomic_load_n(&flag, __ATOMIC_ACQUIRE) && told_at++ < 1000000000)
+        ;
+    int64_t first = 0;
+    uint32_t count = 8;
+    launch(words, (void *[]){&block, &first, &count}, two);
+    MUST(cuStreamSynchronize(two));
+    MUST(cuMemFreeAsync(block, one));
+    wait_one();
+}
+
+/* ---- ends of contexts */
+
+static CUcontext other_context(void) {
+    CUcontext context;
+    MUST(cuCtxCreate(&context, NULL, 0, 0));
+    MUST(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    CUmodule module;
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&byte, module, "write_byte"));
+    return context;
+}
+
+static void ends_damaged(bool freed) {
+    CUcontext context = other_context();
+    launch_byte(make(1000), 1000);
+    wait_one();
+    if (freed)
+        drop(block);
+    printf(" end %d", cuCtxDestroy(context));
+}
+
+static void context_ends_freed(void) { ends_damaged(true); }
+static void context_ends_live(void) { ends_damaged(false); }
+
+static void used_after_context(void) {
+    CUcontext first, context;
+    MUST(cuCtxGetCurrent(&first));
+    CUstream stream = one;
+    context = other_context();
+    CUdeviceptr lost = make(4096);
+    printf(" end %d", cuCtxDestroy(context));
+    MUST(cuCtxSetCurrent(first));
+    one = stream;
+    launch_words(lost, 0, 8);
+    wait_one();
+}
+
+static void copied_after_context(void) {
+    static char host[1000];
+    CUcontext first, context;
+    MUST(cuCtxGetCurrent(&first));
+    context = other_context();
+    CUdeviceptr lost = make(1000);
+    printf(" end %d", cuCtxDestroy(context));
+    MUST(cuCtxSetCurrent(first));
+    printf(" copy %d", cuMemcpyDtoH(host, lost, sizeof host));
+}
+
+static void primary_ends(bool reset, bool freed) {
+    launch_byte(make(1000), 1000);
+    wait_one();
+    if (freed)
+        drop(block);
+    printf(" end %d", reset ? cuDevicePrimaryCtxReset(0) : cuDevicePrimaryCtxRelease(0));
+}
+
+static void released_freed(void) { primary_ends(false, true); }
+static void released_live(void) { primary_ends(false, false); }
+static void reset_freed(void) { primary_ends(true, true); }
+static void reset_live(void) { primary_ends(true, false); }
+
+/* The device is used again afterwards. */
+static void used_after_reset(void) {
+    CUcontext context;
+    CUmodule module;
+    make(1000);
+    drop_many(3);
+    MUST(cuDevicePrimaryCtxReset(0));
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&words, module, "write_words"));
+    for (int i = 0; i < 20; i++) {
+        launch_words(make(4096), 0, 1024);
+        wait_one();
+        drop(block);
+    }
+}
+
+static CUgreenCtx enter_green(void) {
+    CUdevResource all;
+    CUdevResourceDesc description;
+    CUgreenCtx green;
+    CUcontext context;
+    CUmodule module;
+    MUST(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+    MUST(cuDevResourceGenerateDesc(&description, &all, 1));
+    MUST(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    MUST(cuCtxFromGreenCtx(&context, green));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuGreenCtxStreamCreate(&one, green, CU_STREAM_NON_BLOCKING, 0));
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&byte, module, "write_byte"));
+    return green;
+}
+
+static void green_ends(bool freed) {
+    CUgreenCtx green = enter_green();
+    launch_byte(make(1000), 1000);
+    wait_one();
+    if (freed)
+        drop(block);
+    printf(" end %d", cuGreenCtxDestroy(green));
+}
+
+static void green_ends_freed(void) { green_ends(true); }
+static void green_ends_live(void) { green_ends(false); }
+
+/* The memory belongs to the device's primary context and stays. */
+static void green_outlived(void) {
+    static char host[1000];
+    CUcontext primary;
+    MUST(cuCtxGetCurrent(&primary));
+    CUgreenCtx green = enter_green();
+    make(sizeof host);
+    printf(" end %d", cuGreenCtxDestroy(green));
+    MUST(cuCtxSetCurrent(primary));
+    printf(" copy %d", cuMemcpyDtoH(host, block, sizeof host));
+    drop(block);
+}
+
+#define USE(name) \
+    { #name, name }
+static const struct {
+    const char *name;
+    void (*make)(void);
+} uses[] = {
+    USE(vector_grows),
+    USE(vector_stale),
+    USE(pieces),
+    USE(pool_of_program),
+    USE(table),
+    USE(table_freed),
+    USE(view_inside),
+    USE(view_behind),
+    USE(rows_whole),
+    USE(rows_corner),
+    USE(rows_none),
+    USE(rows_behind),
+    USE(fill_edge),
+    USE(fill_rows_behind),
+    USE(volume_whole),
+    USE(volume_behind),
+    USE(peer_whole),
+    USE(peer_behind),
+    USE(batch_whole),
+    USE(batch_behind),
+    USE(graph_built),
+    USE(graph_unused),
+    USE(graph_built_freed),
+    USE(graph_copy_freed),
+    USE(cooperative_inside),
+    USE(cooperative_freed),
+    USE(extended_freed),
+    USE(packed_inside),
+    USE(packed_freed),
+    USE(not_guarded),
+    USE(ready_by_host),
+    USE(context_ends_freed),
+    USE(context_ends_live),
+    USE(used_after_context),
+    USE(copied_after_context),
+    USE(released_freed),
+    USE(released_live),
+    USE(reset_freed),
+    USE(reset_live),
+    USE(used_after_reset),
+    USE(green_ends_freed),
+    USE(green_ends_live),
+    USE(green_outlived),
+};
+
+int main(int count, char **arguments) {
+    CUmodule module;
+    void (*made)(void) = NULL;
+    for (size_t i = 0; i < sizeof uses / sizeof *uses && count > 1; i++)
+        if (strcmp(arguments[1], uses[i].name) == 0)
+            made = uses[i].make;
+    EXPECT(made != NULL);
+    start_driver();
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&words, module, "write_words"));
+    MUST(cuModuleGetFunction(&byte, module, "write_byte"));
+    MUST(cuModuleGetFunction(&view, module, "write_view"));
+    MUST(cuModuleGetFunction(&each, module, "write_each"));
+    MUST(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
+    drop_many(count > 2 ? atoi(arguments[2]) : 0);
+    printf("%s:", arguments[1]);
+    made();
+    printf("\nok uses\n");
+    return 0;
+}
