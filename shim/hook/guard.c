@@ -351,9 +351,9 @@ static void returned(const struct making *made, CUresult result) {
     case WAIT_CONTEXT:
     case WAIT_STREAM:
         gm_launches_ended(made->stream, made->class == WAIT_CONTEXT);
-        gm_guard_settle();
+        gm_guard_settle_later();
         break;
-    case WAIT_EVENT: gm_guard_settle(); break;
+    case WAIT_EVENT: gm_guard_settle_later(); break;
     default: break;
     }
 }

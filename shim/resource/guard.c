@@ -40,6 +40,7 @@ static void check_live(void) {
     unsigned left = CHECKED_AT_EXIT;
     int depth = gm_mine.depth;
     gm_mine.depth = 1;
+    gm_guard_closer_end();
     (void)gm_guard_close_all(GM_GUARD_REUSE);
     gm_guard_each(check_one, &left);
     gm_mine.depth = (__typeof__(gm_mine.depth))depth;
@@ -159,6 +160,11 @@ void gm_guard_settle(void) {
     (void)gm_guard_close_all(GM_GUARD_REUSE);
 }
 
+void gm_guard_settle_later(void) {
+    gm_deferred_free_flush(&deferred_frees);
+    gm_guard_close_later();
+}
+
 /* ---- requests */
 
 static gm_status guard_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
@@ -231,6 +237,7 @@ static size_t guard_trim(struct gm_resource *self, size_t bytes) {
 }
 
 static size_t guard_releasable(struct gm_resource *self, int device) {
+    (void)gm_guard_close_all(GM_GUARD_REUSE); /* while another thread closes a block it is counted nowhere */
     return gm_guard_memory_bytes(device) + gm_guard_waiting_bytes(device);
 }
 

@@ -1,44 +1,74 @@
-/* One array of blocks that wait (guard_closing.h). */
+/* One array of blocks that wait, the oldest first (guard_closing.h). One thread at a time closes the first ones of it:
+ * the closer's own, or one of the program that needs it done. */
 #include "shim/resource/guard_closing.h"
 
+#include <string.h>
+
+#include "shim/base/file.h"
+#include "shim/base/futex.h"
+#include "shim/base/real_dl.h"
 #include "shim/base/stats.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/resource/guard_memory.h"
 #include "shim/resource/guard_pattern.h"
 
-enum { TOGETHER = GM_GUARD_TOGETHER, PROMPT = 64 };
-#define TOGETHER_BYTES ((uint64_t)64 << 20)
+enum { TOGETHER = GM_GUARD_TOGETHER, ROOM = 64, PROMPT = 64, NAP_NS = 20000, MOST_NAPS = 50000 };
+#define ROOM_BYTES ((uint64_t)256 << 20)
 
 unsigned gm_guard_together = TOGETHER, gm_guard_waiting;
-static struct gm_guard_block waiting[TOGETHER];
-static unsigned added; /* blocks so far, up to PROMPT */
-static gm_spin lock;
+static struct gm_guard_block waiting[ROOM];
+static unsigned closing; /* the first so many are being closed */
+static unsigned added;   /* blocks so far, up to PROMPT */
+static enum { NO_CLOSER, HAS_CLOSER, NEVER } closer;
+static gm_spin lock; /* of all above */
 
 /* ---- the array */
 
-static bool put(const struct gm_guard_block *block, bool *enough) {
-    uint64_t bytes = block->mapped;
-    gm_spin_lock(&lock);
-    bool room = gm_guard_waiting < TOGETHER;
+static uint64_t bytes_of(int device) {
+    uint64_t bytes = 0;
     for (unsigned i = 0; i < gm_guard_waiting; i++)
-        bytes += waiting[i].mapped;
+        bytes += device < 0 || waiting[i].device == device ? waiting[i].mapped : 0;
+    return bytes;
+}
+
+static bool put(const struct gm_guard_block *block) {
+    gm_spin_lock(&lock);
+    bool room = gm_guard_waiting < ROOM && (!gm_guard_waiting || bytes_of(-1) + block->mapped <= ROOM_BYTES);
     if (room) {
         waiting[gm_guard_waiting] = *block;
         __atomic_store_n(&gm_guard_waiting, gm_guard_waiting + 1, __ATOMIC_RELEASE);
     }
-    *enough = gm_guard_waiting >= gm_guard_together || bytes >= TOGETHER_BYTES || added < PROMPT;
-    added += added < PROMPT;
     gm_spin_unlock(&lock);
     return room;
 }
 
-static unsigned take_all(struct gm_guard_block blocks[TOGETHER]) {
+/* Takes the first blocks, of one context. 0: there are none, another thread closes, or the closer has ended. */
+static unsigned take(struct gm_guard_block blocks[TOGETHER], bool by_closer) {
+    unsigned count = 0;
     gm_spin_lock(&lock);
-    unsigned count = gm_guard_waiting;
-    for (unsigned i = 0; i < count; i++)
-        blocks[i] = waiting[i];
-    __atomic_store_n(&gm_guard_waiting, 0, __ATOMIC_RELEASE);
+    if (!closing && !(by_closer && closer != HAS_CLOSER)) {
+        while (count < TOGETHER && count < gm_guard_waiting && waiting[count].context_id == waiting[0].context_id)
+            count++;
+        memcpy(blocks, waiting, count * sizeof *blocks);
+        closing = count;
+    }
     gm_spin_unlock(&lock);
     return count;
+}
+
+/* What is still open waits behind the others. */
+static void put_back(const bool open[TOGETHER]) {
+    struct gm_guard_block left[TOGETHER];
+    unsigned count = 0;
+    gm_spin_lock(&lock);
+    for (unsigned i = 0; i < closing; i++)
+        if (open[i])
+            left[count++] = waiting[i];
+    memmove(waiting, waiting + closing, (gm_guard_waiting - closing) * sizeof *waiting);
+    memcpy(waiting + (gm_guard_waiting - closing), left, count * sizeof *left);
+    __atomic_store_n(&gm_guard_waiting, gm_guard_waiting - closing + count, __ATOMIC_RELEASE);
+    closing = 0;
+    gm_spin_unlock(&lock);
 }
 
 bool gm_guard_waits_at(uint64_t address) {
@@ -53,10 +83,8 @@ bool gm_guard_waits_at(uint64_t address) {
 }
 
 uint64_t gm_guard_waiting_bytes(int device) {
-    uint64_t bytes = 0;
     gm_spin_lock(&lock);
-    for (unsigned i = 0; i < gm_guard_waiting; i++)
-        bytes += waiting[i].device == device ? waiting[i].mapped : 0;
+    uint64_t bytes = bytes_of(device);
     gm_spin_unlock(&lock);
     return bytes;
 }
@@ -87,12 +115,11 @@ gm_status gm_guard_close(const struct gm_guard_block *block) {
     return status;
 }
 
-/* What stays open is tried again with the next ones. */
-static size_t close_one(const struct gm_guard_block *block, struct gm_guard_memory *memory) {
-    bool enough;
-    if (unmap(block)) {
+/* Returns the bytes that were released. *open: it could not be unmapped. */
+static size_t close_one(const struct gm_guard_block *block, struct gm_guard_memory *memory, bool *open) {
+    *open = unmap(block);
+    if (*open) {
         gm_guard_memory_close(memory);
-        (void)put(block, &enough);
         return 0;
     }
     gm_stats_uncached(GM_KIND_GUARD, block->mapped);
@@ -103,9 +130,8 @@ static size_t close_one(const struct gm_guard_block *block, struct gm_guard_memo
 }
 
 /* All patterns are copied while the memory is opened at new addresses. */
-static size_t close_these(const struct gm_guard_block *blocks, unsigned count, bool reuse) {
+static size_t close_these(const struct gm_guard_block *blocks, unsigned count, bool reuse, bool open[TOGETHER]) {
     struct gm_guard_memory memory[TOGETHER];
-    bool arrived = false;
     size_t released = 0;
     for (unsigned i = 0; i < count; i++)
         gm_guard_pattern_fetch(&blocks[i]);
@@ -114,11 +140,10 @@ static size_t close_these(const struct gm_guard_block *blocks, unsigned count, b
         if (reuse)
             (void)gm_guard_memory_open(&memory[i]);
     }
+    bool arrived = !gm_guard_pattern_arrived(blocks, true);
     for (unsigned i = 0; i < count; i++) {
-        if (!i || blocks[i].context_id != blocks[i - 1].context_id)
-            arrived = !gm_guard_pattern_arrived(&blocks[i], true);
         memory[i].patterned = arrived && gm_guard_pattern_check(&blocks[i], GM_GUARD_AT_FREE);
-        released += close_one(&blocks[i], &memory[i]);
+        released += close_one(&blocks[i], &memory[i], &open[i]);
     }
     return released;
 }
@@ -129,26 +154,141 @@ static bool is_readable(const struct gm_guard_block *block) {
     return !status || status == GM_INVALID_CONTEXT;
 }
 
-static size_t close_all(bool reuse, bool waits) {
+struct way {
+    bool reuse, waits, by_closer;
+};
+
+/* Closes the first blocks, while their context cannot end. Returns how many blocks it looked at. */
+static unsigned close_some(struct way way, size_t *released, bool *progress) {
     struct gm_guard_block blocks[TOGETHER];
-    unsigned count = take_all(blocks), ready = 0;
-    bool readable = waits, enough;
-    for (unsigned i = 0; i < count; i++) {
-        if (!waits && (!i || blocks[i].context_id != blocks[i - 1].context_id))
-            readable = is_readable(&blocks[i]);
-        if (readable || !put(&blocks[i], &enough))
-            blocks[ready++] = blocks[i];
+    bool open[TOGETHER], pushed = false;
+    unsigned count = take(blocks, way.by_closer);
+    if (!count)
+        return 0;
+    memset(open, true, sizeof open);
+    CUcontext context = (CUcontext)(uintptr_t)blocks->context;
+    int hold = gm_context_hold(context, blocks->context_id);
+    bool entered = hold >= 0 && !gm_context_enter(context, &pushed);
+    if (way.waits || is_readable(blocks))
+        *released += close_these(blocks, count, way.reuse, open);
+    if (entered)
+        gm_context_leave(pushed);
+    if (hold >= 0)
+        gm_context_let_go(hold);
+    for (unsigned i = 0; i < count; i++)
+        *progress |= !open[i];
+    put_back(open);
+    return count;
+}
+
+static bool another_closes(void) {
+    gm_spin_lock(&lock);
+    bool does = closing != 0;
+    gm_spin_unlock(&lock);
+    return does;
+}
+
+/* All that wait now. While another thread closes, waits for that, within bounds: the thread may have been cancelled. */
+static size_t close_all(struct way way) {
+    unsigned left = __atomic_load_n(&gm_guard_waiting, __ATOMIC_RELAXED);
+    size_t released = 0;
+    bool progress = false;
+    for (unsigned naps = 0; left && naps < MOST_NAPS && gm_guard_any_waits();) {
+        unsigned count = close_some(way, &released, &progress);
+        left -= count < left ? count : left;
+        if (!count && another_closes()) {
+            naps++;
+            gm_sleep(NAP_NS);
+        }
     }
-    return close_these(blocks, ready, reuse);
+    return released;
+}
+
+/* ---- the closer */
+
+static uint32_t calls; /* rises with each one */
+static bool sleeps;
+
+static void call_closer(void) {
+    __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_exchange_n(&sleeps, false, __ATOMIC_SEQ_CST))
+        gm_futex_wake(&calls);
+}
+
+static void *run_closer(void *unused) {
+    gm_mine.depth = 1;
+    (void)gm_capture_relax();
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&calls, __ATOMIC_SEQ_CST);
+        bool progress = false;
+        size_t released = 0;
+        while (close_some((struct way){.reuse = true, .by_closer = true}, &released, &progress) && progress)
+            progress = false;
+        if (__atomic_load_n(&closer, __ATOMIC_RELAXED) != HAS_CLOSER)
+            return NULL;
+        __atomic_store_n(&sleeps, true, __ATOMIC_SEQ_CST);
+        gm_futex_wait(&calls, seen, NULL);
+    }
+}
+
+/* Whether there is a closer from now on. */
+static bool start_closer(void) {
+    gm_spin_lock(&lock);
+    bool starts = closer == NO_CLOSER, has = closer != NEVER;
+    if (starts)
+        __atomic_store_n(&closer, HAS_CLOSER, __ATOMIC_RELAXED);
+    gm_spin_unlock(&lock);
+    if (starts && gm_thread_start(run_closer, NULL)) {
+        gm_guard_closer_end();
+        has = false;
+    }
+    return has;
+}
+
+void gm_guard_closer_end(void) {
+    gm_spin_lock(&lock);
+    __atomic_store_n(&closer, NEVER, __ATOMIC_RELAXED);
+    gm_spin_unlock(&lock);
+    call_closer();
+}
+
+/* ---- frees */
+
+/* The first blocks, so that small programs have the same result each time. */
+static bool is_prompt(void) {
+    gm_spin_lock(&lock);
+    bool prompt = added < PROMPT || gm_guard_together == 1;
+    added += added < PROMPT;
+    gm_spin_unlock(&lock);
+    return prompt;
+}
+
+static bool make_room(const struct gm_guard_block *block) {
+    for (unsigned naps = 0; naps < MOST_NAPS; naps++) {
+        size_t released = 0;
+        bool progress = false;
+        if (put(block))
+            return true;
+        if (close_some((struct way){.reuse = true, .waits = true}, &released, &progress) && !progress)
+            return false;
+        if (!progress)
+            gm_sleep(NAP_NS);
+    }
+    return false;
 }
 
 bool gm_guard_closing_add(const struct gm_guard_block *block) {
-    bool enough;
-    if (!gm_guard_memory_may_keep(block->device, block->mapped) || !put(block, &enough))
+    if (!gm_guard_memory_may_keep(block->device, block->mapped))
         return false;
     gm_stats_cached(GM_KIND_GUARD, block->mapped);
-    if (enough)
-        (void)close_all(true, true);
+    if (!put(block) && !make_room(block)) {
+        gm_stats_uncached(GM_KIND_GUARD, block->mapped);
+        return false;
+    }
+    if (is_prompt() || !start_closer())
+        (void)close_all((struct way){.reuse = true, .waits = true});
+    else
+        call_closer();
     return true;
 }
 
@@ -156,12 +296,22 @@ size_t gm_guard_close_all(enum gm_guard_closing how) {
     if (!gm_guard_any_waits())
         return 0;
     CUstreamCaptureMode mode = gm_capture_relax();
-    size_t released = close_all(how == GM_GUARD_REUSE, how == GM_GUARD_RELEASE);
+    size_t released = close_all((struct way){.reuse = how == GM_GUARD_REUSE, .waits = how == GM_GUARD_RELEASE});
     gm_capture_unrelax(mode);
     return released;
 }
 
+void gm_guard_close_later(void) {
+    if (!gm_guard_any_waits())
+        return;
+    if (__atomic_load_n(&closer, __ATOMIC_RELAXED) == HAS_CLOSER)
+        call_closer();
+    else
+        (void)gm_guard_close_all(GM_GUARD_REUSE);
+}
+
 void gm_guard_closing_after_fork(void) {
     lock.held = 0;
-    gm_guard_waiting = 0;
+    gm_guard_waiting = closing = 0;
+    closer = NEVER; /* the driver does not work in the child */
 }

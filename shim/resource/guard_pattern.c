@@ -215,12 +215,9 @@ void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
     leave(&entered);
 }
 
-/* Asks for PATIENCE at most, or waits. */
-static gm_status end_of_work(CUstream stream, bool waits) {
-    uint64_t until = gm_now_ns() + PATIENCE;
+/* Asks until then. */
+static gm_status ask(CUstream stream, uint64_t until) {
     gm_status status;
-    if (waits)
-        return (gm_status)gm_drv.stream_synchronize(stream);
     do
         status = (gm_status)gm_drv.stream_query(stream);
     while (status == CUDA_ERROR_NOT_READY && gm_now_ns() < until);
@@ -232,7 +229,7 @@ gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, bool wait
     gm_status status = enter(block, &entered);
     if (status)
         return status;
-    status = end_of_work(entered.stream, waits);
+    status = waits ? (gm_status)gm_drv.stream_synchronize(entered.stream) : ask(entered.stream, gm_now_ns() + PATIENCE);
     leave(&entered);
     return status;
 }
@@ -315,7 +312,7 @@ static gm_status read_now(const struct gm_guard_block *block, struct edges *edge
     if (status)
         return status;
     if (!waits)
-        status = end_of_work(entered.stream, false);
+        status = (gm_status)gm_drv.stream_query(entered.stream);
     if (!status && all_behind) {
         struct side side = side_of(block, false);
         status =
@@ -324,7 +321,7 @@ static gm_status read_now(const struct gm_guard_block *block, struct edges *edge
         status = copy_edges(block, edges, entered.stream);
     }
     if (!status)
-        status = end_of_work(entered.stream, true);
+        status = (gm_status)gm_drv.stream_synchronize(entered.stream);
     leave(&entered);
     return status;
 }

@@ -81,7 +81,7 @@ static void pool_of_program(void) {
 
 /* ---- pointers in structures, in memory, at the end of a range */
 
-static void table_of(CUdeviceptr freed) {
+static void table_of(bool freed, useconds_t pause) {
     CUdeviceptr blocks[4], table;
     uint32_t count = 4;
     for (int i = 0; i < 4; i++)
@@ -89,13 +89,16 @@ static void table_of(CUdeviceptr freed) {
     MUST(cuMemAlloc(&table, sizeof blocks));
     if (freed)
         drop(blocks[2]);
+    usleep(pause);
     MUST(cuMemcpyHtoD(table, blocks, sizeof blocks));
     launch(each, (void *[]){&table, &count}, one);
     wait_one();
 }
 
-static void table(void) { table_of(0); }
-static void table_freed(void) { table_of(1); }
+static void table(void) { table_of(false, 0); }
+static void table_freed(void) { table_of(true, 0); }
+
+static void table_freed_before(void) { table_of(true, 500000); }
 
 static void view_of(CUdeviceptr data, int64_t at) {
     uint64_t argument[3] = {data, (uint64_t)at, data + 4096};
@@ -511,6 +514,7 @@ static const struct {
     USE(pool_of_program),
     USE(table),
     USE(table_freed),
+    USE(table_freed_before),
     USE(view_inside),
     USE(view_behind),
     USE(rows_whole),
