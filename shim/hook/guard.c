@@ -4,6 +4,7 @@
  * integers or pointers, and no call here has more than eleven. */
 #include "shim/hook/guard.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -473,8 +474,10 @@ bool gm_guard_start(bool by_policy) {
     gm_guard_damaged = gm_explain_damage;
     gm_stats->guard_every = choice.every;
     blocking = choice.blocking;
-    if (choice.every > 1 || choice.blocking)
-        gm_guard_together = 1;
+    if (choice.every > 1)
+        gm_guard_prompt = 0;
+    if (choice.blocking)
+        gm_guard_prompt = UINT_MAX;
     bool guards = choice.every || by_policy;
     if (guards)
         gm_watch_set(GM_WATCH_GUARDS, true);

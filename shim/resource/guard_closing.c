@@ -2,6 +2,7 @@
  * the closer's own, or one of the program that needs it done. */
 #include "shim/resource/guard_closing.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "shim/base/file.h"
@@ -12,13 +13,12 @@
 #include "shim/resource/guard_memory.h"
 #include "shim/resource/guard_pattern.h"
 
-enum { TOGETHER = GM_GUARD_TOGETHER, ROOM = 64, PROMPT = 64, NAP_NS = 20000, MOST_NAPS = 50000 };
+enum { TOGETHER = 16, ROOM = 64, NAP_NS = 20000, MOST_NAPS = 50000 };
 #define ROOM_BYTES ((uint64_t)256 << 20)
 
-unsigned gm_guard_together = TOGETHER, gm_guard_waiting;
+unsigned gm_guard_prompt = 64, gm_guard_waiting;
 static struct gm_guard_block waiting[ROOM];
 static unsigned closing; /* the first so many are being closed */
-static unsigned added;   /* blocks so far, up to PROMPT */
 static enum { NO_CLOSER, HAS_CLOSER, NEVER } closer;
 static gm_spin lock; /* of all above */
 
@@ -254,13 +254,12 @@ void gm_guard_closer_end(void) {
 
 /* ---- frees */
 
-/* The first blocks, so that small programs have the same result each time. */
 static bool is_prompt(void) {
-    gm_spin_lock(&lock);
-    bool prompt = added < PROMPT || gm_guard_together == 1;
-    added += added < PROMPT;
-    gm_spin_unlock(&lock);
-    return prompt;
+    unsigned left = __atomic_load_n(&gm_guard_prompt, __ATOMIC_RELAXED);
+    while (left && left != UINT_MAX &&
+           !__atomic_compare_exchange_n(&gm_guard_prompt, &left, left - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+    return left;
 }
 
 static bool make_room(const struct gm_guard_block *block) {

@@ -3,7 +3,7 @@
  * take as long as those of a native pair, so a thread makes them, the closer, while the program goes on. It closes up
  * to 16 blocks in a row: one wait serves for all patterns.
  *
- * Up to 64 blocks or 256 MiB wait; then a free waits for the closer. The 64 first blocks of the process are closed by
+ * Up to 64 blocks or 256 MiB wait; then a free waits for the closer. The first blocks (gm_guard_prompt) are closed by
  * their frees, and all are where no thread can be started. While a block waits, a use of it does not fault, so whoever
  * sees its address in a call of the program closes all before that call is made.
  *
@@ -17,9 +17,9 @@
 #include "policy/policy.h"
 #include "shim/resource/guard_ranges.h"
 
-enum { GM_GUARD_TOGETHER = 16 };
-/* The most blocks that are closed together; 1: none waits. Set it before the first request. */
-GM_INTERNAL extern unsigned gm_guard_together;
+/* So many of the next blocks are closed by their frees, so that small programs have the same result each time.
+ * UINT_MAX: all. Set it before the first request. */
+GM_INTERNAL extern unsigned gm_guard_prompt;
 /* The number of blocks that wait. */
 GM_INTERNAL extern unsigned gm_guard_waiting;
 

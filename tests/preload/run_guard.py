@@ -180,8 +180,7 @@ def poison(place):
 
 def calls(place):
     """A pair maps, opens, copies the pattern and unmaps, and waits twice: its free, as natively, and at most once for the pattern. Memory is
-    created for the first blocks and for those that wait until they are unmapped. Blocks are closed by their frees in samples and while kernels
-    block."""
+    created for the first blocks and for those that wait until they are unmapped. Blocks are closed by their frees while kernels block."""
     log = place.options.work / "calls.log"
     def made(value, before):
         guarded(place, "many_freed", value, policy="observe", before=before, SIMCUDA_LOG=str(log))

@@ -4,8 +4,9 @@ cudaFree on an idle card, round by round.
 
 usage: guard.py [--build DIR] [--rounds N] [--subjects NAME,...] [--suite FILE] [--out FILE.json]
 
-NAME: steps, deep (a step with more allocations), pairs; default all. Each contender is a process of its own, taken in turn: native,
-then the library under policy observe with one of 1000 blocks guarded, and with all. Says each measure on standard error at once.
+NAME: steps, deep (a step with more allocations), pairs; default all. Each contender is a process of its own: native, and the library
+under policy observe with one of 1000 blocks guarded, and with all. Those of a step live through all rounds and measure in turn, so that
+they meet the same clocks. In the first round compute-sanitizer's memcheck runs a step, too. Says each measure on standard error at once.
 Prints microseconds (least, median, most of the rounds' medians) and the ratio to native in each round (the same three), and writes
 FILE.json (default guard.json) with commit, card and driver, anew after each round. --suite adds what part `guard` of
 tests/gpu/gpu_suite.py printed. Ends with 77 without a GPU; without PyTorch the steps are left out.
@@ -15,8 +16,11 @@ import argparse
 import json
 import pathlib
 import re
+import shutil
 import statistics
+import subprocess
 import sys
+import tempfile
 
 import common
 from figure_text import block, items, span, time, titled
@@ -27,6 +31,7 @@ CONTENDERS = {
     "guard 1/1000": {"GPUMEM_GUARD": "1/1000"},
     "guard all": {"GPUMEM_GUARD": "all"},
 }
+MEMCHECK = "memcheck"
 UNCACHED = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 STEP = [sys.executable, HERE / "programs" / "torch_step.py"]
 
@@ -37,10 +42,39 @@ def subjects(build):
     return {"steps": (STEP, UNCACHED), "deep": ([*STEP, "deep"], UNCACHED), "pairs": (pairs, {})}
 
 
-def lines_of(options, command, settings, guard):
-    shim = None if guard is None else options.build / "shim" / "libgpumem.so"
-    more = {} if guard is None else {"GPUMEM_POLICY": "observe", **guard}
-    return common.measure(command, common.environment(shim, {**settings, **more}), timeout=300)
+def environment(options, settings, guard):
+    if guard is None:
+        return common.environment(None, settings)
+    return common.environment(options.build / "shim" / "libgpumem.so", {**settings, "GPUMEM_POLICY": "observe", **guard})
+
+
+class Turns:
+    """A process that measures so many steps each time it is asked."""
+
+    def __init__(self, command, environ):
+        self.words = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([str(part) for part in command], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.words, text=True)
+
+    def measure(self, steps):
+        try:
+            print(steps, file=self.process.stdin, flush=True)
+        except OSError:
+            pass  # it has ended, and said why
+        line = self.process.stdout.readline()
+        if not line:
+            self.words.seek(0)
+            raise common.Failed(" | ".join(self.words.read().strip().splitlines()[-3:]) or "it ended")
+        return [common.Measured(line)]
+
+    def close(self):
+        self.process.communicate()
+
+
+def under_memcheck(command, settings):
+    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    lines = common.run([tool, "--tool", "memcheck", *command], common.environment(None, settings), timeout=300).splitlines()
+    return [common.Measured(line) for line in lines if not line.startswith("=")]
 
 
 def names(text):
@@ -51,21 +85,39 @@ def names(text):
     return text.split(",")
 
 
-def take(options, medians, missing):
+STEPS = 15  # of a contender at a time
+
+
+def measures(options, processes, subject, contender, first):
+    """Lines of one measure; none where the contender is not taken."""
+    command, settings = subjects(options.build)[subject]
+    stays = command[0] == sys.executable
+    if contender == MEMCHECK:
+        return under_memcheck(command, settings) if stays and first else []
+    environ = environment(options, settings, CONTENDERS[contender])
+    if not stays:
+        return common.measure(command, environ, timeout=300)
+    if (subject, contender) not in processes:
+        processes[subject, contender] = Turns([*command, "turns"], environ)
+    return processes[subject, contender].measure(STEPS)
+
+
+def take(options, processes, medians, missing):
     """One round. Adds to the medians by row and contender, and to the subjects left out."""
-    for subject, contender in ((subject, contender) for subject in options.subjects for contender in CONTENDERS):
-        if subject in missing:
+    first = not medians
+    for subject, contender in ((subject, contender) for subject in options.subjects for contender in [*CONTENDERS, MEMCHECK]):
+        name = f"{subject} {contender}" if contender == MEMCHECK else subject
+        if name in missing or subject in missing:
             continue
-        command, settings = subjects(options.build)[subject]
         try:
-            for line in lines_of(options, command, settings, CONTENDERS[contender]):
+            for line in measures(options, processes, subject, contender, first):
                 row = "deep-" + line.name if subject == "deep" else line.name
                 medians.setdefault(row, {}).setdefault(contender, []).append(line.median / 1000)
                 print(f"{row} {contender}: {line.median / 1000:.1f} us", file=sys.stderr, flush=True)
         except common.Failed as failure:
-            if "No module named" not in str(failure):
+            if contender != MEMCHECK and "No module named" not in str(failure):
                 raise
-            missing[subject] = str(failure)
+            missing[name] = str(failure)
 
 
 ROWS = {
@@ -208,10 +260,12 @@ def main():
     card = common.card()
     if not card[0]:
         raise common.NoCard
-    medians, missing = {}, {}
+    processes, medians, missing = {}, {}, {}
     for _ in range(options.rounds):
-        take(options, medians, missing)
+        take(options, processes, medians, missing)
         write(options, card, medians, missing)
+    for process in processes.values():
+        process.close()
     print(f"GPU {card[0]}, driver {card[1]}; us, least / median / most of {options.rounds} rounds, and of the ratios to native")
     for row, contenders in medians.items():
         for name, values in contenders.items():

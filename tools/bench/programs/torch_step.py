@@ -1,7 +1,8 @@
 """A training step, 60 times; with `item` the loss is read in each step, for which PyTorch pins host memory. With `deep` the network
-has 12 layers of 1024 x 1024, and a step allocates more often. With
+has 12 layers of 1024 x 1024, and a step allocates more often. With `turns` each line of standard input is a number of steps, measured
+when it comes. With
 `plugged=RESOURCE` gpumem serves every tensor from that resource, with `pool=RESOURCE` it serves PyTorch's cache of the thread.
-One line of the bench's kind."""
+One line of the bench's kind for each measure."""
 import contextlib
 import sys
 import time
@@ -38,15 +39,17 @@ def step():
     return loss.item() if item else None
 
 
-times = []
+def timed_step():
+    torch.cuda.synchronize()
+    begin = time.perf_counter_ns()
+    step()
+    torch.cuda.synchronize()
+    return time.perf_counter_ns() - begin
+
+
 with memory:
     for _ in range(20):
         step()
-    for _ in range(60):
-        torch.cuda.synchronize()
-        begin = time.perf_counter_ns()
-        step()
-        torch.cuda.synchronize()
-        times.append(time.perf_counter_ns() - begin)
-times.sort()
-print("torch-step-item" if item else "torch-step", 60, times[0], times[len(times) // 2], times[-1])
+    for line in sys.stdin if "turns" in sys.argv else ["60"]:
+        times = sorted(timed_step() for _ in range(int(line)))
+        print("torch-step-item" if item else "torch-step", len(times), times[0], times[len(times) // 2], times[-1], flush=True)
