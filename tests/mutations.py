@@ -791,7 +791,7 @@ MUTATIONS = [
        "the bytes beside live blocks are compared before their context ends"),
     of("waiting_blocks_outlive_their_context", "shim/resource/guard.c", "guard_context_ending", drops("gm_guard_settle"), "guard uses",
        "freed blocks are compared before their context ends"),
-    of("packed_arguments_unseen", "shim/hook/kernels.c", "gm_kernel_read", swaps("kernel && (parameters || buffer)", "kernel && parameters"), "guard uses",
+    of("packed_arguments_unseen", "shim/hook/kernels.c", "gm_kernel_read", drops("buffer_of"), "guard uses",
        "pointers among arguments in one buffer are looked at"),
     of("launches_use_waiting_blocks", "shim/hook/guard.c", "look_at_launch", drops("gm_guard_settle"), "guard waiting",
        "a launch that has the address of a freed block is made when that is unmapped"),

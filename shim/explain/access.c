@@ -247,7 +247,9 @@ void gm_explain_fault(const struct gm_fault *fault) {
     if (__atomic_exchange_n(&faulted, true, __ATOMIC_RELAXED) || !(w = begin()))
         return;
     count_error();
-    gm_log_add(&w->lines, "illegal address: a kernel used memory outside of all blocks; %s returned the error",
+    gm_log_add(&w->lines, "%s; %s returned the error",
+               fault->any ? "launch failure: a kernel, or a copy, may have used memory outside of all blocks"
+                          : "illegal address: a kernel used memory outside of all blocks",
                fault->call);
     gm_log_add(&w->lines, "  seen by       %s", gm_site_text(&w->site, fault->site));
     for (unsigned i = 0; i < fault->count && (!fault->exact || !i); i++)

@@ -44,7 +44,7 @@ GM_INTERNAL void gm_explain_argument(const struct gm_launch *launch, const struc
 GM_INTERNAL void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block,
                                          uint32_t site);
 
-/* The device reported an illegal address. `launches`: those that may not have ended before, the latest first. `exact`:
+/* The device reported a fault. `launches`: those that may not have ended before, the latest first. `exact`:
  * the first of them is the one at fault. */
 struct gm_fault {
     const char *call; /* that returned the error */
@@ -52,6 +52,7 @@ struct gm_fault {
     const struct gm_launch *launches;
     unsigned count;
     bool exact;
+    bool any;          /* the error is a launch failure, which an illegal address may cause */
     bool reaches_host; /* the device may use all host memory, so its addresses are right arguments */
 };
 GM_INTERNAL void gm_explain_fault(const struct gm_fault *fault);

@@ -361,9 +361,9 @@ static bool is_own(CUcontext context, struct gm_context *seen) {
     return gm_context_find(context, seen) && context != gm_context_primary(seen->device);
 }
 
-/* Memory that was allocated in a green context may belong to the primary context and stay. So the free blocks are
- * released first, while the context can be made current. The driver decides about the program's live blocks; gpumem
- * only removes them from the registry. */
+/* Memory that was allocated in a green context belongs to the primary context and stays (measured with driver 580). So
+ * live blocks of gpumem's mappings move there. The free blocks are released first, while the context can be made
+ * current. Native blocks leave the registry, and the driver frees them. */
 HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     struct gm_scope scope;
     struct gm_context seen;
@@ -371,10 +371,12 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
     CUcontext context = context_of(green);
     bool own = is_own(context, &seen);
-    if (own)
+    if (own) {
+        gm_pipeline_context_moves(seen.id, seen.device);
         gm_pipeline_empty_context(seen.id);
-    if (!own)
+    } else {
         gm_capture_ending(NULL, context);
+    }
     struct ending ending = own ? begin_destroy(context) : (struct ending){0};
     CUresult result = gm_real.cuGreenCtxDestroy(green);
     if (own)

@@ -300,9 +300,10 @@ static bool reaches_host(void) {
 }
 
 /* `one`: the launch at fault; NULL: any of those that may not have ended. */
-static void explain_fault(const char *name, uint32_t site, const struct gm_launch *one) {
+static void explain_fault(CUresult error, const char *name, uint32_t site, const struct gm_launch *one) {
     struct gm_launch *launches = gm_pages(GM_LAUNCHES * sizeof *launches);
     struct gm_fault fault = {.call = name, .site = site, .launches = launches, .exact = one != NULL};
+    fault.any = error != CUDA_ERROR_ILLEGAL_ADDRESS;
     if (!launches)
         return;
     if (one)
@@ -314,15 +315,18 @@ static void explain_fault(const char *name, uint32_t site, const struct gm_launc
     munmap(launches, GM_LAUNCHES * sizeof *launches);
 }
 
-static bool is_fault(CUresult result) { return result == CUDA_ERROR_ILLEGAL_ADDRESS; }
+/* The second: a copy in a graph (driver 580), and other faults. */
+static bool is_fault(CUresult result) {
+    return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
+}
 
 void gm_guard_faulted(CUresult error, const char *call, uintptr_t caller, uintptr_t frame) {
     if (is_fault(error) && gm_watch_has(GM_WATCH_GUARDS))
-        explain_fault(call, gm_site_find(caller, frame), NULL);
+        explain_fault(error, call, gm_site_find(caller, frame), NULL);
 }
 
-static GM_RARE void returned_fault(const struct making *made, const struct gm_launch *one) {
-    explain_fault(made->name, gm_site_find(made->caller, made->frame), one);
+static GM_RARE void returned_fault(CUresult error, const struct making *made, const struct gm_launch *one) {
+    explain_fault(error, made->name, gm_site_find(made->caller, made->frame), one);
 }
 
 static void launched(const struct making *made) {
@@ -333,7 +337,7 @@ static void launched(const struct making *made) {
         return;
     CUresult result = gm_drv.stream_synchronize(made->stream);
     if (is_fault(result))
-        returned_fault(made, &made->launch);
+        returned_fault(result, made, &made->launch);
     else
         gm_launches_ended(made->stream, false);
 }
@@ -341,7 +345,7 @@ static void launched(const struct making *made) {
 /* The call is made. */
 static void returned(const struct making *made, CUresult result) {
     if (GM_UNLIKELY(is_fault(result)))
-        returned_fault(made, NULL);
+        returned_fault(result, made, NULL);
     if (result != CUDA_SUCCESS)
         return;
     switch ((enum class)made->class) {

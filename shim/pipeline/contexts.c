@@ -10,6 +10,7 @@
 #include "shim/placement/router.h"
 #include "shim/resource/releases.h"
 #ifdef GM_HAVE_CUDA
+#include "shim/driver/driver.h"
 #include "shim/resource/reach.h"
 #endif
 
@@ -175,6 +176,42 @@ void gm_pipeline_context_ending(uint64_t context_id, int device) {
         top->ops->trim(top, SIZE_MAX);
     gm_releases_end(&releases, false);
 }
+
+#ifdef GM_HAVE_CUDA
+struct moving {
+    const struct ending *from;
+    struct gm_context to;
+};
+
+static void move_block(const struct gm_block *seen, void *arg) {
+    const struct moving *moving = arg;
+    const struct gm_resource *server = moving->from->server;
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    if (seen->context_id != moving->from->context_id || !seen->owner || seen->kind != server->kind ||
+        !gm_registry_take(registry, seen->address, &block))
+        return;
+    block.context = (uint64_t)(uintptr_t)moving->to.handle;
+    block.context_id = moving->to.id;
+    gm_registry_add(registry, &block, NULL);
+    if (server->ops->moved)
+        server->ops->moved(&block);
+}
+
+void gm_pipeline_context_moves(uint64_t context_id, int device) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct moving moving;
+    if (!registry || !gm_context_primary_lives(device, &moving.to))
+        return;
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
+        const struct gm_resource *server = gm_router_server(kind);
+        if (!server || !(server->properties & GM_PROP_OUTLIVES_CONTEXT))
+            continue;
+        moving.from = &(struct ending){context_id, server};
+        gm_registry_each(registry, move_block, &moving);
+    }
+}
+#endif
 
 void gm_pipeline_empty_context(uint64_t context_id) {
     struct gm_releases releases;

@@ -161,6 +161,9 @@ void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy,
 /* The context is about to be reset with all its memory. Releases the memory that would outlive the context. The
  * context is current. */
 void gm_pipeline_context_ending(uint64_t context_id, int device);
+/* A green context of the device is about to be destroyed: live blocks that outlive their context belong to the primary
+ * one from now on. */
+void gm_pipeline_context_moves(uint64_t context_id, int device);
 /* The context is about to be destroyed and can still be made current. Releases its free blocks. */
 void gm_pipeline_empty_context(uint64_t context_id);
 /* The context was destroyed with its memory. Its blocks leave the registry with a `release` event each, and the

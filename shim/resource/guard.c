@@ -275,6 +275,10 @@ static void guard_abandon(struct gm_resource *self, const struct gm_block *block
     gm_guard_range_release(lost.mapping);
 }
 
+static void guard_moved(const struct gm_block *block) {
+    gm_guard_range_moved(block->address, block->context, block->context_id);
+}
+
 static void guard_capture(struct gm_resource *self, int change) {
     if (change < 0 && gm_driver_ready(false))
         gm_deferred_free_flush(&deferred_frees);
@@ -318,6 +322,7 @@ const struct gm_resource_ops gm_resource_guard = {
     .context_ending = guard_context_ending,
     .context_destroyed = guard_context_destroyed,
     .abandon = guard_abandon,
+    .moved = guard_moved,
     .capture = guard_capture,
     .open_block_to = guard_open_block_to,
     .after_fork = guard_after_fork,

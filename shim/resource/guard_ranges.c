@@ -200,6 +200,16 @@ bool gm_guard_range_freed(uint64_t address, uint32_t site, bool ended) {
     return lives;
 }
 
+void gm_guard_range_moved(uint64_t address, uint64_t context, uint64_t context_id) {
+    gm_spin_lock(&lock);
+    struct gm_guard_block *block = starting_at(address);
+    if (block) {
+        block->context = context;
+        block->context_id = context_id;
+    }
+    gm_spin_unlock(&lock);
+}
+
 void gm_guard_range_revive(uint64_t address) {
     gm_spin_lock(&lock);
     struct gm_guard_block *block = starting_at(address);

@@ -71,6 +71,8 @@ GM_INTERNAL void gm_guard_range_live(const struct gm_guard_block *block);
 /* The program freed the block that starts at `address`, by the call at `site`; `ended`: its context is about to end.
  * False: no such block lives. */
 GM_INTERNAL bool gm_guard_range_freed(uint64_t address, uint32_t site, bool ended);
+/* The block that starts at `address` belongs to another context. */
+GM_INTERNAL void gm_guard_range_moved(uint64_t address, uint64_t context, uint64_t context_id);
 /* The free failed: the block lives on. */
 GM_INTERNAL void gm_guard_range_revive(uint64_t address);
 /* Nothing is mapped in the range any more; a block that lives ended with its context. The range may be handed out

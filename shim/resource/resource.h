@@ -154,6 +154,9 @@ struct gm_resource_ops {
     void (*context_destroyed)(struct gm_resource *self, uint64_t context_id);
     /* The context of a live block was destroyed: releases what the driver did not free with it. May be NULL. */
     void (*abandon)(struct gm_resource *self, const struct gm_block *block);
+    /* A live block has the context block->context from now on, because the green context that it was allocated in ends.
+     * May be NULL. */
+    void (*moved)(const struct gm_block *block);
     /* Capture began (+1) or ended (-1) somewhere in the process. May be NULL. */
     void (*capture)(struct gm_resource *self, int change);
     /* `device` has a context from now on: gives it access to the memory of the other devices, which copies between them

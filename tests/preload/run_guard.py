@@ -74,8 +74,10 @@ USES = {
     **{name: ["1 byte was written right behind the end of a block of 1000 bytes", f"allocated by .*{site}", f"found +at its free by .*{site}"]
        for name, site in (("context_ends_freed", "ends_damaged"), ("released_freed", "primary_ends"), ("reset_freed", "primary_ends"),
                           ("green_ends_freed", "green_ends"))},
+    "green_outlived": [],
+    "green_ends_live": ["1 byte was written right behind the end", "allocated by .*green_ends", "found +at the end of the process"],
     **{name: ["1 byte was written right behind the end of a block of 1000 bytes", "allocated by", "found +at the end of its context: the block was not freed"]
-       for name in ("context_ends_live", "released_live", "reset_live", "green_ends_live")},
+       for name in ("context_ends_live", "released_live", "reset_live")},
     "used_after_context": ["kernel write_words gets a pointer to freed memory", "allocated by .*used_after_context", "freed by +the end of its context"],
     "copied_after_context": ["cuMemcpyDtoH reads 1000 bytes at a block of 1000 bytes that was freed", "freed by +the end of its context"],
 }
@@ -147,6 +149,14 @@ def blocking(place):
     done = guarded(place, "one_of_many", SIMCUDA_STREAMS="manual")
     check_said(done, ["illegal address: .*cuCtxSynchronize", "kernel +write_byte", "kernel +write_words", "argument 1  a block of 8.00 KiB",
                       "try +GPUMEM_GUARD=all,blocking"], "several kernels")
+
+
+def failure(place):
+    """A launch failure, as a copy of a graph has it on a card, is explained like an illegal address."""
+    if is_simulated(place):
+        done = guarded(place, "none", SIMCUDA_FAIL="cuCtxSynchronize:1:719")
+        check_said(done, ["launch failure: a kernel, or a copy, may have used memory outside of all blocks; cuCtxSynchronize returned the error",
+                          "kernel +write_words", "argument 1  a block of 1000 bytes"], "launch failure")
 
 
 def begin(place):
@@ -259,7 +269,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, silent, blocking, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, silent, blocking, failure, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

@@ -84,9 +84,17 @@ CUresult sim_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevic
     return CUDA_SUCCESS;
 }
 
+/* Memory belongs to the primary context. */
+static void keep_block(struct sim_block *b, void *ctx) {
+    struct sim_ctx *green = ctx;
+    if (b->ctx == green)
+        b->ctx = green->parent;
+}
+
 CUresult sim_cuGreenCtxDestroy(CUgreenCtx g) {
     if (!valid(g))
         return CUDA_ERROR_INVALID_CONTEXT;
+    sim_blocks_each(keep_block, g->ctx);
     sim_ctx_kill(g->ctx, false);
     g->magic = 0;
     free(g);
