@@ -69,13 +69,14 @@ template <int THREADS, int K> struct spg_network {
         }
     }
 
-    /* Exchanges each number with one of the thread whose number differs in the bits of APART. MIRRORED: the first
-     * number with the last one, and so on. The lower thread keeps the lower numbers. */
-    template <int APART, bool MIRRORED> static __device__ void exchange(uint32_t (&key)[K], uint32_t *memory) {
+    /* Exchanges each number with one of the thread whose number differs in the bits of `apart`. MIRRORED: the first
+     * number with the last one, and so on. The lower thread keeps the lower numbers. WARPS: `apart` is 32 or more. */
+    template <bool MIRRORED, bool WARPS>
+    static __device__ void exchange(uint32_t (&key)[K], uint32_t *memory, int apart) {
         const int thread = threadIdx.x % THREADS;
-        const bool lower = (thread ^ APART) > thread;
+        const bool lower = (thread ^ apart) > thread;
         uint32_t other[K];
-        if (APART >= 32) {
+        if (WARPS) {
             __syncthreads();
 #pragma unroll
             for (int i = 0; i < K; i++)
@@ -85,29 +86,36 @@ template <int THREADS, int K> struct spg_network {
 #pragma unroll
         for (int i = 0; i < K; i++) {
             int from = MIRRORED ? K - 1 - i : i;
-            other[i] = APART < 32 ? __shfl_xor_sync(~0u, key[from], APART) : memory[from * THREADS + (thread ^ APART)];
+            other[i] = WARPS ? memory[from * THREADS + (thread ^ apart)] : __shfl_xor_sync(~0u, key[from], apart);
         }
 #pragma unroll
         for (int i = 0; i < K; i++)
             key[i] = lower ? min(key[i], other[i]) : max(key[i], other[i]);
     }
 
-    template <int APART> static __device__ void merge(uint32_t (&key)[K], uint32_t *memory) {
-        if constexpr (APART > 0) {
-            exchange<APART, false>(key, memory);
-            merge<APART / 2>(key, memory);
-        } else {
-            merge_thread<0, K>(key);
-        }
+    /* Joins sorted runs of `run` threads to runs of 2 x run. */
+    template <bool WARPS> static __device__ void join_runs(uint32_t (&key)[K], uint32_t *memory, int run) {
+        exchange<true, WARPS>(key, memory, 2 * run - 1);
+        int apart = run / 2;
+        if (WARPS)
+#pragma unroll 1
+            for (; apart >= 32; apart /= 2)
+                exchange<false, true>(key, memory, apart);
+#pragma unroll 1
+        for (; apart > 0; apart /= 2)
+            exchange<false, false>(key, memory, apart);
+        merge_thread<0, K>(key);
     }
 
-    /* The numbers of each run of RUN threads are sorted. */
-    template <int RUN = 1> static __device__ void sort_runs(uint32_t (&key)[K], uint32_t *memory) {
-        if constexpr (RUN < THREADS) {
-            exchange<2 * RUN - 1, true>(key, memory);
-            merge<RUN / 2>(key, memory);
-            sort_runs<2 * RUN>(key, memory);
-        }
+    /* Each thread's numbers are sorted. The loops are not unrolled, because a warp passes here once for a row: a long
+     * code does not stay in the cache of instructions. Its warps waited a sixth of their time in bin 3 of cage14. */
+    static __device__ void sort_runs(uint32_t (&key)[K], uint32_t *memory) {
+#pragma unroll 1
+        for (int run = 1; run < THREADS && run < 32; run *= 2)
+            join_runs<false>(key, memory, run);
+#pragma unroll 1
+        for (int run = 32; run < THREADS; run *= 2)
+            join_runs<true>(key, memory, run);
     }
 
     static __device__ void sort(uint32_t (&key)[K], uint32_t *memory) {
