@@ -69,7 +69,7 @@ static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bou
 /* Where C has at most so many columns, a row has a sum for each of them (kernels_narrow.cu): in a warp, or in a block
  * where it has more intermediate products than SPG_NARROW_LONG. */
 #define SPG_NARROW      512
-#define SPG_NARROW_LONG 8192
+#define SPG_NARROW_LONG 2048
 static inline SPG_BOTH int spg_bin_of_narrow_row(int32_t bound) { return bound > SPG_NARROW_LONG ? SPG_WARP_BINS : 0; }
 
 #define SPG_TABLE_TERMS    16384     /* most entries of A's row for a table: its warps take turns, entry by entry */
