@@ -66,8 +66,10 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     [[maybe_unused]] static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
     static constexpr int block = whole ? threads : BIN == 3 || ALIKE > 1 ? 128 : 256, rows = block / threads;
     static constexpr int each = slots / threads; /* table slots that a thread sorts */
-    /* Threads of a multiprocessor: 64, 48 or 40 registers. Shared memory limits the rows of bin 3. */
-    static constexpr int resident = whole || ALIKE > 1 ? 1024 : BIN == 3 || sizeof(KEY) == 8 ? 1280 : 1536;
+    /* Threads of a multiprocessor: 64, 48 or 40 registers, or 32 where a block counts. Shared memory limits the rows of
+     * bin 3. */
+    static constexpr int most = whole || ALIKE > 1 ? 1024 : BIN == 3 || sizeof(KEY) == 8 ? 1280 : 1536;
+    static constexpr int resident = whole && !NUMERIC ? 2048 : most;
     static constexpr int blocks = resident / block;
     /* The rows of a warp step through their tables together. The padding puts them on different banks. */
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
