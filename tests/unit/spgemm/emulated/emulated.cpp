@@ -415,7 +415,13 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind) 
     memcpy(to, from, size);
     return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
+    /* Pageable memory is read before the call returns, but by a graph when it runs. */
+    if (kind == cudaMemcpyHostToDevice && stream == ALONE && !alone_captured) {
+        std::vector<char> read(static_cast<const char *>(from), static_cast<const char *>(from) + size);
+        emulated_submit(stream, [=] { memcpy(to, read.data(), size); });
+        return cudaSuccess;
+    }
     emulated_submit(stream, [=] { memcpy(to, from, size); });
     return cudaSuccess;
 }

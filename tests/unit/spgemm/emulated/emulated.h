@@ -40,9 +40,10 @@ const uint64_t *emulated_exchange(unsigned mask,
 void emulated_grid_sync();
 void __syncthreads();
 
-template <typename F>
-void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t stream, const F &kernel) {
-    emulated_submit(stream, [=] { emulated_run(grid, block, shared, false, kernel); });
+template <typename F, typename... A>
+void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t stream, const F &kernel,
+                     A... arguments) {
+    emulated_submit(stream, [=] { emulated_run(grid, block, shared, false, [=] { kernel(arguments...); }); });
 }
 
 inline unsigned emulated_lane() { return threadIdx.x % 32; }

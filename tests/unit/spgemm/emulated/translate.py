@@ -19,13 +19,15 @@ def closing(text, at):
 
 
 def launches(text):
-    """kernel<T><<<grid, block, shared>>>(arguments) -> emulated_launch(grid, block, shared, [&] { kernel<T>(arguments); })"""
+    """kernel<T><<<grid, block, shared, stream>>>(arguments) ->
+    emulated_launch(grid, block, shared, stream, [=](const auto &...of) { kernel<T>(of...); }, arguments)"""
     while (mark := text.find("<<<")) >= 0:
         name = re.search(r"[A-Za-z_]\w*(<[^<>;]*>)?\s*$", text[:mark])
         end = text.index(">>>", mark)
         opening = text.index("(", end)
         close = closing(text, opening)
-        call = f"emulated_launch({text[mark + 3:end]}, [=] {{ {name.group(0).strip()}{text[opening:close + 1]}; }})"
+        kernel = f"[=](const auto &...of) {{ {name.group(0).strip()}(of...); }}"
+        call = f"emulated_launch({text[mark + 3:end]}, {kernel}, {text[opening + 1:close + 1]}"
         text = text[:name.start()] + call + text[close + 1:]
     return text
 
