@@ -125,7 +125,7 @@ static bool run_persistent(struct spg_loop *l, struct spg_error *error) {
 
 bool spg_loop_dots(struct spg_loop *l, struct spg_error *error) {
     struct spg_target c = {0};
-    return spg_work_totals(&l->w, error) && prepare(l, error) &&
+    return spg_work_totals(&l->w, true, error) && prepare(l, error) &&
            (l->job->persistent ? run_persistent(l, error) : run_rounds(l, error)) &&
            spg_work_settle(&l->w, &c, l->w.gpu->computed, error);
 }

@@ -3,7 +3,8 @@
 
 static bool sampled(struct spg_method *method, struct spg_estimates *e, struct spg_error *error) {
     struct spg_work w = {0};
-    bool done = spg_work_make(&w, method, error) && spg_work_totals(&w, error) && spg_work_sample(&w, NULL, error);
+    bool done =
+        spg_work_make(&w, method, error) && spg_work_totals(&w, true, error) && spg_work_sample(&w, NULL, error);
     e->sampled = (double)w.totals.bound * (double)w.entries_per_product;
     spg_work_drop(&w);
     return done;

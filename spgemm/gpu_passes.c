@@ -21,7 +21,7 @@ static bool compute_all(struct spg_work *w, const struct spg_target *c, bool exa
 
 static bool prepare(struct spg_work *w, struct spg_method *method, struct spg_error *error) {
     return spg_gpu_start(&method->gpu, error) && spg_work_make(w, method, error) && spg_work_offsets(w, error) &&
-           spg_work_totals(w, error);
+           spg_work_totals(w, true, error);
 }
 
 /* Moves one array of C from the slots of the upper bound to its own memory. */

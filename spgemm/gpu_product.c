@@ -88,11 +88,11 @@ static bool own_arrays(struct spg_loop *l, struct spg_error *error) {
     return spg_loop_ensure(l, l->w.gpu->c.stored, error) && spg_loop_trim(l, error);
 }
 
-/* Counts all rows, and sets C's offsets and its number of entries. */
+/* Counts all rows, sets C's offsets and its number of entries, and plans the rows. */
 static bool count(struct spg_work *w, struct spg_error *error) {
     struct spg_target counted = {.size = w->size};
     return spg_work_sample_if_long(w, error) && spg_work_compute(w, NULL, w->rows, &counted, false, error) &&
-           spg_work_settle(w, &counted, w->gpu->estimated, error) && spg_work_result(w, false, error);
+           spg_work_settle_and_plan(w, &counted, w->gpu->estimated, error) && spg_work_result(w, false, error);
 }
 
 static bool by_counting(struct spg_loop *l, const struct spg_place *place, int32_t **indices, void **values,
@@ -106,7 +106,7 @@ static bool by_counting(struct spg_loop *l, const struct spg_place *place, int32
         *indices = c->indices.at;
         *values = c->values.at;
     }
-    return spg_work_plan(w, error) && write_values(w, c, w->gpu, *indices, *values, error);
+    return write_values(w, c, w->gpu, *indices, *values, error);
 }
 
 static bool by_growing(struct spg_loop *l, int32_t **indices, void **values, struct spg_error *error) {
@@ -147,7 +147,7 @@ bool spg_product_compute(struct spg_product *p, const struct spg_place *place, i
         return outcome == SPG_SHORT_COMPUTED;
     if (!sample_rows(p, error))
         return false;
-    bool done = spg_loop_make(&l, &p->method, grows, error) && spg_work_totals(&l.w, error) &&
+    bool done = spg_loop_make(&l, &p->method, grows, error) && spg_work_totals(&l.w, true, error) &&
                 choose(&l.w, place, &counts, error) &&
                 (counts ? by_counting(&l, place, indices, values, error) : by_growing(&l, indices, values, error));
     /* Where C is too large for the caller's memory, the caller can make room: its structure is kept. */
@@ -186,7 +186,7 @@ bool spg_product_count(struct spg_product *p, struct spg_structure *s, struct sp
     *s = (struct spg_structure){0};
     spg_product_forget(p);
     bool done = sample_rows(p, error) && spg_work_make(&w, &p->method, error) && spg_work_offsets(&w, error) &&
-                spg_work_totals(&w, error) && count(&w, error) && spg_work_plan(&w, error);
+                spg_work_totals(&w, true, error) && count(&w, error);
     spg_block_drop(&w.progress, &g->memory);
     if (!done) {
         spg_work_drop(&w);
@@ -223,7 +223,7 @@ bool spg_product_analyse(struct spg_product *p, size_t *bytes, int64_t *products
                          struct spg_error *error) {
     struct spg_work w = {0};
     spg_product_forget(p);
-    bool done = sample_rows(p, error) && spg_work_make(&w, &p->method, error) && spg_work_totals(&w, error) &&
+    bool done = sample_rows(p, error) && spg_work_make(&w, &p->method, error) && spg_work_totals(&w, true, error) &&
                 spg_work_sample(&w, NULL, error);
     *bytes = w.block.size;
     *products = w.totals.bound;

@@ -1,5 +1,6 @@
 #include "spgemm/gpu_rows.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,13 @@
 /* Rows are grouped when at least one of so many rows has the pattern of the row before. */
 #define FOLLOWERS 3
 
+/* The host reads the bins of a sample with the totals, and the bins by exact sizes with the results. */
 struct spg_counters {
     struct spg_bound_totals totals;
-    int32_t bins[SPG_SLABS * SPG_BINS];
+    int32_t taken[SPG_SLABS * SPG_BINS], bins[SPG_SLABS * SPG_BINS];
+    struct spg_row_results results;
     int32_t chosen;
     int32_t gathered[2][SPG_SAMPLE_ROWS];
-    struct spg_row_results results;
     int64_t sections[SPG_SECTIONS];
 };
 
@@ -136,17 +138,6 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
                     "bounds", error);
 }
 
-bool spg_work_totals(struct spg_work *w, struct spg_error *error) {
-    if (w->counted)
-        return true;
-    if (!fetch(w, &w->totals, &w->counters->totals, sizeof w->totals, error))
-        return false;
-    w->counted = true;
-    w->grouped = !is_narrow(w) && spg_is_real(w->gpu->job->precision) && w->totals.alike >= w->rows / FOLLOWERS &&
-                 w->totals.alike > 0;
-    return true;
-}
-
 void spg_work_drop(struct spg_work *w) {
     if (!w->gpu)
         return;
@@ -232,8 +223,11 @@ static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab
     return spg_gpu_join(g, sides, error) && done;
 }
 
-bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
-                  float share, struct spg_binned *b, struct spg_error *error) {
+/* ---- bins */
+
+static bool launch_binning(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
+                           float share, struct spg_binned *b, struct spg_error *error) {
+    struct spg_counters *c = w->counters;
     struct spg_bin_rule rule = {.offsets = w->a->offsets,
                                 .alike = !list && w->grouped ? w->alike : NULL,
                                 .bound = w->bound,
@@ -244,20 +238,54 @@ bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t
                                 .narrow = is_narrow(w)};
     rule.tables = spg_bins_of_tables(w->b->columns, final, spg_value_size(w->gpu->job->precision));
     *b = (struct spg_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
+    return zero(w, c->taken, sizeof c->taken + sizeof c->bins, error) &&
+           spg_cuda(spg_launch_bins(list, rows, &rule, c->bins, c->taken, w->binned, w->gpu->memory.stream), "bins",
+                    error);
+}
+
+static void take_bins(struct spg_binned *b, const int32_t *count) {
     int32_t sum = 0;
-    size_t size = (size_t)b->slabs * SPG_BINS * sizeof *b->first;
-    if (!zero(w, w->counters->bins, size, error) ||
-        !spg_cuda(spg_launch_bin_count(list, rows, &rule, w->counters->bins, w->gpu->memory.stream), "bins", error) ||
-        !fetch(w, b->count, w->counters->bins, size, error))
-        return false;
+    memcpy(b->count, count, (size_t)b->slabs * SPG_BINS * sizeof *count);
     for (int bin = 0; bin < b->slabs * SPG_BINS; bin++) {
         b->first[bin] = sum;
         sum += b->count[bin];
     }
-    return spg_send(w->gpu->memory.stream, w->counters->bins, b->first, size, "bins", error) &&
-           spg_cuda(spg_launch_bin_fill(list, rows, &rule, w->counters->bins, w->binned, w->gpu->memory.stream), "bins",
-                    error) &&
-           zero(w, w->overflows, sizeof *w->overflows, error);
+}
+
+bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, bool final,
+                  float share, struct spg_binned *b, struct spg_error *error) {
+    int32_t count[SPG_SLABS * SPG_BINS];
+    if (!launch_binning(w, list, rows, slab, exact, final, share, b, error) ||
+        !zero(w, w->overflows, sizeof *w->overflows, error) ||
+        !fetch(w, count, w->counters->bins, (size_t)b->slabs * SPG_BINS * sizeof *count, error))
+        return false;
+    take_bins(b, count);
+    return true;
+}
+
+static bool bin_sample(struct spg_work *w, struct spg_error *error) {
+    return launch_binning(w, w->method->sample.at, w->method->sample_rows, INT32_MAX, false, true, 1, &w->sample,
+                          error);
+}
+
+bool spg_work_totals(struct spg_work *w, bool samples, struct spg_error *error) {
+    struct spg_counters *c = w->counters;
+    struct {
+        struct spg_bound_totals totals;
+        int32_t taken[SPG_SLABS * SPG_BINS], bins[SPG_SLABS * SPG_BINS];
+    } found;
+    _Static_assert(sizeof found == offsetof(struct spg_counters, results), "one copy reads the totals and the bins");
+    if (w->counted)
+        return true;
+    if ((samples && !bin_sample(w, error)) || !fetch(w, &found, c, samples ? sizeof found : sizeof found.totals, error))
+        return false;
+    if (samples)
+        take_bins(&w->sample, found.bins);
+    w->totals = found.totals;
+    w->counted = true;
+    w->grouped = !is_narrow(w) && spg_is_real(w->gpu->job->precision) && w->totals.alike >= w->rows / FOLLOWERS &&
+                 w->totals.alike > 0;
+    return true;
 }
 
 bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
@@ -279,34 +307,52 @@ bool spg_work_compute(struct spg_work *w, const int32_t *list, int32_t rows, con
     return compute(w, list, rows, c, exact, w->share, error);
 }
 
-static bool read_results(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed,
+/* `plans`: also sorts the rows into bins by their sizes. */
+static bool read_results(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, bool plans,
                          struct spg_error *error) {
     int32_t slab = c->spread.size ? c->spread.slab : INT32_MAX;
-    return spg_cuda(cudaEventRecord(computed, w->gpu->memory.stream), "event", error) &&
-           spg_cuda(spg_scan(w->scratch, &w->scratch_size, w->size, w->c_offset, w->rows, w->gpu->memory.stream),
-                    "scan", error) &&
-           spg_cuda(spg_launch_offsets(w->c_offset, w->size, w->rows, w->gpu->c.offsets.at, slab,
-                                       &w->counters->results.c, w->gpu->memory.stream),
-                    "offsets of C", error) &&
-           fetch(w, &w->results, &w->counters->results, sizeof w->results, error);
+    struct {
+        int32_t bins[SPG_SLABS * SPG_BINS];
+        struct spg_row_results results;
+    } found;
+    _Static_assert(offsetof(struct spg_counters, results) - offsetof(struct spg_counters, bins) == sizeof found.bins,
+                   "one copy reads the bins and the results");
+    if (!spg_cuda(cudaEventRecord(computed, w->gpu->memory.stream), "event", error) ||
+        !spg_cuda(spg_scan(w->scratch, &w->scratch_size, w->size, w->c_offset, w->rows, w->gpu->memory.stream), "scan",
+                  error) ||
+        !spg_cuda(spg_launch_offsets(w->c_offset, w->size, w->rows, w->gpu->c.offsets.at, slab, &w->counters->results.c,
+                                     w->gpu->memory.stream),
+                  "offsets of C", error) ||
+        (plans && !launch_binning(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error)) ||
+        !fetch(w, &found, w->counters->bins, sizeof found, error))
+        return false;
+    w->results = found.results;
+    if (plans)
+        take_bins(&w->exact, found.bins);
+    return true;
 }
 
-bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error) {
-    if (!read_results(w, c, computed, error))
+static bool settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, bool plans,
+                   struct spg_error *error) {
+    if (!read_results(w, c, computed, plans, error))
         return false;
     const struct spg_overflows *o = &w->results.overflows;
     /* Tables for all intermediate products cannot overflow. */
     return o->repeated == o->listed ||
            (compute(w, w->overflow + o->repeated, o->listed - o->repeated, c, false, 1, error) &&
-            read_results(w, c, computed, error));
+            read_results(w, c, computed, plans, error));
 }
 
-bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error) {
+bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error) {
+    return settle(w, c, computed, false, error);
+}
+
+static bool count_sample(struct spg_work *w, struct spg_error *error) {
     struct spg_target counted = {.size = w->size};
     const int32_t *list = w->method->sample.at;
     int32_t rows = w->method->sample_rows, gathered[2][SPG_SAMPLE_ROWS], *size = w->sampled, *bound = gathered[1];
     int64_t size_sum = 0, bound_sum = 0;
-    if (!spg_work_compute(w, list, rows, &counted, false, error) ||
+    if (!spg_work_compute_slab(w, &w->sample, 0, &counted, error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->size, w->counters->gathered[0], w->gpu->memory.stream), "a sample",
                   error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->bound, w->counters->gathered[1], w->gpu->memory.stream), "a sample",
@@ -320,7 +366,13 @@ bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg
     }
     w->entries_per_product = bound_sum ? (float)((double)size_sum / (double)bound_sum) : 1;
     w->share = bound_sum ? spg_table_share(bound, size, rows) : 1;
-    return !sizes || spg_histogram_make(sizes, size, rows, error);
+    w->is_sampled = true;
+    return true;
+}
+
+bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error) {
+    return (w->is_sampled || count_sample(w, error)) &&
+           (!sizes || spg_histogram_make(sizes, w->sampled, w->method->sample_rows, error));
 }
 
 bool spg_work_is_long(const struct spg_work *w) { return w->totals.bound / SHORT_ROWS >= w->rows; }
@@ -331,12 +383,9 @@ bool spg_work_sample_if_long(struct spg_work *w, struct spg_error *error) {
 
 /* ---- rows of a known structure */
 
-bool spg_work_plan(struct spg_work *w, struct spg_error *error) {
+/* The rows are in their bins: measures those that are sorted. */
+static bool measure_planned(struct spg_work *w, struct spg_error *error) {
     const struct spg_binned *b = &w->exact;
-    if (w->planned || spg_work_is_short(w))
-        return true;
-    if (!spg_work_bin(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error))
-        return false;
     int32_t sorted = b->count[SPG_BIN_SORTED];
     if (sorted && !spg_sort_measure(w->gpu, w->binned + b->first[SPG_BIN_SORTED], sorted, &w->exact_lengths, error)) {
         spg_sort_lengths_drop(&w->exact_lengths, &w->gpu->memory);
@@ -344,6 +393,17 @@ bool spg_work_plan(struct spg_work *w, struct spg_error *error) {
     }
     w->planned = true;
     return true;
+}
+
+bool spg_work_plan(struct spg_work *w, struct spg_error *error) {
+    return w->planned || spg_work_is_short(w) ||
+           (spg_work_bin(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error) && measure_planned(w, error));
+}
+
+bool spg_work_settle_and_plan(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed,
+                              struct spg_error *error) {
+    bool plans = !spg_work_is_short(w);
+    return settle(w, c, computed, plans, error) && (!plans || measure_planned(w, error));
 }
 
 bool spg_work_compute_planned(struct spg_work *w, const struct spg_target *c, struct spg_error *error) {

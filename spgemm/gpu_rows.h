@@ -74,6 +74,8 @@ struct spg_work {
     struct spg_binned exact;
     struct spg_sort_lengths exact_lengths;
     /* on the host */
+    struct spg_binned sample; /* the sampled rows */
+    bool is_sampled;
     bool counted; /* the totals are known */
     struct spg_bound_totals totals;
     bool grouped; /* rows of equal pattern are computed together (bins.h) */
@@ -88,11 +90,12 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
 void spg_work_drop(struct spg_work *w);
 /* Makes C without entries, and memory for its offsets. Does not wait. */
 bool spg_work_offsets(struct spg_work *w, struct spg_error *error);
-/* Waits for the count of intermediate products and sets w->totals. */
-bool spg_work_totals(struct spg_work *w, struct spg_error *error);
+/* Waits for the count of intermediate products and sets w->totals. `samples`: spg_work_sample() may follow, before rows
+ * are computed. */
+bool spg_work_totals(struct spg_work *w, bool samples, struct spg_error *error);
 
-/* Counts the sampled rows exactly; sets w->entries_per_product, w->share and w->sampled. `sizes`, unless NULL, receives
- * a histogram that the caller frees. */
+/* Counts the sampled rows exactly, once; sets w->entries_per_product, w->share and w->sampled. `sizes`, unless NULL,
+ * receives a histogram that the caller frees. */
 bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error);
 /* Whether rows have so many intermediate products that tables for as many entries would be large. */
 bool spg_work_is_long(const struct spg_work *w);
@@ -122,6 +125,9 @@ bool spg_work_compute_planned(struct spg_work *w, const struct spg_target *c, st
 /* Waits for the rows and computes those again that overflowed their tables. Records the event `computed` after them.
  * Sets w->results, w->c_offset and C's offsets from w->size. */
 bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error);
+/* Does what spg_work_plan() does, too, and waits once for both. */
+bool spg_work_settle_and_plan(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed,
+                              struct spg_error *error);
 /* Sets C's number of entries, after settling. `arrays`: allocates memory for them. Fails beyond 2^31 - 1 entries. */
 bool spg_work_result(struct spg_work *w, bool arrays, struct spg_error *error);
 

@@ -59,7 +59,7 @@ static bool make_slabs(struct spg_slabs *slabs, struct spg_method *method, int32
     struct cuts c = {0};
     *slabs = (struct spg_slabs){0};
     bool done =
-        spg_work_make(&w, method, error) && spg_work_totals(&w, error) && cut(slabs, &w, &c, parts, most, error);
+        spg_work_make(&w, method, error) && spg_work_totals(&w, false, error) && cut(slabs, &w, &c, parts, most, error);
     spg_block_drop(&c.block, &method->gpu.memory);
     spg_work_drop(&w);
     if (!done)

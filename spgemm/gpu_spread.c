@@ -191,8 +191,9 @@ bool spg_loop_spread(struct spg_loop *l, struct spg_error *error) {
     struct spg_chunk_counts chunk_counts = {.granted_end = UINT64_MAX};
     l->chunk_size = l->job->size_per_row;
     /* The first half is needed in any case. It is mapped while the device counts intermediate products. */
-    if ((l->chunk_size && is_halved(l) && !ensure_chunks(l, half_of(w->rows), error)) || !spg_work_totals(w, error) ||
-        !take_sample(l, error) || !spg_cuda(cudaEventRecord(w->gpu->estimated, w->gpu->memory.stream), "event", error))
+    if ((l->chunk_size && is_halved(l) && !ensure_chunks(l, half_of(w->rows), error)) ||
+        !spg_work_totals(w, true, error) || !take_sample(l, error) ||
+        !spg_cuda(cudaEventRecord(w->gpu->estimated, w->gpu->memory.stream), "event", error))
         return false;
     int64_t extra = expected_extra_chunks(l);
     /* Mode rounds does not use w->start: both arrays lie there. */

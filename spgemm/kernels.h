@@ -60,13 +60,10 @@ struct spg_bin_rule {
     int32_t tables;         /* spg_bins_of_tables(): longer rows are computed by ranges */
     bool narrow;            /* rows are for spg_launch_narrow_rows() */
 };
-/* Counts the rows of each bin in count[SPG_BINS] of each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
- */
-cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *count,
-                                 cudaStream_t stream);
-/* Writes the rows to `binned`, bin by bin. `next` holds the first position of each bin and is advanced. */
-cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *next,
-                                int32_t *binned, cudaStream_t stream);
+/* Counts the rows of each bin of each slab in count[], and writes them to `binned`, bin by bin. count[] and taken[]
+ * have SPG_SLABS x SPG_BINS elements and must be zeroed. `list` NULL: rows 0 to rows - 1. */
+cudaError_t spg_launch_bins(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *count,
+                            int32_t *taken, int32_t *binned, cudaStream_t stream);
 /* Rows whose tables were too small, as a list. Numbers are positions in it. */
 struct spg_overflows {
     int32_t listed;   /* rows in the list */

@@ -9,6 +9,7 @@
  *
  * Scans and selections are CUB's. */
 #include "spgemm/kernels.h"
+#include "spgemm/warp.cuh"
 
 #include <algorithm>
 #include <climits>
@@ -183,27 +184,45 @@ __device__ int bin_of(const spg_bin_rule &rule, int32_t row) {
     return row / rule.slab * SPG_BINS + bin;
 }
 
-/* Each block counts in shared memory, then adds its counts to the global ones. FILL also lists the rows. */
+/* First positions of the bins in the list of all rows, by one warp. */
+__device__ void positions_of(const int32_t *count, int32_t *first) {
+    int32_t before = 0;
+#pragma unroll
+    for (int base = 0; base < SPG_SLABS * SPG_BINS; base += 32) {
+        int32_t mine = count[base + threadIdx.x], up_to = before + spg_sum_up_to<32>(mine);
+        first[base + threadIdx.x] = up_to - mine;
+        before = __shfl_sync(~0u, up_to, 31);
+    }
+}
+static_assert(SPG_SLABS * SPG_BINS % 32 == 0, "a thread for each bin");
+
+/* Each block counts in shared memory, then adds its counts to the global ones: to `count`, or with FILL, which lists
+ * the rows, to `taken`. */
 template <bool FILL>
 __global__ void __launch_bounds__(BLOCK)
-    bins(const int32_t *list, int32_t rows, spg_bin_rule rule, int32_t *next, int32_t *binned) {
-    __shared__ int32_t count[SPG_SLABS * SPG_BINS];
+    bins(const int32_t *list, int32_t rows, spg_bin_rule rule, int32_t *count, int32_t *taken, int32_t *binned) {
+    __shared__ int32_t here[SPG_SLABS * SPG_BINS], first[SPG_SLABS * SPG_BINS];
     int64_t item = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
     if (threadIdx.x < SPG_SLABS * SPG_BINS)
-        count[threadIdx.x] = 0;
+        here[threadIdx.x] = 0;
     __syncthreads();
     int32_t row = item >= rows ? 0 : list ? list[item] : static_cast<int32_t>(item), rank = 0;
     int bin = item < rows ? bin_of(rule, row) : -1;
     if (bin >= 0)
-        rank = atomicAdd(&count[bin], 1);
+        rank = atomicAdd(&here[bin], 1);
+    if (FILL && threadIdx.x < 32)
+        positions_of(count, first);
     __syncthreads();
-    if (threadIdx.x < SPG_SLABS * SPG_BINS && count[threadIdx.x])
-        count[threadIdx.x] = atomicAdd(&next[threadIdx.x], count[threadIdx.x]);
+    if (threadIdx.x < SPG_SLABS * SPG_BINS && here[threadIdx.x]) {
+        int32_t before = atomicAdd(&(FILL ? taken : count)[threadIdx.x], here[threadIdx.x]);
+        if (FILL)
+            here[threadIdx.x] = first[threadIdx.x] + before;
+    }
     if (!FILL)
         return;
     __syncthreads();
     if (bin >= 0)
-        binned[count[bin] + rank] = row;
+        binned[here[bin] + rank] = row;
 }
 
 __global__ void count_up(int32_t *list, int32_t rows) {
@@ -312,19 +331,12 @@ cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const spg_bin_rule *rule, int32_t *count,
-                                 cudaStream_t stream) {
+cudaError_t spg_launch_bins(const int32_t *list, int32_t rows, const spg_bin_rule *rule, int32_t *count, int32_t *taken,
+                            int32_t *binned, cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
-    bins<false><<<blocks_of(rows), BLOCK, 0, stream>>>(list, rows, *rule, count, nullptr);
-    return cudaGetLastError();
-}
-
-cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const spg_bin_rule *rule, int32_t *next,
-                                int32_t *binned, cudaStream_t stream) {
-    if (!rows)
-        return cudaSuccess;
-    bins<true><<<blocks_of(rows), BLOCK, 0, stream>>>(list, rows, *rule, next, binned);
+    bins<false><<<blocks_of(rows), BLOCK, 0, stream>>>(list, rows, *rule, count, taken, binned);
+    bins<true><<<blocks_of(rows), BLOCK, 0, stream>>>(list, rows, *rule, count, taken, binned);
     return cudaGetLastError();
 }
 

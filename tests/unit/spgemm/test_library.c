@@ -148,6 +148,23 @@ static void counted_first(void **state) {
     spg_product_settings = usual;
 }
 
+/* For the intermediate products, the sample, the bins, and the sizes of C's rows. */
+static void host_waits_four_times(void **state) {
+    struct spg_product_settings usual = spg_product_settings;
+    struct pair p = make_pair("brick27:4:3", "brick27:4:3", SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    for (int counts = 0; counts < 2; counts++) {
+        struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+        spg_product_settings.long_row = counts ? 0 : usual.long_row;
+        emulated_waits();
+        assert_int_equal(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, 0, NULL, &c), GPUMEM_OK);
+        assert_int_equal(emulated_waits(), 4);
+    }
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
+    spg_product_settings = usual;
+}
+
 /* One multiplier for matrices of different sizes: larger, smaller, and back; then the same in slabs. */
 static void different_sizes_in(int64_t slab_entries) {
     struct spg_spread_settings usual = spg_spread_settings;
@@ -704,6 +721,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cold_warm_and_same),
         cmocka_unit_test(counted_first),
+        cmocka_unit_test(host_waits_four_times),
         cmocka_unit_test(different_sizes),
         cmocka_unit_test(few_columns),
         cmocka_unit_test(two_multipliers),

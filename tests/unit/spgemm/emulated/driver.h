@@ -37,6 +37,8 @@ void emulated_replay(void);
 void emulated_forget_graph(void);
 /* Uses of the legacy default stream, and waits for the device, since the last call. */
 size_t emulated_legacy_uses(void);
+/* Waits for a stream since the last call. */
+size_t emulated_waits(void);
 
 /* Sets the bytes of physical memory; call it while none is in use. SIZE_MAX: as much as there is. */
 void emulated_driver_limit(size_t size);

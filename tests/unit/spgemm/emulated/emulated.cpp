@@ -268,7 +268,7 @@ std::map<cudaEvent_t, size_t> awaited; /* pieces of work before the event */
 std::vector<std::function<void()>> graph;
 std::set<cudaEvent_t> captured; /* events of the capture */
 bool capturing, alone_captured;
-size_t legacy_uses;
+size_t legacy_uses, waits;
 
 bool is_captured(cudaStream_t stream) {
     capturing = capturing || stream == EMULATED_CAPTURING;
@@ -351,6 +351,7 @@ int emulated_device;
 bool emulated_prompt;
 
 size_t emulated_legacy_uses(void) { return std::exchange(legacy_uses, 0); }
+size_t emulated_waits(void) { return std::exchange(waits, 0); }
 
 void emulated_replay(void) {
     capturing = alone_captured = false;
@@ -473,6 +474,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *about, const void *a
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    waits++;
     if (is_captured(stream))
         return cudaErrorStreamCaptureUnsupported;
     if (stream == ALONE)
