@@ -10,6 +10,7 @@
  * - C is written to the memory of a caller, who must learn its size first, or allocated by functions of a caller,
  *   whose memory cannot grow; and where values are complex or there are none;
  * - a row exceeds the largest table: growing would compute it twice;
+ * - nearly each intermediate product is an entry of a large C: rows are then counted in less time than moved together;
  * - C may have more entries than 32-bit offsets can count: it is then refused before its memory is allocated.
  *
  * The sizes and offsets of C's rows are kept. A product of the same structure uses them and only computes values: by
@@ -20,7 +21,10 @@
 #include "spgemm/gpu_compact.h"
 #include "spgemm/gpu_spread.h"
 
-struct spg_product_settings spg_product_settings = {4 * 6656, (int64_t)(0.9 * INT32_MAX)};
+struct spg_product_settings spg_product_settings = {4 * 6656, (int64_t)(0.9 * INT32_MAX), 8 << 20};
+
+/* Entries of C for each intermediate product, from which it takes less time to count rows than to move them. */
+#define HARDLY_MERGED 0.95f
 
 static bool sample_rows(struct spg_product *p, struct spg_error *error) {
     struct spg_memory uncounted = spg_uncounted(&p->method.gpu.memory);
@@ -47,11 +51,12 @@ static bool choose(struct spg_work *w, const struct spg_place *place, bool *coun
     int64_t longest = w->totals.row_max < w->b->columns ? w->totals.row_max : w->b->columns;
     *counts = place || w->gpu->memory.allocator.allocate || !spg_is_real(w->gpu->job->precision) ||
               longest >= spg_product_settings.long_row;
-    if (*counts || w->totals.bound < spg_product_settings.entries)
+    if (*counts || w->totals.bound < spg_product_settings.hardly_merged)
         return true;
     if (!spg_work_sample(w, NULL, error))
         return false;
-    *counts = (double)w->totals.bound * (double)w->entries_per_product >= (double)spg_product_settings.entries;
+    *counts = w->entries_per_product >= HARDLY_MERGED ||
+              (double)w->totals.bound * (double)w->entries_per_product >= (double)spg_product_settings.entries;
     return true;
 }
 

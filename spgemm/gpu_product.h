@@ -29,8 +29,9 @@ struct spg_product {
 
 /* Only tests change these. */
 struct spg_product_settings {
-    int64_t long_row; /* intermediate products of a row from which rows are counted first */
-    int64_t entries;  /* expected entries of C from which rows are counted first */
+    int64_t long_row;      /* intermediate products of a row from which rows are counted first */
+    int64_t entries;       /* expected entries of C from which rows are counted first */
+    int64_t hardly_merged; /* intermediate products from which rows are counted first if they hardly merge */
 };
 extern struct spg_product_settings spg_product_settings;
 

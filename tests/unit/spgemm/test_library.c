@@ -7,6 +7,7 @@
 #include "spgemm/gpu_product.h"
 #include "spgemm/gpu_spread.h"
 #include "spgemm/modes.h"
+#include "spgemm/multiplier.h"
 #include "spgemm/wide.h"
 
 size_t emulated_live(void);
@@ -145,6 +146,27 @@ static void counted_first(void **state) {
     all_matrices();
     spg_product_settings = (struct spg_product_settings){INT64_MAX, 0};
     all_matrices();
+    spg_product_settings = usual;
+}
+
+/* Only a product that was counted is planned. */
+static bool is_counted(const char *a, const char *b) {
+    struct pair p = make_pair(a, b, SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    multiplied(m, &p, NULL, 0);
+    bool counted = m->product.work.planned;
+    multiplied(m, &p, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE);
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
+    return counted;
+}
+
+static void hardly_merged_rows_are_counted(void **state) {
+    struct spg_product_settings usual = spg_product_settings;
+    assert_false(is_counted("wide-a", "wide-b")); /* each product is an entry, but C is small */
+    spg_product_settings.hardly_merged = 0;
+    assert_true(is_counted("wide-a", "wide-b"));
+    assert_false(is_counted("cage:5", "cage:5"));
     spg_product_settings = usual;
 }
 
@@ -721,6 +743,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cold_warm_and_same),
         cmocka_unit_test(counted_first),
+        cmocka_unit_test(hardly_merged_rows_are_counted),
         cmocka_unit_test(host_waits_four_times),
         cmocka_unit_test(different_sizes),
         cmocka_unit_test(few_columns),
