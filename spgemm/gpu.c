@@ -126,6 +126,7 @@ bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t s
     *block = (struct spg_block){0};
     if (!size || (!memory->captured && take_block(memory, size, what, block)))
         return true;
+    size += memory->room ? memory->room + size / 8 : 0;
     if (!spg_memory_charge(memory, size, what, error))
         return false;
     cudaError_t status = allocate(memory, size, &block->at);

@@ -34,7 +34,9 @@ struct spg_memory {
     struct spg_cache *cache; /* NULL: dropped blocks are freed at once */
     struct spg_allocator allocator;
     cudaStream_t stream; /* of the call: all work that uses the memory is ordered with it */
-    bool captured;       /* the stream is captured: the graph allocates and frees */
+    void *mailbox;       /* pinned memory of the host (gpu_read.h); NULL: there is none */
+    size_t room;   /* new blocks are larger by this and an eighth of their size, for later calls; 0: they are not */
+    bool captured; /* the stream is captured: the graph allocates and frees */
 };
 /* The same source of memory, without a limit, a count and a cache. */
 static inline struct spg_memory spg_uncounted(const struct spg_memory *memory) {

@@ -27,12 +27,10 @@ struct spg_product_settings spg_product_settings = {4 * 6656, (int64_t)(0.9 * IN
 #define HARDLY_MERGED 0.95f
 
 static bool sample_rows(struct spg_product *p, struct spg_error *error) {
-    struct spg_memory uncounted = spg_uncounted(&p->method.gpu.memory);
     int32_t rows = p->method.gpu.a->rows;
     if (p->sampled_of == rows)
         return true;
     p->sampled_of = -1;
-    spg_block_drop(&p->method.sample, &uncounted);
     if (!spg_method_sample(&p->method, rows, error))
         return false;
     p->sampled_of = rows;

@@ -1,4 +1,5 @@
 #include "spgemm/gpu_rows.h"
+#include "spgemm/gpu_read.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ int32_t spg_narrow_columns = SPG_NARROW;
 static bool is_narrow(const struct spg_work *w) { return w->b->columns <= spg_narrow_columns; }
 
 static bool fetch(const struct spg_work *w, void *to, const void *from, size_t size, struct spg_error *error) {
-    return spg_fetch(w->gpu->memory.stream, to, from, size, "copy to the host", error);
+    return spg_read(&w->gpu->memory, to, from, size, "copy to the host", error);
 }
 
 static bool zero(const struct spg_work *w, void *at, size_t size, struct spg_error *error) {
@@ -41,7 +42,7 @@ bool spg_method_sample(struct spg_method *method, int32_t rows, struct spg_error
     for (int32_t i = 0; i < method->sample_rows; i++)
         list[i] = spg_sampled_row(rows, method->sample_rows, i, SPG_SAMPLE_SEED);
     size_t size = (size_t)method->sample_rows * sizeof *list;
-    return spg_block_make(&method->sample, &uncounted, size, "a sample", error) &&
+    return (method->sample.at || spg_block_make(&method->sample, &uncounted, sizeof list, "a sample", error)) &&
            spg_send(uncounted.stream, method->sample.at, list, size, "a sample", error);
 }
 

@@ -1,4 +1,5 @@
 #include "spgemm/gpu_sorted.h"
+#include "spgemm/gpu_read.h"
 
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ bool spg_sort_measure(struct spg_gpu *g, const int32_t *list, int32_t rows, stru
     done = done &&
            spg_cuda(spg_launch_row_lengths(g->a, g->b, list, rows, on_device, on_device + rows, stream),
                     "lengths of rows", error) &&
-           spg_fetch(stream, length, on_device, 2 * count * sizeof *length, "lengths of rows", error);
+           spg_read(&g->memory, length, on_device, 2 * count * sizeof *length, "lengths of rows", error);
     s->terms[0] = s->products[0] = 0;
     for (int32_t i = 0; done && i < rows; i++) {
         s->terms[i + 1] = s->terms[i] + length[i];

@@ -234,6 +234,19 @@ cudaError_t spg_launch_limited_cuts(const int64_t *start, int32_t rows, int64_t 
 cudaError_t spg_launch_narrow(const int64_t *from, int64_t base, int64_t count, int32_t *to, cudaStream_t stream);
 cudaError_t spg_launch_widen(const int32_t *from, int64_t base, int64_t count, int64_t *to, cudaStream_t stream);
 
+/* ---- rows of a matrix in host memory: kernels_host.cu. `offsets` are those of the whole matrix, on the device. */
+
+/* Sets length[row] for each row that one of the columns names. */
+cudaError_t spg_launch_name_rows(const int32_t *columns, int64_t count, const int64_t *offsets, int32_t *length,
+                                 cudaStream_t stream);
+/* Copies the entries of the rows that are not empty in `to`, whose offsets are set. `indices` and `values` are those of
+ * the whole matrix, in memory that kernels can read. */
+cudaError_t spg_launch_fetch_rows(size_t value_size, const struct spg_operand *to, const int64_t *offsets,
+                                  const int32_t *indices, const void *values, cudaStream_t stream);
+
+/* Copies words of 32 bits to pinned memory of the host. */
+cudaError_t spg_launch_post(const void *from, size_t size, void *to, cudaStream_t stream);
+
 /* ---- compaction: row i's size[i] elements move to c_offset[i]; elements have 4 or 8 bytes */
 
 /* From rows that begin at start[i]. kernels_arrays.cu */

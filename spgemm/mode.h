@@ -46,6 +46,9 @@ struct spg_run {
     size_t peak;          /* largest number of bytes allocated at one time during the call, without A and B */
     int64_t stored;       /* nnz(C) */
     int64_t entries; /* slots for entries of C before compaction. Memory for chunks that no row took is not counted. */
+    /* In mode host: slabs of rows, bytes copied to the device and from it, and the time of plain copies of so many. */
+    int64_t slabs, sent, received;
+    double bus_ms;
     int32_t rounds;
     int32_t size_per_row; /* the one that was used; 0 if the mode takes none */
 };
@@ -83,8 +86,8 @@ struct spg_mode_ops {
 
 extern const struct spg_mode_ops spg_mode_graphblas;
 /* Only in builds with CUDA; the last one only with cuSPARSE. */
-extern const struct spg_mode_ops spg_mode_auto, spg_mode_group, spg_mode_upper_bound, spg_mode_precise, spg_mode_rounds,
-    spg_mode_cusparse;
+extern const struct spg_mode_ops spg_mode_auto, spg_mode_group, spg_mode_host, spg_mode_upper_bound, spg_mode_precise,
+    spg_mode_rounds, spg_mode_cusparse;
 
 /* The host's monotonic clock in milliseconds, for the times above. */
 static inline double spg_now_ms(void) {

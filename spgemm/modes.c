@@ -26,6 +26,9 @@ static const struct spg_mode modes[] = {
      "the library call of spgemm.h, which chooses the method: with new memory in each run (cold, default), with the "
      "memory of the run before (warm), with its structure too (same), or as warm with 64-bit offsets of C (wide)",
      "the CUDA part", false, false, CUDA(spg_mode_auto), false, VERIFY, CUDA(spg_mode_group)},
+    {"host", NULL,
+     "the library call for matrices in host memory, in slabs of rows; the limit is that of A, B and C on the device",
+     "the CUDA part", false, false, CUDA(spg_mode_host), false, NULL, NULL},
     {"upper-bound", NULL, "one pass into as many slots as there are intermediate products", "the CUDA part", false,
      true, CUDA(spg_mode_upper_bound), false, NULL, NULL},
     {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false, true,

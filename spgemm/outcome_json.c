@@ -49,12 +49,15 @@ static json_t *product(const struct spg_outcome *o) {
     const struct spg_settings *s = o->settings;
     json_t *runs = json_array();
     for (unsigned i = 0; i < o->runs_count; i++)
-        json_array_append_new(
-            runs, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i}", "ms", o->runs[i].ms, "distribute_ms",
-                            o->runs[i].distribute_ms, "estimate_ms", o->runs[i].estimate_ms, "grow_ms",
-                            o->runs[i].grow_ms, "compact_ms", o->runs[i].compact_ms, "trim_ms", o->runs[i].trim_ms,
-                            "peak_bytes", (json_int_t)o->runs[i].peak, "nnz_c", (json_int_t)o->runs[i].stored,
-                            "entries", (json_int_t)o->runs[i].entries, "rounds", (int)o->runs[i].rounds));
+        json_array_append_new(runs, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:f}",
+                                              "ms", o->runs[i].ms, "distribute_ms", o->runs[i].distribute_ms,
+                                              "estimate_ms", o->runs[i].estimate_ms, "grow_ms", o->runs[i].grow_ms,
+                                              "compact_ms", o->runs[i].compact_ms, "trim_ms", o->runs[i].trim_ms,
+                                              "peak_bytes", (json_int_t)o->runs[i].peak, "nnz_c",
+                                              (json_int_t)o->runs[i].stored, "entries", (json_int_t)o->runs[i].entries,
+                                              "rounds", (int)o->runs[i].rounds, "slabs", (json_int_t)o->runs[i].slabs,
+                                              "sent_bytes", (json_int_t)o->runs[i].sent, "received_bytes",
+                                              (json_int_t)o->runs[i].received, "bus_ms", o->runs[i].bus_ms));
     json_t *check = s->check ? json_pack("{s:f}", "worst_of_bound", o->check.worst) : json_null();
     json_t *estimates = json_null();
     if (o->estimated)

@@ -93,6 +93,11 @@ static void product(const struct spg_outcome *o) {
     if (last->rounds)
         printf(" rounds=%d", last->rounds);
     putchar('\n');
+    if (last->slabs) {
+        double ms = spg_outcome_times(o, offsetof(struct spg_run, ms)).median;
+        printf("slabs=%lld sent_bytes=%lld received_bytes=%lld bus_ms=%.3f bus_share=%.1f%%\n", (long long)last->slabs,
+               (long long)last->sent, (long long)last->received, last->bus_ms, 100 * last->bus_ms / ms);
+    }
     shares(o);
     if (o->estimated) {
         printf("sampled_nnz_c=%.0f off=%+.2f%% sampled_ms=%.3f\n", o->estimates.sampled,

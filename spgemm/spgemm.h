@@ -261,6 +261,57 @@ enum gpumem_status gpumem_spgemm_numeric(struct gpumem_spgemm *multiplier,
  * or have ended. NULL is no error. */
 void gpumem_spgemm_structure_destroy(struct gpumem_spgemm_structure *structure, struct CUstream_st *stream);
 
+/* ---- matrices in host memory
+ *
+ * Computes C = A B for matrices that exceed the device: A, B and C lie in host memory. The product is computed in slabs
+ * of rows, while other slabs are copied in both directions. B lies on the device if half of the memory holds it.
+ * Otherwise each slab gets the rows of B that it needs, so that B may have any size. C has the bits of
+ * gpumem_spgemm_multiply(). */
+
+/* Some rows of C. */
+struct gpumem_spgemm_rows {
+    size_t struct_size; /* set by the library, as the next four fields */
+    int64_t first_row, rows;
+    int64_t before;   /* entries of C in the rows before these */
+    int64_t stored;   /* entries of these rows */
+    int32_t *indices; /* set by the caller: host memory for `stored` entries */
+    void *values;     /* the same; not read for patterns */
+};
+
+struct gpumem_spgemm_host_output {
+    size_t struct_size; /* sizeof(struct gpumem_spgemm_host_output), set by the caller */
+    int64_t *offsets;   /* host memory for rows + 1 */
+    /* Provides memory for rows of C. It is called by the thread of the call, in the order of the rows, which are not
+     * yet computed. The memory is complete when the call returns. Any other status than GPUMEM_OK ends the call. */
+    enum gpumem_status (*place)(void *context, struct gpumem_spgemm_rows *rows);
+    void *context;
+};
+
+struct gpumem_spgemm_host_result {
+    size_t struct_size; /* sizeof(struct gpumem_spgemm_host_result), set by the caller */
+    int64_t rows, columns, stored;
+    int64_t products;       /* intermediate products */
+    int64_t slabs;          /* of rows */
+    int64_t sent, received; /* bytes that were copied to the device and from it */
+    size_t peak;            /* at most so many bytes of device memory were held at one time */
+};
+
+/* Computes C = A B for plain matrices in host memory. Their offsets have 32 bits, or 64 bits (wide_offsets); those of C
+ * have 64. Waits until C is complete, and frees all memory of the multiplier, whose last product ends. flags: 0.
+ *
+ * Device memory: at most the `limit` of the multiplier; without one, 90 % of the memory that is free. Copies are fast
+ * and overlap with kernels only if the host memory is pinned. B must be pinned if it exceeds half of the device memory,
+ * because kernels then read it. Each row of A, the rows of B that it names, and its row of C must fit into a quarter.
+ * Memory of the caller's functions is also used in a stream of the library, which exists during the call.
+ *
+ * Errors: as gpumem_spgemm_multiply(), and the status of `place`. GPUMEM_INVALID_VALUE also: the offsets do not go from
+ * 0 to the number of entries; `place` set no array; B exceeds half of the memory and is not pinned. After an error,
+ * rows of C may have been written, and no copy runs any more. */
+enum gpumem_status gpumem_spgemm_multiply_host(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
+                                               const struct gpumem_spgemm_csr *b,
+                                               const struct gpumem_spgemm_host_output *output, uint64_t flags,
+                                               struct CUstream_st *stream, struct gpumem_spgemm_host_result *result);
+
 /* ---- several devices
  *
  * A group multiplies on several devices, of one process or of several. Device 0 to n - 1 of the group each compute a

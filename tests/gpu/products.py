@@ -12,7 +12,7 @@ PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:br
             "gen:rmat:13:64", "gen:nlpkkt:12", "arrow", "empty", "hollow", "wide"]
 SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:10:8", "empty", "hollow", "wide"]
 PEERS = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3"]
-LIBRARY = [("auto",), ("auto:warm",), ("auto:same",), ("auto:wide",), ("auto", "--devices", "all"), ("auto:same", "--devices", "all")]
+LIBRARY = [("auto",), ("auto:warm",), ("auto:same",), ("auto:wide",), ("host",), ("auto", "--devices", "all"), ("auto:same", "--devices", "all")]
 PASSES = [("upper-bound",), ("precise",)]
 GROWING = [("rounds",), ("rounds", "--size-per-row", "8"), ("rounds", "--size-per-row", "64", "--vector", "copy")]
 # Compaction in place: sizes where the ends of tiles, rows and C coincide, and sizes where they do not; slabs; many tiles at one time.
@@ -22,6 +22,8 @@ IN_PLACE += [("gen:brick27:24:3", size) for size in ("375", "384", "64")]
 IN_PLACE += [("gen:cage:12", size) for size in ("8", "16", "64", "128", "auto")]
 IN_PLACE += [("gen:nlpkkt:32", size) for size in ("1", "7", "152", "auto")]
 IN_PLACE += [("gen:rmat:15:16", size) for size in ("5", "64", "auto")] + [(name, size) for name in ("empty", "hollow", "arrow") for size in ("1", "2048", "auto")]
+# Matrices in host memory: many slabs with B on the device, and with rows of B in each slab.
+SLABS = [("gen:nlpkkt:32", "256MiB"), ("gen:nlpkkt:32", "24MiB"), ("gen:stencil7:100x100x100", "64MiB"), ("gen:rmat:14:8", "256MiB")]
 PERSISTENT = [("rounds", "--persistent"), ("rounds", "--size-per-row", "3", "--persistent")]
 
 
@@ -83,6 +85,7 @@ def spgemm(options, workers):
              for precision in ("double", "float") for mode, *rest in PASSES + GROWING + PERSISTENT]
     jobs += [(made.get(name, ["--matrix", name]), "rounds", "--size-per-row", size, "--precision", precision) for name, size in IN_PLACE
              if reads or name not in made for precision in ("double", "float")]
+    jobs += [(["--matrix", name], "host", "--limit", limit, "--precision", precision) for name, limit in SLABS for precision in ("double", "float")]
     words = os.environ.get("SPGEMM_ROWS", "").split()
     jobs = [job for job in jobs if not words or any(word in " ".join([job[0][1], *job[1:]]) for word in words)]
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:

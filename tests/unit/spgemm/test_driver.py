@@ -48,7 +48,7 @@ def test_usage():
             bad(2, "--json '.*/a.mtx' is a matrix of the product; give another file", *operands, "--model", "--json", folder + "/./a.mtx")
         assert pathlib.Path(matrix).read_text() == text
     bad(2, "'a.mtx' is no option", "--matrix", "gen:cage:4", "--model", "a.mtx")
-    bad(2, "unknown mode 'fast'; there are: auto, upper-bound, precise, rounds", "--matrix", "gen:cage:4", "--mode", "fast")
+    bad(2, "unknown mode 'fast'; there are: auto, host, upper-bound, precise, rounds", "--matrix", "gen:cage:4", "--mode", "fast")
     bad(2, "--size-per-row=0 is not a count between 1 and .*, or auto", "--matrix", "gen:cage:4", "--size-per-row", "0")
     bad(2, "mode auto takes no 'hot'; after the colon it takes: cold warm same|mode auto needs", "--matrix", "gen:cage:4", "--mode", "auto:hot")
     bad(2, "--vector=heap is not one of vmm or copy", "--matrix", "gen:cage:4", "--vector", "heap")
@@ -71,7 +71,7 @@ def test_lists():
     for option in ("matrix", "b", "mode", "size-per-row", "vector", "runs", "warmup", "check", "json", "limit", "model",
                    "kernel", "persistent", "precision", "layout", "any-size"):  # fmt: skip
         assert f"\n  --{option} " in text, option
-    for mode in ("auto", "upper-bound", "precise", "rounds", "cusparse"):
+    for mode in ("auto", "host", "upper-bound", "precise", "rounds", "cusparse"):
         assert f"\n  {mode} " in text, mode
 
 
@@ -81,7 +81,7 @@ def test_modes_that_are_not_built():
 
 
 def test_modes_without_a_device():
-    for mode in ("auto", "upper-bound", "precise", "rounds", "cusparse"):
+    for mode in ("auto", "host", "upper-bound", "precise", "rounds", "cusparse"):
         if f"  {mode} " in good("--help").replace("(not in this build)", "") and NO_DEVICE:
             done = run("--matrix", "gen:cage:4", "--mode", mode)
             assert done.returncode in (1, 2) and re.search("no CUDA device|lacks", done.stderr), done

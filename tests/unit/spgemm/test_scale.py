@@ -43,6 +43,19 @@ def bad(status, says, *arguments, **how):
     assert re.search(says, done.stderr) and done.stderr.count("\n") == 1, (arguments, done.stderr, says)
 
 
+def test_matrices_in_host_memory():
+    for matrix in MATRICES:
+        for precision in ("double", "float"):
+            one = entries(product(matrix, "auto", devices=1))
+            text = product(matrix, "host", "--precision", precision, devices=1)
+            assert entries(text) == one and re.search(r"^slabs=1 sent_bytes=\d+ received_bytes=\d+ bus_ms=[0-9.]+ bus_share=[0-9.]+%$", text, re.M), text
+    text = product("gen:rmat:7:8", "host", "--b", "gen:stencil7:8x4x4", "--limit", "96KiB", devices=1)
+    assert int(re.search(r"^slabs=(\d+) ", text, re.M).group(1)) > 2, text
+    told = json.loads(run("--matrix", "gen:cage:5", "--mode", "host", "--runs", "1", "--json", "-", devices=1).stdout)["product"]["runs"][0]
+    assert told["slabs"] == 1 and told["received_bytes"] == told["nnz_c"] * 12 + 37 * 8 and told["sent_bytes"] > 0, told
+    bad(1, "spgemm: out of device memory: ", "--mode", "host", "--limit", "1KiB", devices=1)
+
+
 def test_devices():
     for matrix in MATRICES:
         one = entries(product(matrix, "auto", devices=1))
@@ -135,5 +148,5 @@ def test_processes():
     assert done.returncode != 0 and "out of device memory" in done.stderr, done
 
 
-for test in [test_devices, test_json, test_wide, test_bench, test_errors] if PART == "devices" else [test_processes]:
+for test in [test_matrices_in_host_memory, test_devices, test_json, test_wide, test_bench, test_errors] if PART == "devices" else [test_processes]:
     test()

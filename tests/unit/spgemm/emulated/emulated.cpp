@@ -387,7 +387,9 @@ cudaError_t cudaMalloc(void **at, size_t size) {
     return cudaSuccess;
 }
 
+/* Waits for the device, as the real one does. */
 cudaError_t cudaFree(void *at) {
+    start_late(SIZE_MAX);
     auto found = blocks.find(static_cast<char *>(at));
     if (found == blocks.end())
         return cudaErrorInvalidValue;
@@ -395,6 +397,10 @@ cudaError_t cudaFree(void *at) {
     blocks.erase(found);
     return cudaSuccess;
 }
+
+/* Pinned memory of the host, which kernels can read. */
+cudaError_t cudaMallocHost(void **at, size_t size) { return cudaMalloc(at, size); }
+cudaError_t cudaFreeHost(void *at) { return at ? cudaFree(at) : cudaSuccess; }
 
 cudaError_t cudaMallocManaged(void **at, size_t size, unsigned) { return cudaMalloc(at, size); }
 
@@ -428,6 +434,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
 }
 cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t stream) {
     emulated_submit(stream, [=] { memset(at, value, size); });
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
+    *available = *total = size_t{1} << 30;
     return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int *device) {
@@ -471,6 +481,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *about, const void *a
     *about = {};
     about->device = owner_of(at);
     about->type = about->device >= 0 ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    about->devicePointer = about->device >= 0 ? const_cast<void *>(at) : nullptr;
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
