@@ -359,3 +359,13 @@ def spgemm_scale(run):
                          f"{others[0]['peak_bytes'] / MIB:.0f}" if others[0] else "-"])
     return titled(f"Two {run.made}, medians of {run['runs']} runs in ms, in brackets the part that distributes A and B ({run.file}); "
                   "peak: MiB on the device that has most:", ["matrix", "nnz(C), millions", "one", "peak", "two, NCCL", "two, copies", "peak"], rows)
+
+
+@block("*-spgemm-host*.json")
+def spgemm_host(run):
+    rows = [[row["matrix"].removeprefix("gen:"), f"{row['needs'] / 1e9:.2f}", "none" if row["limit"] == "0" else row["limit"].replace("iB", ""), row["slabs"],
+             f"{row['sent_bytes'] / 1e9:.2f}", f"{row['received_bytes'] / 1e9:.2f}", f"{row['ms']:.1f}", f"{100 * row['bus_ms'] / row['ms']:.0f} %"]
+            for row in run["rows"] if "ms" in row]
+    return titled(f"{run.made}, medians of {run['runs']} runs ({run.file}); the share of the bus is the time of plain copies of as many bytes between pinned "
+                  "memory and the device, in both directions at once, over that of the product:",
+                  ["matrix", "A and C, GB", "limit", "slabs", "GB to the device", "GB back", "ms", "share of the bus"], rows)

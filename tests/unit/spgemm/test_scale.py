@@ -115,6 +115,24 @@ def test_bench():
         assert failed.returncode == 1 and "device 7: there are 0 to 1" in failed.stdout, failed
 
 
+def test_host_bench():
+    """tools/bench/spgemm_host.py on an emulated device."""
+    bench = pathlib.Path(__file__).parents[3] / "tools" / "bench" / "spgemm_host.py"
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "host.json"
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "EMULATED_DEVICES": "1"}
+        command = [sys.executable, bench, "--spgemm", DRIVER, "--runs", "2", "--out", out, "--products"]
+        done = subprocess.run([*command, "gen:rmat:8:8=0,192KiB"], capture_output=True, text=True, timeout=100, env=env)
+        if "needs jansson" in done.stdout:
+            return
+        assert done.returncode == 0 and "% of the bus, 1 slabs" in done.stdout, done
+        whole, slabs = json.loads(out.read_text())["rows"]
+        assert whole["slabs"] == 1 and slabs["slabs"] > 1 and slabs["checked"] and whole["nnz_c"] == slabs["nnz_c"], (whole, slabs)
+        assert slabs["peak_bytes"] <= (192 << 10) < whole["needs"] and slabs["received_bytes"] == whole["received_bytes"], (whole, slabs)
+        failed = subprocess.run([*command, "gen:cage:6=1KiB"], capture_output=True, text=True, timeout=100, env=env)
+        assert failed.returncode == 1 and "out of device memory" in failed.stdout, failed
+
+
 def test_errors():
     bad(2, "--devices=0,x is not all, or", "--mode", "auto", "--devices", "0,x")
     bad(2, "--devices=0, is not all, or", "--mode", "auto", "--devices", "0,")
@@ -148,5 +166,5 @@ def test_processes():
     assert done.returncode != 0 and "out of device memory" in done.stderr, done
 
 
-for test in [test_matrices_in_host_memory, test_devices, test_json, test_wide, test_bench, test_errors] if PART == "devices" else [test_processes]:
+for test in [test_matrices_in_host_memory, test_devices, test_json, test_wide, test_bench, test_host_bench, test_errors] if PART == "devices" else [test_processes]:
     test()
