@@ -291,6 +291,7 @@ static void structures(void **state) {
         check_arrays(&p, c.stored, c.offsets, two.indices, two.values);
         struct gpumem_spgemm_result own = multiplied(m, &p, 0);
         change_values(&p, 8);
+        cudaFree(one.offsets);
         one.offsets = NULL;
         worked(gpumem_spgemm_numeric(m, s, &p.first, &p.second, NULL, &one, 0, STREAM));
         check_arrays(&p, c.stored, c.offsets, one.indices, one.values);
@@ -302,10 +303,9 @@ static void structures(void **state) {
         gpumem_spgemm_destroy(n);
         gpumem_spgemm_structure_destroy(s, STREAM);
         gpumem_spgemm_structure_destroy(NULL, STREAM);
-        one.offsets = two.offsets;
-        two.offsets = NULL;
         drop_arrays(&one);
         drop_arrays(&two);
+        assert_int_equal(emulated_live(), live);
         drop_pair(&p);
     }
 }

@@ -224,8 +224,11 @@ static void few_columns(void **state) {
 static void two_multipliers(void **state) {
     struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE), q = make_pair("rmat:7:8", "rmat:7:8", SPG_FLOAT);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0), *n = multiplier_of(SPG_FLOAT, 0);
-    struct gpumem_spgemm_result c = multiplied(m, &p, NULL, 0), d = multiplied(n, &q, NULL, 0);
-    multiplied(n, &q, NULL, 0);
+    struct gpumem_spgemm_result c = multiplied(m, &p, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        struct gpumem_spgemm_result d = multiplied(n, &q, NULL, 0);
+        check_product(&q, &d);
+    }
     check_product(&p, &c);
     gpumem_spgemm_destroy(n);
     check_product(&p, &c);
