@@ -71,6 +71,15 @@ def alloc(run):
     return titled(f"{run.made}, medians of {run['rounds']} round{'s'[run['rounds'] == 1:]} ({run.file} has the spread):", ["", *columns], rows)
 
 
+@block("*-threads.json")
+def threads(run):
+    results = Results.from_json(run["results"])
+    columns = [name for name in ALLOC_COLUMNS if name in results.contenders()]
+    rows = [[row.rpartition(":")[2], *[time(results.median(column, row)) for column in columns]] for row in results.rows()]
+    return titled(f"{run.made}, {run['cores']} processors, medians of {run['rounds']} rounds ({run.file}); a pair of 1 MiB as its thread sees it:",
+                  ["threads", *columns], rows)
+
+
 @block(ALLOC)
 def alloc_memory(run):
     """Peak memory of the programs of the pattern rows."""
