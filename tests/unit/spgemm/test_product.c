@@ -104,7 +104,7 @@ static void modes_by_name(void **state) {
     struct spg_error error = {""};
     const char *argument;
     assert_null(spg_mode_find("fast", &argument, &error));
-    assert_non_null(strstr(error.text, "there are: auto, upper-bound, precise, rounds, cusparse"));
+    assert_non_null(strstr(error.text, "there are: auto, host, upper-bound, precise, rounds, cusparse"));
     assert_null(spg_mode_find("cusparse:alg9", &argument, &error));
     assert_non_null(strstr(error.text, "alg1 alg2 alg3"));
     assert_null(spg_mode_find("rounds:8", &argument, &error));
