@@ -253,11 +253,20 @@ static bool take_fetched(const struct gm_guard_block *block, struct edges *edges
     return found;
 }
 
+/* The caller holds the lock. Other threads look for rooms without it. */
+static void empty(struct room *room) {
+    room->context = NULL;
+    __atomic_store_n(&room->edges, NULL, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < COPIES; i++)
+        __atomic_store_n(&room->blocks[i], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&room->context_id, 0, __ATOMIC_RELEASE);
+}
+
 void gm_guard_pattern_forget(uint64_t context_id) {
     gm_spin_lock(&rooms_lock);
     struct room *room = find_room(context_id);
     if (room)
-        *room = (struct room){0};
+        empty(room);
     gm_spin_unlock(&rooms_lock);
 }
 
@@ -289,7 +298,7 @@ void gm_guard_pattern_trim(void) {
             continue;
         gm_spin_lock(&rooms_lock);
         old = *room;
-        *room = (struct room){0};
+        empty(room);
         gm_spin_unlock(&rooms_lock);
         CUstreamCaptureMode mode = gm_capture_relax();
         free_pinned(&old);
