@@ -21,13 +21,12 @@ static struct gm_request by_class(const struct gm_request *request) {
 
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
     const struct gm_request class = by_class(request);
-    decision->verdict = gm_active_list_allocated(&class, &decision->reason);
-    decision->kind = request->call != GM_CALL_ALLOC_ASYNC ? GM_KIND_CACHE : GM_KIND_NATIVE;
-    decision->exact = decision->reason == GM_REASON_LIST_GROWING;
-    if (request->capturing) {
-        decision->kind = GM_KIND_NATIVE;
-        decision->reason = GM_REASON_CAPTURE;
-    }
+    enum gm_reason reason;
+    gm_decide_unordered(request, GM_KIND_CACHE, decision);
+    decision->verdict = gm_active_list_allocated(&class, &reason);
+    decision->exact = reason == GM_REASON_LIST_GROWING;
+    if (!request->capturing)
+        decision->reason = reason;
 }
 
 static void failed(const struct gm_request *request) {
