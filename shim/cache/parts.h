@@ -79,8 +79,10 @@ static inline unsigned gm_cache_bin(const struct gm_cache *state, size_t size) {
 }
 
 /* Shards that were ever in use, at least one: the first ones of `shards`. */
-GM_INTERNAL extern unsigned gm_cache_shards;
-static inline unsigned gm_cache_shards_used(void) { return __atomic_load_n(&gm_cache_shards, __ATOMIC_RELAXED); }
+GM_INTERNAL extern uint64_t gm_cache_shards;
+static inline unsigned gm_cache_shards_used(void) {
+    return (unsigned)__atomic_load_n(&gm_cache_shards, __ATOMIC_RELAXED);
+}
 
 /* True when the shard has free blocks of the device. The caller need not hold the lock. */
 static inline bool gm_cache_has_some(const struct gm_shard *shard, int device) {

@@ -3,7 +3,7 @@
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
 
-unsigned gm_cache_shards = 1;
+uint64_t gm_cache_shards = 1;
 static __thread unsigned place __attribute__((tls_model("initial-exec"))); /* 1 + index of the shard; 0 = none yet */
 
 _Static_assert(GM_CACHE_SHARDS >= GM_STATS_SHARDS - 1, "threads with a number share no shard");
@@ -13,10 +13,7 @@ _Static_assert(GM_CACHE_SHARDS >= GM_STATS_SHARDS - 1, "threads with a number sh
 static GM_APART void choose_shard(void) {
     gm_stats_mine();
     place = gm_mine.number ? gm_mine.number : 1 + (unsigned)gm_thread_id() % GM_CACHE_SHARDS;
-    unsigned used = gm_cache_shards_used();
-    while (used < place &&
-           !__atomic_compare_exchange_n(&gm_cache_shards, &used, place, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
+    gm_stats_raise(&gm_cache_shards, place);
 }
 
 struct gm_shard *gm_cache_my_shard(struct gm_resource *self) {
