@@ -18,7 +18,7 @@ import common
 import frontiers as graphs
 # These write blocks, too.
 import guard  # noqa: F401
-import hybrid_report
+import hybrid_report  # noqa: F401
 import memhc_report  # noqa: F401
 import spgemm_product_results  # noqa: F401
 from figure_text import BLOCKS, GIB, MIB, block, items, span, table, time, titled
