@@ -159,8 +159,6 @@ void spg_block_drop(struct spg_block *block, struct spg_memory *memory) {
 
 /* ---- matrices */
 
-static size_t rounded(size_t size) { return (size + 255) / 256 * 256; }
-
 static bool send(void *to, const void *from, size_t size, struct spg_error *error) {
     return !size || spg_cuda(cudaMemcpy(to, from, size, cudaMemcpyHostToDevice), "copy to the device", error);
 }
@@ -175,8 +173,8 @@ static float *narrowed(const double *values, int64_t count) {
 bool spg_operand_make(struct spg_operand *o, const struct spg_csr *m, enum spg_precision precision,
                       struct spg_error *error) {
     struct spg_memory uncounted = {0};
-    size_t stored = (size_t)spg_csr_stored(m), offsets = rounded(((size_t)m->rows + 1) * sizeof(int32_t)),
-           indices = rounded(stored * sizeof(int32_t)), values = stored * spg_value_size(precision);
+    size_t stored = (size_t)spg_csr_stored(m), offsets = spg_aligned(((size_t)m->rows + 1) * sizeof(int32_t)),
+           indices = spg_aligned(stored * sizeof(int32_t)), values = stored * spg_value_size(precision);
     float *narrow = NULL;
     *o = (struct spg_operand){0};
     if (stored > INT32_MAX - SPG_STEP_MAX)

@@ -49,6 +49,9 @@ static inline struct spg_memory spg_uncounted(const struct spg_memory *memory) {
 bool spg_memory_charge(struct spg_memory *memory, size_t size, const char *what, struct spg_error *error);
 void spg_memory_release(struct spg_memory *memory, size_t size);
 
+/* Parts of a block begin at multiples of 256 bytes. */
+static inline size_t spg_aligned(size_t size) { return (size + 255) / 256 * 256; }
+
 struct gpumem_region;
 
 struct spg_block {

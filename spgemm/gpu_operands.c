@@ -17,12 +17,11 @@ static bool make_block(struct spg_gpu *g, struct spg_formed *formed, size_t size
     return true;
 }
 
-static size_t rounded(size_t size) { return (size + 255) / 256 * 256; }
-
 /* Memory for a matrix. */
 static bool make_matrix(struct spg_gpu *g, struct spg_formed *formed, int64_t rows, int64_t columns, int64_t stored,
                         const char *what, struct spg_operand *m, struct spg_error *error) {
-    size_t offsets = rounded(((size_t)rows + 1) * sizeof(int32_t)), indices = rounded((size_t)stored * sizeof(int32_t)),
+    size_t offsets = spg_aligned(((size_t)rows + 1) * sizeof(int32_t)),
+           indices = spg_aligned((size_t)stored * sizeof(int32_t)),
            values = (size_t)stored * spg_value_size(g->job->precision);
     void *at;
     if (rows > SPG_ROWS_MAX || columns > SPG_ROWS_MAX || stored > INT32_MAX - SPG_STEP_MAX)

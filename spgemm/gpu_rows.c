@@ -93,7 +93,7 @@ bool spg_method_fetch(void *pointer, struct spg_csr *c, struct spg_error *error)
 /* Returns the next part of a block. Without a block it only adds up the sizes. */
 static void *part(char *base, size_t *used, size_t size) {
     size_t at = *used;
-    *used += (size + 255) / 256 * 256;
+    *used += spg_aligned(size);
     return base ? base + at : NULL;
 }
 

@@ -46,10 +46,8 @@ struct host {
 
 static struct spg_memory *memory_of(const struct worker *w) { return &w->multiplier->product.method.gpu.memory; }
 
-static size_t rounded(size_t size) { return (size + 255) / 256 * 256; }
-
 static size_t bytes_of(const struct host *h, int64_t entries) {
-    return rounded((size_t)entries * sizeof(int32_t)) + rounded((size_t)entries * h->value_size);
+    return spg_aligned((size_t)entries * sizeof(int32_t)) + spg_aligned((size_t)entries * h->value_size);
 }
 
 static int64_t offset_at(const struct gpumem_spgemm_csr *m, int64_t row) {
@@ -88,14 +86,14 @@ static bool send_offsets(struct host *h, struct worker *w, const struct gpumem_s
 static bool send_rows(struct host *h, struct worker *w, const struct gpumem_spgemm_csr *m, int64_t first, int64_t rows,
                       struct spg_block *block, const char *what, struct spg_operand *sent, struct spg_error *error) {
     int64_t base = offset_at(m, first), stored = offset_at(m, first + rows) - base;
-    size_t offsets = rounded(((size_t)rows + 1) * sizeof(int32_t)), skipped = m->wide_offsets ? 0 : (size_t)base;
+    size_t offsets = spg_aligned(((size_t)rows + 1) * sizeof(int32_t)), skipped = m->wide_offsets ? 0 : (size_t)base;
     if (stored > ENTRIES_MAX)
         return spg_fail_as(error, GPUMEM_NOT_SUPPORTED,
                            "rows from %lld on have %lld entries, and 32-bit offsets end at %lld", (long long)first,
                            (long long)stored, (long long)ENTRIES_MAX);
     if (!ensure(block, w, offsets + bytes_of(h, stored), what, error))
         return false;
-    char *indices = (char *)block->at + offsets, *values = indices + rounded((size_t)stored * sizeof(int32_t));
+    char *indices = (char *)block->at + offsets, *values = indices + spg_aligned((size_t)stored * sizeof(int32_t));
     *sent = (struct spg_operand){.rows = (int32_t)rows,
                                  .columns = (int32_t)m->columns,
                                  .stored = stored,
@@ -125,7 +123,7 @@ static bool place_b(struct host *h, size_t total, struct spg_error *error) {
     struct worker *w = &h->worker[0];
     const struct gpumem_spgemm_csr *b = &h->b;
     const void *indices = NULL, *values = NULL;
-    size_t count = (size_t)b->rows + 1, whole = rounded(count * sizeof(int32_t)) + bytes_of(h, b->stored);
+    size_t count = (size_t)b->rows + 1, whole = spg_aligned(count * sizeof(int32_t)) + bytes_of(h, b->stored);
     h->whole = b->stored <= ENTRIES_MAX && whole <= total / 2 && whole <= spg_host_settings.whole;
     if (!h->whole && (!see(b->indices, &indices, error) || (h->value_size && !see(b->values, &values, error))))
         return false;
@@ -146,8 +144,8 @@ static bool place_b(struct host *h, size_t total, struct spg_error *error) {
 static bool fetch_b(struct host *h, struct worker *w, const int32_t *columns, int64_t entries, struct spg_operand *b,
                     struct spg_error *error) {
     int32_t rows = (int32_t)h->b.rows;
-    size_t count = (size_t)rows + 1, starts = rounded(count * sizeof(int64_t)),
-           lengths = rounded(count * sizeof(int32_t)), scan = 0;
+    size_t count = (size_t)rows + 1, starts = spg_aligned(count * sizeof(int64_t)),
+           lengths = spg_aligned(count * sizeof(int32_t)), scan = 0;
     if (!spg_cuda(spg_scan(NULL, &scan, NULL, NULL, rows, w->stream), "scan", error) ||
         !ensure(&w->named, w, starts + lengths + scan, "named rows of B", error))
         return false;
@@ -170,7 +168,7 @@ static bool fetch_b(struct host *h, struct worker *w, const int32_t *columns, in
                               .stored = stored,
                               .offsets = length,
                               .indices = w->b.at,
-                              .values = (char *)w->b.at + rounded((size_t)stored * sizeof(int32_t))};
+                              .values = (char *)w->b.at + spg_aligned((size_t)stored * sizeof(int32_t))};
     h->found.sent += stored * (int64_t)(sizeof(int32_t) + h->value_size);
     return spg_cuda(spg_launch_fetch_rows(h->value_size, b, h->shared.at, h->b.indices, h->b.values, w->stream),
                     "rows of B", error);
@@ -224,7 +222,7 @@ static bool provide(void *context, int64_t stored, int32_t **indices, void **val
     if (!ensure(c, slab->worker, bytes_of(slab->host, stored), "rows of C", error))
         return false;
     *indices = c->at;
-    *values = slab->host->value_size ? (char *)c->at + rounded((size_t)stored * sizeof(int32_t)) : NULL;
+    *values = slab->host->value_size ? (char *)c->at + spg_aligned((size_t)stored * sizeof(int32_t)) : NULL;
     return true;
 }
 
