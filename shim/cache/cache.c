@@ -22,12 +22,13 @@
  *  - One exception remains: a program that is out of memory while one of its kernels never ends waits in its
  *    allocation.
  *
- * Choice of a block. A ready block of the request's class serves first. Next comes a larger ready block, at most twice
- * as large as the class, first of this thread, then of others. Then their fences are queried. Live blocks above
- * 1 MiB that are larger than native ones waste together at most an eighth of the memory that the cache owns; where
- * that is reached, a block may be an eighth larger than the class. Last comes the upstream resource. A new block is
- * rounded up to its class as long as the sum of what is rounded up is small beside the free memory of the device. Under
- * GPUMEM_LIMIT blocks have the sizes of their requests, and no larger block is used.
+ * Choice of a block. A ready block of the request's class serves first. Next comes a larger ready block, first of this
+ * thread, then of others. It is at most twice as large as the class, eight times for requests of 32 KiB and more. Then
+ * their fences are queried. Live blocks that are larger than native ones waste together at most an eighth of the
+ * memory that the cache owns; where that is reached, a block may be an eighth larger than the class, up to 1 MiB twice
+ * as large. Last comes the upstream resource. A new block is rounded up to its class as long as the sum of what is
+ * rounded up is small beside the free memory of the device. Under GPUMEM_LIMIT blocks have the sizes of their requests,
+ * and no larger block is used.
  *
  * A batch is closed, and gets a fence, at GPUMEM_FENCE_BATCH frees or 12 MiB, with more than four threads at 6 MiB, and
  * when a request would exceed the target. One fence may cover the batches of many threads (timeline.h).
@@ -39,6 +40,7 @@
  *    the last trim of everything, plus 64 MiB (limits.c); while the context is busy the free ones may hold four times
  *    as much. They never hold more than GPUMEM_CACHE_LIMIT. While the device has less free memory than 512 MiB or 3 %
  *    of its size, whichever is more, the cache holds nothing.
+ *  - A miss at the target would exceed it, and must not release. So frees keep room for a miss, up to 64 MiB.
  *  - Above its target the cache releases the longest unused block that is large enough.
  *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
  *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is
@@ -119,6 +121,12 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     if (status) {
         gm_cache_count_released(state, request->device, size);
         return status;
+    }
+    if (gm_cache_excess(state, request->device)) { /* the next free of this thread does upkeep */
+        struct gm_shard *shard = gm_cache_my_shard(self);
+        gm_spin_lock(&shard->lock);
+        shard->most_bytes = 0;
+        gm_spin_unlock(&shard->lock);
     }
     hand_out(self, request, got.address, size, false, block);
     return GM_OK;
@@ -270,7 +278,7 @@ static gm_status cache_put(struct gm_resource *self, struct gm_block_record *rec
     if (GM_UNLIKELY(how->settled))
         return put_settled(self, shard, lists, record, how);
     gm_free_lists_put(shard, lists, batch, record);
-    if (GM_UNLIKELY(gm_cache_is_full(state, lists, batch)) && !gm_capture_any())
+    if (GM_UNLIKELY(!shard->most_bytes || gm_cache_is_full(state, lists, batch)) && !gm_capture_any())
         return record_fence(self, shard, lists, record, how);
     gm_spin_unlock(&shard->lock);
     return GM_OK;
@@ -344,6 +352,7 @@ static void set_up_shards(struct gm_resource *self) {
         shard->cache = state;
         shard->kind = self->kind;
         shard->most = state->frees - 1;
+        shard->most_bytes = gm_cache_shard_bytes();
     }
 }
 

@@ -9,15 +9,32 @@
 #include "shim/base/observers.h"
 #include "shim/cache/parts.h"
 
-/* Takes the newest ready block of the class. `fast`: makes it live again, with `size` bytes. */
+/* A block up to GM_CACHE_SHARES may have twice the size of the class (gm_cache_most): takes the newest one of the next
+ * bins. Where blocks of the class wait for their fences, these are queried before. */
+static GM_IN_PLACE struct gm_block_record *gm_cache_take_larger(struct gm_free_lists *lists, unsigned bin,
+                                                                size_t size) {
+    const unsigned doubling = 8;
+    struct gm_block_record *record = NULL;
+    if (size > GM_CACHE_SHARES || lists->bins[bin].pending || __atomic_load_n(&lists->share->tight, __ATOMIC_RELAXED))
+        return NULL;
+    for (unsigned i = bin; !record && (i = gm_free_lists_next_filled(lists, i + 1)) <= bin + doubling;)
+        record = gm_free_lists_newest(lists, i, size);
+    return record;
+}
+
+/* Takes the newest ready block of the class. `fast`: or a larger one; makes it live again, with `size` bytes. */
 static GM_IN_PLACE struct gm_block_record *gm_cache_take_newest(struct gm_shard *shard, uint64_t context_id,
                                                                 size_t size, bool fast) {
     struct gm_block_record *record = NULL;
     if (GM_UNLIKELY(size - 1 >= GM_CACHE_MOST_SIZE) || GM_UNLIKELY(!gm_spin_try(&shard->lock)))
         return NULL;
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    if (GM_LIKELY(lists != NULL) && (!fast || GM_LIKELY(!gm_observers_now())))
-        record = gm_free_lists_newest(lists, gm_cache_bin(shard->cache, size), size);
+    if (GM_LIKELY(lists != NULL) && (!fast || GM_LIKELY(!gm_observers_now()))) {
+        unsigned bin = gm_cache_bin(shard->cache, size);
+        record = gm_free_lists_newest(lists, bin, size);
+        if (fast && GM_UNLIKELY(!record))
+            record = gm_cache_take_larger(lists, bin, size);
+    }
     if (fast && GM_LIKELY(record != NULL)) {
         __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
         gm_record_revive(record, gm_record_tagged(record) & ~GM_RECORD_HELD);

@@ -19,6 +19,8 @@
 #define SLACK      ((size_t)64 << 20)
 #define WASTE_PART 8            /* live blocks may waste this part of what the cache owns, SLACK added */
 #define ROUND_PART 64           /* new blocks may be rounded up by this part of the device's free memory */
+#define LARGEST    8            /* times a class: the largest block that serves it */
+#define ROOM_PART  64           /* the room for a miss shrinks by this part of each new block */
 #define STEPS      64           /* an allowance grows by at least 1/STEPS of the limit while there is room */
 #define CHECK_NS   100000000ull /* shortest time between two checks of free memory and loaded libraries */
 
@@ -116,6 +118,7 @@ static uint64_t share_of(const struct gm_cache *state, const uint64_t *counter) 
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Bytes by which the live blocks of a device are larger than requested. */
 static uint64_t unrequested(const struct gm_cache *state) {
@@ -154,6 +157,32 @@ void gm_cache_forget_peak(struct gm_cache *state, int device) {
         __atomic_store_n(&state->devices[device].peak, live ? live : 1, __ATOMIC_RELAXED);
 }
 
+static uint64_t target_of(const struct gm_cache_device *at, uint64_t peak, unsigned quarters) {
+    uint64_t native = native_of(at, peak);
+    return native + (native / 4 + SLACK) * quarters;
+}
+
+/* Bytes, `more` added, above what native memory takes for the largest live total, plus `quarters` quarters of it and as
+ * many times SLACK. */
+static size_t bytes_above(struct gm_cache *state, int device, unsigned quarters, size_t more) {
+    const struct gm_cache_device *at = &state->devices[device];
+    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED) + more;
+    uint64_t target = target_of(at, __atomic_load_n(&at->peak, __ATOMIC_RELAXED), quarters);
+    if (GM_LIKELY(owned <= target)) /* reuse may have raised the total since an allocation looked at it */
+        return 0;
+    target = target_of(at, peak_of(state, device), quarters);
+    return owned > target ? owned - target : 0;
+}
+
+/* A miss cannot release memory, since it must not wait. So frees keep room below the target for a miss like those that
+ * needed it lately. Called for each new block, which `owned` counts already. */
+static void keep_room(struct gm_cache *state, int device, size_t size) {
+    uint64_t *room = &state->devices[device].room, now = __atomic_load_n(room, __ATOMIC_RELAXED);
+    uint64_t missing = smaller(bytes_above(state, device, 1, size), size); /* for one more such block */
+    now = larger(now - smaller(now, size) / ROOM_PART, missing);
+    __atomic_store_n(room, smaller(now, SLACK), __ATOMIC_RELAXED);
+}
+
 void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
     size_t native = gm_cache_native(state, requested);
@@ -162,6 +191,7 @@ void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, 
     __atomic_add_fetch(&at->native, native, __ATOMIC_RELAXED);
     __atomic_add_fetch(&at->rounded, size > native ? size - native : 0, __ATOMIC_RELAXED);
     peak_of(state, device);
+    keep_room(state, device, size);
 }
 
 void gm_cache_count_released(struct gm_cache *state, int device, size_t size) {
@@ -182,36 +212,23 @@ bool gm_cache_may_round(const struct gm_cache *state, int device, size_t request
            __atomic_load_n(&at->unused, __ATOMIC_RELAXED) / ROUND_PART;
 }
 
-/* Small blocks are many but do not determine the peak. A large block may always waste an eighth, and more while all
- * live blocks together waste little. */
+/* A block up to 1 MiB may always waste as much as its class has, a larger one an eighth of it. More is wasted only
+ * while all live blocks together waste little, since a block that lives long would keep the memory from larger
+ * requests, and only where the driver takes long for a new block. */
 size_t gm_cache_most(const struct gm_cache *state, int device, size_t size) {
     const struct gm_cache_device *at = &state->devices[device];
     uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
     uint64_t live = share_of(state, &gm_stats->live_bytes[state->shards[0].kind]);
     uint64_t taken = live + unrequested(state), native = native_of(at, live);
     uint64_t may = (owned + SLACK) / WASTE_PART, is = taken > native ? taken - native : 0;
-    uint64_t room = larger(may > is ? may - is : 0, size / WASTE_PART);
-    return size + (size <= GM_CACHE_SHARES || room > size ? size : room);
+    uint64_t always = size <= GM_CACHE_SHARES ? size : size / WASTE_PART;
+    uint64_t most = size < GM_CACHE_LOOK_FROM ? size : size * (LARGEST - 1);
+    return size + smaller(larger(may > is ? may - is : 0, always), most);
 }
 
-static uint64_t target_of(const struct gm_cache_device *at, uint64_t peak, unsigned quarters) {
-    uint64_t native = native_of(at, peak);
-    return native + (native / 4 + SLACK) * quarters;
+size_t gm_cache_excess(struct gm_cache *state, int device) {
+    return bytes_above(state, device, 1, __atomic_load_n(&state->devices[device].room, __ATOMIC_RELAXED));
 }
-
-/* Bytes, `more` added, above what native memory takes for the largest live total, plus `quarters` quarters of it and as
- * many times SLACK. */
-static size_t bytes_above(struct gm_cache *state, int device, unsigned quarters, size_t more) {
-    const struct gm_cache_device *at = &state->devices[device];
-    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED) + more;
-    uint64_t target = target_of(at, __atomic_load_n(&at->peak, __ATOMIC_RELAXED), quarters);
-    if (GM_LIKELY(owned <= target)) /* reuse may have raised the total since an allocation looked at it */
-        return 0;
-    target = target_of(at, peak_of(state, device), quarters);
-    return owned > target ? owned - target : 0;
-}
-
-size_t gm_cache_excess(struct gm_cache *state, int device) { return bytes_above(state, device, 1, 0); }
 
 bool gm_cache_overfull(struct gm_cache *state, int device) { return bytes_above(state, device, 4, 0) > 0; }
 

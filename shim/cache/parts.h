@@ -27,6 +27,7 @@ struct gm_cache_device {
     uint64_t rounded; /* those of them that native memory would not take; about right, since blocks do not say it */
     uint64_t peak;    /* largest total of live bytes that were requested, since the last trim of everything */
     uint64_t asked, native; /* bytes that were requested upstream, and that native memory takes for them */
+    uint64_t room;          /* bytes that frees keep below the target for new blocks (limits.c) */
     uint64_t unused;        /* bytes free on the device at the last check */
     uint64_t limit;         /* most bytes of free blocks; 0 = not known yet */
     uint64_t allowed;       /* sum of the allowances of all shards, at most `limit` */
@@ -49,7 +50,7 @@ struct gm_cache {
 };
 
 /* The largest request that a free block may serve. */
-#define GM_CACHE_MOST_SIZE (SIZE_MAX / 4)
+#define GM_CACHE_MOST_SIZE (SIZE_MAX / 16)
 
 /* The least multiple of `unit`, a power of two, that is `size` or more. */
 static inline size_t gm_cache_multiple(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
@@ -68,7 +69,7 @@ static inline size_t gm_cache_class(const struct gm_cache *state, size_t size) {
 /* Number of the bin of the class of `size` bytes: eight for each power of two, from 512 bytes on. Classes have bins of
  * their own up to 128 MiB. */
 static inline unsigned gm_bin_of_size(size_t size) {
-    uint64_t granules = (size >> 9) | 1;
+    uint64_t granules = size < 512 ? 1 : size >> 9;
     unsigned power = 63 - (unsigned)__builtin_clzll(granules);
     unsigned bin = power * 8 + (unsigned)(((granules << 3) >> power) & 7);
     return bin < GM_BINS ? bin : GM_BINS - 1;
@@ -155,8 +156,8 @@ GM_INTERNAL bool gm_cache_is_room_for(struct gm_cache *state, int device, size_t
 GM_INTERNAL bool gm_cache_may_round(const struct gm_cache *state, int device, size_t requested);
 /* The largest block that may serve a request of `size` bytes. */
 GM_INTERNAL size_t gm_cache_most(const struct gm_cache *state, int device, size_t size);
-/* Bytes that the cache owns above its target for the device. The cache releases them when this needs no wait. When it
- * is overfull it releases them at once. */
+/* Bytes that the cache owns above its target for the device, less the room for a miss. The cache releases them when
+ * this needs no wait. When it is overfull it releases them at once. */
 GM_INTERNAL size_t gm_cache_excess(struct gm_cache *state, int device);
 GM_INTERNAL bool gm_cache_overfull(struct gm_cache *state, int device);
 

@@ -39,16 +39,31 @@ static void upkeep_comes_after_so_many_blocks(void **state) {
     uint64_t context_id = context_of(CONTEXT(1)).id;
     assert_int_equal(try_give(&block, true), GM_OK);
     struct gm_shard *shard = gm_cache_my_shard(cache);
-    for (int i = 0; i < 4; i++) { /* the first free told how many bytes there may be without upkeep */
+    for (int i = 0; i < 3; i++) { /* the first free counts */
         struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 4096, true);
         assert_non_null(record);
         record->block.direct = 1;
-        assert_int_equal(gm_cache_put_newest(shard, record, true, true, block.address, &freed), i < 3);
+        assert_int_equal(gm_cache_put_newest(shard, record, true, true, block.address, &freed), i < 2);
     }
+}
+
+/* Where its class has no ready block, a larger one serves a small request at once, unless blocks of the class wait. */
+static void larger_blocks_serve_small_requests(void **state) {
+    open_cache("cache(16,sim)");
+    struct gm_block large = get(4096), larger = get(8192);
+    uint64_t context_id = context_of(CONTEXT(1)).id;
+    assert_int_equal(try_give(&larger, true), GM_OK);
+    struct gm_shard *shard = gm_cache_my_shard(cache);
+    assert_null(gm_cache_take_newest(shard, context_id, 3584, true)); /* 8192 is more than twice as large */
+    assert_int_equal(try_give(&large, false), GM_OK);
+    assert_null(gm_cache_take_newest(shard, context_id, 4096, true));
+    struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 4608, true);
+    assert_true(record && gm_record_address(record) == larger.address);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(observed_calls_take_the_whole_way),
-                                       cmocka_unit_test(upkeep_comes_after_so_many_blocks)};
+                                       cmocka_unit_test(upkeep_comes_after_so_many_blocks),
+                                       cmocka_unit_test(larger_blocks_serve_small_requests)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

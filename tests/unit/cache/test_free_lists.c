@@ -75,25 +75,26 @@ static void little_is_rounded_up(void **state) {
     assert_in_range(taken, BLOCKS * size + 1, BLOCKS * size * 65 / 64);
 }
 
-/* Where no block of its class is ready, the smallest larger ready block serves that is at most twice as large. The
- * block keeps its own size. */
+/* Where no block of its class is ready, the smallest larger ready block serves that is at most eight times as large.
+ * The block keeps its own size. */
 static void somewhat_larger_blocks_serve(void **state) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
-    struct gm_block small = get(3 * MIB), large = get(4 * MIB), got;
+    struct gm_block small = get(3 * MIB), large = get(8 * MIB), got;
     give(&large);
     give(&small);
-    assert_false(get(MIB + MIB / 4).hit); /* more than half of 3 MiB would be wasted */
-    assert_false(get(5 * MIB).hit);
+    assert_false(get(9 * MIB).hit);
     got = get(2 * MIB + 1000);
     assert_true(got.hit && got.address == small.address && got.reserved == 3 * MIB && got.size == 2 * MIB + 1000);
+    assert_false(get(MIB / 8 * 7).hit); /* 8 MiB are more than eight times as large */
+    assert_true(get(MIB).address == large.address);
     give(&got);
     got = get(3 * MIB);
     assert_true(got.hit && got.address == small.address);
-    assert_true(get(3 * MIB).address == large.address);
-    struct gm_block tiny = get(64);
+    struct gm_block tiny = get(16 << 10);
     give(&tiny);
-    assert_false(get(513).address == tiny.address);
+    assert_false(get(7 << 10).hit); /* below 32 KiB twice as large */
+    assert_true(get(8 << 10).address == tiny.address);
     got = get(30 * MIB);
     give(&got);
     gm_limit_bytes = 1024 * MIB; /* GPUMEM_LIMIT counts the whole block */
