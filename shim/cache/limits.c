@@ -20,7 +20,7 @@
 #define WASTE_PART 8            /* live blocks may waste this part of what the cache owns, SLACK added */
 #define ROUND_PART 64           /* new blocks may be rounded up by this part of the device's free memory */
 #define LARGEST    8            /* times a class: the largest block that serves it */
-#define ROOM_PART  64           /* the room for a miss shrinks by this part of each new block */
+#define MISSES     64           /* that say how much room the next ones need */
 #define STEPS      64           /* an allowance grows by at least 1/STEPS of the limit while there is room */
 #define CHECK_NS   100000000ull /* shortest time between two checks of free memory and loaded libraries */
 
@@ -155,6 +155,8 @@ void gm_cache_forget_peak(struct gm_cache *state, int device) {
     uint64_t live = live_of(state, device), peak = __atomic_load_n(&state->devices[device].peak, __ATOMIC_RELAXED);
     if (peak) /* 0 is a device that was never used */
         __atomic_store_n(&state->devices[device].peak, live ? live : 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->devices[device].room, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->devices[device].next_room, 0, __ATOMIC_RELAXED);
 }
 
 static uint64_t target_of(const struct gm_cache_device *at, uint64_t peak, unsigned quarters) {
@@ -174,13 +176,16 @@ static size_t bytes_above(struct gm_cache *state, int device, unsigned quarters,
     return owned > target ? owned - target : 0;
 }
 
-/* A miss cannot release memory, since it must not wait. So frees keep room below the target for a miss like those that
- * needed it lately. Called for each new block, which `owned` counts already. */
+/* A miss cannot release memory, since it must not wait. So frees keep room below the target: the most that one of the
+ * latest misses lacked, of at least MISSES. Called for each new block, which `owned` counts already. */
 static void keep_room(struct gm_cache *state, int device, size_t size) {
-    uint64_t *room = &state->devices[device].room, now = __atomic_load_n(room, __ATOMIC_RELAXED);
-    uint64_t missing = smaller(bytes_above(state, device, 1, size), size); /* for one more such block */
-    now = larger(now - smaller(now, size) / ROOM_PART, missing);
-    __atomic_store_n(room, smaller(now, SLACK), __ATOMIC_RELAXED);
+    struct gm_cache_device *at = &state->devices[device];
+    uint64_t lacks = smaller(smaller(bytes_above(state, device, 1, size), size), SLACK); /* for one more such block */
+    uint64_t next = larger(__atomic_load_n(&at->next_room, __ATOMIC_RELAXED), lacks);
+    uint64_t room = larger(__atomic_load_n(&at->room, __ATOMIC_RELAXED), lacks);
+    bool turn = __atomic_add_fetch(&at->misses, 1, __ATOMIC_RELAXED) % MISSES == 0;
+    __atomic_store_n(&at->room, turn ? next : room, __ATOMIC_RELAXED);
+    __atomic_store_n(&at->next_room, turn ? 0 : next, __ATOMIC_RELAXED);
 }
 
 void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size) {

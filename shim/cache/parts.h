@@ -27,7 +27,9 @@ struct gm_cache_device {
     uint64_t rounded; /* those of them that native memory would not take; about right, since blocks do not say it */
     uint64_t peak;    /* largest total of live bytes that were requested, since the last trim of everything */
     uint64_t asked, native; /* bytes that were requested upstream, and that native memory takes for them */
-    uint64_t room;          /* bytes that frees keep below the target for new blocks (limits.c) */
+    uint64_t misses;        /* blocks that were allocated upstream */
+    uint64_t room;          /* bytes that frees keep below the target for the next miss ... */
+    uint64_t next_room;     /* ... and what the latest misses alone would need (limits.c) */
     uint64_t unused;        /* bytes free on the device at the last check */
     uint64_t limit;         /* most bytes of free blocks; 0 = not known yet */
     uint64_t allowed;       /* sum of the allowances of all shards, at most `limit` */
