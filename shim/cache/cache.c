@@ -24,8 +24,8 @@
  *
  * Choice of a block. A ready block of the request's class serves first. Next comes a larger ready block, first of this
  * thread, then of others. It is at most twice as large as the class, eight times for requests of 32 KiB and more. Then
- * their fences are queried. Live blocks that are larger than native ones waste together at most an eighth of the
- * memory that the cache owns; where that is reached, a block may be an eighth larger than the class, up to 1 MiB twice
+ * their fences are queried. Live blocks that are larger than native ones waste together at most a fifth of the
+ * memory that the cache owns; where that is reached, a block may be a fifth larger than the class, up to 1 MiB twice
  * as large. Last comes the upstream resource. A new block is rounded up to its class as long as the sum of what is
  * rounded up is small beside the free memory of the device. Under GPUMEM_LIMIT blocks have the sizes of their requests,
  * and no larger block is used.
@@ -40,7 +40,7 @@
  *    the last trim of everything, plus 64 MiB (limits.c); while the context is busy the free ones may hold four times
  *    as much. They never hold more than GPUMEM_CACHE_LIMIT. While the device has less free memory than 512 MiB or 3 %
  *    of its size, whichever is more, the cache holds nothing.
- *  - A miss at the target would exceed it, and must not release. So frees keep room for a miss, up to 64 MiB.
+ *  - A miss at the target would exceed it, and must not release. So frees keep room for a miss, up to 48 MiB.
  *  - Above its target the cache releases the longest unused block that is large enough.
  *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
  *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is

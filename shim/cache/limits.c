@@ -17,12 +17,13 @@
 #include "shim/driver/transports.h"
 
 #define SLACK      ((size_t)64 << 20)
-#define WASTE_PART 8            /* live blocks may waste this part of what the cache owns, SLACK added */
-#define ROUND_PART 64           /* new blocks may be rounded up by this part of the device's free memory */
-#define LARGEST    8            /* times a class: the largest block that serves it */
-#define MISSES     64           /* that say how much room the next ones need */
-#define STEPS      64           /* an allowance grows by at least 1/STEPS of the limit while there is room */
-#define CHECK_NS   100000000ull /* shortest time between two checks of free memory and loaded libraries */
+#define WASTE_PART 5               /* live blocks may waste this part of what the cache owns, SLACK added */
+#define ROUND_PART 64              /* new blocks may be rounded up by this part of the device's free memory */
+#define LARGEST    8               /* times a class: the largest block that serves it */
+#define MISSES     64              /* that say how much room the next ones need, */
+#define MOST_ROOM  (SLACK / 4 * 3) /* at most so much */
+#define STEPS      64              /* an allowance grows by at least 1/STEPS of the limit while there is room */
+#define CHECK_NS   100000000ull    /* shortest time between two checks of free memory and loaded libraries */
 
 uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     struct gm_cache_device *at = &state->devices[device];
@@ -180,7 +181,8 @@ static size_t bytes_above(struct gm_cache *state, int device, unsigned quarters,
  * latest misses lacked, of at least MISSES. Called for each new block, which `owned` counts already. */
 static void keep_room(struct gm_cache *state, int device, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
-    uint64_t lacks = smaller(smaller(bytes_above(state, device, 1, size), size), SLACK); /* for one more such block */
+    uint64_t lacks =
+        smaller(smaller(bytes_above(state, device, 1, size), size), MOST_ROOM); /* for one more such block */
     uint64_t next = larger(__atomic_load_n(&at->next_room, __ATOMIC_RELAXED), lacks);
     uint64_t room = larger(__atomic_load_n(&at->room, __ATOMIC_RELAXED), lacks);
     bool turn = __atomic_add_fetch(&at->misses, 1, __ATOMIC_RELAXED) % MISSES == 0;
@@ -217,7 +219,7 @@ bool gm_cache_may_round(const struct gm_cache *state, int device, size_t request
            __atomic_load_n(&at->unused, __ATOMIC_RELAXED) / ROUND_PART;
 }
 
-/* A block up to 1 MiB may always waste as much as its class has, a larger one an eighth of it. More is wasted only
+/* A block up to 1 MiB may always waste as much as its class has, a larger one a fifth of it. More is wasted only
  * while all live blocks together waste little, since a block that lives long would keep the memory from larger
  * requests, and only where the driver takes long for a new block. */
 size_t gm_cache_most(const struct gm_cache *state, int device, size_t size) {

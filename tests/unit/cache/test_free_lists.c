@@ -103,7 +103,7 @@ static void somewhat_larger_blocks_serve(void **state) {
     assert_true(get(25 * MIB).hit);
 }
 
-/* Live blocks that are larger than requested waste together an eighth of the memory owned at most. */
+/* Live blocks that are larger than requested waste together a fifth of the memory owned at most. */
 static void larger_blocks_waste_little_together(void **state) {
     struct gm_block blocks[8];
     open_cache("cache(1,sim)");
@@ -112,10 +112,10 @@ static void larger_blocks_waste_little_together(void **state) {
         blocks[i] = get((10 + i) * MIB); /* 109 MiB: the last one is of the class of 18 MiB */
     for (size_t i = 0; i < 8; i++)
         give(&blocks[i]);
-    gm_stats->slack_bytes[cache->kind] = 13 * MIB; /* (109 + 64) / 8 = 21.6 */
+    gm_stats->slack_bytes[cache->kind] = 26 * MIB; /* (109 + 64) / 5 = 34.6 */
     assert_true(get(6 * MIB).hit);
-    gm_stats->slack_bytes[cache->kind] = 21 * MIB;
-    assert_false(get(9 * MIB).hit); /* 11 MiB would waste more than an eighth of the request */
+    gm_stats->slack_bytes[cache->kind] = 34 * MIB;
+    assert_false(get(9 * MIB).hit); /* 11 MiB would waste more than a fifth of the request */
     assert_true(get(10 * MIB).hit); /* 11 MiB wastes less */
     gm_stats->slack_bytes[cache->kind] = 0;
 }
