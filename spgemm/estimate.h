@@ -1,12 +1,10 @@
-/* Estimates of nnz(C) without computing C, and the choice of size_per_row.
+/* Estimates of nnz(C) without computing C.
  *
  * Two estimators:
  * - sampling: the exact sizes of 1024 rows give the compression, entries for each intermediate product. Times the
  *   intermediate products of all rows, which are cheap to count, this estimates nnz(C). Cost: the symbolic phase of the
- *   sampled rows. It also gives the distribution of row sizes, from which size_per_row is chosen.
- * - Cohen: random keys, see spg_estimate_cohen. Cost: keys x (nnz(A) + nnz(B)), whatever the compression.
- *
- * The thesis leaves the choice of size_per_row open (5.2, 5.3, 6.2). */
+ *   sampled rows. It also gives the distribution of row sizes, from which choices.h chooses size_per_row.
+ * - Cohen: random keys, see spg_estimate_cohen. Cost: keys x (nnz(A) + nnz(B)), whatever the compression. */
 #ifndef SPG_ESTIMATE_H
 #define SPG_ESTIMATE_H
 
@@ -49,19 +47,6 @@ bool spg_sample_rows(struct spg_sample *sample, const struct spg_csr *a, const s
  * estimate of each row; NULL: only the sum is wanted. */
 bool spg_estimate_cohen(const struct spg_csr *a, const struct spg_csr *b, int32_t keys, uint64_t seed, float *size,
                         double *total, struct spg_error *error);
-
-/* Returns the smallest share s, 0 to 1, such that tables chosen for s x the intermediate products of a row (bins.h) are
- * large enough for 19 of 20 sampled rows. A few of the remaining rows overflow; the others have fuller tables than
- * usual. */
-float spg_table_share(const int32_t *bound, const int32_t *size, int32_t rows);
-
-/* Returns the size_per_row with the fewest rounds among those whose memory efficiency is at least `efficiency`; among
- * equal rounds the most efficient one. Size 1 always qualifies: it wastes one slot for each empty row. */
-int32_t spg_choose_size_per_row(const struct spg_histogram *sizes, double efficiency);
-
-/* Returns the size_per_row of `--size-per-row auto`: one round if that wastes little. `at_once`: a row takes the chunks
- * of all its rounds at once (spread.h), so more rounds cost nothing and the choice wastes less. */
-int32_t spg_auto_size_per_row(const struct spg_histogram *sizes, bool at_once);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,7 @@
  * Memory: (4 bytes + a value) x size_per_row for each chunk, 4 bytes for each chunk's owner, 4 bytes for each row.
  * Source: thesis, algorithm 3 and section 3.2; line 10 is read as growth, because otherwise the vector would shrink. */
 #include "spgemm/gpu_dots.h"
+#include "spgemm/choices.h"
 
 static int32_t *owners(const struct spg_loop *l, int64_t chunk) { return (int32_t *)l->owner.at + chunk; }
 

@@ -1,4 +1,5 @@
 #include "spgemm/gpu_rows.h"
+#include "spgemm/choices.h"
 #include "spgemm/gpu_read.h"
 
 #include <stddef.h>

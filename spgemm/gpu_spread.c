@@ -13,6 +13,7 @@
  * Cost: step 4 repeats the numeric work of the deferred rows; rows by ranges are always counted first and deferred.
  * Memory: (4 bytes + a value) x size_per_row for each chunk, and the gap, as large as a slab of C. */
 #include "spgemm/gpu_spread.h"
+#include "spgemm/choices.h"
 #include "spgemm/gpu_move.h"
 
 /* Skip sampling when the intermediate products are at most PLENTY times the slots of the first chunks and rows are

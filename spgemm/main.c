@@ -1,6 +1,7 @@
 /* spgemm: multiplies sparse matrices and reports time and memory. Order: read the options, load or make A and B, model
  * the product (--model), compute it (--mode), report. With --mpi each process computes some rows, and process 0
  * reports. */
+#include "spgemm/choices.h"
 #include "spgemm/generators.h"
 #include "spgemm/outcome.h"
 #include "spgemm/processes.h"

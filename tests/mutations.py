@@ -320,12 +320,14 @@ MUTATIONS = [
        "paper: active warps of a multiprocessor"),
     of("one_launch_for_one_round", "spgemm/kernels_dots.cu", "dot_rounds", swaps("= *static_cast", "= 0 * *static_cast"),
        "spgemm_emulated", "paper: one launch for all rounds"),
-    of("any_size_per_row", "spgemm/estimate.c", "spg_choose_size_per_row", swaps("found >= least", "true"), "spgemm_estimate",
+    of("any_size_per_row", "spgemm/choices.c", "spg_choose_size_per_row", swaps("found >= least", "true"), "spgemm_estimate",
        "paper: the right size_per_row is not known before"),
     of("rmat_is_even", "spgemm/generate_rmat.c", "draw", swaps("0.57 + 0.19);", "0.5);"), "spgemm_generators",
        "paper: skewed matrices are not served well"),
 
     # ---- without a paper
+    of("variable_initialized_twice", "spgemm/cxx_runtime.c", "__cxa_guard_acquire", swaps("!*initialized", "1"), "spgemm_cxx_runtime",
+       "threads initialize a static variable once"),
     of("failed_mapping_stays_mapped", "shim/driver/mapping.c", "gm_extents_map", passes("gm_extents_unmap", 3, "0"),
        "resources failures, one device", "a mapping that fails in the middle leaves nothing mapped"),
     of("failed_open_keeps_addresses", "shim/resource/host_numa.c", "create_block", passes("gm_addresses_free", 2, "0"),

@@ -2,6 +2,7 @@
 #include "spgemm_test.h"
 
 #include "spgemm/bins.h"
+#include "spgemm/choices.h"
 #include "spgemm/estimate.h"
 
 #include <math.h>
