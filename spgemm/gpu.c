@@ -14,6 +14,15 @@ bool spg_cuda(cudaError_t status, const char *what, struct spg_error *error) {
     return spg_fail_as(error, (int)status, "%s: %s", what, cudaGetErrorString(status));
 }
 
+bool spg_devices(int *present, struct spg_error *error) {
+    cudaError_t status = cudaGetDeviceCount(present);
+    if (status == cudaSuccess && *present)
+        return true;
+    cudaGetLastError();
+    return spg_fail_as(error, SPG_NOT_INITIALIZED, "no CUDA device: %s",
+                       cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status));
+}
+
 bool spg_fetch(cudaStream_t stream, void *to, const void *from, size_t size, const char *what,
                struct spg_error *error) {
     return spg_cuda(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream), what, error) &&
@@ -299,8 +308,8 @@ bool spg_gpu_mover(struct spg_gpu *g, struct spg_error *error) {
 bool spg_gpu_prepare(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error) {
     int devices = 0;
     *g = (struct spg_gpu){.job = job, .memory = {.limit = job->limit}};
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices)
-        return spg_fail_as(error, SPG_NOT_INITIALIZED, "no CUDA device");
+    if (!spg_devices(&devices, error))
+        return false;
     if (spg_cuda(cudaEventCreate(&g->started), "event", error) &&
         spg_cuda(cudaEventCreate(&g->estimated), "event", error) &&
         spg_cuda(cudaEventCreate(&g->computed), "event", error) &&

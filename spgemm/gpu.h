@@ -12,6 +12,9 @@
  * returns false. */
 bool spg_cuda(cudaError_t status, const char *what, struct spg_error *error);
 
+/* Counts the devices. Fails if there is none, or if the driver is older than the runtime; the text says which. */
+bool spg_devices(int *present, struct spg_error *error);
+
 /* Copies in the stream. A fetch waits for it. The host's memory of a send can be used again at once. */
 bool spg_fetch(cudaStream_t stream, void *to, const void *from, size_t size, const char *what, struct spg_error *error);
 bool spg_send(cudaStream_t stream, void *to, const void *from, size_t size, const char *what, struct spg_error *error);

@@ -77,10 +77,8 @@ static bool read_options(struct gpumem_spgemm_group_options *o, const struct gpu
     *o = (struct gpumem_spgemm_group_options){.struct_size = sizeof *o};
     if (theirs && !spg_struct_read("gpumem_spgemm_group_options", o, sizeof *o, theirs, error))
         return false;
-    if (cudaGetDeviceCount(present) != cudaSuccess || !*present) {
-        cudaGetLastError();
-        return spg_fail_as(error, GPUMEM_NOT_INITIALIZED, "no CUDA device");
-    }
+    if (!spg_devices(present, error))
+        return false;
     if (!o->devices)
         o->count = (size_t)*present;
     if (!o->count || o->count > (size_t)*present)

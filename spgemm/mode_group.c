@@ -28,10 +28,8 @@ static const char *nccl(void) {
 static bool choose_device(struct state *s, int *device, char id[GPUMEM_SPGEMM_ID_BYTES], struct spg_error *error) {
     const struct spg_processes *p = s->job->processes;
     int present = 0;
-    if (!spg_cuda(cudaGetDeviceCount(&present), "devices", error))
+    if (!spg_devices(&present, error))
         return false;
-    if (!present)
-        return spg_fail_as(error, SPG_NOT_INITIALIZED, "no CUDA device");
     double apart = p->local_count > present || (p->rank == 0 && gpumem_spgemm_group_id(nccl(), id));
     p->largest(&apart, 1);
     p->share(id, GPUMEM_SPGEMM_ID_BYTES);

@@ -112,6 +112,11 @@ int main(void) {
 
 
 def check_spgemm(root, names, cc, libdir):
+    library = os.path.join(libdir, 'libgpumem-spgemm.so')
+    for name in elf.dynamic(library, 'NEEDED'):  # neither CUDA nor the C++ and OpenMP runtimes
+        assert re.match(r'(libgpumem-core|lib(c|m|dl|pthread|rt)|ld-linux[\w-]*)\.so\.', name), name
+    leaked = [s.name for s in elf.symbols(library) if s.defined and not s.name.startswith('gpumem_spgemm_')]
+    assert not leaked, leaked
     pc = os.path.dirname(os.path.join(root, one(names, r'/pkgconfig/gpumem-spgemm\.pc$')))
     env = dict(os.environ, PKG_CONFIG_LIBDIR=pc, PKG_CONFIG_SYSROOT_DIR=root)
     flags = run('pkg-config', '--cflags', '--libs', 'gpumem-spgemm', env=env).split()

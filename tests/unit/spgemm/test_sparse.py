@@ -1,20 +1,15 @@
 #!/usr/bin/env python3
 """gpumem.sparse on an emulated device, whose memory the host can access: arrays of the device are arrays of the host.
 
-usage: test_sparse.py LIBRARY SOURCE
+usage: test_sparse.py   (GPUMEM_SPGEMM names the emulated library, or it lies in the package)
 """
 
 import ctypes
-import os
-import pathlib
 import random
 import sys
 import types
 
-os.environ["GPUMEM_SPGEMM"] = sys.argv[1]
-sys.path.insert(0, str(pathlib.Path(sys.argv[2]) / "tools" / "python"))
-
-from gpumem import sparse  # noqa: E402
+from gpumem import sparse
 
 KINDS = {"float64": (ctypes.c_double, "<f8"), "float32": (ctypes.c_float, "<f4"), "complex128": (ctypes.c_double, "<c16"), "complex64": (ctypes.c_float, "<c8")}
 
