@@ -28,7 +28,7 @@ def installed():
     return state.stdout.startswith('i')
 
 
-def check_contents(deb):
+def check_contents(deb, build):
     fields = run('dpkg-deb', '-f', deb)
     assert 'Package: gpumem\n' in fields and 'Depends: libc6' in fields, fields
     assert 'Recommends: python3-matplotlib\n' in fields, fields  # gpumem plot
@@ -39,6 +39,9 @@ def check_contents(deb):
         assert name in names, (name, names)
     if any(n.endswith('/libgpumem.so') for n in names):
         assert any(n.endswith('/gpumem/sim/libcuda.so.1') for n in names), names
+    sparse = os.path.exists(os.path.join(build, 'spgemm', 'libgpumem-spgemm.so.0'))
+    for name in ('/libgpumem-spgemm.so.0', '/include/spgemm/spgemm.h', '/pkgconfig/gpumem-spgemm.pc'):
+        assert any(n.endswith(name) for n in names) == sparse, (name, sparse)
     manuals = [n for n in names if '/man/man1/' in n and not n.endswith('/')]
     assert manuals and all(n.endswith('.gz') for n in manuals), manuals
     return [n[1:] for n in names if not n.endswith('/')]
@@ -60,7 +63,7 @@ def main(source, build, example=None):
         skip('no dpkg-deb')
     run(os.path.join(source, 'tools', 'package'), '--no-setup', '--build', build)
     deb = max(glob.glob(os.path.join(build, 'gpumem_*.deb')), key=os.path.getmtime)
-    names = check_contents(deb)
+    names = check_contents(deb, build)
     if os.geteuid() != 0:
         skip('built and checked; installing it takes root')
     if installed() or any(os.path.exists(n) for n in names):

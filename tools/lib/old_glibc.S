@@ -4,8 +4,8 @@
  * (-Wl,--wrap, see the list in tools/lib/meson.build), which goes on to the old version. x86-64 only. */
 
 /* The function takes the same arguments in all versions. */
-.macro OLD name
-    .symver gm_old_\name, \name@GLIBC_2.2.5
+.macro OLD name, version=2.2.5
+    .symver gm_old_\name, \name@GLIBC_\version
     ENTRY \name
     jmp gm_old_\name@PLT
 .endm
@@ -30,26 +30,53 @@ __wrap_\name:
     .text
 OLD dlclose
 OLD dlerror
+OLD dlmopen, 2.3.4
 OLD dlopen
 OLD dlsym
+OLD dlvsym
 OLD exp
 OLD log
 OLD pow
+OLD pthread_condattr_setpshared
 OLD pthread_create
+OLD pthread_detach
+OLD pthread_getspecific
 OLD pthread_join
 OLD pthread_key_create
+OLD pthread_key_delete
+OLD pthread_kill
 OLD pthread_mutex_trylock
 OLD pthread_mutexattr_destroy
 OLD pthread_mutexattr_init
+OLD pthread_mutexattr_setpshared
 OLD pthread_mutexattr_settype
 OLD pthread_once
 OLD pthread_rwlock_destroy
 OLD pthread_rwlock_init
 OLD pthread_rwlock_rdlock
+OLD pthread_rwlock_timedrdlock
+OLD pthread_rwlock_timedwrlock
 OLD pthread_rwlock_tryrdlock
+OLD pthread_rwlock_trywrlock
 OLD pthread_rwlock_unlock
 OLD pthread_rwlock_wrlock
+OLD pthread_rwlockattr_destroy
+OLD pthread_rwlockattr_init
+OLD pthread_rwlockattr_setpshared
 OLD pthread_setspecific
+OLD pthread_spin_destroy
+OLD pthread_spin_init
+OLD pthread_spin_lock
+OLD pthread_spin_trylock
+OLD pthread_spin_unlock
+OLD sem_destroy
+OLD sem_init
+OLD sem_post
+OLD sem_timedwait
+OLD sem_trywait
+OLD sem_wait
+OLD shm_open
+OLD shm_unlink
 STAT fstat, __fxstat
 STAT fstat64, __fxstat64
 STAT lstat64, __lxstat64

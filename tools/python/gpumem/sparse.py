@@ -22,8 +22,8 @@ is the framework's. Work is submitted to the current stream of the framework, or
 after the current one, in which indices are converted and memory for C is taken. The device of A must be current. A Multiplier is used by
 one thread at a time.
 
-The wheel does not contain the library. Build gpumem with `-Dspgemm=enabled`, and set GPUMEM_SPGEMM to the path of
-libgpumem-spgemm.so.0 before the import.
+The library is that of the wheel, else the installed one, unless GPUMEM_SPGEMM is the path of another libgpumem-spgemm.so.0. ImportError:
+there is none.
 """
 
 import ctypes
