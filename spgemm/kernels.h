@@ -15,6 +15,9 @@
 extern "C" {
 #endif
 
+/* Whether kernels for the semiring min-plus are compiled (the option `semirings`). */
+extern const bool spg_semirings;
+
 /* Where rows of C are written. Exactly one of start, chunks and spread is used. */
 struct spg_target {
     void *values; /* NULL: symbolic phase, rows are only counted. Not used for patterns, but not NULL either */

@@ -50,6 +50,10 @@ template <> __device__ spg_complex<float> shuffled(spg_complex<float> value, int
     return {__shfl_sync(~0u, value.re, lane), __shfl_sync(~0u, value.im, lane)};
 }
 
+template <typename R> __device__ spg_min_plus<R> shuffled(spg_min_plus<R> value, int lane) {
+    return spg_min_plus<R>::of(__shfl_sync(~0u, value.number, lane));
+}
+
 /* Adds entry number `at` of the term's row of B, for each thread that has one. */
 template <typename T, bool NUMERIC> __device__ void add(const Room<T> &room, T factor, int32_t column, const T &value) {
     if (column >= 0) {

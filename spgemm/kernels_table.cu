@@ -492,6 +492,11 @@ __device__ int report(const spg_target &c, int32_t row, int alike, const Inserte
 }
 
 template <typename T, typename S> __device__ void clear(T *sums) {
+    if constexpr (!spg_zero_is_clear<T>) {
+        for (int i = threadIdx.x % S::threads; i < S::slots; i += S::threads)
+            sums[i] = 0;
+        return;
+    }
     constexpr int count = S::slots * sizeof(T) / sizeof(uint4);
     for (int i = threadIdx.x % S::threads; i < count; i += S::threads)
         reinterpret_cast<uint4 *>(sums)[i] = {0, 0, 0, 0};
@@ -627,6 +632,12 @@ cudaError_t launch_bin(int bin, const spg_operand &a, const spg_operand &b, cons
 /* This file makes two objects, which compile at the same time: for real values, and for the others. */
 #ifdef SPG_OTHER_VALUES
 
+#ifdef SPG_SEMIRINGS
+const bool spg_semirings = true;
+#else
+const bool spg_semirings = false;
+#endif
+
 cudaError_t spg_launch_table_other(int bin, spg_precision precision, const spg_operand *a, const spg_operand *b,
                                    const int32_t *list, int32_t rows, const spg_target *c, cudaStream_t stream) {
     Groups none{};
@@ -635,6 +646,12 @@ cudaError_t spg_launch_table_other(int bin, spg_precision precision, const spg_o
         return launch_bin<spg_complex<double>, true>(bin, *a, *b, list, rows, none, *c, never, stream);
     if (precision == SPG_COMPLEX_FLOAT)
         return launch_bin<spg_complex<float>, true>(bin, *a, *b, list, rows, none, *c, never, stream);
+#ifdef SPG_SEMIRINGS
+    if (precision == SPG_MIN_PLUS_DOUBLE)
+        return launch_bin<spg_min_plus<double>, true>(bin, *a, *b, list, rows, none, *c, never, stream);
+    if (precision == SPG_MIN_PLUS_FLOAT)
+        return launch_bin<spg_min_plus<float>, true>(bin, *a, *b, list, rows, none, *c, never, stream);
+#endif
     return launch_bin<spg_pattern, true>(bin, *a, *b, list, rows, none, *c, never, stream);
 }
 

@@ -12,10 +12,18 @@ extern "C" {
 #endif
 
 /* On the host there are only the first two. */
-enum spg_precision { SPG_DOUBLE, SPG_FLOAT, SPG_COMPLEX_DOUBLE, SPG_COMPLEX_FLOAT, SPG_PATTERN };
+enum spg_precision {
+    SPG_DOUBLE,
+    SPG_FLOAT,
+    SPG_COMPLEX_DOUBLE,
+    SPG_COMPLEX_FLOAT,
+    SPG_PATTERN,
+    SPG_MIN_PLUS_DOUBLE,
+    SPG_MIN_PLUS_FLOAT,
+};
 
 static inline size_t spg_value_size(enum spg_precision precision) {
-    static const unsigned char sizes[] = {8, 4, 16, 8, 0};
+    static const unsigned char sizes[] = {8, 4, 16, 8, 0, 8, 4};
     return sizes[precision];
 }
 static inline bool spg_is_real(enum spg_precision precision) {

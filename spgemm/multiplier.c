@@ -11,7 +11,9 @@ _Static_assert(SPG_OUT_OF_MEMORY == GPUMEM_OUT_OF_MEMORY && SPG_INVALID_VALUE ==
                "statuses of spg_fail_as()");
 _Static_assert((int)GPUMEM_SPGEMM_DOUBLE == SPG_DOUBLE && (int)GPUMEM_SPGEMM_FLOAT == SPG_FLOAT &&
                    (int)GPUMEM_SPGEMM_COMPLEX_DOUBLE == SPG_COMPLEX_DOUBLE &&
-                   (int)GPUMEM_SPGEMM_COMPLEX_FLOAT == SPG_COMPLEX_FLOAT && (int)GPUMEM_SPGEMM_PATTERN == SPG_PATTERN,
+                   (int)GPUMEM_SPGEMM_COMPLEX_FLOAT == SPG_COMPLEX_FLOAT && (int)GPUMEM_SPGEMM_PATTERN == SPG_PATTERN &&
+                   (int)GPUMEM_SPGEMM_MIN_PLUS_DOUBLE == SPG_MIN_PLUS_DOUBLE &&
+                   (int)GPUMEM_SPGEMM_MIN_PLUS_FLOAT == SPG_MIN_PLUS_FLOAT,
                "precisions");
 
 /* ---- memory of the caller */
@@ -75,10 +77,14 @@ static bool create(const struct gpumem_spgemm_options *options, struct gpumem_sp
     struct spg_allocator allocator;
     if (options && !spg_struct_read("gpumem_spgemm_options", &o, sizeof o, options, error))
         return false;
-    if (o.precision > GPUMEM_SPGEMM_PATTERN)
+    if (o.precision > GPUMEM_SPGEMM_MIN_PLUS_FLOAT)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE,
-                           "precision %llu is not 0 (double), 1 (float), 2 (complex double), 3 (complex float) or 4 "
-                           "(pattern)",
+                           "precision %llu is not 0 (double), 1 (float), 2 (complex double), 3 (complex float), "
+                           "4 (pattern), 5 (min-plus double) or 6 (min-plus float)",
+                           (unsigned long long)o.precision);
+    if (o.precision > GPUMEM_SPGEMM_PATTERN && !spg_semirings)
+        return spg_fail_as(error, GPUMEM_NOT_SUPPORTED,
+                           "precision %llu (min-plus): the library was built without -Dsemirings=enabled",
                            (unsigned long long)o.precision);
     if (!read_allocator(&o, &allocator, error))
         return false;

@@ -60,13 +60,20 @@ extern "C" {
 struct gpumem_spgemm;
 struct gpumem_resource;
 
-/* Values of A, B and C. A pattern has positions only; its `values` are not read, and those of C are NULL. */
+/* Values of A, B and C. A pattern has positions only; its `values` are not read, and those of C are NULL. So a product
+ * of patterns is one of the semiring or-and.
+ *
+ * In the semiring min-plus a sum is the minimum and a product is the sum: an entry of A B is the length of a shortest
+ * path of two edges. Everything that adds or multiplies does so, also scales, D and doubled entries. Values are finite
+ * or +infinity. GPUMEM_NOT_SUPPORTED: the library was built without the option `semirings`. */
 enum gpumem_spgemm_precision {
     GPUMEM_SPGEMM_DOUBLE = 0,
     GPUMEM_SPGEMM_FLOAT = 1,
     GPUMEM_SPGEMM_COMPLEX_DOUBLE = 2, /* pairs of double: real, imaginary */
     GPUMEM_SPGEMM_COMPLEX_FLOAT = 3,
     GPUMEM_SPGEMM_PATTERN = 4,
+    GPUMEM_SPGEMM_MIN_PLUS_DOUBLE = 5,
+    GPUMEM_SPGEMM_MIN_PLUS_FLOAT = 6,
 };
 
 /* Zero in all fields but the first means the defaults. */
@@ -111,8 +118,8 @@ struct gpumem_spgemm_csr {
     /* enum gpumem_spgemm_operation: the matrix, its transpose, or its conjugate transpose. The call makes a transposed
      * copy in memory of the multiplier, by a sort of the entries: 28 bytes for each entry in double precision. */
     uint64_t operation;
-    /* One value of the multiplier's precision in host memory, read during the call; NULL: 1. Any other than NULL costs
-     * a copy of the values. */
+    /* One value of the multiplier's precision in host memory, read during the call; NULL: 1, in min-plus 0. Any
+     * other than NULL costs a copy of the values. */
     const void *scale;
 };
 

@@ -1,4 +1,5 @@
-/* Types of values: float, double, complex numbers of both, and none for patterns. */
+/* Types of values: float, double, complex numbers of both, numbers of the semiring min-plus, and none for patterns.
+ * Kernels add by += and multiply by *. T(0) changes no sum, and T(1) changes no product. */
 #ifndef SPG_VALUE_CUH
 #define SPG_VALUE_CUH
 
@@ -49,8 +50,37 @@ struct spg_pattern {
 inline SPG_BOTH spg_pattern operator*(spg_pattern, spg_pattern) { return {}; }
 inline SPG_BOTH spg_pattern spg_plus_product(spg_pattern, spg_pattern, spg_pattern) { return {}; }
 
+/* The semiring min-plus: the sum is the minimum, the product is the sum. So 0 is infinity, and 1 is the number 0. */
+template <typename R> struct spg_min_plus {
+    R number = static_cast<R>(INFINITY);
+
+    spg_min_plus() = default;
+    SPG_BOTH spg_min_plus(int one) : number(static_cast<R>(one ? 0 : INFINITY)) {}
+    static SPG_BOTH spg_min_plus of(R number) {
+        spg_min_plus made;
+        made.number = number;
+        return made;
+    }
+    SPG_BOTH spg_min_plus &operator+=(const spg_min_plus &other) {
+        number = other.number < number ? other.number : number;
+        return *this;
+    }
+};
+template <typename R> inline SPG_BOTH spg_min_plus<R> operator*(const spg_min_plus<R> &a, const spg_min_plus<R> &b) {
+    return spg_min_plus<R>::of(a.number + b.number);
+}
+template <typename R>
+inline SPG_BOTH spg_min_plus<R> spg_plus_product(spg_min_plus<R> sum, const spg_min_plus<R> &factor,
+                                                 const spg_min_plus<R> &value) {
+    return sum += factor * value;
+}
+
 template <typename T> constexpr bool spg_has_value = true;
 template <> constexpr bool spg_has_value<spg_pattern> = false;
+
+/* Whether T(0) consists of zero bits. */
+template <typename T> constexpr bool spg_zero_is_clear = true;
+template <typename R> constexpr bool spg_zero_is_clear<spg_min_plus<R>> = false;
 
 /* An element of an array of values, and an assignment to one; nothing for patterns, whose arrays do not exist. */
 template <typename T> inline SPG_BOTH T spg_read_value(const T *values, int64_t at) {
@@ -74,6 +104,9 @@ template <typename R> inline __device__ R spg_from_before(R value) { return __sh
 template <typename R> inline __device__ spg_complex<R> spg_from_before(const spg_complex<R> &value) {
     return {__shfl_up_sync(~0u, value.re, 1), __shfl_up_sync(~0u, value.im, 1)};
 }
+template <typename R> inline __device__ spg_min_plus<R> spg_from_before(const spg_min_plus<R> &value) {
+    return spg_min_plus<R>::of(__shfl_up_sync(~0u, value.number, 1));
+}
 inline __device__ spg_pattern spg_from_before(spg_pattern) { return {}; }
 template <typename R> inline __device__ R spg_from_other(R value, int lanes) {
     return __shfl_xor_sync(~0u, value, lanes);
@@ -81,14 +114,28 @@ template <typename R> inline __device__ R spg_from_other(R value, int lanes) {
 template <typename R> inline __device__ spg_complex<R> spg_from_other(const spg_complex<R> &value, int lanes) {
     return {__shfl_xor_sync(~0u, value.re, lanes), __shfl_xor_sync(~0u, value.im, lanes)};
 }
+template <typename R> inline __device__ spg_min_plus<R> spg_from_other(const spg_min_plus<R> &value, int lanes) {
+    return spg_min_plus<R>::of(__shfl_xor_sync(~0u, value.number, lanes));
+}
 inline __device__ spg_pattern spg_from_other(spg_pattern, int) { return {}; }
 
+/* Kernels for semirings are compiled where they are wanted. */
+#ifdef SPG_SEMIRINGS
+#define SPG_BY_SEMIRING(precision, what, ...)                                     \
+    (precision) == SPG_MIN_PLUS_DOUBLE  ? what<spg_min_plus<double>>(__VA_ARGS__) \
+    : (precision) == SPG_MIN_PLUS_FLOAT ? what<spg_min_plus<float>>(__VA_ARGS__)  \
+                                        :
+#else
+#define SPG_BY_SEMIRING(precision, what, ...)
+#endif
+
 /* Calls WHAT<T>(...) for the type of the precision. */
-#define SPG_BY_VALUE(precision, what, ...)                                        \
-    ((precision) == SPG_FLOAT            ? what<float>(__VA_ARGS__)               \
-     : (precision) == SPG_DOUBLE         ? what<double>(__VA_ARGS__)              \
-     : (precision) == SPG_COMPLEX_FLOAT  ? what<spg_complex<float>>(__VA_ARGS__)  \
-     : (precision) == SPG_COMPLEX_DOUBLE ? what<spg_complex<double>>(__VA_ARGS__) \
-                                         : what<spg_pattern>(__VA_ARGS__))
+#define SPG_BY_VALUE(precision, what, ...)                                               \
+    ((precision) == SPG_FLOAT            ? what<float>(__VA_ARGS__)                      \
+     : (precision) == SPG_DOUBLE         ? what<double>(__VA_ARGS__)                     \
+     : (precision) == SPG_COMPLEX_FLOAT  ? what<spg_complex<float>>(__VA_ARGS__)         \
+     : (precision) == SPG_COMPLEX_DOUBLE ? what<spg_complex<double>>(__VA_ARGS__)        \
+                                         : SPG_BY_SEMIRING(precision, what, __VA_ARGS__) \
+                                               what<spg_pattern>(__VA_ARGS__))
 
 #endif

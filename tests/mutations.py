@@ -326,6 +326,8 @@ MUTATIONS = [
        "paper: skewed matrices are not served well"),
 
     # ---- without a paper
+    of("minimum_begins_at_0", "spgemm/kernels_table.cu", "clear", swaps("!spg_zero_is_clear<T>", "false"), "spgemm_operations",
+       "sums of min-plus begin at infinity"),
     of("variable_initialized_twice", "spgemm/cxx_runtime.c", "__cxa_guard_acquire", swaps("!*initialized", "1"), "spgemm_cxx_runtime",
        "threads initialize a static variable once"),
     of("failed_mapping_stays_mapped", "shim/driver/mapping.c", "gm_extents_map", passes("gm_extents_unmap", 3, "0"),

@@ -93,6 +93,28 @@ for kind in TOLERANCE:
     case(f"CuPy {kind}")(lambda kind=kind: all_products(kind))
 
 
+@case("min-plus")
+def shortest_paths():
+    """Against dense minima, if the library has the semiring."""
+    for dtype in ("float64", "float32"):
+        for rows, inner, columns, each in ((300, 200, 250, 9), (300, 200, 900, 6), (3, 150, 20000, 90)):
+            a, b = random(rows, inner, each, dtype, 1), random(inner, columns, each, dtype, 2)
+            try:
+                c = sparse.multiply(a, b, semiring="min-plus")
+            except ValueError as error:
+                assert "-Dsemirings=enabled" in str(error), error
+                return "not in this library"
+            paths = cupy.full((rows, columns), cupy.inf, dtype)
+            for k in range(inner):
+                to, on = ((m.indices[m.indptr[k] : m.indptr[k + 1]], m.data[m.indptr[k] : m.indptr[k + 1]]) for m in (a.T.tocsr(), b))
+                places = cupy.ix_(to[0], on[0])
+                paths[places] = cupy.minimum(paths[places], to[1][:, None] + on[1][None, :])
+            found = cupy.full((rows, columns), cupy.inf, dtype)
+            found[cupy.repeat(cupy.arange(rows), [int(n) for n in cupy.diff(c.indptr)]), c.indices] = c.data
+            assert (cupy.isinf(found) == cupy.isinf(paths)).all() and c.nnz == int((~cupy.isinf(paths)).sum()), "other positions"
+            assert (found == paths).all(), "other lengths"
+
+
 def tensor(m):
     return torch.sparse_csr_tensor(torch.as_tensor(m.indptr), torch.as_tensor(m.indices), torch.as_tensor(m.data), size=m.shape)
 

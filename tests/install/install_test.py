@@ -101,7 +101,7 @@ int main(void) {
     struct gpumem_spgemm_options options;
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;
-    options.precision = 5;
+    options.precision = 7;
     struct gpumem_spgemm *multiplier;
     enum gpumem_status status = gpumem_spgemm_create(&options, &multiplier);
     gpumem_spgemm_destroy(NULL);
@@ -127,7 +127,8 @@ def check_spgemm(root, names, cc, libdir):
                 out.write(SPGEMM)
             run(*compiler, '-Wall', '-Wextra', '-Werror', '-pedantic', '-o', program, source, *flags)
             printed = run(program, env=dict(os.environ, LD_LIBRARY_PATH=libdir))
-            assert printed == 'GPUMEM_INVALID_VALUE precision 5 is not 0 (double), 1 (float), 2 (complex double), 3 (complex float) or 4 (pattern)\n', printed
+            assert printed == ('GPUMEM_INVALID_VALUE precision 7 is not 0 (double), 1 (float), 2 (complex double), 3 (complex float), '
+                               '4 (pattern), 5 (min-plus double) or 6 (min-plus float)\n'), printed
 
 
 def check_simulated_cuda(names, gpumem, libdir, example):

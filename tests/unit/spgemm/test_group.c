@@ -444,8 +444,8 @@ static void wrong_arguments(void **state) {
     refused(gpumem_spgemm_group_create(&o, &g), GPUMEM_INVALID_VALUE, "place 0 of 8 without an id");
     o = (struct gpumem_spgemm_group_options){.struct_size = sizeof o, .id = "id", .first = 6, .total = 8};
     refused(gpumem_spgemm_group_create(&o, &g), GPUMEM_INVALID_VALUE, "4 devices from place 6 do not fit a group of 8");
-    o = (struct gpumem_spgemm_group_options){.struct_size = sizeof o, .precision = 5};
-    refused(gpumem_spgemm_group_create(&o, &g), GPUMEM_INVALID_VALUE, "device 0: precision 5 is not 0");
+    o = (struct gpumem_spgemm_group_options){.struct_size = sizeof o, .precision = 7};
+    refused(gpumem_spgemm_group_create(&o, &g), GPUMEM_INVALID_VALUE, "device 0: precision 7 is not 0");
     char id[GPUMEM_SPGEMM_ID_BYTES] = "";
     refused(gpumem_spgemm_group_id("", id), GPUMEM_NOT_SUPPORTED, "NCCL is switched off");
     o = (struct gpumem_spgemm_group_options){.struct_size = sizeof o, .id = id, .first = 0, .total = 8, .nccl = ""};

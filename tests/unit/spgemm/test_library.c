@@ -364,8 +364,8 @@ static void sizes_of_structs(void **state) {
             "gpumem_spgemm_options has a field at byte 56");
     struct gpumem_spgemm_options options = {.struct_size = 0};
     refused(gpumem_spgemm_create(&options, &m), GPUMEM_INVALID_VALUE, "struct_size 0: set it to sizeof");
-    options = (struct gpumem_spgemm_options){.struct_size = sizeof options, .precision = 5};
-    refused(gpumem_spgemm_create(&options, &m), GPUMEM_INVALID_VALUE, "precision 5 is not 0 (double), 1 (float)");
+    options = (struct gpumem_spgemm_options){.struct_size = sizeof options, .precision = 7};
+    refused(gpumem_spgemm_create(&options, &m), GPUMEM_INVALID_VALUE, "precision 7 is not 0 (double), 1 (float)");
     /* An older caller whose result ends with `values`. */
     struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
     struct gpumem_spgemm_result c = {.struct_size = offsetof(struct gpumem_spgemm_result, products), .products = 77};

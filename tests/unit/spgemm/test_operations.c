@@ -1,5 +1,6 @@
 /* What spgemm.h can do beside C = A B, on an emulated device: operations and scales of operands, sums, triple products,
- * types of values, patterns, sorting, checks. Every C is compared with a product of dense arrays. */
+ * types of values, patterns, the semiring min-plus, sorting, checks. Every C is compared with a product of dense
+ * arrays. */
 #include "emulated/driver.h"
 #include "spgemm_test.h"
 
@@ -10,20 +11,24 @@
 #include <complex.h>
 #include <cuda_runtime_api.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 size_t emulated_live(void);
 
 #define STREAM  ((cudaStream_t)9)
 #define LARGEST 70 /* rows or columns */
+#define LAST    GPUMEM_SPGEMM_MIN_PLUS_FLOAT
 
 typedef double complex number;
 typedef uint64_t precision;
 
-static size_t value_size(precision p) { return (const size_t[]){8, 4, 16, 8, 0}[p]; }
+static size_t value_size(precision p) { return (const size_t[]){8, 4, 16, 8, 0, 8, 4}[p]; }
 
 static number stored_value(precision p, const void *values, int64_t at) {
     switch (p) {
+    case GPUMEM_SPGEMM_MIN_PLUS_DOUBLE:
     case GPUMEM_SPGEMM_DOUBLE: return ((const double *)values)[at];
+    case GPUMEM_SPGEMM_MIN_PLUS_FLOAT:
     case GPUMEM_SPGEMM_FLOAT: return (double)((const float *)values)[at];
     case GPUMEM_SPGEMM_COMPLEX_DOUBLE: return ((const number *)values)[at];
     case GPUMEM_SPGEMM_COMPLEX_FLOAT: return (number)((const float complex *)values)[at];
@@ -33,13 +38,26 @@ static number stored_value(precision p, const void *values, int64_t at) {
 
 static void store_value(precision p, void *values, int64_t at, number value) {
     switch (p) {
+    case GPUMEM_SPGEMM_MIN_PLUS_DOUBLE:
     case GPUMEM_SPGEMM_DOUBLE: ((double *)values)[at] = creal(value); break;
+    case GPUMEM_SPGEMM_MIN_PLUS_FLOAT:
     case GPUMEM_SPGEMM_FLOAT: ((float *)values)[at] = (float)creal(value); break;
     case GPUMEM_SPGEMM_COMPLEX_DOUBLE: ((number *)values)[at] = value; break;
     case GPUMEM_SPGEMM_COMPLEX_FLOAT: ((float complex *)values)[at] = (float complex)value; break;
     default: break;
     }
 }
+
+static bool is_min_plus(precision p) { return p == GPUMEM_SPGEMM_MIN_PLUS_DOUBLE || p == GPUMEM_SPGEMM_MIN_PLUS_FLOAT; }
+
+/* `there`: the sum has a term already. */
+static number sum_of(precision p, bool there, number sum, number term) {
+    if (!there)
+        return term;
+    return !is_min_plus(p) ? sum + term : creal(term) < creal(sum) ? term : sum;
+}
+
+static number product_of(precision p, number x, number y) { return is_min_plus(p) ? x + y : x * y; }
 
 /* A matrix of entries at chance, whose arrays are memory of the emulated device. */
 struct matrix {
@@ -104,7 +122,9 @@ struct dense {
     number value[LARGEST][LARGEST];
 };
 
-static number scale_of(precision p, const void *scale) { return scale ? stored_value(p, scale, 0) : 1; }
+static number scale_of(precision p, const void *scale) {
+    return scale ? stored_value(p, scale, 0) : is_min_plus(p) ? 0 : 1;
+}
 
 /* scale x op(matrix) */
 static void to_dense(struct dense *d, precision p, const struct gpumem_spgemm_csr *m) {
@@ -116,28 +136,29 @@ static void to_dense(struct dense *d, precision p, const struct gpumem_spgemm_cs
         for (int32_t k = m->offsets[i]; k < m->offsets[i + 1]; k++) {
             int row = turned ? m->indices[k] : i, column = turned ? i : m->indices[k];
             number value = stored_value(p, m->values, k);
+            value = product_of(p, scale_of(p, m->scale), m->operation == GPUMEM_SPGEMM_CONJUGATE ? conj(value) : value);
+            d->value[row][column] = sum_of(p, d->there[row][column], d->value[row][column], value);
             d->there[row][column] = true;
-            d->value[row][column] +=
-                scale_of(p, m->scale) * (m->operation == GPUMEM_SPGEMM_CONJUGATE ? conj(value) : value);
         }
 }
 
 /* Adds A B to C. */
-static void add_product(struct dense *c, const struct dense *a, const struct dense *b) {
+static void add_product(precision p, struct dense *c, const struct dense *a, const struct dense *b) {
     c->rows = a->rows;
     c->columns = b->columns;
     for (int i = 0; i < a->rows; i++)
         for (int k = 0; k < a->columns; k++)
             for (int j = 0; a->there[i][k] && j < b->columns; j++)
                 if (b->there[k][j]) {
+                    number term = product_of(p, a->value[i][k], b->value[k][j]);
+                    c->value[i][j] = sum_of(p, c->there[i][j], c->value[i][j], term);
                     c->there[i][j] = true;
-                    c->value[i][j] += a->value[i][k] * b->value[k][j];
                 }
 }
 
 static void compare(precision p, const struct dense *wanted, const int32_t *offsets, const int32_t *indices,
                     const void *values) {
-    double tolerance = p == GPUMEM_SPGEMM_FLOAT || p == GPUMEM_SPGEMM_COMPLEX_FLOAT ? 1e-4 : 1e-12;
+    double tolerance = value_size(p) == 4 || p == GPUMEM_SPGEMM_COMPLEX_FLOAT ? 1e-4 : 1e-12;
     int32_t at = 0;
     for (int i = 0; i < wanted->rows; i++) {
         assert_int_equal(offsets[i], at);
@@ -147,7 +168,7 @@ static void compare(precision p, const struct dense *wanted, const int32_t *offs
             if (indices[at] != j)
                 fail_msg("row %d has column %d, not %d", i, indices[at], j);
             if (p != GPUMEM_SPGEMM_PATTERN && cabs(stored_value(p, values, at) - wanted->value[i][j]) > tolerance)
-                fail_msg("row %d, column %d: a wrong value, off by %g", i, j,
+                fail_msg("precision %d, row %d, column %d: a wrong value, off by %g", (int)p, i, j,
                          cabs(stored_value(p, values, at) - wanted->value[i][j]));
             at++;
         }
@@ -201,7 +222,7 @@ static void one_sum(struct gpumem_spgemm *m, precision p, uint64_t op_a, uint64_
         memset(&c, 0, sizeof c);
         if (with_d)
             c = d;
-        add_product(&c, &a, &b);
+        add_product(p, &c, &a, &b);
         emulated_legacy_uses();
         worked(gpumem_spgemm_multiply_add(m, &ma.csr, &mb.csr, addend, NULL, round ? GPUMEM_SPGEMM_SAME_STRUCTURE : 0,
                                           STREAM, &found));
@@ -225,7 +246,7 @@ static void one_sum(struct gpumem_spgemm *m, precision p, uint64_t op_a, uint64_
     memset(&c, 0, sizeof c);
     if (with_d)
         c = d;
-    add_product(&c, &a, &b);
+    add_product(p, &c, &a, &b);
     for (int round = 0; round < 2; round++) {
         memset(output.indices, 0xcd, (size_t)sizes.stored * 4);
         memset(output.values, 0xcd, (size_t)sizes.stored * value_size(p));
@@ -243,7 +264,7 @@ static void one_sum(struct gpumem_spgemm *m, precision p, uint64_t op_a, uint64_
 }
 
 static void sums_of_all_kinds(void **state) {
-    for (precision p = 0; p <= GPUMEM_SPGEMM_PATTERN; p++) {
+    for (precision p = 0; p <= LAST; p++) {
         struct gpumem_spgemm *m = multiplier_of(p);
         for (uint64_t kind = 0; kind < 9; kind++)
             one_sum(m, p, kind % 3, kind / 3, 0, kind % 2, false);
@@ -258,7 +279,7 @@ static void sums_of_all_kinds(void **state) {
 /* R A P, with R and without, and again with other values. */
 static void triple_products(void **state) {
     static struct dense r, a, b, ra, c;
-    for (precision p = 0; p <= GPUMEM_SPGEMM_PATTERN; p++) {
+    for (precision p = 0; p <= LAST; p++) {
         size_t live = emulated_live();
         struct gpumem_spgemm *m = multiplier_of(p);
         struct matrix mr = random_matrix(p, 20, 60, 6, 4), ma = random_matrix(p, 60, 60, 7, 5),
@@ -273,8 +294,8 @@ static void triple_products(void **state) {
             to_dense(&b, p, &mp.csr);
             memset(&ra, 0, sizeof ra);
             memset(&c, 0, sizeof c);
-            add_product(&ra, &r, &a);
-            add_product(&c, &ra, &b);
+            add_product(p, &ra, &r, &a);
+            add_product(p, &c, &ra, &b);
             emulated_legacy_uses();
             worked(gpumem_spgemm_triple(m, given ? &mr.csr : NULL, &ma.csr, &mp.csr, NULL,
                                         round % 2 ? GPUMEM_SPGEMM_SAME_STRUCTURE : 0, STREAM, &found));
@@ -322,7 +343,7 @@ static void shuffle(struct matrix *m, int rows) {
 
 static void unsorted_rows(void **state) {
     static struct dense wanted;
-    for (precision p = 0; p <= GPUMEM_SPGEMM_PATTERN; p++) {
+    for (precision p = 0; p <= LAST; p++) {
         struct gpumem_spgemm *m = multiplier_of(p);
         struct gpumem_spgemm_result found = {.struct_size = sizeof found}, none = {.struct_size = sizeof none};
         struct matrix a = random_matrix(p, 40, 40, 2, 8);
@@ -350,6 +371,78 @@ static void unsorted_rows(void **state) {
                 GPUMEM_INVALID_VALUE, "the offsets of A at row 2 do not ascend from 0 to ");
         gpumem_spgemm_destroy(m);
         drop(&a);
+    }
+}
+
+/* Rows of at most 8 entries, whose products are merged in registers. */
+static void short_rows(void **state) {
+    static struct dense a, c;
+    for (precision p = 0; p <= LAST; p++) {
+        struct gpumem_spgemm *m = multiplier_of(p);
+        struct gpumem_spgemm_result found = {.struct_size = sizeof found};
+        struct matrix square = random_matrix(p, 70, 70, 35, 12);
+        for (int round = 0; round < 2; round++) {
+            to_dense(&a, p, &square.csr);
+            memset(&c, 0, sizeof c);
+            add_product(p, &c, &a, &a);
+            worked(gpumem_spgemm_multiply(m, &square.csr, &square.csr, NULL, round ? GPUMEM_SPGEMM_SAME_STRUCTURE : 0,
+                                          STREAM, &found));
+            compare(p, &c, found.offsets, found.indices, found.values);
+            for (int64_t k = 0; k < square.csr.stored; k++)
+                store_value(p, square.values, k, random_value(79, (uint64_t)k));
+        }
+        gpumem_spgemm_destroy(m);
+        drop(&square);
+    }
+}
+
+/* A row that exceeds the largest table: A has one row, and each row of B has an entry in every strip of `strip`
+ * columns. */
+static void long_row(precision p, int columns, int strip) {
+    enum { INNER = 120 };
+    int each = columns / strip;
+    struct matrix a = random_matrix(p, 1, INNER, 1, 13), b = {.p = p};
+    b.offsets = device_memory((INNER + 1) * sizeof(int32_t));
+    b.indices = device_memory((size_t)(INNER * each) * sizeof(int32_t));
+    b.values = device_memory((size_t)(INNER * each) * value_size(p));
+    number *sum = calloc((size_t)columns, sizeof *sum);
+    bool *there = calloc((size_t)columns, sizeof *there);
+    b.offsets[0] = 0;
+    for (int k = 0, at = 0; k < INNER; k++, b.offsets[k] = at)
+        for (int i = 0; i < each; i++, at++) {
+            int column = i * strip + (int)(spg_random_at(14, (uint64_t)at) % (uint64_t)strip);
+            b.indices[at] = column;
+            store_value(p, b.values, at, random_value(15, (uint64_t)at));
+            number term = product_of(p, stored_value(p, a.values, k), stored_value(p, b.values, at));
+            sum[column] = sum_of(p, there[column], sum[column], term);
+            there[column] = true;
+        }
+    describe(&b, INNER, columns);
+    struct gpumem_spgemm *m = multiplier_of(p);
+    struct gpumem_spgemm_result found = {.struct_size = sizeof found};
+    worked(gpumem_spgemm_multiply(m, &a.csr, &b.csr, NULL, 0, STREAM, &found));
+    int64_t at = 0;
+    for (int j = 0; j < columns; j++) {
+        if (!there[j])
+            continue;
+        assert_int_equal(found.indices[at], j);
+        if (p != GPUMEM_SPGEMM_PATTERN)
+            assert_true(cabs(stored_value(p, found.values, at) - sum[j]) < 1e-4);
+        at++;
+    }
+    assert_int_equal(found.stored, at);
+    gpumem_spgemm_destroy(m);
+    free(sum);
+    free(there);
+    drop(&a);
+    drop(&b);
+}
+
+/* By ranges of columns, and by sorting. */
+static void long_rows(void **state) {
+    for (precision p = 0; p <= LAST; p++) {
+        long_row(p, 12000, 100);
+        long_row(p, 3000000, 40000);
     }
 }
 
@@ -383,10 +476,8 @@ static void wrong_matrices(void **state) {
 int main(void) {
     emulated_driver_use();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_all_kinds),
-        cmocka_unit_test(triple_products),
-        cmocka_unit_test(unsorted_rows),
-        cmocka_unit_test(wrong_matrices),
+        cmocka_unit_test(sums_of_all_kinds), cmocka_unit_test(triple_products), cmocka_unit_test(unsorted_rows),
+        cmocka_unit_test(short_rows),        cmocka_unit_test(long_rows),       cmocka_unit_test(wrong_matrices),
     };
     /* By tables, and by a sum for each column. */
     for (spg_narrow_columns = 0; spg_narrow_columns <= SPG_NARROW; spg_narrow_columns += SPG_NARROW) {

@@ -125,6 +125,18 @@ def products(dtype):
     refused(ValueError, "operation 'X' is not N, T or H", sparse.multiply, a, b, op_a="X")
 
 
+def shortest_paths(dtype):
+    (a, of_a), (b, of_b), (d, of_d) = matrix(12, 9, dtype, 1), matrix(9, 14, dtype, 2), matrix(12, 14, dtype, 3)
+    wanted = {place: value.real - 0.5 for place, value in of_d.items()}
+    for (i, k), x in of_a.items():
+        for (other, j), y in of_b.items():
+            if k == other:
+                wanted[i, j] = min(wanted.get((i, j), float("inf")), 2 + x.real + y.real)
+    compare(sparse.multiply(a, b, alpha=2, addend=d, beta=-0.5, semiring="min-plus", stream=9), wanted, dtype)
+    refused(ValueError, "semiring max is not one of plus-times, min-plus", sparse.multiply, a, b, semiring="max")
+    refused(ValueError, "dtype complex64 is not one of float64, float32", sparse.Multiplier, "complex64", semiring="min-plus")
+
+
 def sorted_rows():
     unsorted = sparse.Csr(integers([0, 3, 5]), integers([4, 1, 4, 2, 0]), values([1, 2, 3, 4, 5], "float64"), (2, 5))
     with sparse.Multiplier() as multiplier:
@@ -176,6 +188,8 @@ def as_in_cupy():
 
 for name in KINDS:
     products(name)
+for name in ("float64", "float32"):
+    shortest_paths(name)
 sorted_rows()
 as_in_cupy()
 print("ok sparse")

@@ -6,6 +6,7 @@
     c = sparse.multiply(a, b, alpha=2, addend=d, beta=-1)         # C = 2 A B - D
     c = sparse.multiply(a, b, op_a="T")                           # C = A' B; "H": the conjugate transpose
     coarse = sparse.triple(None, a, p)                            # P' A P
+    c = sparse.multiply(a, b, semiring="min-plus")                # the shortest paths of two edges
 
     with sparse.Multiplier("float64") as multiplier:              # keeps its memory from call to call
         c = multiplier.multiply(a, b)
@@ -34,7 +35,8 @@ import gpumem
 _SAME_STRUCTURE, _CHECK = 1, 8
 _OUT_OF_MEMORY = 2
 _PRECISIONS = {"float64": 0, "float32": 1, "complex128": 2, "complex64": 3, "pattern": 4}
-_TYPES = {0: "<f8", 1: "<f4", 2: "<c16", 3: "<c8"}
+_SEMIRINGS = {"plus-times": _PRECISIONS, "min-plus": {"float64": 5, "float32": 6}}
+_TYPES = {0: "<f8", 1: "<f4", 2: "<c16", 3: "<c8", 5: "<f8", 6: "<f4"}
 _OPERATIONS = {"N": 0, "T": 1, "H": 2}
 
 
@@ -143,7 +145,7 @@ class Csr:
 
 
 def _scalar(precision, value):
-    kind = ctypes.c_float if precision in (1, 3) else ctypes.c_double
+    kind = ctypes.c_float if precision in (1, 3, 6) else ctypes.c_double
     value = complex(value)
     if precision in (2, 3):
         return (kind * 2)(value.real, value.imag)
@@ -273,13 +275,17 @@ class _Matrix:
 
 class Multiplier:
     """Computes products, and keeps its helper memory between them. dtype: "float64", "float32", "complex128", "complex64" or "pattern"; limit:
-    bytes of device memory, 0: no limit."""
+    bytes of device memory, 0: no limit. semiring: "plus-times"; or "min-plus" for the first two dtypes, if the library was built with
+    `-Dsemirings=enabled`. The semiring or-and is that of patterns."""
 
-    def __init__(self, dtype="float64", limit=0):
+    def __init__(self, dtype="float64", limit=0, semiring="plus-times"):
         name = str(getattr(dtype, "name", dtype)).rsplit(".", 1)[-1]
-        if name not in _PRECISIONS:
-            raise ValueError(f"dtype {name} is not one of {', '.join(_PRECISIONS)}")
-        self._precision, self._handle = _PRECISIONS[name], ctypes.c_void_p()
+        if semiring not in _SEMIRINGS:
+            raise ValueError(f"semiring {semiring} is not one of {', '.join(_SEMIRINGS)}")
+        precisions = _SEMIRINGS[semiring]
+        if name not in precisions:
+            raise ValueError(f"dtype {name} is not one of {', '.join(precisions)}")
+        self._precision, self._handle = precisions[name], ctypes.c_void_p()
         options = _Options(ctypes.sizeof(_Options), limit, self._precision)
         _check(_library.gpumem_spgemm_create(ctypes.byref(options), ctypes.byref(self._handle)))
 
@@ -382,7 +388,7 @@ def _arrays(kind, offsets, stored, precision):
     if kind == "torch" or (kind == "scipy" and _of_the_host().__name__ == "torch"):
         import torch
 
-        dtype = [torch.float64, torch.float32, torch.complex128, torch.complex64, None][precision]
+        dtype = [torch.float64, torch.float32, torch.complex128, torch.complex64, None, torch.float64, torch.float32][precision]
         return (torch.empty(offsets, dtype=torch.int32, device="cuda"), torch.empty(stored, dtype=torch.int32, device="cuda"),
                 torch.empty(stored, dtype=dtype, device="cuda") if dtype else None)
     if kind in ("cupyx", "scipy"):
@@ -392,15 +398,15 @@ def _arrays(kind, offsets, stored, precision):
     raise TypeError("a Csr without a framework needs `out`")
 
 
-def multiply(a, b, **options):
+def multiply(a, b, semiring="plus-times", **options):
     """Multiplier.multiply() by a multiplier for this product alone."""
-    with Multiplier(_name_of(a)) as multiplier:
+    with Multiplier(_name_of(a), semiring=semiring) as multiplier:
         return multiplier.multiply(a, b, **options)
 
 
-def triple(r, a, p, **options):
+def triple(r, a, p, semiring="plus-times", **options):
     """Multiplier.triple() by a multiplier for this product alone."""
-    with Multiplier(_name_of(a)) as multiplier:
+    with Multiplier(_name_of(a), semiring=semiring) as multiplier:
         return multiplier.triple(r, a, p, **options)
 
 
