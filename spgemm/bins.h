@@ -66,11 +66,12 @@ static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bou
     return many || warps ? 2 * entries : entries;
 }
 
-/* Where C has at most so many columns, a row has a sum for each of them (kernels_narrow.cu): in a warp, or in a block
- * where it has more intermediate products than SPG_NARROW_LONG. */
-#define SPG_NARROW      512
-#define SPG_NARROW_LONG 2048
-static inline SPG_BOTH int spg_bin_of_narrow_row(int32_t bound) { return bound > SPG_NARROW_LONG ? SPG_WARP_BINS : 0; }
+/* Where C has at most so many columns, a row has a sum for each of them (kernels_narrow.cu). The bin follows from its
+ * entries of A: a part of a warp computes it, in bin SPG_WARP_BINS a block. */
+#define SPG_NARROW 512
+static inline SPG_BOTH int spg_bin_of_narrow_row(int32_t terms) {
+    return terms <= 8 ? 0 : terms <= 16 ? 1 : terms <= 32 ? 2 : terms <= 128 ? 3 : SPG_WARP_BINS;
+}
 
 #define SPG_TABLE_TERMS    16384     /* most entries of A's row for a table: its warps take turns, entry by entry */
 #define SPG_TABLE_PRODUCTS 2048      /* most intermediate products for bin 0, which has 8 threads; bin b: << b */

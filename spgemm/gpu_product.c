@@ -10,6 +10,7 @@
  * - C is written to the memory of a caller, who must learn its size first, or allocated by functions of a caller,
  *   whose memory cannot grow; and where values are complex or there are none;
  * - a row exceeds the largest table: growing would compute it twice;
+ * - C has few columns: counting a row takes less time than moving it;
  * - nearly each intermediate product is an entry of a large C: rows are then counted in less time than moved together;
  * - C may have more entries than 32-bit offsets can count: it is then refused before its memory is allocated.
  *
@@ -44,8 +45,13 @@ void spg_product_forget(struct spg_product *p) {
     spg_result_drop(&p->method.gpu.c, &p->method.gpu.memory);
 }
 
-/* Whether rows are counted first; samples them if that decides. */
+/* Whether rows are counted first; samples them if that decides. A narrow C is counted before the totals are known. */
 static bool choose(struct spg_work *w, const struct spg_place *place, bool *counts, struct spg_error *error) {
+    *counts = spg_work_is_narrow(w);
+    if (*counts)
+        return true;
+    if (!spg_work_totals(w, true, error))
+        return false;
     int64_t longest = w->totals.row_max < w->b->columns ? w->totals.row_max : w->b->columns;
     *counts = place || w->gpu->memory.allocator.allocate || !spg_is_real(w->gpu->job->precision) ||
               longest >= spg_product_settings.long_row;
@@ -94,8 +100,9 @@ static bool own_arrays(struct spg_loop *l, struct spg_error *error) {
 /* Counts all rows, sets C's offsets and its number of entries, and plans the rows. */
 static bool count(struct spg_work *w, struct spg_error *error) {
     struct spg_target counted = {.size = w->size};
-    return spg_work_sample_if_long(w, error) && spg_work_compute(w, NULL, w->rows, &counted, false, error) &&
-           spg_work_settle_and_plan(w, &counted, w->gpu->estimated, error) && spg_work_result(w, false, error);
+    bool done = spg_work_is_narrow(w) || (spg_work_totals(w, true, error) && spg_work_sample_if_long(w, error) &&
+                                          spg_work_compute(w, NULL, w->rows, &counted, false, error));
+    return done && spg_work_settle_and_plan(w, &counted, w->gpu->estimated, error) && spg_work_result(w, false, error);
 }
 
 static bool by_counting(struct spg_loop *l, const struct spg_place *place, int32_t **indices, void **values,
@@ -150,8 +157,7 @@ bool spg_product_compute(struct spg_product *p, const struct spg_place *place, i
         return outcome == SPG_SHORT_COMPUTED;
     if (!sample_rows(p, error))
         return false;
-    bool done = spg_loop_make(&l, &p->method, grows, error) && spg_work_totals(&l.w, true, error) &&
-                choose(&l.w, place, &counts, error) &&
+    bool done = spg_loop_make(&l, &p->method, grows, error) && choose(&l.w, place, &counts, error) &&
                 (counts ? by_counting(&l, place, indices, values, error) : by_growing(&l, indices, values, error));
     /* Where C is too large for the caller's memory, the caller can make room: its structure is kept. */
     bool counted = !done && error->status == SPG_TOO_SMALL;
@@ -189,7 +195,7 @@ bool spg_product_count(struct spg_product *p, struct spg_structure *s, struct sp
     *s = (struct spg_structure){0};
     spg_product_forget(p);
     bool done = sample_rows(p, error) && spg_work_make(&w, &p->method, error) && spg_work_offsets(&w, error) &&
-                spg_work_totals(&w, true, error) && count(&w, error);
+                count(&w, error);
     spg_block_drop(&w.progress, &g->memory);
     if (!done) {
         spg_work_drop(&w);

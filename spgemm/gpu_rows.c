@@ -24,7 +24,7 @@ struct spg_counters {
 
 int32_t spg_narrow_columns = SPG_NARROW;
 
-static bool is_narrow(const struct spg_work *w) { return w->b->columns <= spg_narrow_columns; }
+bool spg_work_is_narrow(const struct spg_work *w) { return w->b->columns <= spg_narrow_columns; }
 
 static bool fetch(const struct spg_work *w, void *to, const void *from, size_t size, struct spg_error *error) {
     return spg_read(&w->gpu->memory, to, from, size, "copy to the host", error);
@@ -112,6 +112,8 @@ static size_t lay_out(struct spg_work *w, char *base) {
     return used;
 }
 
+static bool count_narrow(struct spg_work *w, struct spg_error *error);
+
 bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_error *error) {
     size_t scan = 0, select = 0;
     *w = (struct spg_work){.method = method,
@@ -136,8 +138,10 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
     return zero(w, w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
            zero(w, w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
            zero(w, w->counters, sizeof *w->counters, error) &&
-           spg_cuda(spg_launch_bounds(w->a, w->b, w->bound, w->alike, &w->counters->totals, w->gpu->memory.stream),
-                    "bounds", error);
+           (spg_work_is_narrow(w) ? count_narrow(w, error)
+                                  : spg_cuda(spg_launch_bounds(w->a, w->b, w->bound, w->alike, &w->counters->totals,
+                                                               w->gpu->memory.stream),
+                                             "bounds", error));
 }
 
 void spg_work_drop(struct spg_work *w) {
@@ -194,21 +198,22 @@ static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t
     if (spg_work_is_short(w))
         return spg_cuda(spg_launch_short(w->gpu->job->precision, w->a, w->b, list, rows, c, stream), "short rows",
                         error);
-    if (is_narrow(w))
-        return spg_cuda(spg_launch_narrow_rows(bin, w->gpu->job->precision, w->a, w->b, list, rows, c, stream),
-                        "rows of few columns", error);
     return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows,
                                      all && w->grouped ? w->alike : NULL, c, w->overflow, w->overflows, stream),
                     "rows by tables", error);
 }
 
 /* Bins run concurrently, in the stream and in the side streams, so that one bin fills the device while the last rows of
- * another finish. The bin of the longest rows starts first. */
+ * another finish. The bin of the longest rows starts first. Rows of a narrow C need no other streams. */
 static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
                         struct spg_error *error) {
     const int32_t *count = b->count + slab * SPG_BINS, *first = b->first + slab * SPG_BINS;
     struct spg_gpu *g = w->gpu;
     int bins = 0, at = 0;
+    if (spg_work_is_narrow(w))
+        return spg_cuda(
+            spg_launch_narrow_rows(g->job->precision, w->a, w->b, w->binned + first[0], count, c, g->memory.stream),
+            "rows of few columns", error);
     for (int bin = 0; bin < SPG_BINS; bin++)
         bins += count[bin] > 0;
     int sides = bins < 1 ? 0 : bins - 1 < SPG_SIDE_STREAMS ? bins - 1 : SPG_SIDE_STREAMS;
@@ -237,12 +242,20 @@ static bool launch_binning(struct spg_work *w, const int32_t *list, int32_t rows
                                 .columns = w->b->columns,
                                 .share = exact ? 1 : share,
                                 .slab = slab,
-                                .narrow = is_narrow(w)};
+                                .narrow = spg_work_is_narrow(w)};
     rule.tables = spg_bins_of_tables(w->b->columns, final, spg_value_size(w->gpu->job->precision));
     *b = (struct spg_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
     return zero(w, c->taken, sizeof c->taken + sizeof c->bins, error) &&
            spg_cuda(spg_launch_bins(list, rows, &rule, c->bins, c->taken, w->binned, w->gpu->memory.stream), "bins",
                     error);
+}
+
+/* Rows of a narrow C are in the same bins when they are counted and when they are computed. */
+static bool count_narrow(struct spg_work *w, struct spg_error *error) {
+    struct spg_counters *c = w->counters;
+    struct spg_narrow_count found = {w->binned, c->bins, w->bound, w->size, &c->totals};
+    return launch_binning(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error) &&
+           spg_cuda(spg_launch_narrow_count(w->a, w->b, &found, w->gpu->memory.stream), "rows of few columns", error);
 }
 
 static void take_bins(struct spg_binned *b, const int32_t *count) {
@@ -270,6 +283,12 @@ static bool bin_sample(struct spg_work *w, struct spg_error *error) {
                           error);
 }
 
+static void take_totals(struct spg_work *w, const struct spg_bound_totals *totals) {
+    w->totals = *totals;
+    w->counted = true;
+    w->grouped = spg_is_real(w->gpu->job->precision) && totals->alike >= w->rows / FOLLOWERS && totals->alike > 0;
+}
+
 bool spg_work_totals(struct spg_work *w, bool samples, struct spg_error *error) {
     struct spg_counters *c = w->counters;
     struct {
@@ -279,14 +298,12 @@ bool spg_work_totals(struct spg_work *w, bool samples, struct spg_error *error) 
     _Static_assert(sizeof found == offsetof(struct spg_counters, results), "one copy reads the totals and the bins");
     if (w->counted)
         return true;
+    samples = samples && !spg_work_is_narrow(w);
     if ((samples && !bin_sample(w, error)) || !fetch(w, &found, c, samples ? sizeof found : sizeof found.totals, error))
         return false;
     if (samples)
         take_bins(&w->sample, found.bins);
-    w->totals = found.totals;
-    w->counted = true;
-    w->grouped = !is_narrow(w) && spg_is_real(w->gpu->job->precision) && w->totals.alike >= w->rows / FOLLOWERS &&
-                 w->totals.alike > 0;
+    take_totals(w, &found.totals);
     return true;
 }
 
@@ -298,6 +315,8 @@ bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int s
 static bool compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                     float share, struct spg_error *error) {
     struct spg_binned b;
+    if (!c->values && spg_work_is_narrow(w))
+        return true; /* they are counted already */
     /* Ranges count the rows of a spread first, unless their sizes are known. */
     bool final = exact || !c->values || !c->spread.size;
     return spg_work_bin(w, list, rows, INT32_MAX, exact, final, share, &b, error) &&
@@ -314,20 +333,23 @@ static bool read_results(struct spg_work *w, const struct spg_target *c, cudaEve
                          struct spg_error *error) {
     int32_t slab = c->spread.size ? c->spread.slab : INT32_MAX;
     struct {
-        int32_t bins[SPG_SLABS * SPG_BINS];
+        struct spg_bound_totals totals;
+        int32_t taken[SPG_SLABS * SPG_BINS], bins[SPG_SLABS * SPG_BINS];
         struct spg_row_results results;
     } found;
-    _Static_assert(offsetof(struct spg_counters, results) - offsetof(struct spg_counters, bins) == sizeof found.bins,
-                   "one copy reads the bins and the results");
+    _Static_assert(sizeof found == offsetof(struct spg_counters, chosen), "one copy reads the bins and the results");
     if (!spg_cuda(cudaEventRecord(computed, w->gpu->memory.stream), "event", error) ||
         !spg_cuda(spg_scan(w->scratch, &w->scratch_size, w->size, w->c_offset, w->rows, w->gpu->memory.stream), "scan",
                   error) ||
         !spg_cuda(spg_launch_offsets(w->c_offset, w->size, w->rows, w->gpu->c.offsets.at, slab, &w->counters->results.c,
                                      w->gpu->memory.stream),
                   "offsets of C", error) ||
-        (plans && !launch_binning(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error)) ||
-        !fetch(w, &found, w->counters->bins, sizeof found, error))
+        (plans && !spg_work_is_narrow(w) &&
+         !launch_binning(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error)) ||
+        !fetch(w, &found, w->counters, sizeof found, error))
         return false;
+    if (!w->counted)
+        take_totals(w, &found.totals);
     w->results = found.results;
     if (plans)
         take_bins(&w->exact, found.bins);
@@ -354,7 +376,7 @@ static bool count_sample(struct spg_work *w, struct spg_error *error) {
     const int32_t *list = w->method->sample.at;
     int32_t rows = w->method->sample_rows, gathered[2][SPG_SAMPLE_ROWS], *size = w->sampled, *bound = gathered[1];
     int64_t size_sum = 0, bound_sum = 0;
-    if (!spg_work_compute_slab(w, &w->sample, 0, &counted, error) ||
+    if ((!spg_work_is_narrow(w) && !spg_work_compute_slab(w, &w->sample, 0, &counted, error)) ||
         !spg_cuda(spg_launch_gather(list, rows, w->size, w->counters->gathered[0], w->gpu->memory.stream), "a sample",
                   error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->bound, w->counters->gathered[1], w->gpu->memory.stream), "a sample",
@@ -377,7 +399,9 @@ bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg
            (!sizes || spg_histogram_make(sizes, w->sampled, w->method->sample_rows, error));
 }
 
-bool spg_work_is_long(const struct spg_work *w) { return w->totals.bound / SHORT_ROWS >= w->rows; }
+bool spg_work_is_long(const struct spg_work *w) {
+    return !spg_work_is_narrow(w) && w->totals.bound / SHORT_ROWS >= w->rows;
+}
 
 bool spg_work_sample_if_long(struct spg_work *w, struct spg_error *error) {
     return !spg_work_is_long(w) || spg_work_sample(w, NULL, error);

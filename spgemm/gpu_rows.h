@@ -85,7 +85,8 @@ struct spg_work {
     int32_t sampled[SPG_SAMPLE_ROWS]; /* sizes of the sampled rows, in order */
 };
 
-/* Allocates the helper arrays and starts counting the intermediate products. Call spg_work_drop after a failure too. */
+/* Allocates the helper arrays and starts counting the intermediate products, and of a narrow C the entries of all rows.
+ * Call spg_work_drop after a failure too. */
 bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_error *error);
 void spg_work_drop(struct spg_work *w);
 /* Makes C without entries, and memory for its offsets. Does not wait. */
@@ -97,6 +98,8 @@ bool spg_work_totals(struct spg_work *w, bool samples, struct spg_error *error);
 /* Counts the sampled rows exactly, once; sets w->entries_per_product, w->share and w->sampled. `sizes`, unless NULL,
  * receives a histogram that the caller frees. */
 bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error);
+/* Whether C has so few columns that rows are computed without tables (kernels_narrow.cu). */
+bool spg_work_is_narrow(const struct spg_work *w);
 /* Whether rows have so many intermediate products that tables for as many entries would be large. */
 bool spg_work_is_long(const struct spg_work *w);
 /* Whether all rows are short (kernels_short.cu). */
@@ -123,7 +126,7 @@ bool spg_work_plan(struct spg_work *w, struct spg_error *error);
 bool spg_work_compute_planned(struct spg_work *w, const struct spg_target *c, struct spg_error *error);
 
 /* Waits for the rows and computes those again that overflowed their tables. Records the event `computed` after them.
- * Sets w->results, w->c_offset and C's offsets from w->size. */
+ * Sets w->results, w->c_offset and C's offsets from w->size, and w->totals. */
 bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error);
 /* Does what spg_work_plan() does, too, and waits once for both. */
 bool spg_work_settle_and_plan(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed,

@@ -61,7 +61,7 @@ struct spg_bin_rule {
     float share;            /* of spg_entries_expected(); 1 with exact sizes */
     int32_t slab;           /* rows of a slab; each slab has its own bins. INT32_MAX: all rows are one slab */
     int32_t tables;         /* spg_bins_of_tables(): longer rows are computed by ranges */
-    bool narrow;            /* rows are for spg_launch_narrow_rows() */
+    bool narrow;            /* rows are for spg_launch_narrow_rows(): only `offsets` decides */
 };
 /* Counts the rows of each bin of each slab in count[], and writes them to `binned`, bin by bin. count[] and taken[]
  * have SPG_SLABS x SPG_BINS elements and must be zeroed. `list` NULL: rows 0 to rows - 1. */
@@ -86,11 +86,20 @@ cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct
                              const struct spg_operand *b, const int32_t *list, int32_t rows, const uint8_t *alike,
                              const struct spg_target *c, int32_t *overflow, struct spg_overflows *overflows,
                              cudaStream_t stream);
-/* The same for a C of at most SPG_NARROW columns: by a warp for each row, from bin SPG_WARP_BINS on by a block
- * (kernels_narrow.cu). */
-cudaError_t spg_launch_narrow_rows(int bin, enum spg_precision precision, const struct spg_operand *a,
-                                   const struct spg_operand *b, const int32_t *list, int32_t rows,
+/* Computes rows of a C of at most SPG_NARROW columns (kernels_narrow.cu). They are listed bin by bin, with count[bin]
+ * in each; `count` is memory of the host. */
+cudaError_t spg_launch_narrow_rows(enum spg_precision precision, const struct spg_operand *a,
+                                   const struct spg_operand *b, const int32_t *list, const int32_t *count,
                                    const struct spg_target *c, cudaStream_t stream);
+/* Counts all rows of such a C: their entries and intermediate products. Sets totals like spg_launch_bounds(), which
+ * must be zeroed, too, but counts no rows of equal pattern. */
+struct spg_narrow_count {
+    const int32_t *list, *bins; /* all rows, bin by bin, and how many are in each */
+    int32_t *bound, *size;
+    struct spg_bound_totals *totals;
+};
+cudaError_t spg_launch_narrow_count(const struct spg_operand *a, const struct spg_operand *b,
+                                    const struct spg_narrow_count *found, cudaStream_t stream);
 /* The numeric phase for complex values and patterns, whose rows have exact sizes. Rows do not share tables. */
 cudaError_t spg_launch_table_other(int bin, enum spg_precision precision, const struct spg_operand *a,
                                    const struct spg_operand *b, const int32_t *list, int32_t rows,

@@ -162,19 +162,19 @@ static_assert(SPG_SLABS * SPG_BINS <= BLOCK, "one thread for each bin");
 
 /* Number of the row's bin, over all slabs; -1 for a row without entries. */
 __device__ int bin_of(const spg_bin_rule &rule, int32_t row) {
+    int32_t bound = rule.bound[row], terms = rule.offsets[row + 1] - rule.offsets[row];
     int64_t entries;
+    if (rule.narrow)
+        return terms ? row / rule.slab * SPG_BINS + spg_bin_of_narrow_row(terms) : -1;
     if (rule.size) {
         entries = rule.size[row];
     } else {
-        entries = spg_entries_expected(rule.bound[row], rule.columns, rule.share);
-        if (!rule.bound[row])
+        entries = spg_entries_expected(bound, rule.columns, rule.share);
+        if (!bound)
             return -1;
     }
     if (!entries)
         return -1;
-    if (rule.narrow)
-        return row / rule.slab * SPG_BINS + spg_bin_of_narrow_row(rule.bound[row]);
-    int32_t bound = rule.bound[row], terms = rule.offsets[row + 1] - rule.offsets[row];
     /* A table of a group has several values in each slot: it must stay small. */
     int bin = spg_bin_of_row(rule.alike ? entries : spg_entries_of_table(entries, bound), terms, bound, rule.columns);
     if (bin >= rule.tables && bin < SPG_TABLES)

@@ -359,6 +359,8 @@ MUTATIONS = [
        "a structure takes other positions only if nobody asks"),
     of("marks_left_out", "spgemm/kernels_narrow.cu", "add", sets("room.marks[column]", "0"), "spgemm_operations",
        "a column occurs even where its sum is 0"),
+    of("last_team_left_out", "spgemm/kernels_narrow.cu", "add_teams", swaps("team < TEAMS", "team < TEAMS - 1"), "spgemm_library",
+       "all teams of a block add to a long row"),
     of("conjugate_is_plain", "spgemm/kernels_operands.cu", "gather_entries", always("conjugated"), "spgemm_operations",
        "a transpose of complex values is not the conjugate one"),
     of("entries_without_memory", "spgemm/gpu_short.c", "complete", always("unwritten"), "spgemm_short",

@@ -39,8 +39,8 @@ def made_products(folder):
     arrow = {(0, k) for k in range(n)} | {(k, 0) for k in range(n)} | {(k, k) for k in range(0, n, 5)}
     arrow = {(i, j) for i, j in arrow if i == 0 or j == 0 and i % 97 == 0 or i == j}
     hollow = {(i, (i * 31 + k) % 500) for i in range(0, 500, 7) for k in range(9)}
-    wide = {(i, (i * 13 + k * 17) % 900) for i in range(40) for k in range(30)}
-    tall = {(i, (i * 5 + k) % 60) for i in range(900) for k in range(4)}
+    wide = {(i, (i * 13 + k * 17) % 900) for i in range(40) for k in range(30)} | {(7, k) for k in range(900)}
+    tall = {(i, (i * 5 + k) % 60) for i in range(900) for k in range(4)} | {(9, k) for k in range(60)}
     files = {"arrow": (n, n, arrow), "empty": (50, 50, set()), "hollow": (500, 500, hollow), "wide": (40, 900, wide), "tall": (900, 60, tall)}
     paths = {name: str(matrix_file(folder / f"{name}.mtx", *what)) for name, what in files.items()}
     return {name: ["--matrix", path] + (["--b", paths["tall"]] if name == "wide" else []) for name, path in paths.items() if name != "tall"}

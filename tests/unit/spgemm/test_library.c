@@ -94,10 +94,8 @@ static struct gpumem_spgemm_result multiplied(struct gpumem_spgemm *m, const str
 }
 
 /* A cold call, a warm one and one of the same structure; the last two allocate nothing. */
-static void all_kinds(const char *a, const char *b, enum spg_precision precision) {
-    size_t live = emulated_live();
-    struct pair p = make_pair(a, b, precision);
-    struct gpumem_spgemm *m = multiplier_of(precision, 0);
+static void all_kinds_of(struct pair p) {
+    struct gpumem_spgemm *m = multiplier_of(p.precision, 0);
     struct gpumem_spgemm_workspace w = {.struct_size = sizeof w};
     assert_int_equal(gpumem_spgemm_workspace(m, &p.first, &p.second, NULL, &w), GPUMEM_OK);
     struct gpumem_spgemm_result cold = multiplied(m, &p, NULL, 0);
@@ -109,7 +107,7 @@ static void all_kinds(const char *a, const char *b, enum spg_precision precision
     change_values(&p, 99);
     struct gpumem_spgemm_result same = multiplied(m, &p, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE);
     if (emulated_allocations())
-        fail_msg("%s: %zu allocations in warm calls", a, emulated_allocations());
+        fail_msg("%s: %zu allocations in warm calls", p.name, emulated_allocations());
     assert_int_equal(warm.stored, cold.stored);
     assert_ptr_equal(same.indices, warm.indices);
     assert_ptr_equal(same.values, warm.values);
@@ -119,6 +117,11 @@ static void all_kinds(const char *a, const char *b, enum spg_precision precision
     multiplied(m, &p, NULL, 0);
     gpumem_spgemm_destroy(m);
     drop_pair(&p);
+}
+
+static void all_kinds(const char *a, const char *b, enum spg_precision precision) {
+    size_t live = emulated_live();
+    all_kinds_of(make_pair(a, b, precision));
     assert_int_equal(emulated_live(), live);
 }
 
@@ -211,13 +214,48 @@ static void different_sizes(void **state) {
     different_sizes_in(50);
 }
 
-/* A sum for each column. */
+/* Most rows have `each` entries, every 40th has as many as there are columns, and every 40th has none. */
+static struct spg_csr uneven(int32_t rows, int32_t columns, int32_t each) {
+    struct spg_error error;
+    struct spg_csr m;
+    int32_t long_rows = (rows + 39) / 40, empty = (rows + 19) / 40;
+    assert_true(spg_csr_make(&m, rows, columns, long_rows * columns + (rows - long_rows - empty) * each, &error));
+    for (int32_t i = 0; i < rows; i++) {
+        int32_t here = i % 40 == 0 ? columns : i % 40 == 20 ? 0 : each;
+        for (int32_t k = 0; k < here; k++)
+            m.indices[m.offsets[i] + k] = here == columns ? k : i % (columns / each) + k * (columns / each);
+        m.offsets[i + 1] = m.offsets[i] + here;
+    }
+    spg_csr_fill(&m, 23);
+    assert_true(spg_csr_valid(&m, &error));
+    return m;
+}
+
+/* A sum for each column. The widths need all sizes of teams, and long rows are shared by the teams of a block. */
 static void few_columns(void **state) {
+    static const int32_t widths[] = {1, 5, 64, 130, 300, SPG_NARROW};
     spg_narrow_columns = SPG_NARROW;
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        all_kinds_of(
+            pair_of("tall", uneven(90, 1500, 9), uneven(1500, widths[i], widths[i] < 12 ? 1 : 12), SPG_DOUBLE));
     all_kinds("brick27:6:1", "brick27:6:1", SPG_DOUBLE); /* rows of several chunks */
     all_matrices();
     different_sizes(state);
     spg_narrow_columns = 0;
+}
+
+/* For the sizes of C's rows. */
+static void few_columns_need_one_wait(void **state) {
+    struct pair p = make_pair("brick27:4:3", "brick27:4:3", SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+    spg_narrow_columns = SPG_NARROW;
+    emulated_waits();
+    assert_int_equal(gpumem_spgemm_multiply(m, &p.first, &p.second, NULL, 0, NULL, &c), GPUMEM_OK);
+    assert_int_equal(emulated_waits(), 1);
+    spg_narrow_columns = 0;
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
 }
 
 /* Two multipliers do not share anything. */
@@ -750,6 +788,7 @@ int main(void) {
         cmocka_unit_test(host_waits_four_times),
         cmocka_unit_test(different_sizes),
         cmocka_unit_test(few_columns),
+        cmocka_unit_test(few_columns_need_one_wait),
         cmocka_unit_test(two_multipliers),
         cmocka_unit_test(into_arrays),
         cmocka_unit_test(into_regions),
