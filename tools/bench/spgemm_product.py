@@ -57,6 +57,11 @@ PRODUCTS = {
     "twin-Transport": ("gen:twin-Transport", None),
     "P' A": ("transpose:aggregation:60:3", "gen:brick27:60"),
     "dense-columns": ("gen:dense-columns:1000000:4:4", None),
+    "tall B": ("power:300000:16:50", "uniform:300000:64:8"),
+    "web-300": ("web:300000:16", None),
+    "web-600": ("web:600000:16", None),
+    "A' A": ("transpose:uniform:200000:50000:8", "uniform:200000:50000:8"),
+    "elastic5-30": ("gen:brick27:30:5", None),
     "elastic-78": ("gen:brick27:78:3", None),
     "rmat-20": ("gen:rmat:20:4", None),
 }
