@@ -63,7 +63,7 @@ static const struct gm_call_row unknown = {.role = GM_ROLE_NOTICES, .stream = GM
 /* Called by the entries (entry.S). Returns the address where the entry continues. */
 GM_INTERNAL void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller);
 void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller) {
-    bool ready = gm_hooks_ready();
+    bool ready = GM_LIKELY(__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) || gm_hooks_ready();
     struct gm_called call = {.number = number, .registers = registers, .stack = stack, .caller = caller};
     call.row = number < GM_CALL_ROWS ? &gm_call_rows[number] : &unknown;
     void *next = gm_call_target(number, &call.function);

@@ -260,26 +260,27 @@ void gm_guard_frees_in_order(uint64_t address, CUstream stream, uint32_t site) {
         gm_explain_freed_in_use(&launch, &block, site);
 }
 
+/* Of samples, only launches that use them: any wait returns a fault later. */
+static bool keeps_all(void) { return blocking || gm_sites_are_on(); }
+
 static void read_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
-    launch->kernel = NULL;
-    launch->site = 0;
-    launch->count = launch->other_count = 0;
     if (row->class == LAUNCH_GRAPH) {
-        launch->site = site_of(call);
-        launch->closes = true;
+        *launch = (struct gm_launch){.site = site_of(call), .closes = true};
         gm_guard_graph_look(gm_pointer_argument(call, 0), launch);
         return;
     }
+    bool all = keeps_all();
     if (row->class == LAUNCH) {
         bool cooperative = call->row->name[8] == 'C'; /* it has no `extra` */
         gm_kernel_read(gm_pointer_argument(call, 0), gm_pointer_argument(call, 9),
-                       cooperative ? NULL : gm_pointer_argument(call, 10), launch);
+                       cooperative ? NULL : gm_pointer_argument(call, 10), all, launch);
     } else {
-        gm_kernel_read(gm_pointer_argument(call, 1), gm_pointer_argument(call, 2), gm_pointer_argument(call, 3),
+        gm_kernel_read(gm_pointer_argument(call, 1), gm_pointer_argument(call, 2), gm_pointer_argument(call, 3), all,
                        launch);
     }
-    if (launch->count || gm_sites_are_on())
-        launch->site = site_of(call);
+    if (!launch->count && !all)
+        return;
+    launch->site = site_of(call);
     gm_kernel_look(launch);
     look_at_order(gm_called_stream(call), launch);
 }
@@ -412,25 +413,25 @@ static void look(const struct gm_called *call, const struct row *row, struct mak
     }
 }
 
-/* Whether the result of the call does. Of samples, only launches that use them: any wait returns a fault later. */
+/* Whether the result of the call does. */
 static bool matters(const struct row *row, const struct making *making) {
     if (IS_WAIT(row->class) || row->class == UPDATE_GRAPH)
         return true;
     if (row->class == UNLOAD || row->class == CHANGE_GRAPH)
         return false;
-    return blocking || gm_sites_are_on() || (IS_LAUNCH(row->class) && making->launch.count);
+    return (IS_LAUNCH(row->class) && making->launch.count) || keeps_all();
 }
 
 void *gm_guard_observe(const struct gm_called *call, void *next) {
     const struct row *row = row_of(call);
     struct making *making = row->class == OTHER ? NULL : gm_room_part(GM_ROOM_MAKING);
-    CUstream stream = gm_called_stream(call);
     if (making)
         look(call, row, making);
-    if (may_order(call, stream) || row->class == LAUNCH_GRAPH) /* it may wait for events */
-        gm_guard_orders();
+    if (GM_UNLIKELY(gm_guard_order_now()) && (may_order(call, gm_called_stream(call)) || row->class == LAUNCH_GRAPH))
+        gm_guard_orders(); /* a graph may wait for events */
     if (!making || !matters(row, making))
         return next;
+    CUstream stream = gm_called_stream(call);
     making->next = next;
     making->name = call->row->name;
     making->caller = call->caller;

@@ -51,7 +51,8 @@ static void read_kernel(CUgraphNode node, struct instance *made) {
         gm_drv.graph_kernel_node_get_params(node, &params))
         return;
     *kernel = (struct gm_launch){.of_graph = true};
-    gm_kernel_read(params.func ? params.func : (CUfunction)params.kern, params.kernelParams, params.extra, kernel);
+    gm_kernel_read(params.func ? params.func : (CUfunction)params.kern, params.kernelParams, params.extra, false,
+                   kernel);
     made->count += kernel->count > 0;
 }
 

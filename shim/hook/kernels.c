@@ -10,14 +10,15 @@ enum { KERNELS = 2048, PARAMETERS = 48, NAME = 448, WORDS = 512 };
 
 /* ---- kernels; a full table takes no more of them, and those have no names */
 
+/* Most launches read the first cache line only. */
 struct kernel {
     CUfunction handle; /* NULL: the place is free. Written last */
     uint16_t count;    /* parameters that are known */
-    bool all;          /* and there are no others */
-    uint16_t sizes[PARAMETERS];
-    uint16_t offsets[PARAMETERS]; /* in a buffer of all */
+    bool whole;        /* there are no others, and all of their words are looked at */
+    uint16_t words[PARAMETERS];
+    uint16_t sizes[PARAMETERS], offsets[PARAMETERS]; /* in bytes; in a buffer of all */
     char name[NAME];
-};
+} __attribute__((aligned(64)));
 
 static void *kernels;
 static unsigned kernel_count;
@@ -55,12 +56,16 @@ static const char *name_of(CUfunction handle) {
 static void describe(CUfunction handle, struct kernel *kernel) {
     size_t offset, size;
     CUresult result;
+    bool all = true;
     memset(kernel, 0, sizeof *kernel);
     while (!(result = size_of_parameter(handle, kernel->count, &offset, &size)) && kernel->count < PARAMETERS) {
         kernel->offsets[kernel->count] = (uint16_t)offset; /* all parameters take less than 32 KiB */
-        kernel->sizes[kernel->count++] = (uint16_t)(size < UINT16_MAX ? size : UINT16_MAX);
+        kernel->sizes[kernel->count] = (uint16_t)(size < UINT16_MAX ? size : UINT16_MAX);
+        size /= sizeof(uint64_t);
+        kernel->words[kernel->count++] = (uint16_t)(size < WORDS ? size : WORDS);
+        all &= size <= WORDS;
     }
-    kernel->all = result == CUDA_ERROR_INVALID_VALUE;
+    kernel->whole = all && result == CUDA_ERROR_INVALID_VALUE;
     gm_format(kernel->name, sizeof kernel->name, "%s", name_of(handle));
     kernel->handle = handle;
 }
@@ -100,21 +105,42 @@ void gm_kernels_forget(void) {
     gm_spin_unlock(&lock);
 }
 
-/* ---- arguments */
+/* ---- arguments
 
-static void look_at(struct gm_launch *launch, unsigned argument, const void *value, size_t size) {
-    launch->closes |= size / sizeof(uint64_t) > WORDS;
-    for (size_t i = 0; i < WORDS && (i + 1) * sizeof(uint64_t) <= size; i++) {
-        uint64_t word;
-        memcpy(&word, (const char *)value + i * sizeof word, sizeof word);
-        const struct gm_launch_pointer pointer = {argument, size == sizeof word, word};
-        if (GM_UNLIKELY(gm_guard_covers(word))) {
-            launch->closes |= gm_guard_waits_at(word);
-            if (launch->count < GM_LAUNCH_POINTERS)
-                launch->pointers[launch->count++] = pointer;
-        } else if (pointer.alone && word >> 32 && !(word >> 48) && launch->other_count < GM_LAUNCH_OTHERS) {
-            launch->others[launch->other_count++] = pointer;
-        }
+ * What is known of a kernel counts only if it was not forgotten before that was read. */
+
+static bool is_forgotten(uint32_t before) { return GM_UNLIKELY(__atomic_load_n(&era, __ATOMIC_RELAXED) != before); }
+
+static inline uint64_t word_at(const char *value, size_t i) {
+    uint64_t word;
+    memcpy(&word, value + i * sizeof word, sizeof word);
+    return word;
+}
+
+/* Most launches use no guarded block. */
+static bool any_covered(const struct kernel *kernel, uint32_t before, void *const *parameters) {
+    const uint64_t low = __atomic_load_n(&gm_guard_low, __ATOMIC_RELAXED),
+                   bytes = __atomic_load_n(&gm_guard_high, __ATOMIC_RELAXED) - low;
+    const unsigned count = __atomic_load_n(&kernel->count, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned words = __atomic_load_n(&kernel->words[i], __ATOMIC_ACQUIRE);
+        if (is_forgotten(before))
+            return false;
+        for (const char *value = words ? parameters[i] : NULL; value && words; words--, value += sizeof(uint64_t))
+            if (GM_UNLIKELY(word_at(value, 0) - low < bytes))
+                return true;
+    }
+    return false;
+}
+
+static void look_at(struct gm_launch *launch, const struct gm_launch_pointer *pointer) {
+    if (GM_UNLIKELY(gm_guard_covers(pointer->address))) {
+        launch->closes |= gm_guard_waits_at(pointer->address);
+        if (launch->count < GM_LAUNCH_POINTERS)
+            launch->pointers[launch->count++] = *pointer;
+    } else if (pointer->alone && pointer->address >> 32 && !(pointer->address >> 48) &&
+               launch->other_count < GM_LAUNCH_OTHERS) {
+        launch->others[launch->other_count++] = *pointer;
     }
 }
 
@@ -131,30 +157,37 @@ static const char *buffer_of(void *const *extra, size_t *size) {
     return buffer;
 }
 
-/* One of `parameters` and `buffer` has the arguments. A size counts only if the kernel was not forgotten before it was
- * read. */
-static void look_at_parameters(struct gm_launch *launch, const struct kernel *kernel, uint32_t before,
-                               void *const *parameters, const char *buffer, size_t buffer_size) {
+/* One of `parameters` and `buffer` has the arguments. */
+static GM_APART void look_at_all(struct gm_launch *launch, const struct kernel *kernel, uint32_t before,
+                                 void *const *parameters, const char *buffer, size_t buffer_size) {
     for (unsigned i = 0; i < __atomic_load_n(&kernel->count, __ATOMIC_RELAXED); i++) {
         size_t offset = __atomic_load_n(&kernel->offsets[i], __ATOMIC_RELAXED);
-        size_t size = __atomic_load_n(&kernel->sizes[i], __ATOMIC_ACQUIRE);
-        if (GM_UNLIKELY(__atomic_load_n(&era, __ATOMIC_RELAXED) != before))
+        size_t size = __atomic_load_n(&kernel->sizes[i], __ATOMIC_RELAXED);
+        unsigned words = __atomic_load_n(&kernel->words[i], __ATOMIC_ACQUIRE);
+        if (is_forgotten(before))
             return;
-        const void *value = parameters ? parameters[i] : offset + size <= buffer_size ? buffer + offset : NULL;
-        if (size >= sizeof(uint64_t) && value)
-            look_at(launch, i + 1, value, size);
+        const char *value = parameters ? parameters[i] : offset + size <= buffer_size ? buffer + offset : NULL;
+        for (unsigned at = 0; value && at < words; at++) {
+            const struct gm_launch_pointer pointer = {i + 1, size == sizeof(uint64_t), word_at(value, at)};
+            look_at(launch, &pointer);
+        }
     }
 }
 
-void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra, struct gm_launch *launch) {
+void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra, bool all,
+                    struct gm_launch *launch) {
+    launch->count = launch->other_count = 0;
+    launch->closes = false;
+    if (!all && !gm_guard_arenas())
+        return;
     uint32_t before = __atomic_load_n(&era, __ATOMIC_ACQUIRE);
     const struct kernel *kernel = find_kernel(function);
-    launch->kernel = kernel ? kernel->name : "?";
     size_t size = 0;
     const char *buffer = !parameters && extra ? buffer_of(extra, &size) : NULL;
-    launch->closes = (parameters || buffer) && !(kernel && kernel->all);
-    if (kernel && (parameters || buffer))
-        look_at_parameters(launch, kernel, before, parameters, buffer, size);
+    launch->kernel = kernel ? kernel->name : "?";
+    launch->closes = (parameters || buffer) && !(kernel && kernel->whole);
+    if (kernel && (buffer || (parameters && (all || any_covered(kernel, before, parameters)))))
+        look_at_all(launch, kernel, before, parameters, buffer, size);
 }
 
 void gm_kernel_look(const struct gm_launch *launch) {
@@ -174,6 +207,7 @@ static struct {
     bool open;
 } ring[GM_LAUNCHES];
 static unsigned newest; /* the next place */
+static bool any_open;   /* at least one may be */
 static gm_spin ring_lock;
 
 void gm_launches_add(const struct gm_launch *launch, CUstream stream) {
@@ -182,6 +216,7 @@ void gm_launches_add(const struct gm_launch *launch, CUstream stream) {
     ring[newest].stream = stream;
     ring[newest].order = gm_guard_order_now();
     ring[newest].open = true;
+    __atomic_store_n(&any_open, true, __ATOMIC_RELAXED);
     newest = (newest + 1) % GM_LAUNCHES;
     gm_spin_unlock(&ring_lock);
 }
@@ -207,9 +242,13 @@ bool gm_launches_find(const struct gm_guard_block *block, CUstream stream, uint6
 }
 
 void gm_launches_ended(CUstream stream, bool all) {
+    bool open = false;
+    if (GM_LIKELY(!__atomic_load_n(&any_open, __ATOMIC_RELAXED)))
+        return;
     gm_spin_lock(&ring_lock);
     for (unsigned i = 0; i < GM_LAUNCHES; i++)
-        ring[i].open &= !all && ring[i].stream != stream;
+        open |= ring[i].open &= !all && ring[i].stream != stream;
+    __atomic_store_n(&any_open, open, __ATOMIC_RELAXED);
     gm_spin_unlock(&ring_lock);
 }
 

@@ -5,9 +5,10 @@
 #include "shim/driver/driver.h"
 #include "shim/explain/access.h"
 
-/* Fills in the kernel's name, and adds the pointers among its arguments. `parameters` and `extra` are those of
- * cuLaunchKernel. */
-GM_INTERNAL void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra,
+/* Fills in the kernel's name and the pointers among its arguments, and whether it closes blocks. `parameters` and
+ * `extra` are those of cuLaunchKernel. `all`: also of a launch without a pointer to a guarded block; else such a one
+ * only has its counts set to 0. */
+GM_INTERNAL void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra, bool all,
                                 struct gm_launch *launch);
 /* Before the launch: explains the pointers that are whole arguments and lead to freed memory. */
 GM_INTERNAL void gm_kernel_look(const struct gm_launch *launch);
