@@ -124,21 +124,24 @@ static const struct row *row_of(const struct gm_called *call) {
     return row;
 }
 
-/* ---- copies and fills */
+/* ---- copies and fills
+ *
+ * One that leaves a guarded block, or uses a freed one, is refused as natively. The driver refuses some of them, but
+ * makes a copy of rows or of a batch that begins in mapped memory: the device faults then, or damages the pattern. */
 
 static uint32_t site_of(const struct gm_called *call) { return gm_site_find(call->caller, (uintptr_t)call->stack); }
 
-static void look_at_range(const struct gm_called *call, bool writes, uint64_t address, size_t size) {
+/* False: it leaves a guarded block, and this was explained. */
+static bool look_at_range(const struct gm_called *call, bool writes, uint64_t address, size_t size) {
     struct gm_guard_block block;
     if (GM_LIKELY(!gm_guard_covers(address)) || !size || !gm_guard_find(address, &block))
-        return;
+        return true;
     bool inside = address >= block.address && address + size <= block.address + block.size;
     if (GM_LIKELY(inside && block.state == GM_GUARD_LIVE))
-        return;
+        return true;
     struct gm_access access = {call->row->name, site_of(call), writes, address, size};
     gm_explain_access(&access, &block);
-    if (gm_guard_waits_at(address))
-        gm_guard_settle(); /* so the driver refuses the call */
+    return false;
 }
 
 static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t layer) {
@@ -146,20 +149,17 @@ static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size
 }
 
 #define ON_DEVICE(type) ((type) == CU_MEMORYTYPE_DEVICE || (type) == CU_MEMORYTYPE_UNIFIED)
-#define LOOK_AT_END(call, copy, end, writes, height, depth, z, layer)                                           \
-    do {                                                                                                        \
-        size_t pitch = (copy)->end##Pitch ? (copy)->end##Pitch : (copy)->WidthInBytes;                          \
-        if (ON_DEVICE((copy)->end##MemoryType))                                                                 \
-            look_at_range(call, writes,                                                                         \
-                          (copy)->end##Device + (copy)->end##XInBytes + (copy)->end##Y * pitch + (z) * (layer), \
-                          span((copy)->WidthInBytes, (copy)->Height, depth, pitch, layer));                     \
-    } while (0)
+#define LOOK_AT_END(call, copy, end, writes, depth, z, rows)                                                        \
+    ({                                                                                                              \
+        size_t pitch = (copy)->end##Pitch ? (copy)->end##Pitch : (copy)->WidthInBytes, layer = pitch * (rows);      \
+        !ON_DEVICE((copy)->end##MemoryType) ||                                                                      \
+            look_at_range(call, writes,                                                                             \
+                          (copy)->end##Device + (copy)->end##XInBytes + (copy)->end##Y * pitch + (size_t)(z)*layer, \
+                          span((copy)->WidthInBytes, (copy)->Height, depth, pitch, layer));                         \
+    })
 
-static void look_at_rows(const struct gm_called *call, const CUDA_MEMCPY2D *copy) {
-    if (!copy)
-        return;
-    LOOK_AT_END(call, copy, src, false, copy->Height, 1, (size_t)0, (size_t)0);
-    LOOK_AT_END(call, copy, dst, true, copy->Height, 1, (size_t)0, (size_t)0);
+static bool look_at_rows(const struct gm_called *call, const CUDA_MEMCPY2D *copy) {
+    return !copy || (LOOK_AT_END(call, copy, src, false, 1, 0, 0) & LOOK_AT_END(call, copy, dst, true, 1, 0, 0));
 }
 
 /* CUDA_MEMCPY3D_PEER has the same members in the same places, and contexts where the other has reserved ones. */
@@ -167,52 +167,61 @@ _Static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
                    offsetof(CUDA_MEMCPY3D, dstPitch) == offsetof(CUDA_MEMCPY3D_PEER, dstPitch) &&
                    offsetof(CUDA_MEMCPY3D, Depth) == offsetof(CUDA_MEMCPY3D_PEER, Depth),
                "one form");
-static void look_at_volume(const struct gm_called *call, const CUDA_MEMCPY3D *copy) {
+static bool look_at_volume(const struct gm_called *call, const CUDA_MEMCPY3D *copy) {
     if (!copy)
-        return;
+        return true;
     size_t from = copy->srcHeight ? copy->srcHeight : copy->Height,
            to = copy->dstHeight ? copy->dstHeight : copy->Height;
-    LOOK_AT_END(call, copy, src, false, copy->Height, copy->Depth, copy->srcZ, pitch * from);
-    LOOK_AT_END(call, copy, dst, true, copy->Height, copy->Depth, copy->dstZ, pitch * to);
+    return LOOK_AT_END(call, copy, src, false, copy->Depth, copy->srcZ, from) &
+           LOOK_AT_END(call, copy, dst, true, copy->Depth, copy->dstZ, to);
 }
 
-static void look_at_batch(const struct gm_called *call) {
+/* Before CUDA 13 a batch returns the index of the copy at fault; `argument`: where. */
+static bool is_inside(const struct gm_called *call, unsigned argument, size_t i, bool inside) {
+    size_t *at_fault = call->row->version < 13000 ? gm_pointer_argument(call, argument) : NULL;
+    if (!inside && at_fault)
+        *at_fault = i;
+    return inside;
+}
+
+static bool look_at_batch(const struct gm_called *call) {
     const CUdeviceptr *to = gm_pointer_argument(call, 0), *from = gm_pointer_argument(call, 1);
     const size_t *sizes = gm_pointer_argument(call, 2), count = gm_argument(call, 3);
-    for (size_t i = 0; to && from && sizes && i < count; i++) {
-        look_at_range(call, false, from[i], sizes[i]);
-        look_at_range(call, true, to[i], sizes[i]);
-    }
+    bool inside = true;
+    for (size_t i = 0; to && from && sizes && i < count; i++)
+        inside &= is_inside(call, 7, i,
+                            look_at_range(call, false, from[i], sizes[i]) & look_at_range(call, true, to[i], sizes[i]));
+    return inside;
 }
 
-static void look_at_operand(const struct gm_called *call, bool writes, const CUmemcpy3DOperand *operand,
+static bool look_at_operand(const struct gm_called *call, bool writes, const CUmemcpy3DOperand *operand,
                             const CUextent3D *extent) {
     size_t pitch = operand->op.ptr.rowLength ? operand->op.ptr.rowLength : extent->width,
            rows = operand->op.ptr.layerHeight ? operand->op.ptr.layerHeight : extent->height;
-    if (operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER)
-        look_at_range(call, writes, operand->op.ptr.ptr,
-                      span(extent->width, extent->height, extent->depth, pitch, pitch * rows));
+    return operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER ||
+           look_at_range(call, writes, operand->op.ptr.ptr,
+                         span(extent->width, extent->height, extent->depth, pitch, pitch * rows));
 }
 
-static void look_at_volumes(const struct gm_called *call) {
+static bool look_at_volumes(const struct gm_called *call) {
     const CUDA_MEMCPY3D_BATCH_OP *copies = gm_pointer_argument(call, 1);
-    for (size_t i = 0; copies && i < gm_argument(call, 0); i++) {
-        look_at_operand(call, false, &copies[i].src, &copies[i].extent);
-        look_at_operand(call, true, &copies[i].dst, &copies[i].extent);
-    }
+    bool inside = true;
+    for (size_t i = 0; copies && i < gm_argument(call, 0); i++)
+        inside &= is_inside(call, 2, i,
+                            look_at_operand(call, false, &copies[i].src, &copies[i].extent) &
+                                look_at_operand(call, true, &copies[i].dst, &copies[i].extent));
+    return inside;
 }
 
-static void look_at_plane(const struct gm_called *call, size_t element) {
+static bool look_at_plane(const struct gm_called *call, size_t element) {
     size_t pitch = gm_argument(call, 1), width = gm_argument(call, 3) * element, height = gm_argument(call, 4);
-    look_at_range(call, true, gm_argument(call, 0), span(width, height, 1, pitch, 0));
+    return look_at_range(call, true, gm_argument(call, 0), span(width, height, 1, pitch, 0));
 }
 
-static void look_at_linear(const struct gm_called *call, const struct row *row) {
+static bool look_at_linear(const struct gm_called *call, const struct row *row) {
     size_t size = gm_argument(call, row->size) * row->element;
-    if (row->from != NONE)
-        look_at_range(call, false, gm_argument(call, row->from), size);
-    if (row->to != NONE)
-        look_at_range(call, true, gm_argument(call, row->to), size);
+    return (row->from == NONE || look_at_range(call, false, gm_argument(call, row->from), size)) &
+           (row->to == NONE || look_at_range(call, true, gm_argument(call, row->to), size));
 }
 
 /* ---- launches */
@@ -391,17 +400,18 @@ static CUresult CUDAAPI make_eleven(uint64_t a, uint64_t b, uint64_t c, uint64_t
 
 /* ---- the door */
 
-static void look(const struct gm_called *call, const struct row *row, struct making *making) {
+/* False: the call is refused. */
+static bool look(const struct gm_called *call, const struct row *row, struct making *making) {
     switch ((enum class)row->class) {
     case LAUNCH:
     case LAUNCH_EX:
     case LAUNCH_GRAPH: look_at_launch(call, row, &making->launch); break;
-    case LINEAR: look_at_linear(call, row); break;
-    case ROWS: look_at_rows(call, gm_pointer_argument(call, 0)); break;
-    case VOLUME: look_at_volume(call, gm_pointer_argument(call, 0)); break;
-    case BATCH: look_at_batch(call); break;
-    case VOLUMES: look_at_volumes(call); break;
-    case PLANE: look_at_plane(call, row->size); break;
+    case LINEAR: return look_at_linear(call, row);
+    case ROWS: return look_at_rows(call, gm_pointer_argument(call, 0));
+    case VOLUME: return look_at_volume(call, gm_pointer_argument(call, 0));
+    case BATCH: return look_at_batch(call);
+    case VOLUMES: return look_at_volumes(call);
+    case PLANE: return look_at_plane(call, row->size);
     case CHANGE_GRAPH: gm_guard_graph_forget(gm_pointer_argument(call, 0)); break;
     case UPDATE_GRAPH:
         making->instance = gm_pointer_argument(call, 0);
@@ -411,7 +421,11 @@ static void look(const struct gm_called *call, const struct row *row, struct mak
     case UNLOAD: gm_guard_forget_kernels(); break;
     default: break;
     }
+    return true;
 }
+
+/* Stands for any function of the driver. */
+static CUresult CUDAAPI refuse(void) { return CUDA_ERROR_INVALID_VALUE; }
 
 /* Whether the result of the call does. */
 static bool matters(const struct row *row, const struct making *making) {
@@ -425,8 +439,8 @@ static bool matters(const struct row *row, const struct making *making) {
 void *gm_guard_observe(const struct gm_called *call, void *next) {
     const struct row *row = row_of(call);
     struct making *making = row->class == OTHER ? NULL : gm_room_part(GM_ROOM_MAKING);
-    if (making)
-        look(call, row, making);
+    if (making && GM_UNLIKELY(!look(call, row, making)))
+        return (void *)refuse;
     if (GM_UNLIKELY(gm_guard_order_now()) && (may_order(call, gm_called_stream(call)) || row->class == LAUNCH_GRAPH))
         gm_guard_orders(); /* a graph may wait for events */
     if (!making || !matters(row, making))

@@ -167,8 +167,9 @@ static GM_APART void look_at_all(struct gm_launch *launch, const struct kernel *
         if (is_forgotten(before))
             return;
         const char *value = parameters ? parameters[i] : offset + size <= buffer_size ? buffer + offset : NULL;
+        bool alone = size == sizeof(uint64_t);
         for (unsigned at = 0; value && at < words; at++) {
-            const struct gm_launch_pointer pointer = {i + 1, size == sizeof(uint64_t), word_at(value, at)};
+            const struct gm_launch_pointer pointer = {i + 1, alone, word_at(value, at)};
             look_at(launch, &pointer);
         }
     }

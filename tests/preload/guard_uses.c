@@ -209,6 +209,26 @@ static void copy_batch(size_t last) {
 static void batch_whole(void) { copy_batch(2000); }
 static void batch_behind(void) { copy_batch(2004); }
 
+/* Layers of 8 rows of 64 bytes. */
+static CUmemcpy3DOperand layers_of(CUdeviceptr at) {
+    return (CUmemcpy3DOperand){.type = CU_MEMCPY_OPERAND_TYPE_POINTER,
+                               .op.ptr = {.ptr = at, .rowLength = 64, .layerHeight = 8}};
+}
+
+static void copy_layers(size_t last) {
+    CUDA_MEMCPY3D_BATCH_OP copies[2];
+    for (size_t i = 0; i < 2; i++)
+        copies[i] = (CUDA_MEMCPY3D_BATCH_OP){.src = layers_of(make(4096)),
+                                             .dst = layers_of(make(2048)),
+                                             .extent = {64, 8, i ? last : 4},
+                                             .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    printf(" copy %d", cuMemcpy3DBatchAsync(2, copies, 0, one));
+    wait_one();
+}
+
+static void layers_whole(void) { copy_layers(4); }
+static void layers_behind(void) { copy_layers(5); }
+
 /* ---- graphs */
 
 static CUgraphExec instance_of(CUgraph graph) {
@@ -529,6 +549,8 @@ static const struct {
     USE(peer_behind),
     USE(batch_whole),
     USE(batch_behind),
+    USE(layers_whole),
+    USE(layers_behind),
     USE(graph_built),
     USE(graph_unused),
     USE(graph_built_freed),

@@ -314,6 +314,27 @@ static void free_many(int count) {
 
 static void many_freed(void) { free_many(300); }
 
+/* One of the next 16 blocks that ends where its mapping ends. */
+static CUdeviceptr next_sample(void) {
+    for (int i = 0; i < 16; i++)
+        if ((allocate_block(4096) + 4096) % (2 << 20) == 0)
+            return block;
+    printf(" none is guarded");
+    return block;
+}
+
+/* In blocks that are guarded where not all are. */
+static void sampled(void) {
+    CUdeviceptr used = next_sample(), freed = next_sample();
+    free_block(freed);
+    launch_words(used, 0, 8, one);
+    launch_words(freed, 0, 0, one);
+    printf(" wait %d", cuStreamSynchronize(one));
+    launch_view(used, 0, 0);
+    launch_words(used, 0, 1025, one);
+    printf(" wait %d", cuStreamSynchronize(one));
+}
+
 #define ERROR(name) \
     { #name, name }
 static const struct {
@@ -321,6 +342,7 @@ static const struct {
     void (*make)(void);
 } errors[] = {
     ERROR(none),
+    ERROR(sampled),
     ERROR(behind_byte),
     ERROR(behind_element),
     ERROR(behind_stride),

@@ -55,7 +55,7 @@ FOUND = {
 # What is said of the programs of guard_uses.c.
 USES = {
     **{name: [] for name in ("vector_grows", "pieces", "pool_of_program", "table", "view_inside", "rows_whole", "rows_corner", "rows_none", "fill_edge",
-                             "volume_whole", "peer_whole", "batch_whole", "graph_built", "graph_unused", "cooperative_inside", "packed_inside",
+                             "volume_whole", "peer_whole", "batch_whole", "layers_whole", "graph_built", "graph_unused", "cooperative_inside", "packed_inside",
                              "not_guarded", "ready_by_host", "used_after_reset")},
     "vector_stale": ["kernel write_words gets a pointer to freed memory: argument 1 points to 512 bytes inside a block of 1.00 MiB that was freed"],
     "table_freed": ["illegal address: ", "(kernel|at fault) +write_each", "argument 1  a block of 32 bytes, allocated by .*table_of"],
@@ -66,6 +66,7 @@ USES = {
     "volume_behind": ["cuMemcpy3D writes 736 bytes, the last 512 behind the end of a block of 2048 bytes"],
     "peer_behind": ["cuMemcpy3DPeer writes 2560 bytes, the last 512 behind the end of a block of 2048 bytes"],
     "batch_behind": ["cuMemcpyBatchAsync writes 2004 bytes, the last 4 behind the end of a block of 2000 bytes"],
+    "layers_behind": ["cuMemcpy3DBatchAsync writes 2560 bytes, the last 512 behind the end of a block of 2048 bytes"],
     "graph_built_freed": ["kernel write_words of a graph gets a pointer to freed memory: argument 1 points to a block of 4.00 KiB that was freed"],
     "graph_copy_freed": ["illegal address: ", "(kernel|at fault) +of a graph"],
     "cooperative_freed": ["kernel write_byte gets a pointer to freed memory", "allocated by .*cooperative_freed", "illegal address: "],
@@ -130,6 +131,19 @@ def uses(place):
             check_said(done, patterns, label)
 
 
+REFUSED = {"planted": ["copy_behind", "copy_to_behind", "copy_rows_behind", "copy_freed", "fill_behind"],
+           "guard_uses": ["rows_behind", "fill_rows_behind", "volume_behind", "peer_behind", "batch_behind", "layers_behind"]}
+
+
+def refused(place):
+    """A copy or fill that leaves a block returns the error that it returns natively. It is not made, so nothing else fails."""
+    for source, programs in REFUSED.items():
+        for program in programs:
+            for before in (0, 80):
+                done = guarded(place, program, policy="observe", before=before, source=source)
+                check(re.match(r"\w+:(?: (?:copy|fill) 1| (?:wait|free) 0)+\n", done.stdout), f"{program}: {done.stdout}{done.stderr}")
+
+
 def silent(place):
     """Without the option nothing is guarded and nothing is said."""
     for program in ("behind_byte", "copy_behind", "none"):
@@ -157,6 +171,16 @@ def failure(place):
         done = guarded(place, "none", SIMCUDA_FAIL="cuCtxSynchronize:1:719")
         check_said(done, ["launch failure: a kernel, or a copy, may have used memory outside of all blocks; cuCtxSynchronize returned the error",
                           "kernel +write_words", "argument 1  a block of 1000 bytes"], "launch failure")
+
+
+def sampled(place):
+    """Where one of two blocks is guarded, an error in one of these is found as where all are."""
+    for policy in ("observe", "cache", "async"):
+        for before in (0, 80):
+            done = guarded(place, "sampled", "1/2", policy=policy, before=before)
+            check_said(done, ["kernel write_words gets a pointer to freed memory: argument 1 points to a block of 4.00 KiB that was freed", "launched by .*sampled",
+                              "allocated by .*sampled", "freed by .*sampled", "illegal address: ", "seen by .*sampled", "(kernel|at fault) +write_words, launched by",
+                              "argument 1  a block of 4.00 KiB, allocated by .*sampled"], f"sampled under {policy}, {before} before")
 
 
 def begin(place):
@@ -269,7 +293,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, silent, blocking, failure, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, silent, blocking, failure, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":
