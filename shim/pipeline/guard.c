@@ -1,6 +1,7 @@
 /* Chooses the requests that are guarded (guard.h). */
 #include "shim/pipeline/guard.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "shim/base/limit.h"
@@ -71,14 +72,20 @@ static uint64_t allocations(void) {
     return sum;
 }
 
-/* From 1 to 2N - 1, N on average. */
+enum { MOST_DISTANCE = 46 }; /* times N */
+
+/* At least 1, N on average, and exponential: each request is as likely to be taken, whatever was taken before. The
+ * logarithm of base 2 is the exponent and a parabola. */
 static uint64_t next_distance(struct samples *mine) {
     if (!mine->random)
         mine->random = (uint64_t)gm_thread_id() * 0x9e3779b97f4a7c15ull ^ gm_ticks() ^ 1;
     mine->random ^= mine->random << 13;
     mine->random ^= mine->random >> 7;
     mine->random ^= mine->random << 17;
-    return 1 + mine->random % (2 * gm_guard_every - 1);
+    int zeros = __builtin_clzll(mine->random);
+    double fraction = (double)(mine->random << zeros << 1) / 0x1p64;
+    double logarithm = zeros + 1 - fraction * (1.343 - 0.343 * fraction);
+    return 1 + (uint64_t)(logarithm * M_LN2 * (double)(gm_guard_every - 1) + 0.5);
 }
 
 bool gm_guard_is_due(void) {
@@ -88,7 +95,8 @@ bool gm_guard_is_due(void) {
     if (!mine)
         return false;
     uint64_t count = allocations();
-    if (GM_UNLIKELY(!mine->due) || GM_UNLIKELY(mine->due > count + 2 * gm_guard_every)) /* a shard of another thread */
+    if (GM_UNLIKELY(!mine->due) ||
+        GM_UNLIKELY(mine->due > count + MOST_DISTANCE * gm_guard_every)) /* a shard of another thread */
         mine->due = count + next_distance(mine);
     return count + 1 >= mine->due;
 }

@@ -4,10 +4,14 @@
 usage: run_guard.py --programs DIR --cuda DIR --shim FILE --work DIR --gpumem FILE CASE
 """
 
+import pathlib
 import re
+import subprocess
 import sys
 
 from place import check, is_simulated, run_case
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "tools" / "bench"
 
 # What is said, line by line, as patterns. What stands before the call sites is the same on a card.
 FOUND = {
@@ -183,6 +187,36 @@ def sampled(place):
                               "argument 1  a block of 4.00 KiB, allocated by .*sampled"], f"sampled under {policy}, {before} before")
 
 
+def switched(place):
+    """The bench switches samples off and on in a process (tools/bench/samples.py)."""
+    sys.path.insert(0, str(BENCH))
+    import samples
+    log = place.options.work / "calls.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.touch()
+    environment = place.environment(log.parent) | {"LD_PRELOAD": str(place.options.shim), "GPUMEM_POLICY": "observe", "GPUMEM_GUARD": "1/2",
+                                                   "SIMCUDA_LOG": str(log)}
+    process = subprocess.Popen([sys.executable, str(BENCH / "programs" / "driver_pairs.py"), "4096"], env=environment, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+
+    def native():
+        """How many of 100 pairs reach the driver's allocator."""
+        before = log.read_text().count("cuMemAlloc_v2")
+        print(100, file=process.stdin, flush=True)
+        process.stdout.readline()
+        return log.read_text().count("cuMemAlloc_v2") - before
+
+    native()  # the process has started
+    switch = samples.Switch(place.options.shim, process.pid)
+    numbers = [native()]
+    for on in (False, True, False):
+        switch.turn(on)
+        numbers.append(native())
+    process.communicate()
+    check(all(20 < number < 80 for number in numbers[::2]) and numbers[1::2] == [100, 100], f"native allocations of 100: {numbers}")
+    check(samples.ratios([2, 2, 4], [3, 3]) == [1.5, 1], "ratios of on to off")
+
+
 def begin(place):
     """Blocks at the beginning of their mapping: the byte before faults, and the bytes behind hold the pattern."""
     check_said(guarded(place, "before_byte", "all,begin"), ["illegal address: .*cuMemFree", "kernel +write_byte", "argument 1  a block of 1000 bytes"],
@@ -293,7 +327,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, silent, blocking, failure, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, switched, silent, blocking, failure, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

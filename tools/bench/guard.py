@@ -6,14 +6,17 @@ usage: guard.py [--build DIR] [--rounds N] [--subjects NAME,...] [--suite FILE] 
 
 NAME: steps, deep (a step with more allocations), pairs; default all. Each contender is a process of its own: native, and the library
 under policy observe with one of 1000 blocks guarded, and with all. Those of a step live through all rounds and measure in turn, so that
-they meet the same clocks. In the first round compute-sanitizer's memcheck runs a step, too. Says each measure on standard error at once.
-Prints microseconds (least, median, most of the rounds' medians) and the ratio to native in each round (the same three), and writes
-FILE.json (default guard.json) with commit, card and driver, anew after each round. --suite adds what part `guard` of
-tests/gpu/gpu_suite.py printed. Ends with 77 without a GPU; without PyTorch the steps are left out.
+they meet the same clocks. In the first round compute-sanitizer's memcheck runs a step, too. What samples cost is measured in one
+process, in which they are switched on and off by turns (samples.py). Says each measure on standard error at once.
+Prints microseconds (least, median, most of the rounds' medians) and the ratio to native in each round (the same three), and of samples
+the mean ratio of on to off with its standard error. Writes FILE.json (default guard.json) with commit, card and driver, anew after each
+round. --suite adds what part `guard` of tests/gpu/gpu_suite.py printed. Ends with 77 without a GPU; without PyTorch the steps are left
+out. 12 rounds take less than four minutes.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -23,6 +26,7 @@ import sys
 import tempfile
 
 import common
+import samples
 from figure_text import block, items, span, time, titled
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -48,13 +52,25 @@ def environment(options, settings, guard):
     return common.environment(options.build / "shim" / "libgpumem.so", {**settings, "GPUMEM_POLICY": "observe", **guard})
 
 
+def switched(options):
+    """Of samples switched on and off. row: (subject, command, environment, steps or pairs of a turn, those before that do not count). A turn
+    begins with a sample that is due since the last one, and that is not to be counted."""
+    pairs = [sys.executable, HERE / "programs" / "driver_pairs.py"]
+    rows = {"torch-step": ("steps", [*STEP, "turns"], UNCACHED, 5, 1), "deep-torch-step": ("deep", [*STEP, "deep", "turns"], UNCACHED, 5, 1),
+            **{f"pair:{size}": ("pairs", [*pairs, size], {}, 300, 20) for size in (4096, 1 << 20)}}
+    return {name: row for name, row in rows.items() if row[0] in options.subjects}
+
+
 class Turns:
     """A process that measures so many steps each time it is asked."""
 
     def __init__(self, command, environ):
         self.words = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([str(part) for part in command], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.words, text=True)
+        try:
+            self.process = subprocess.Popen([str(part) for part in command], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=self.words, text=True)
+        except OSError as problem:
+            raise common.Failed(f"{command[0]}: {problem.strerror}") from None
 
     def measure(self, steps):
         try:
@@ -73,8 +89,10 @@ class Turns:
 
 def under_memcheck(command, settings):
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    lines = common.run([tool, "--tool", "memcheck", *command], common.environment(None, settings), timeout=300).splitlines()
-    return [common.Measured(line) for line in lines if not line.startswith("=")]
+    process = Turns([tool, "--tool", "memcheck", "--log-file", os.devnull, *command, "turns"], common.environment(None, settings))
+    measured = process.measure(3)
+    process.close()
+    return measured
 
 
 def names(text):
@@ -86,31 +104,63 @@ def names(text):
 
 
 STEPS = 15  # of a contender at a time
+SWITCHES = 20  # of samples in a round
 
 
-def measures(options, processes, subject, contender, first):
+class Switched:
+    """A process in which samples are switched. off, on: microseconds of each turn; an off comes first and last."""
+
+    def __init__(self, command, environ, counted, uncounted):
+        self.library, self.counted, self.uncounted = pathlib.Path(environ["LD_PRELOAD"]), counted, uncounted
+        self.turns, self.switch = Turns(command, environ), None
+        self.off, self.on = [], []
+
+    def turn(self, on):
+        self.switch.turn(on)
+        self.turns.measure(self.uncounted)
+        return self.turns.measure(self.counted)[0].more["mean"] / 1000
+
+    def measure(self):
+        if not self.switch:
+            self.turns.measure(self.uncounted)
+            self.switch = samples.Switch(self.library, self.turns.process.pid)
+            self.off.append(self.turn(False))
+        for _ in range(SWITCHES):
+            self.on.append(self.turn(True))
+            self.off.append(self.turn(False))
+
+
+def start(options):
+    """The processes that live through all rounds, by subject and contender, and those of samples by row."""
+    turns, rows = {}, {}
+    for subject, (command, settings) in subjects(options.build).items():
+        if subject in options.subjects and command[0] == sys.executable:
+            for contender, guard in CONTENDERS.items():
+                turns[subject, contender] = Turns([*command, "turns"], environment(options, settings, guard))
+    for row, (_, command, settings, *counts) in switched(options).items():
+        rows[row] = Switched(command, environment(options, settings, CONTENDERS["guard 1/1000"]), *counts)
+    return turns, rows
+
+
+def measures(options, turns, subject, contender, first):
     """Lines of one measure; none where the contender is not taken."""
     command, settings = subjects(options.build)[subject]
-    stays = command[0] == sys.executable
     if contender == MEMCHECK:
-        return under_memcheck(command, settings) if stays and first else []
-    environ = environment(options, settings, CONTENDERS[contender])
-    if not stays:
-        return common.measure(command, environ, timeout=300)
-    if (subject, contender) not in processes:
-        processes[subject, contender] = Turns([*command, "turns"], environ)
-    return processes[subject, contender].measure(STEPS)
+        return under_memcheck(command, settings) if subject == "steps" and first else []
+    if (subject, contender) in turns:
+        return turns[subject, contender].measure(STEPS)
+    return common.measure(command, environment(options, settings, CONTENDERS[contender]), timeout=300)
 
 
-def take(options, processes, medians, missing):
-    """One round. Adds to the medians by row and contender, and to the subjects left out."""
+def take(options, turns, rows, medians, missing):
+    """One round. Adds to the medians by row and contender, to the times of samples, and to the subjects left out."""
     first = not medians
     for subject, contender in ((subject, contender) for subject in options.subjects for contender in [*CONTENDERS, MEMCHECK]):
         name = f"{subject} {contender}" if contender == MEMCHECK else subject
         if name in missing or subject in missing:
             continue
         try:
-            for line in measures(options, processes, subject, contender, first):
+            for line in measures(options, turns, subject, contender, first):
                 row = "deep-" + line.name if subject == "deep" else line.name
                 medians.setdefault(row, {}).setdefault(contender, []).append(line.median / 1000)
                 print(f"{row} {contender}: {line.median / 1000:.1f} us", file=sys.stderr, flush=True)
@@ -118,6 +168,17 @@ def take(options, processes, medians, missing):
             if contender != MEMCHECK and "No module named" not in str(failure):
                 raise
             missing[name] = str(failure)
+    for row, (subject, *_) in switched(options).items():
+        if subject not in missing:
+            rows[row].measure()
+            print(f"{row} samples on to off: {on_to_off(rows[row].off, rows[row].on)}", file=sys.stderr, flush=True)
+
+
+def on_to_off(off, on):
+    """Mean ratio of the turns with samples to those without, and its standard error."""
+    found = samples.ratios(off, on)
+    error = statistics.stdev(found) / len(found) ** 0.5
+    return f"{statistics.mean(found):.3f} ± {error:.3f} x"
 
 
 ROWS = {
@@ -239,9 +300,10 @@ def error_words(errors):
     return [f"{moment}: {said}" for moment, said in found.items() if not moment.startswith("no")]
 
 
-def write(options, card, medians, missing):
-    rows = [{"row": row, "contender": name, "values": values} for row, contenders in medians.items() for name, values in contenders.items()]
-    result = {"commit": options.commit or common.commit(), "gpu": card[0], "driver": card[1], "unit": "us", "rows": rows, "missing": missing}
+def write(options, card, medians, rows, missing):
+    result = {"commit": options.commit or common.commit(), "gpu": card[0], "driver": card[1], "unit": "us",
+              "rows": [{"row": row, "contender": name, "values": values} for row, contenders in medians.items() for name, values in contenders.items()],
+              "samples": [{"row": row, "off": one.off, "on": one.on} for row, one in rows.items() if one.on], "missing": missing}
     if options.suite:
         result["errors"] = options.suite
     options.out.write_text(json.dumps(result, indent=1) + "\n")
@@ -260,16 +322,19 @@ def main():
     card = common.card()
     if not card[0]:
         raise common.NoCard
-    processes, medians, missing = {}, {}, {}
+    (turns, rows), medians, missing = start(options), {}, {}
     for _ in range(options.rounds):
-        take(options, processes, medians, missing)
-        write(options, card, medians, missing)
-    for process in processes.values():
+        take(options, turns, rows, medians, missing)
+        write(options, card, medians, rows, missing)
+    for process in [*turns.values(), *(row.turns for row in rows.values())]:
         process.close()
     print(f"GPU {card[0]}, driver {card[1]}; us, least / median / most of {options.rounds} rounds, and of the ratios to native")
     for row, contenders in medians.items():
         for name, values in contenders.items():
             print(f"  {row:16} {name:14}{spread(values, '10.1f')}   {spread(ratios(contenders, name), '5.3f')} x")
+    for row, one in rows.items():
+        if one.on:
+            print(f"  {row:16} samples on to off: {on_to_off(one.off, one.on)}")
     for name, why in missing.items():
         print(f"  {name} left out: {why}")
     return 0
@@ -300,6 +365,12 @@ def guard_costs(run):
         taken = f"{time(statistics.median(times))} ({time(min(times))} to {time(max(times))}, {len(times)} rounds)"
         rows.append([row, name, taken, "-" if name == "native" else f"{statistics.median(ratios):.2f} x ({span(ratios)})"])
     return titled(f"{run.made} ({run.file}); medians, least and most of the rounds:", ["", "", "time", "to native"], rows)
+
+
+@block(PUBLISHED)
+def guard_samples(run):
+    rows = [[ROWS[one["row"]], time(1000 * statistics.median(one["off"])), on_to_off(one["off"], one["on"]), len(one["on"])] for one in run["samples"]]
+    return titled(f"{run.made} ({run.file}); mean ratio and its standard error:", ["", "off", "on to off", "turns"], rows)
 
 
 @block(PUBLISHED)

@@ -61,6 +61,22 @@ static void test_one_of_n(void **state) {
     assert_false(gm_guard_takes(&capturing));
 }
 
+/* A request is as likely to be taken soon after one that was as long after it. */
+static void test_without_memory(void **state) {
+    const unsigned every = 100, turns = 20000;
+    unsigned taken = 0;
+    gm_guard_total = NULL;
+    gm_guard_every = every;
+    for (unsigned i = 0; i < turns; i++) {
+        gm_stats_mine()->allocs[GM_KIND_CACHE] += every;
+        while (gm_guard_is_due())
+            ask(100);
+        for (unsigned j = 0; j < every / 4; j++)
+            taken += ask(100);
+    }
+    assert_in_range(taken, turns / 4 - turns / 50, turns / 4 + turns / 50);
+}
+
 /* Allocations of the fast case are counted only. The next call that takes the whole way is due. */
 static void test_due_after_the_fast_case(void **state) {
     struct gm_shard *shard = (struct gm_shard *)8;
@@ -69,7 +85,7 @@ static void test_due_after_the_fast_case(void **state) {
     gm_mine.shard = shard;
     gm_guard_look();
     bool at_once = gm_mine.shard == NULL;
-    gm_stats_mine()->allocs[GM_KIND_CACHE] += 250;
+    gm_stats_mine()->allocs[GM_KIND_CACHE] += 50 * gm_guard_every;
     gm_guard_look();
     assert_null(gm_mine.shard);
     assert_true(at_once || gm_guard_is_due());
@@ -125,6 +141,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_one_of_n),
+        cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_due_after_the_fast_case),
         cmocka_unit_test(test_the_share_falls),
         cmocka_unit_test(test_pause_after_out_of_memory),

@@ -52,4 +52,5 @@ with memory:
         step()
     for line in sys.stdin if "turns" in sys.argv else ["60"]:
         times = sorted(timed_step() for _ in range(int(line)))
-        print("torch-step-item" if item else "torch-step", len(times), times[0], times[len(times) // 2], times[-1], flush=True)
+        print("torch-step-item" if item else "torch-step", len(times), times[0], times[len(times) // 2], times[-1],
+              f"mean={sum(times) // len(times)}", flush=True)
