@@ -147,6 +147,14 @@ static inline struct gm_stats_shard *gm_stats_mine(void) {
     return __builtin_expect(gm_mine.counts != NULL, 1) ? gm_mine.counts : gm_stats_take_shard();
 }
 
+/* Successful allocations that the shard has counted. */
+static inline uint64_t gm_stats_allocations(const struct gm_stats_shard *shard) {
+    uint64_t sum = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        sum += shard->allocs[kind];
+    return sum;
+}
+
 /* Raises a counter of the shard that gm_stats_mine returned. */
 static inline void gm_stats_count(uint64_t *counter, uint64_t by) { gm_add_alone(counter, by); }
 

@@ -64,14 +64,6 @@ struct samples {
 };
 _Static_assert(GM_ROOM_SAMPLES + sizeof(struct samples) <= GM_ROOM_MAKING, "its part of the thread's memory");
 
-static uint64_t allocations(void) {
-    const struct gm_stats_shard *shard = gm_stats_mine();
-    uint64_t sum = 0;
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        sum += shard->allocs[kind];
-    return sum;
-}
-
 enum { MOST_DISTANCE = 46 }; /* times N */
 
 /* At least 1, N on average, and exponential: each request is as likely to be taken, whatever was taken before. The
@@ -94,7 +86,7 @@ bool gm_guard_is_due(void) {
     struct samples *mine = gm_room_part(GM_ROOM_SAMPLES);
     if (!mine)
         return false;
-    uint64_t count = allocations();
+    uint64_t count = gm_stats_allocations(gm_stats_mine());
     if (GM_UNLIKELY(!mine->due) ||
         GM_UNLIKELY(mine->due > count + MOST_DISTANCE * gm_guard_every)) /* a shard of another thread */
         mine->due = count + next_distance(mine);

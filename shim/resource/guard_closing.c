@@ -262,6 +262,13 @@ static bool is_prompt(void) {
     return left;
 }
 
+/* Most blocks of this thread that are not guarded are native. So its next calls of the driver would wait for those of
+ * the closer, and for longer than the thread needs itself. */
+static bool calls_driver(void) {
+    const struct gm_stats_shard *shard = gm_stats_mine();
+    return 2 * shard->allocs[GM_KIND_NATIVE] > gm_stats_allocations(shard) - shard->allocs[GM_KIND_GUARD];
+}
+
 static bool make_room(const struct gm_guard_block *block) {
     for (unsigned naps = 0; naps < MOST_NAPS; naps++) {
         size_t released = 0;
@@ -284,7 +291,7 @@ bool gm_guard_closing_add(const struct gm_guard_block *block) {
         gm_stats_uncached(GM_KIND_GUARD, block->mapped);
         return false;
     }
-    if (is_prompt() || !start_closer())
+    if (is_prompt() || calls_driver() || !start_closer())
         (void)close_all((struct way){.reuse = true, .waits = true});
     else
         call_closer();

@@ -4,8 +4,9 @@
  * to 16 blocks in a row: one wait serves for all patterns.
  *
  * Up to 64 blocks or 256 MiB wait; then a free waits for the closer. The first blocks (gm_guard_prompt) are closed by
- * their frees, and all are where no thread can be started. While a block waits, a use of it does not fault, so whoever
- * sees its address in a launch of the program closes all before that is made.
+ * their frees, and so are all of a thread whose other blocks are native, or where no thread can be started. While a
+ * block waits, a use of it does not fault, so whoever sees its address in a launch of the program closes all before
+ * that is made.
  *
  * The closer waits for no work of the program. Where it would have to, because work fills the device or a stream
  * captures, the blocks wait until the next free or wait of the program.

@@ -187,34 +187,58 @@ def sampled(place):
                               "argument 1  a block of 4.00 KiB, allocated by .*sampled"], f"sampled under {policy}, {before} before")
 
 
+class Pairs:
+    """A program of pairs under the shim that waits for their number."""
+
+    def __init__(self, place, policy, value):
+        self.shim, self.log = place.options.shim, place.options.work / f"calls-{policy}.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.touch()
+        environment = place.environment(self.log.parent) | {"LD_PRELOAD": str(place.options.shim), "GPUMEM_POLICY": policy, "GPUMEM_GUARD": value,
+                                                            "SIMCUDA_LOG": str(self.log)}
+        self.process = subprocess.Popen([sys.executable, str(BENCH / "programs" / "driver_pairs.py"), "4096"], env=environment, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.native()  # it has started
+
+    def native(self):
+        """How many of 100 pairs reach the driver's allocator."""
+        before = self.log.read_text().count("cuMemAlloc_v2")
+        print(100, file=self.process.stdin, flush=True)
+        self.process.stdout.readline()
+        return self.log.read_text().count("cuMemAlloc_v2") - before
+
+    def threads(self):
+        return len(list(pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()))
+
+    def switch(self):
+        sys.path.insert(0, str(BENCH))
+        import samples
+        return samples.Switch(self.shim, self.process.pid)
+
+
 def switched(place):
     """The bench switches samples off and on in a process (tools/bench/samples.py)."""
-    sys.path.insert(0, str(BENCH))
-    import samples
-    log = place.options.work / "calls.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.touch()
-    environment = place.environment(log.parent) | {"LD_PRELOAD": str(place.options.shim), "GPUMEM_POLICY": "observe", "GPUMEM_GUARD": "1/2",
-                                                   "SIMCUDA_LOG": str(log)}
-    process = subprocess.Popen([sys.executable, str(BENCH / "programs" / "driver_pairs.py"), "4096"], env=environment, stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
-
-    def native():
-        """How many of 100 pairs reach the driver's allocator."""
-        before = log.read_text().count("cuMemAlloc_v2")
-        print(100, file=process.stdin, flush=True)
-        process.stdout.readline()
-        return log.read_text().count("cuMemAlloc_v2") - before
-
-    native()  # the process has started
-    switch = samples.Switch(place.options.shim, process.pid)
-    numbers = [native()]
+    pairs = Pairs(place, "observe", "1/2")
+    switch = pairs.switch()
+    numbers = [pairs.native()]
     for on in (False, True, False):
         switch.turn(on)
-        numbers.append(native())
-    process.communicate()
+        numbers.append(pairs.native())
+    pairs.process.communicate()
     check(all(20 < number < 80 for number in numbers[::2]) and numbers[1::2] == [100, 100], f"native allocations of 100: {numbers}")
-    check(samples.ratios([2, 2, 4], [3, 3]) == [1.5, 1], "ratios of on to off")
+
+
+def closers(place):
+    """A thread closes samples, unless the program's other allocations are calls of the driver, which would wait for it."""
+    for policy, threads in (("observe", 1), ("cache", 2)):
+        pairs = Pairs(place, policy, "1/1000000")
+        switch = pairs.switch()
+        switch.every = 4
+        switch.turn(True)
+        pairs.native()
+        found = pairs.threads()
+        pairs.process.communicate()
+        check(found == threads, f"{found} threads under {policy}")
 
 
 def begin(place):
@@ -327,7 +351,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, switched, silent, blocking, failure, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, switched, closers, silent, blocking, failure, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

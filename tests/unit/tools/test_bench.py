@@ -218,6 +218,7 @@ ok       guard blocking
     def test_costs(self):
         rows = [{"row": "pair:4096", "contender": name, "values": values} for name, values in (("native", [100, 200]), ("guard all", [150, 250]))]
         self.assertEqual([ratios for *_, ratios in guard.costs(rows)], [[1, 1], [1.5, 1.25]])
+        self.assertEqual(guard.on_to_off([2, 2, 4], [3, 3]), "1.250 ± 0.250 x")
 
     def test_a_file_that_is_not_published_is_named(self):
         failed = tempfile.NamedTemporaryFile("w", suffix=".txt")
