@@ -139,12 +139,9 @@ static void test_pause_after_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_one_of_n),
-        cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_due_after_the_fast_case),
-        cmocka_unit_test(test_the_share_falls),
-        cmocka_unit_test(test_pause_after_out_of_memory),
+        cmocka_unit_test(test_values),          cmocka_unit_test(test_one_of_n),
+        cmocka_unit_test(test_without_memory),  cmocka_unit_test(test_due_after_the_fast_case),
+        cmocka_unit_test(test_the_share_falls), cmocka_unit_test(test_pause_after_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
