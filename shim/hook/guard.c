@@ -176,7 +176,7 @@ static bool look_at_volume(const struct gm_called *call, const CUDA_MEMCPY3D *co
            LOOK_AT_END(call, copy, dst, true, copy->Depth, copy->dstZ, to);
 }
 
-/* Before CUDA 13 a batch returns the index of the copy at fault; `argument`: where. */
+/* Before CUDA 13 a batch returns the index of the first copy at fault; `argument`: where. */
 static bool is_inside(const struct gm_called *call, unsigned argument, size_t i, bool inside) {
     size_t *at_fault = call->row->version < 13000 ? gm_pointer_argument(call, argument) : NULL;
     if (!inside && at_fault)
@@ -188,9 +188,9 @@ static bool look_at_batch(const struct gm_called *call) {
     const CUdeviceptr *to = gm_pointer_argument(call, 0), *from = gm_pointer_argument(call, 1);
     const size_t *sizes = gm_pointer_argument(call, 2), count = gm_argument(call, 3);
     bool inside = true;
-    for (size_t i = 0; to && from && sizes && i < count; i++)
-        inside &= is_inside(call, 7, i,
-                            look_at_range(call, false, from[i], sizes[i]) & look_at_range(call, true, to[i], sizes[i]));
+    for (size_t i = 0; to && from && sizes && i < count && inside; i++)
+        inside = is_inside(call, 7, i,
+                           look_at_range(call, false, from[i], sizes[i]) & look_at_range(call, true, to[i], sizes[i]));
     return inside;
 }
 
@@ -206,10 +206,10 @@ static bool look_at_operand(const struct gm_called *call, bool writes, const CUm
 static bool look_at_volumes(const struct gm_called *call) {
     const CUDA_MEMCPY3D_BATCH_OP *copies = gm_pointer_argument(call, 1);
     bool inside = true;
-    for (size_t i = 0; copies && i < gm_argument(call, 0); i++)
-        inside &= is_inside(call, 2, i,
-                            look_at_operand(call, false, &copies[i].src, &copies[i].extent) &
-                                look_at_operand(call, true, &copies[i].dst, &copies[i].extent));
+    for (size_t i = 0; copies && i < gm_argument(call, 0) && inside; i++)
+        inside = is_inside(call, 2, i,
+                           look_at_operand(call, false, &copies[i].src, &copies[i].extent) &
+                               look_at_operand(call, true, &copies[i].dst, &copies[i].extent));
     return inside;
 }
 

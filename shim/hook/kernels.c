@@ -106,7 +106,7 @@ void gm_kernels_forget(void) {
 }
 
 /* ---- arguments
-
+ *
  * What is known of a kernel counts only if it was not forgotten before that was read. */
 
 static bool is_forgotten(uint32_t before) { return GM_UNLIKELY(__atomic_load_n(&era, __ATOMIC_RELAXED) != before); }
