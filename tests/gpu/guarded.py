@@ -91,12 +91,13 @@ def real_program(options, case):
 
 def guarded_blocks(options, build, framework, tool):
     program = build(options, "planted", "driver")
+    build(options, "guard_uses", "driver")
     place = Place(argparse.Namespace(programs=program.parent, cuda=options.toolkit / "lib64", shim=options.shim, work=options.work / "run"))
     for case in FOUND:
         yield planted(place, str(program), case, tool)
     for case in LATE:
         yield planted(place, str(program), case, None, before=80)
-    for case in ("blocking", "begin", "rules", "poison"):
+    for case in ("refused", "sampled", "blocking", "begin", "rules", "poison"):
         try:
             CASES[case](place)
             yield case, "ok", ""
