@@ -369,7 +369,7 @@ def guard_costs(run):
 
 @block(PUBLISHED)
 def guard_samples(run):
-    rows = [[ROWS[one["row"]], time(1000 * statistics.median(one["off"])), on_to_off(one["off"], one["on"]), len(one["on"])] for one in run["samples"]]
+    rows = [[ROWS[one["row"]], time(1000 * statistics.median(one["off"])), on_to_off(one["off"], one["on"]), len(one["on"])] for one in run.about.get("samples", [])]
     return titled(f"{run.made} ({run.file}); mean ratio and its standard error:", ["", "off", "on to off", "turns"], rows)
 
 
