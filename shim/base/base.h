@@ -90,6 +90,31 @@ static inline void gm_spin_lock(gm_spin *lock) {
 static inline bool gm_spin_try(gm_spin *lock) { return !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE); }
 static inline void gm_spin_unlock(gm_spin *lock) { __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE); }
 
+/* Waits until *users is 0, for users that stay inside for a few microseconds. The wait is bounded, so that a stopped
+ * thread cannot hang the program. */
+GM_INTERNAL void gm_wait_for_users(const int *users);
+
+/* ---- the child of a fork (spin.c). Its copy of the parent's memory may have locks that no thread of the child
+ * releases, and what it holds of the driver is the parent's. These two, at file scope, say what is zero in the child.
+ */
+
+struct gm_fork_row {
+    void *at;
+    size_t bytes;
+};
+#define GM_FORK_ROW_(variable, number)                \
+    static const struct gm_fork_row fork_row_##number \
+        __attribute__((used, section("gm_fork_rows"))) = {&(variable), sizeof(variable)}
+#define GM_FORK_ROW(variable, number) GM_FORK_ROW_(variable, number)
+/* A static variable, or a member of one. */
+#define GM_ZERO_IN_CHILD(variable) GM_FORK_ROW(variable, __COUNTER__)
+/* Defines a spinlock. */
+#define GM_LOCK(name)    \
+    static gm_spin name; \
+    GM_ZERO_IN_CHILD(name)
+/* The first call in the child. */
+GM_INTERNAL void gm_fork_zero(void);
+
 /* ---- the kernel's thread id, cached for each thread (thread.c). */
 int gm_thread_id(void);
 

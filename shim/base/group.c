@@ -18,6 +18,7 @@ static struct {
     struct gm_group_member *place;
     gm_spin taking; /* one thread of the process decides at a time */
 } mine;
+GM_ZERO_IN_CHILD(mine.taking);
 
 bool gm_group_name_is_valid(const char *name) {
     size_t length = strlen(name);
@@ -255,7 +256,6 @@ void gm_group_after_fork(void) {
         munmap(mine.group, sizeof *mine.group);
     mine.group = NULL;
     mine.place = NULL;
-    mine.taking.held = 0;
 }
 
 /* Only the group that this process is in: its file may have been removed and made anew. */

@@ -187,9 +187,7 @@ static int key_create(pthread_key_t *key, void (*leave)(void *)) {
     return function ? ((int (*)(pthread_key_t *, void (*)(void *)))function)(key, leave) : -1;
 }
 
-static gm_spin keys_lock;
-
-void gm_thread_after_fork(void) { keys_lock.held = 0; }
+GM_LOCK(keys_lock);
 
 int gm_thread_at_exit(void (*leave)(void *), void *value) {
     static struct {

@@ -32,7 +32,5 @@ void gm_thread_find(void);
 int gm_thread_start(void *(*run)(void *), void *arg);
 /* Calls `leave(value)` when the calling thread ends; 0 on success. `value` must not be NULL. */
 int gm_thread_at_exit(void (*leave)(void *), void *value);
-/* In the child of a fork: a thread that no longer exists may hold the lock of gm_thread_at_exit. */
-void gm_thread_after_fork(void);
 
 #endif

@@ -4,19 +4,13 @@
 
 #include <string.h>
 
+#include "shim/base/nodes.h"
 #include "shim/base/real_dl.h"
-
-enum { SLAB = 64 * 1024 };
-
-union room {
-    union room *next;
-    char bytes[GM_ROOM_BYTES];
-};
 
 __thread char *gm_room __attribute__((tls_model("initial-exec")));
 
-static gm_spin lock;
-static union room *unused;
+GM_LOCK(lock);
+static gm_nodes unused;
 enum { LEAVING = 2 };
 static const enum gm_room_part leaving[LEAVING] = {GM_ROOM_TRACE, GM_ROOM_NAMED};
 static void (*callbacks[LEAVING])(void *part);
@@ -28,43 +22,27 @@ void gm_room_on_leave(enum gm_room_part part, void (*leave)(void *part)) {
 }
 
 /* A destructor of the program may run later and take per-thread memory again. Then this function runs again. */
-static void leave_room(void *ended) {
-    union room *room = ended;
+static void leave_room(void *room) {
     gm_room = NULL;
     for (unsigned i = 0; i < LEAVING; i++) {
         void (*leave)(void *) = __atomic_load_n(&callbacks[i], __ATOMIC_ACQUIRE);
         if (leave)
-            leave(room->bytes + leaving[i]);
+            leave((char *)room + leaving[i]);
     }
-    memset(room, 0, sizeof *room);
+    memset(room, 0, GM_ROOM_BYTES);
     gm_spin_lock(&lock);
-    room->next = unused;
-    unused = room;
+    gm_node_give(&unused, room);
     gm_spin_unlock(&lock);
-}
-
-static void add_rooms(void) {
-    union room *slab = gm_pages(SLAB);
-    for (size_t i = 0; slab && i < SLAB / sizeof *slab; i++) {
-        slab[i].next = unused;
-        unused = &slab[i];
-    }
 }
 
 char *gm_room_take(void) {
     gm_spin_lock(&lock);
-    if (!unused)
-        add_rooms();
-    union room *room = unused;
-    if (room)
-        unused = room->next;
+    char *room = gm_node_take(&unused, GM_ROOM_BYTES, &lock);
     gm_spin_unlock(&lock);
     if (!room)
         return NULL;
-    room->next = NULL;
-    gm_room = room->bytes;
+    *(void **)room = NULL;
+    gm_room = room;
     (void)gm_thread_at_exit(leave_room, room); /* if this fails, the memory is leaked when the thread ends */
     return gm_room;
 }
-
-void gm_room_after_fork(void) { lock.held = 0; }

@@ -37,6 +37,5 @@ static inline void *gm_room_part_known(enum gm_room_part part) { return gm_room 
 /* Calls leave(part) in each ending thread that has per-thread memory. Only GM_ROOM_TRACE and GM_ROOM_NAMED can be
  * registered. */
 GM_INTERNAL void gm_room_on_leave(enum gm_room_part part, void (*leave)(void *part));
-GM_INTERNAL void gm_room_after_fork(void);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 
 enum { PAUSES = 200, YIELDS = 1000 };
 
@@ -30,4 +31,18 @@ void gm_spin_lock_slow(gm_spin *lock) {
         }
     }
     errno = saved;
+}
+
+void gm_wait_for_users(const int *users) {
+    for (int spins = 0; __atomic_load_n(users, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
+        sched_yield();
+}
+
+/* Where the linker puts the rows. */
+extern const struct gm_fork_row __start_gm_fork_rows[] __attribute__((weak, visibility("hidden")));
+extern const struct gm_fork_row __stop_gm_fork_rows[] __attribute__((weak, visibility("hidden")));
+
+void gm_fork_zero(void) {
+    for (const struct gm_fork_row *row = __start_gm_fork_rows; row < __stop_gm_fork_rows; row++)
+        memset(row->at, 0, row->bytes);
 }

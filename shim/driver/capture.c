@@ -6,14 +6,11 @@
  * The list has an entry for each capture, because programs lose captures: an exception destroys the stream, resets the
  * device or ends the thread of a capture that nobody ended. An entry is removed when the capture, its stream, its
  * context or its thread ends, or when the driver reports that the stream of a long capture does not capture. */
-#include <sched.h>
-
 #include "shim/base/base.h"
+#include "shim/base/nodes.h"
 #include "shim/base/real_dl.h"
 #include "shim/driver/driver.h"
 #include "shim/driver/in_flight.h"
-
-enum { PAGE_BYTES = 16384 };
 
 #define RECHECK_NS 100000000ull /* captures that last longer are checked by a driver query, no more often than this */
 
@@ -32,13 +29,20 @@ struct slot {
 int gm_captures;
 void (*gm_capture_on_lost)(const struct gm_capture *capture);
 
-static struct slot *listed, *unused;
+static struct slot *listed;
+static gm_nodes unused;
 static int unlisted; /* captures without an entry, since the kernel gave no memory */
 static uint64_t serials, last_recheck;
 static int sections;    /* open guarded sections */
 static int query_count; /* threads that query the driver about streams now */
-static gm_spin lock;
+GM_LOCK(lock);
 static uint32_t threads;
+GM_ZERO_IN_CHILD(gm_captures);
+GM_ZERO_IN_CHILD(listed);
+GM_ZERO_IN_CHILD(unused);
+GM_ZERO_IN_CHILD(unlisted);
+GM_ZERO_IN_CHILD(sections);
+GM_ZERO_IN_CHILD(query_count);
 static __thread struct {
     uint32_t number : 31, observed : 1; /* observed: thread_ends is called when it ends */
 } thread __attribute__((tls_model("initial-exec")));
@@ -49,12 +53,6 @@ static uint32_t this_thread(void) {
     return thread.number;
 }
 
-/* A user stays inside for a few microseconds. The wait is bounded, so that a stopped thread cannot hang the program. */
-static void wait_until_none(const int *users) {
-    for (int spins = 0; __atomic_load_n(users, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
-        sched_yield();
-}
-
 /* ---- the list; the caller holds the lock */
 
 static void count(int change) {
@@ -62,28 +60,10 @@ static void count(int change) {
     gm_watch_set(GM_WATCH_CAPTURES, gm_captures > 0);
 }
 
-/* NULL: the kernel gives no page. The lock is released during the system call. */
-static struct slot *take_slot(void) {
-    if (!unused) {
-        gm_spin_unlock(&lock);
-        struct slot *made = gm_pages(PAGE_BYTES);
-        gm_spin_lock(&lock);
-        for (size_t i = 0; made && i < PAGE_BYTES / sizeof *made; i++) {
-            made[i].next = unused;
-            unused = &made[i];
-        }
-    }
-    struct slot *slot = unused;
-    if (slot)
-        unused = slot->next;
-    return slot;
-}
-
 static void take_out(struct slot **link) {
     struct slot *slot = *link;
     *link = slot->next;
-    slot->next = unused;
-    unused = slot;
+    gm_node_give(&unused, slot);
     count(-1);
 }
 
@@ -154,7 +134,7 @@ uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode 
     uint64_t serial = 0;
     gm_context_note_graphs();
     gm_spin_lock(&lock);
-    struct slot *slot = take_slot();
+    struct slot *slot = gm_node_take(&unused, sizeof *slot, &lock);
     if (slot) {
         serial = ++serials;
         *slot = (struct slot){
@@ -165,7 +145,7 @@ uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode 
     }
     count(1);
     gm_spin_unlock(&lock);
-    wait_until_none(&sections);
+    gm_wait_for_users(&sections);
     return serial;
 }
 
@@ -239,7 +219,7 @@ void gm_capture_ending(CUstream stream, CUcontext context) {
         return;
     if (gm_capture_any())
         mark(&what, true);
-    wait_until_none(&query_count);
+    gm_wait_for_users(&query_count);
 }
 
 void gm_capture_destroyed(CUstream stream, CUcontext context, bool destroyed) {
@@ -346,12 +326,4 @@ bool gm_capture_holds(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     return gm_drv.stream_is_capturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
            status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-/* The child has no driver state of its parent. */
-void gm_captures_after_fork(void) {
-    lock.held = 0;
-    listed = unused = NULL;
-    gm_captures = unlisted = sections = query_count = 0;
-    gm_watch_set(GM_WATCH_CAPTURES, false);
 }

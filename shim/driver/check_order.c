@@ -2,18 +2,16 @@
  * lock held. */
 #include "shim/driver/check_order.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #include "shim/driver/fence.h"
 
-enum { LONGEST_SPIN = 1000000 };
-
 bool gm_check_order_on;
 
 static struct gm_order *order;
-static gm_spin lock;
+GM_LOCK(lock);
 static int naming_count; /* frees that name streams in driver calls now */
+GM_ZERO_IN_CHILD(naming_count);
 
 bool gm_check_order_setup(void) {
     order = gm_pages(sizeof *order);
@@ -128,7 +126,7 @@ void gm_check_order_context_destroyed(CUcontext context) {
     LOCKED(gm_order_context_destroyed(order, (uintptr_t)context));
 }
 
-/* A free that listed the stream before may still name it. That takes microseconds. */
+/* A free that listed the stream before may still name it. */
 void gm_check_order_stream_ending(struct gm_check_stream of) {
     struct gm_order_stream stream = describe(of);
     LOCKED({
@@ -136,8 +134,7 @@ void gm_check_order_stream_ending(struct gm_check_stream of) {
         if (at >= 0)
             gm_order_destroyed(order, (unsigned)at);
     });
-    for (int spins = 0; __atomic_load_n(&naming_count, __ATOMIC_SEQ_CST) > 0 && spins < LONGEST_SPIN; spins++)
-        sched_yield();
+    gm_wait_for_users(&naming_count);
 }
 
 /* ---- frees */
@@ -238,8 +235,6 @@ unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, st
 }
 
 void gm_check_order_after_fork(void) {
-    lock.held = 0;
-    naming_count = 0;
     if (order)
         madvise(order, sizeof *order, MADV_DONTNEED);
 }

@@ -3,9 +3,6 @@
  *
  * The file also holds who uses a context while another thread ends it, which contexts may use the memory of another
  * device, and the primary context of each device. */
-#include <sched.h>
-#include <string.h>
-
 #include "shim/base/base.h"
 #include "shim/driver/driver.h"
 
@@ -16,8 +13,9 @@ static struct {
     int users;  /* threads that hold the context */
     int ending; /* running calls that may end it */
 } uses[SLOTS];
+GM_ZERO_IN_CHILD(uses);
 void (*gm_context_on_new)(const struct gm_context *context);
-static gm_spin lock;
+GM_LOCK(lock);
 static uint64_t own_ids = 1ull << 48; /* far from the driver's small ids */
 static uint16_t numbers;
 static unsigned seen_count;
@@ -311,10 +309,8 @@ uint64_t gm_context_ending(CUcontext handle) {
     if (id)
         __atomic_add_fetch(&uses[slot].ending, 1, __ATOMIC_SEQ_CST);
     gm_spin_unlock(&lock);
-    /* A user stays inside for a few microseconds. The wait is bounded, so that a stopped thread cannot hang the
-     * program. */
-    for (int spins = 0; id && __atomic_load_n(&uses[slot].users, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
-        sched_yield();
+    if (id)
+        gm_wait_for_users(&uses[slot].users);
     return id;
 }
 
@@ -378,11 +374,6 @@ bool gm_context_primary_lives(CUdevice device, struct gm_context *primary) {
     if (!inside)
         gm_drv.ctx_pop(&popped);
     return known;
-}
-
-void gm_contexts_after_fork(void) {
-    lock.held = 0;
-    memset(uses, 0, sizeof uses);
 }
 
 static void add_user(struct gm_context *users, unsigned room, unsigned *count, const struct gm_context *context) {

@@ -130,7 +130,6 @@ bool gm_context_other(CUdevice device);
  * make driver calls: no lock may be held. */
 enum { GM_CONTEXT_USERS = 32 };
 unsigned gm_context_users(struct gm_context *users, unsigned room, bool with_copies, unsigned *owners);
-void gm_contexts_after_fork(void);
 
 /* ---- stream capture (capture.c). Every begin and end of a capture in the process is reported here.
  *
@@ -190,6 +189,5 @@ GM_INTERNAL bool gm_capture_on(CUstream stream, bool per_thread);
 /* The stream captures, or is the legacy stream while a blocking stream captures: work submitted to it would become part
  * of the graph, or would invalidate the capture. Queries the driver. */
 GM_INTERNAL bool gm_capture_holds(CUstream stream);
-void gm_captures_after_fork(void);
 
 #endif

@@ -2,6 +2,7 @@
  * cuCtxRecordEvent, there is one event for each stream of the block's context. */
 #include "shim/driver/fence.h"
 
+#include "shim/base/nodes.h"
 #include "shim/base/stats.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
@@ -216,39 +217,27 @@ void gm_fence_discard(struct gm_fence *fence) {
 
 /* ---- fences of single blocks. Those that are not in use keep their events. */
 
-static struct spare {
+struct spare {
+    void *next;
     struct gm_fence fence;
-    struct spare *next;
-} * spares;
-static gm_spin spares_lock;
+};
+static gm_nodes spares;
+GM_LOCK(spares_lock);
+GM_ZERO_IN_CHILD(spares);
 
 struct gm_fence *gm_fence_take(void) {
-    const size_t at_a_time = 64;
     gm_spin_lock(&spares_lock);
-    struct spare *spare = spares;
-    if (spare)
-        spares = spare->next;
+    struct spare *spare = gm_node_take(&spares, sizeof *spare, &spares_lock);
     gm_spin_unlock(&spares_lock);
-    if (spare || !(spare = gm_pages(at_a_time * sizeof *spare)))
-        return spare ? &spare->fence : NULL;
-    for (size_t i = 1; i < at_a_time; i++)
-        gm_fence_give(&spare[i].fence);
-    return &spare->fence;
+    return spare ? &spare->fence : NULL;
 }
 
 void gm_fence_give(struct gm_fence *fence) {
-    struct spare *spare = (struct spare *)fence;
     if (!fence)
         return;
     gm_spin_lock(&spares_lock);
-    spare->next = spares;
-    spares = spare;
+    gm_node_give(&spares, (char *)fence - offsetof(struct spare, fence));
     gm_spin_unlock(&spares_lock);
-}
-
-void gm_fences_after_fork(void) {
-    spares = NULL; /* their events are the parent's */
-    spares_lock.held = 0;
 }
 
 gm_status gm_fence_stream_behind(CUcontext context, uint64_t context_id, CUdevice device, CUstream stream) {

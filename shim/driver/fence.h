@@ -69,7 +69,6 @@ GM_INTERNAL void gm_fence_discard(struct gm_fence *fence);
 /* A fence for one block, to be given back with its events. NULL: the kernel has no memory. */
 GM_INTERNAL struct gm_fence *gm_fence_take(void);
 GM_INTERNAL void gm_fence_give(struct gm_fence *fence);
-GM_INTERNAL void gm_fences_after_fork(void);
 /* A capture began through an entry point that gpumem does not observe. The answer says nothing about the fence. */
 static inline bool gm_is_capture_error(gm_status status) {
     return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;

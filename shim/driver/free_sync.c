@@ -23,7 +23,7 @@ static uint32_t noted;    /* BIT(enum gm_sync_reason) */
 static bool synchronised; /* a free has waited or ordered */
 static bool exit_observed;
 uint8_t gm_free_sync_fast = GM_FAST_NONE;
-static gm_spin review_lock;
+GM_LOCK(review_lock);
 
 static unsigned contexts; /* living ones and those that are being created */
 
@@ -107,6 +107,7 @@ static struct {
     struct gm_fence fence;
     int busy;
 } pool[FENCES];
+GM_ZERO_IN_CHILD(pool);
 static unsigned latest; /* index of the fence found last */
 
 static struct gm_fence *take_fence(void) {
@@ -356,13 +357,4 @@ void gm_free_sync_context_destroyed(CUcontext context, uint64_t id) {
     review();
 }
 
-void gm_free_sync_after_fork(void) {
-    review_lock.held = 0;
-    gm_stream_counts_after_fork();
-    gm_in_flight_after_fork();
-    for (unsigned i = 0; i < FENCES; i++) {
-        pool[i].busy = 0;
-        pool[i].fence = (struct gm_fence){0};
-    }
-    review();
-}
+void gm_free_sync_after_fork(void) { review(); }

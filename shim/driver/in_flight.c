@@ -15,7 +15,11 @@ struct gm_watch gm_watch = {GM_FLIGHT_NONE, GM_WATCH_CLOSED};
 
 static struct gm_context only;      /* id 0: none is announced */
 static struct gm_event_of recorded; /* the event; it was created in the context that it names */
-static gm_spin lock, recording;
+GM_LOCK(lock);
+GM_LOCK(recording);
+GM_ZERO_IN_CHILD(only);
+GM_ZERO_IN_CHILD(recorded);
+GM_ZERO_IN_CHILD(gm_watch.state);
 static uint32_t turns;
 bool gm_in_flight_refused;
 
@@ -237,11 +241,4 @@ void gm_in_flight_order(void) {
         if (change(state, (uint16_t)(state & ~GM_FLIGHT_LOOSE)))
             return;
     }
-}
-
-void gm_in_flight_after_fork(void) {
-    lock.held = recording.held = 0;
-    only = (struct gm_context){.device = -1};
-    recorded = (struct gm_event_of){0};
-    gm_watch.state = GM_FLIGHT_NONE;
 }

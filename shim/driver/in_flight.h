@@ -92,6 +92,4 @@ GM_INTERNAL gm_status gm_in_flight_finish(bool holds_others);
  * free waits as natively, until the driver accepts a record again. */
 GM_INTERNAL extern bool gm_in_flight_refused;
 
-GM_INTERNAL void gm_in_flight_after_fork(void);
-
 #endif

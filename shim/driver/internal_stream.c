@@ -12,7 +12,8 @@ struct gm_internal_slot {
 };
 
 static struct gm_internal_slot slots[GM_INTERNAL_CONTEXTS];
-static gm_spin table_lock; /* held to claim and to forget a slot */
+GM_ZERO_IN_CHILD(slots);
+GM_LOCK(table_lock); /* held to claim and to forget a slot */
 
 static struct gm_internal_slot *find_slot(uint64_t id) {
     for (unsigned i = 0; i < GM_INTERNAL_CONTEXTS; i++) {
@@ -58,12 +59,6 @@ void gm_internal_forget(uint64_t context_id) {
         gm_spin_unlock(&slot->lock);
     }
     gm_spin_unlock(&table_lock);
-}
-
-void gm_internal_after_fork(void) {
-    table_lock.held = 0;
-    for (unsigned i = 0; i < GM_INTERNAL_CONTEXTS; i++)
-        slots[i].lock.held = 0;
 }
 
 gm_status gm_context_enter(CUcontext context, bool *pushed) {

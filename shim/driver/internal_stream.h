@@ -34,7 +34,6 @@ struct gm_internal {
 GM_INTERNAL bool gm_internal_of(CUcontext context, uint64_t context_id, int device, struct gm_internal *internal);
 /* Forgets the streams of a destroyed context. Makes no driver call. */
 GM_INTERNAL void gm_internal_forget(uint64_t context_id);
-GM_INTERNAL void gm_internal_after_fork(void);
 
 /* Makes the context current unless it is already. Pass *pushed to gm_context_leave. */
 GM_INTERNAL gm_status gm_context_enter(CUcontext context, bool *pushed);

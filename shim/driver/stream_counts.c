@@ -9,7 +9,7 @@ static struct living {
     CUcontext handle;                     /* NULL: unused */
     uint32_t created, destroyed, settled; /* settled: destroyed ones that no longer count */
 } living[CONTEXTS];
-static gm_spin lock;
+GM_LOCK(lock);
 static bool some;
 
 /* The lock is held. NULL: no entry is unused. */
@@ -98,5 +98,3 @@ void gm_stream_counts_settle(CUcontext context, uint32_t destroyed) {
         of->settled = destroyed;
     more ? unlock() : gm_spin_unlock(&lock);
 }
-
-void gm_stream_counts_after_fork(void) { lock.held = 0; }

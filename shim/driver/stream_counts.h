@@ -18,6 +18,5 @@ GM_INTERNAL void gm_stream_counts_destroyed(CUcontext context);
 /* Before work is waited for or ordered: the number of destroyed streams. Afterwards: that number no longer counts. */
 GM_INTERNAL uint32_t gm_stream_counts_begin(CUcontext context);
 GM_INTERNAL void gm_stream_counts_settle(CUcontext context, uint32_t destroyed);
-GM_INTERNAL void gm_stream_counts_after_fork(void);
 
 #endif

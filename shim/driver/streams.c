@@ -2,7 +2,6 @@
  * be destroyed leaves an event behind, for which the collector waits. */
 #include "shim/driver/streams.h"
 
-#include <sched.h>
 #include <string.h>
 
 enum { CONTEXTS = 16, MOST = GM_STREAMS_MOST };
@@ -16,8 +15,9 @@ static struct entry {
 
 unsigned char gm_streams_per_thread;
 static bool observing, disabled;
-static gm_spin lock;
+GM_LOCK(lock);
 static int holders; /* threads that record listed streams now */
+GM_ZERO_IN_CHILD(holders);
 
 static const char *const reasons[GM_STREAMS_REASONS] = {
     [GM_STREAMS_PER_THREAD] = "per-thread default streams are in use",
@@ -162,9 +162,8 @@ void gm_streams_ending(CUstream stream) {
     if (entry && entry->count <= MOST)
         entry->streams[at] = entry->streams[--entry->count];
     gm_spin_unlock(&lock);
-    /* A thread that listed the stream before may still record on it. That takes microseconds. */
-    for (int spins = 0; __atomic_load_n(&holders, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
-        sched_yield();
+    /* A thread that listed the stream before may still record on it. */
+    gm_wait_for_users(&holders);
 }
 
 /* ---- for a fence */
@@ -192,5 +191,3 @@ unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
 }
 
 void gm_streams_release(void) { __atomic_sub_fetch(&holders, 1, __ATOMIC_SEQ_CST); }
-
-void gm_streams_after_fork(void) { lock.held = holders = 0; }

@@ -46,6 +46,5 @@ GM_INTERNAL void gm_streams_ending(CUstream stream);
  * many; then do not call gm_streams_release. */
 GM_INTERNAL unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room);
 GM_INTERNAL void gm_streams_release(void);
-GM_INTERNAL void gm_streams_after_fork(void);
 
 #endif

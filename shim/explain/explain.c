@@ -27,6 +27,9 @@ static const char *const words[CAUSES] = {
 static uint64_t counts[CAUSES];
 static uint64_t explained[CAUSES]; /* a bit for each device */
 static uint64_t moves_explained[GM_KIND_COUNT];
+GM_ZERO_IN_CHILD(counts);
+GM_ZERO_IN_CHILD(explained);
+GM_ZERO_IN_CHILD(moves_explained);
 
 /* True the first time for the device. */
 static bool is_first(uint64_t *seen, int device) {
@@ -325,10 +328,4 @@ static void report_counts(enum cause from, enum cause to, const char *what) {
 void gm_explain_finish(void) {
     report_counts(LIMIT, FAILURES, "out of memory");
     report_counts(DOUBLE_FREE, CAUSES, "wrong frees");
-}
-
-void gm_explain_after_fork(void) {
-    memset(counts, 0, sizeof counts);
-    memset(explained, 0, sizeof explained);
-    memset(moves_explained, 0, sizeof moves_explained);
 }

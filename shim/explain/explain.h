@@ -24,6 +24,5 @@ GM_INTERNAL void gm_explain_wrong_free(const struct gm_request *request, uint64_
 
 /* Logs how many errors were counted but not explained. */
 void gm_explain_finish(void);
-GM_INTERNAL void gm_explain_after_fork(void);
 
 #endif

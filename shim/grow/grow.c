@@ -23,7 +23,9 @@ bool gm_grow_sees_copies;
 
 enum { SITES = 1 << 17 }; /* site numbers count from 1; larger numbers are not remembered */
 
-static uint64_t grown_sites[SITES / 64], exported_sites[SITES / 64];
+static uint64_t grown_sites[SITES / 64], exported_sites[SITES / 64]; /* the child numbers its call sites anew */
+GM_ZERO_IN_CHILD(grown_sites);
+GM_ZERO_IN_CHILD(exported_sites);
 
 static bool is_noted(const uint64_t *sites, uint32_t site) {
     return site && site < SITES && __atomic_load_n(&sites[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1;
@@ -124,9 +126,11 @@ static struct {
     uint64_t from, to, size;
     uint32_t site; /* call site of the larger block */
 } copies[COPIES];
-static gm_spin lock;
+GM_ZERO_IN_CHILD(copies);
+GM_LOCK(lock);
 static unsigned next_copy;
 static struct { uint64_t count, bytes, largest; } grown;
+GM_ZERO_IN_CHILD(grown);
 
 void gm_grow_copied(CUdeviceptr to, CUdeviceptr from, size_t size) {
     struct gm_registry *registry = gm_registry_shared();
@@ -188,13 +192,4 @@ void gm_grow_report(int fd) {
     }
     line[length++] = '\n';
     gm_safe_say(fd, line, (size_t)length);
-}
-
-void gm_grow_after_fork(void) {
-    lock.held = 0;
-    memset(&grown, 0, sizeof grown);
-    memset(copies, 0, sizeof copies);
-    memset(grown_sites, 0, sizeof grown_sites); /* the child numbers its call sites anew */
-    memset(exported_sites, 0, sizeof exported_sites);
-    gm_handover_after_fork();
 }

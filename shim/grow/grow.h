@@ -35,6 +35,5 @@ GM_INTERNAL bool gm_grow_freed(uint64_t address, const struct gm_block *block);
 GM_INTERNAL void gm_grow_exported(uint64_t address);
 /* Writes one line of counts to the file descriptor, unless the mode is off or vmm. */
 GM_INTERNAL void gm_grow_report(int fd);
-GM_INTERNAL void gm_grow_after_fork(void);
 
 #endif

@@ -21,7 +21,7 @@ struct deferred_copy {
     CUdevice device;
 };
 
-static gm_spin lock;
+GM_LOCK(lock);
 static struct deferred_copy deferred; /* `from` is 0: none */
 static bool busy;                     /* a thread is making the deferred copy or handing over pages */
 static uint64_t newest;              /* address of the newest block of resource "vmm"; 0: none, or no fence covers it */
@@ -29,6 +29,13 @@ static uint64_t untouched;           /* the same until a thread enters the drive
 static struct gm_fence newest_fence; /* recorded when the newest block was created */
 static bool newest_fence_recorded;
 static int fences_taken; /* one thread at a time uses `newest_fence` and the fence of a copy */
+GM_ZERO_IN_CHILD(deferred);
+GM_ZERO_IN_CHILD(busy);
+GM_ZERO_IN_CHILD(newest);
+GM_ZERO_IN_CHILD(untouched);
+GM_ZERO_IN_CHILD(newest_fence);
+GM_ZERO_IN_CHILD(newest_fence_recorded);
+GM_ZERO_IN_CHILD(fences_taken);
 static unsigned contexts_created;
 static uint64_t handovers, handover_bytes, made_copies;
 
@@ -228,12 +235,4 @@ void gm_handover_counts(uint64_t *count, uint64_t *bytes, uint64_t *made) {
     *count = __atomic_load_n(&handovers, __ATOMIC_RELAXED);
     *bytes = __atomic_load_n(&handover_bytes, __ATOMIC_RELAXED);
     *made = __atomic_load_n(&made_copies, __ATOMIC_RELAXED);
-}
-
-void gm_handover_after_fork(void) {
-    lock.held = fences_taken = 0;
-    busy = false;
-    deferred.from = newest = untouched = 0;
-    newest_fence = (struct gm_fence){0};
-    newest_fence_recorded = false;
 }

@@ -30,6 +30,5 @@ GM_INTERNAL void gm_handover_created(const struct gm_block *block);
 GM_INTERNAL bool gm_handover_freed(const struct gm_block *block);
 /* Handovers, the bytes they saved copying, and deferred copies that were made after all. */
 GM_INTERNAL void gm_handover_counts(uint64_t *handovers, uint64_t *bytes, uint64_t *made);
-GM_INTERNAL void gm_handover_after_fork(void);
 
 #endif

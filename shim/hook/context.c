@@ -3,8 +3,6 @@
  *
  * The driver may give the handle of a destroyed context to a new one before the hook of the destroying call goes on.
  * Whichever of the two hooks comes first forgets the old context. The other one then changes nothing. */
-#include <string.h>
-
 #include "shim/base/file.h"
 #include "shim/driver/check_order.h"
 #include "shim/driver/free_sync.h"
@@ -63,7 +61,8 @@ static struct {
     CUcontext context; /* NULL: unused */
     bool replaced;     /* a new context has the handle, and the old one is forgotten */
 } endings[ENDINGS];
-static gm_spin endings_lock;
+GM_ZERO_IN_CHILD(endings);
+GM_LOCK(endings_lock);
 
 static int add_ending(CUcontext context) {
     int entry = -1;
@@ -265,6 +264,7 @@ HOOK(cuCtxDetach, CUcontext context) {
  * whether its call created or destroyed the context. */
 
 static gm_spin primary_locks[DEVICES];
+GM_ZERO_IN_CHILD(primary_locks);
 
 /* A reset may wait for the GPU for long, and its thread may be cancelled. So the wait is bounded, and who has waited
  * too long goes on and unlocks, too. */
@@ -384,10 +384,4 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     else
         gm_capture_destroyed(NULL, context, result == CUDA_SUCCESS);
     LEAVE(result);
-}
-
-void gm_hook_contexts_after_fork(void) {
-    endings_lock.held = 0;
-    memset(endings, 0, sizeof endings);
-    memset(primary_locks, 0, sizeof primary_locks);
 }

@@ -5,6 +5,5 @@
 
 /* Called when a device has a context. On return, live blocks of other devices are accessible to the device. */
 void gm_hook_device_used(CUcontext context, CUdevice device);
-GM_INTERNAL void gm_hook_contexts_after_fork(void);
 
 #endif

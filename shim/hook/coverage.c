@@ -45,7 +45,7 @@ enum { NAMES = 256, NAME_BYTES = 16384 };
 static const char *names[NAMES];
 static char name_bytes[NAME_BYTES];
 static size_t name_count, name_used; /* a counted name never changes: it is read without the lock */
-static gm_spin names_lock;
+GM_LOCK(names_lock);
 
 static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
 
@@ -95,7 +95,7 @@ void gm_route_unhooked(const char *name) {
 /* ---- used bytes of the driver */
 
 static struct sample { uint64_t used, tracked; } first, latest, largest; /* largest: the sample with most used bytes */
-static gm_spin lock;
+GM_LOCK(lock);
 
 /* The driver's used bytes include every process on the device. The difference to the first sample excludes the
  * others as long as their use does not change. */

@@ -98,7 +98,7 @@ static void add_function(struct gm_function_slot *slots, void *function, unsigne
 /* ---- functions without a row: each gets an entry at its first look-up */
 
 static unsigned unknown_count;
-static gm_spin unknown_lock;
+GM_LOCK(unknown_lock);
 
 struct search {
     uintptr_t function;
@@ -268,5 +268,3 @@ void *gpumem_audit_entry(const char *symbol) {
             return entry_of(i, GM_ENTRY_AUDIT);
     return NULL;
 }
-
-void gm_entry_points_after_fork(void) { unknown_lock.held = 0; }

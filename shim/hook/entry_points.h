@@ -35,6 +35,5 @@ struct gm_found {
 GM_INTERNAL void gm_entry_points_find(struct gm_found *found);
 /* Logs the functions that the driver lacks. */
 GM_INTERNAL void gm_entry_points_report(const struct gm_found *found);
-GM_INTERNAL void gm_entry_points_after_fork(void);
 
 #endif

@@ -69,7 +69,7 @@ struct domain {
 };
 static struct domain domains[DOMAINS]; /* the first is the default one, which has no name */
 static unsigned domain_count = 1;
-static gm_spin domain_lock;
+GM_LOCK(domain_lock);
 
 static uint32_t number_of(const struct domain *domain) {
     return domain >= domains && domain < domains + DOMAINS ? (uint32_t)(domain - domains) : 0;
@@ -355,12 +355,16 @@ static void fill(const struct callbacks *callbacks, int module, const function *
             *table[i] = functions[i];
 }
 
-/* Also when gpumem has not started: ranges take these locks before. */
+static bool child_is_left;
+
+void gm_nvtx_leave_child(void) { __atomic_store_n(&child_is_left, true, __ATOMIC_RELAXED); }
+
+/* When gpumem has not started: ranges take locks before. */
 static void in_child(void) {
-    domain_lock.held = 0;
-    gm_thread_after_fork();
-    gm_room_after_fork();
-    gm_phase_after_fork();
+    if (child_is_left)
+        return;
+    gm_fork_zero();
+    gm_phase_again();
     gm_recording_after_fork(gm_nvtx_open_ranges());
 }
 

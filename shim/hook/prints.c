@@ -2,10 +2,11 @@
  * at the same time; the library leaves the table after the reason is noted, so neither goes on too early. */
 #include "shim/hook/prints.h"
 
+#include "shim/base/nodes.h"
 #include "shim/driver/free_sync.h"
 #include "shim/hook/image.h"
 
-enum { CHAINS = 256, AT_ONCE = 1024 };
+enum { CHAINS = 256 };
 
 struct unread {
     struct unread *next;
@@ -13,8 +14,9 @@ struct unread {
     const void *image;
 };
 
-static struct unread *chains[CHAINS], *spare;
-static gm_spin lock;
+static struct unread *chains[CHAINS];
+static gm_nodes spare;
+GM_LOCK(lock);
 static bool noted;
 
 static bool searches(void) { return gm_free_sync_observes() && !__atomic_load_n(&noted, __ATOMIC_RELAXED); }
@@ -73,28 +75,16 @@ static struct unread **place_of(CUlibrary library) {
     return place;
 }
 
-static struct unread *take_spare(void) {
-    if (!spare) {
-        struct unread *more = gm_pages(AT_ONCE * sizeof *more);
-        for (unsigned i = 0; more && i < AT_ONCE; i++) {
-            more[i].next = spare;
-            spare = &more[i];
-        }
-    }
-    struct unread *unread = spare;
-    spare = unread ? unread->next : NULL;
-    return unread;
-}
-
 void gm_prints_library(CUlibrary library, const void *image) {
     if (!image || !searches())
         return;
     gm_spin_lock(&lock);
-    struct unread **place = place_of(library), *unread = *place ? *place : take_spare();
-    if (unread && !*place) {
-        *unread = (struct unread){.library = library};
-        *place = unread;
-    }
+    struct unread *made = gm_node_take(&spare, sizeof *made, &lock); /* releases the lock, so it comes first */
+    struct unread **place = place_of(library), *unread = *place;
+    if (unread && made)
+        gm_node_give(&spare, made);
+    else if (made)
+        *(*place = unread = made) = (struct unread){.library = library};
     if (unread)
         unread->image = image;
     gm_spin_unlock(&lock);
@@ -121,11 +111,8 @@ const void *gm_prints_forget(CUlibrary library) {
     const void *image = unread ? unread->image : NULL;
     if (unread) {
         *place = unread->next;
-        unread->next = spare;
-        spare = unread;
+        gm_node_give(&spare, unread);
     }
     gm_spin_unlock(&lock);
     return image;
 }
-
-void gm_prints_after_fork(void) { lock.held = 0; }

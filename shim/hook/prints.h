@@ -24,6 +24,5 @@ GM_INTERNAL void gm_prints_request(CUlibrary library);
 /* Before cuLibraryUnload. Returns the image, to be given to gm_prints_image if the call fails; NULL: it was searched.
  */
 GM_INTERNAL const void *gm_prints_forget(CUlibrary library);
-GM_INTERNAL void gm_prints_after_fork(void);
 
 #endif

@@ -388,33 +388,24 @@ static void name_trace(const char *file) {
 }
 
 static void in_child(void) {
-    gm_thread_after_fork();
-    gm_room_after_fork();
+    gm_fork_zero();
+    gm_watch_set(GM_WATCH_CAPTURES, false);
     gm_trace_after_fork();
     gm_site_after_fork();
-    gm_phase_after_fork();
+    gm_phase_again();
     gm_recording_after_fork(gm_nvtx_open_ranges());
     gm_pipeline_after_fork();
-    gm_contexts_after_fork();
-    gm_hook_contexts_after_fork();
-    gm_prints_after_fork();
-    gm_streams_after_fork();
-    gm_internal_after_fork();
-    gm_fences_after_fork();
     gm_free_sync_after_fork();
-    gm_entry_points_after_fork();
     gm_check_order_after_fork();
-    gm_captures_after_fork();
     gm_stats_after_fork();
     gm_limit_publish();
-    gm_grow_after_fork();
     gm_guard_after_fork();
 }
 
 void gm_process_prepare(void) {
     static bool registered;
-    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
-        pthread_atfork(NULL, NULL, in_child);
+    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED) && !pthread_atfork(NULL, NULL, in_child))
+        gm_nvtx_leave_child();
 }
 
 void gm_process_started(void) {

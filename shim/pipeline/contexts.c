@@ -89,7 +89,7 @@ void gm_pipeline_unwatch(struct gm_resource *top) { wait_until_left(take_out(top
 
 /* The count and the table change together. Otherwise a thread could look for a stack that another one is about to
  * watch. */
-static gm_spin wrapping;
+GM_LOCK(wrapping);
 
 void gm_pipeline_wrap(struct gm_resource *top, unsigned *users) {
     gm_spin_lock(&wrapping);
@@ -318,10 +318,8 @@ void gm_pipeline_after_fork(void) {
     if (registry)
         gm_registry_after_fork(registry);
     gm_freed_after_fork();
-    gm_explain_after_fork();
     if (gm_pipeline.policy && gm_pipeline.policy->after_fork)
         gm_pipeline.policy->after_fork();
-    wrapping.held = 0;
     for (uint32_t i = 0; i < guests_used; i++)
         guests[i].busy = 0;
     EACH_TOP(top)

@@ -21,7 +21,7 @@ struct texts {
 };
 
 static struct texts *texts; /* made under the lock */
-static gm_spin lock;
+GM_LOCK(lock);
 static uint32_t generation = 1;        /* of the trace: a forked child writes one of its own */
 static uint32_t last_unstored = TEXTS; /* last number of a text that is not stored */
 
@@ -114,8 +114,3 @@ void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text) {
 }
 
 void gm_phase_again(void) { __atomic_add_fetch(&generation, 1, __ATOMIC_RELEASE); }
-
-void gm_phase_after_fork(void) {
-    lock.held = 0;
-    generation++;
-}

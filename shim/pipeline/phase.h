@@ -19,9 +19,7 @@ uint32_t gm_phase_text(const char *text, size_t bytes);
  * yet. Does nothing without a trace. `range`: see GM_ACT_PHASE_BEGIN. */
 void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text);
 
-/* The trace begins in the middle of the run: texts are written again. */
+/* A trace begins in the middle of the run, or in the child of a fork: texts are written again. */
 GM_INTERNAL void gm_phase_again(void);
-/* In the child of a fork. May be called twice. */
-void gm_phase_after_fork(void);
 
 #endif

@@ -110,7 +110,7 @@ struct shared_block {
 
 static struct shared_block *shared_blocks;
 static size_t shared_count; /* read without the lock */
-static gm_spin shared_lock;
+GM_LOCK(shared_lock);
 
 static void add_use(void *memory, struct use *use, struct shared_block *fresh) {
     struct shared_block *block;

@@ -17,6 +17,7 @@ static gm_status describe(int device, CUmemPoolProps *props) {
 }
 
 static struct gm_pool_family family = {.name = "async", .kind = GM_KIND_ASYNC, .describe = describe};
+GM_POOLS_IN_CHILD(family);
 
 static gm_status async_alloc(struct gm_resource *self, const struct gm_request *request,
                              const struct gm_decision *decision, struct gm_block *block) {
@@ -54,5 +55,4 @@ const struct gm_resource_ops gm_resource_async = {
     .context_destroyed = gm_pool_context_destroyed,
     .capture = gm_pool_capture,
     .open_to = gm_pool_open_to,
-    .after_fork = gm_pool_after_fork,
 };

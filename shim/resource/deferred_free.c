@@ -3,6 +3,8 @@
  * background thread, so later calls of the resource free what has become complete. */
 #include "shim/resource/deferred_free.h"
 
+#include <string.h>
+
 #include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 
@@ -70,10 +72,10 @@ static gm_status free_after_fence(struct gm_deferred_free *frees, const struct g
 /* Frees the oldest waiting block if its fence is complete; `wait`: waits for the fence. False: nothing was freed. */
 static bool free_oldest(struct gm_deferred_free *frees, bool wait) {
     struct gm_deferred_block deferred;
-    if (!gm_deferred_queue_pop(&frees->waiting, &deferred))
+    if (!gm_deferred_queue_pop(&frees->pending.waiting, &deferred))
         return false;
     if (free_after_fence(frees, &deferred, wait)) {
-        gm_deferred_queue_unpop(&frees->waiting, &deferred);
+        gm_deferred_queue_unpop(&frees->pending.waiting, &deferred);
         return false;
     }
     drop_fence(&deferred);
@@ -87,7 +89,7 @@ static gm_status schedule(struct gm_deferred_free *frees, struct gm_deferred_blo
         return free_now(frees, deferred);
     gm_status status = fence_all_work(deferred);
     if (!status)
-        status = gm_deferred_queue_push(&frees->waiting, deferred);
+        status = gm_deferred_queue_push(&frees->pending.waiting, deferred);
     if (status)
         drop_fence(deferred);
     return status;
@@ -95,52 +97,57 @@ static gm_status schedule(struct gm_deferred_free *frees, struct gm_deferred_blo
 
 static void schedule_all(struct gm_deferred_free *frees) {
     struct gm_deferred_block deferred;
-    for (uint32_t remaining = gm_deferred_queue_count(&frees->after_capture);
-         remaining && gm_deferred_queue_pop(&frees->after_capture, &deferred); remaining--)
+    for (uint32_t remaining = gm_deferred_queue_count(&frees->pending.after_capture);
+         remaining && gm_deferred_queue_pop(&frees->pending.after_capture, &deferred); remaining--)
         if (schedule(frees, &deferred)) {
-            gm_deferred_queue_unpop(&frees->after_capture, &deferred);
+            gm_deferred_queue_unpop(&frees->pending.after_capture, &deferred);
             break;
         }
 }
 
-void gm_deferred_free_captures_over(struct gm_deferred_free *frees) {
+/* No stream captures any more: blocks that were freed during a capture are freed now, or wait for the work that was
+ * submitted meanwhile. */
+static void captures_over(struct gm_deferred_free *frees) {
     CUstreamCaptureMode mode;
-    if (!gm_deferred_queue_count(&frees->after_capture) || !gm_capture_guard_enter(&mode))
+    if (!gm_deferred_queue_count(&frees->pending.after_capture) || !gm_capture_guard_enter(&mode))
         return;
     schedule_all(frees);
     gm_capture_guard_leave(mode);
 }
 
 void gm_deferred_free_flush(struct gm_deferred_free *frees) {
-    if (GM_LIKELY(!gm_deferred_queue_count(&frees->waiting) && !gm_deferred_queue_count(&frees->after_capture)))
+    if (GM_LIKELY(!gm_deferred_queue_count(&frees->pending.waiting) &&
+                  !gm_deferred_queue_count(&frees->pending.after_capture)))
         return;
-    if (!gm_spin_try(&frees->flushing))
+    if (!gm_spin_try(&frees->pending.flushing))
         return;
-    gm_deferred_free_captures_over(frees);
+    captures_over(frees);
     while (!gm_capture_any() && free_oldest(frees, false))
         ;
-    gm_spin_unlock(&frees->flushing);
+    gm_spin_unlock(&frees->pending.flushing);
 }
 
 uint64_t gm_deferred_free_drain(struct gm_deferred_free *frees) {
-    uint64_t before = gm_deferred_queue_bytes(&frees->waiting) + gm_deferred_queue_bytes(&frees->after_capture);
+    uint64_t before =
+        gm_deferred_queue_bytes(&frees->pending.waiting) + gm_deferred_queue_bytes(&frees->pending.after_capture);
     if (frees->waits_itself) {
         CUstreamCaptureMode mode = gm_capture_relax();
         schedule_all(frees);
         gm_capture_unrelax(mode);
     } else {
-        gm_deferred_free_captures_over(frees);
+        captures_over(frees);
     }
     while (free_oldest(frees, true))
         ;
-    uint64_t after = gm_deferred_queue_bytes(&frees->waiting) + gm_deferred_queue_bytes(&frees->after_capture);
+    uint64_t after =
+        gm_deferred_queue_bytes(&frees->pending.waiting) + gm_deferred_queue_bytes(&frees->pending.after_capture);
     return before > after ? before - after : 0;
 }
 
 static void keep_bounds(struct gm_deferred_free *frees) {
     while (!gm_capture_any() &&
-           (gm_deferred_queue_count(&frees->waiting) > WAITING_BLOCKS ||
-            gm_deferred_queue_bytes(&frees->waiting) > WAITING_BYTES) &&
+           (gm_deferred_queue_count(&frees->pending.waiting) > WAITING_BLOCKS ||
+            gm_deferred_queue_bytes(&frees->pending.waiting) > WAITING_BYTES) &&
            free_oldest(frees, true))
         ;
 }
@@ -152,22 +159,22 @@ static gm_status free_after_all_work(struct gm_deferred_free *frees, const struc
     struct gm_deferred_block deferred = gm_deferred_block_of(block);
     CUstreamCaptureMode mode;
     if (frees->waits_itself)
-        return gm_capture_any() ? gm_deferred_queue_push(&frees->after_capture, &deferred)
+        return gm_capture_any() ? gm_deferred_queue_push(&frees->pending.after_capture, &deferred)
                                 : free_after_fence(frees, &deferred, true);
     if (!gm_capture_guard_enter(&mode))
-        return gm_deferred_queue_push(&frees->after_capture, &deferred);
+        return gm_deferred_queue_push(&frees->pending.after_capture, &deferred);
     gm_status status = fence_all_work(&deferred);
     gm_capture_guard_leave(mode);
     if (status)
         drop_fence(&deferred);
     if (gm_is_put_off(status))
-        return gm_deferred_queue_push(&frees->after_capture, &deferred);
+        return gm_deferred_queue_push(&frees->pending.after_capture, &deferred);
     if (status)
         return status;
     deferred.kept = kept;
     status = wait ? free_after_fence(frees, &deferred, true) : GM_FENCE_PENDING;
     if (status == GM_FENCE_PENDING) /* work of another device, or another thread may be destroying the context */
-        status = gm_deferred_queue_push(&frees->waiting, &deferred);
+        status = gm_deferred_queue_push(&frees->pending.waiting, &deferred);
     else
         drop_fence(&deferred);
     return status;
@@ -179,13 +186,13 @@ static gm_status free_in_order(struct gm_deferred_free *frees, const struct gm_b
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode)) {
         if (!gm_capture_on((CUstream)how->stream, how->per_thread))
-            return gm_deferred_queue_push(&frees->after_capture, &deferred);
+            return gm_deferred_queue_push(&frees->pending.after_capture, &deferred);
         /* A graph frees only memory that it allocated. The driver gives this error for a free node of other memory. */
         return GM_INVALID_VALUE;
     }
     gm_status status = fence_stream(&deferred, how);
     if (!status)
-        status = gm_deferred_queue_push(&frees->waiting, &deferred);
+        status = gm_deferred_queue_push(&frees->pending.waiting, &deferred);
     if (status)
         drop_fence(&deferred);
     gm_capture_guard_leave(mode);
@@ -227,14 +234,11 @@ static void free_of_context(struct gm_deferred_free *frees, struct gm_deferred_q
 }
 
 void gm_deferred_free_context_destroyed(struct gm_deferred_free *frees, uint64_t context_id) {
-    free_of_context(frees, &frees->waiting, context_id);
-    free_of_context(frees, &frees->after_capture, context_id);
+    free_of_context(frees, &frees->pending.waiting, context_id);
+    free_of_context(frees, &frees->pending.after_capture, context_id);
 }
 
-void gm_deferred_free_after_fork(struct gm_deferred_free *frees) {
-    frees->waiting = frees->after_capture = (struct gm_deferred_queue){0};
-    frees->flushing.held = 0;
-}
+void gm_deferred_free_after_fork(struct gm_deferred_free *frees) { memset(&frees->pending, 0, sizeof frees->pending); }
 
 /* ---- ops */
 
@@ -249,5 +253,5 @@ void gm_deferred_context_destroyed(struct gm_resource *self, uint64_t context_id
 
 void gm_deferred_capture(struct gm_resource *self, int change) {
     if (change < 0 && gm_driver_ready(false))
-        gm_deferred_free_captures_over(self->ops->deferred);
+        captures_over(self->ops->deferred);
 }

@@ -9,12 +9,14 @@
 #include "shim/resource/resource.h"
 
 struct gm_deferred_free {
-    struct gm_deferred_queue waiting;       /* each block waits for its fence */
-    struct gm_deferred_queue after_capture; /* freed by the program during a capture */
+    struct {
+        struct gm_deferred_queue waiting;       /* each block waits for its fence */
+        struct gm_deferred_queue after_capture; /* freed by the program during a capture */
+        gm_spin flushing;                       /* held by the thread that flushes */
+    } pending;                                  /* zero in the child of a fork */
     /* Frees the memory, which nobody uses any more. After a failure it is called again later. Runs in relaxed capture
      * mode. */
     gm_status (*free_now)(const struct gm_deferred_block *deferred);
-    gm_spin flushing;  /* held by the thread that flushes */
     bool waits_itself; /* free_now itself waits for all work that may use the memory */
     bool in_context;   /* free_now needs the block's context as the current one; the memory ends with it */
 };
@@ -29,9 +31,6 @@ GM_INTERNAL gm_status gm_deferred_free_add(struct gm_deferred_free *frees, const
                                            const struct gm_free_request *how);
 /* A GM_CALL_FREE that does not wait: the block is freed when all work that may use it is done. */
 GM_INTERNAL gm_status gm_deferred_free_later(struct gm_deferred_free *frees, const struct gm_block *block);
-/* No stream captures any more: blocks that were freed during a capture are freed now, or wait for the work that was
- * submitted meanwhile. */
-GM_INTERNAL void gm_deferred_free_captures_over(struct gm_deferred_free *frees);
 /* Frees the blocks whose fences are complete, without waiting. A thread that finds another one at it goes on. */
 GM_INTERNAL void gm_deferred_free_flush(struct gm_deferred_free *frees);
 /* Waits for all deferred frees and does them, except those that need a fence while a stream captures. Returns the bytes

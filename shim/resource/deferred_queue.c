@@ -1,8 +1,6 @@
 /* A linked list of slots under one lock (deferred_queue.h). */
 #include "shim/resource/deferred_queue.h"
 
-#define PAGE_BYTES ((size_t)16384)
-
 struct gm_deferred_slot {
     struct gm_deferred_slot *next;
     struct gm_deferred_block deferred;
@@ -13,27 +11,8 @@ static void set_sums(struct gm_deferred_queue *queue, int32_t count, int64_t byt
     __atomic_store_n(&queue->bytes, queue->bytes + (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
-static void link_pages(struct gm_deferred_queue *queue, struct gm_deferred_slot *slots) {
-    for (size_t i = 0; i < PAGE_BYTES / sizeof *slots; i++) {
-        slots[i].next = queue->unused;
-        queue->unused = &slots[i];
-    }
-}
-
-/* Returns an unused slot; NULL: the kernel has no memory. The caller holds the lock; the call of the kernel is made
- * without it. */
 static struct gm_deferred_slot *take_slot(struct gm_deferred_queue *queue) {
-    if (!queue->unused) {
-        gm_spin_unlock(&queue->lock);
-        struct gm_deferred_slot *slots = gm_pages(PAGE_BYTES);
-        gm_spin_lock(&queue->lock);
-        if (slots)
-            link_pages(queue, slots);
-    }
-    struct gm_deferred_slot *slot = queue->unused;
-    if (slot)
-        queue->unused = slot->next;
-    return slot;
+    return gm_node_take(&queue->unused, sizeof(struct gm_deferred_slot), &queue->lock);
 }
 
 gm_status gm_deferred_queue_push(struct gm_deferred_queue *queue, const struct gm_deferred_block *deferred) {
@@ -81,8 +60,7 @@ bool gm_deferred_queue_pop(struct gm_deferred_queue *queue, struct gm_deferred_b
         if (!queue->first)
             queue->last = NULL;
         *deferred = slot->deferred;
-        slot->next = queue->unused;
-        queue->unused = slot;
+        gm_node_give(&queue->unused, slot);
         set_sums(queue, -1, -(int64_t)deferred->size);
     }
     gm_spin_unlock(&queue->lock);

@@ -5,6 +5,7 @@
 #define GM_RESOURCE_DEFERRED_QUEUE_H
 
 #include "shim/base/base.h"
+#include "shim/base/nodes.h"
 #include "shim/resource/resource.h"
 
 struct gm_deferred_block {
@@ -34,7 +35,8 @@ struct gm_deferred_queue {
     gm_spin lock;
     uint32_t count; /* may be read without the lock, as a hint */
     uint64_t bytes;
-    struct gm_deferred_slot *first, *last, *unused;
+    struct gm_deferred_slot *first, *last;
+    gm_nodes unused;
 };
 
 /* Appends a copy. GM_OUT_OF_MEMORY: the kernel has no memory, nothing was appended. */

@@ -20,8 +20,10 @@ enum { DEVICES = 64 };
 
 static uint64_t in_flight; /* bytes requested from the driver that the machine still reports as available */
 static uint64_t alive;     /* bytes of blocks not yet freed: the machine no longer reports them as available */
+GM_ZERO_IN_CHILD(in_flight);
+GM_ZERO_IN_CHILD(alive);
 
-static gm_spin lock; /* to store the answer of a device, once: other threads copy it without the lock */
+GM_LOCK(lock); /* to store the answer of a device, once: other threads copy it without the lock */
 static struct device {
     int known; /* 0: not queried yet, 1: the device is served, -1: it is not */
     struct gm_location location;
@@ -130,6 +132,7 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
 }
 
 static struct gm_deferred_free deferred_frees = {.free_now = free_now};
+GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 /* ---- requests */
 
@@ -230,12 +233,6 @@ static void host_numa_open_block_to(struct gm_resource *self, const struct gm_bl
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d in host memory", device, block->device);
 }
 
-static void host_numa_after_fork(struct gm_resource *self) {
-    gm_deferred_free_after_fork(&deferred_frees);
-    lock.held = 0;
-    in_flight = alive = 0;
-}
-
 const struct gm_resource_ops gm_resource_host_numa = {
     .name = "host-numa",
     .summary = "host memory mapped to the device, within what the host can spare",
@@ -255,5 +252,4 @@ const struct gm_resource_ops gm_resource_host_numa = {
     .abandon = host_numa_abandon,
     .capture = host_numa_capture,
     .open_block_to = host_numa_open_block_to,
-    .after_fork = host_numa_after_fork,
 };

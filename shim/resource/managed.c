@@ -12,6 +12,7 @@
 static gm_status free_now(const struct gm_deferred_block *deferred);
 
 static struct gm_deferred_free deferred_frees = {.free_now = free_now, .waits_itself = true, .in_context = true};
+GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 /* ---- allocation */
 
@@ -98,11 +99,6 @@ static void managed_context_destroyed(struct gm_resource *self, uint64_t context
     gm_managed_forget(context_id);
 }
 
-static void managed_after_fork(struct gm_resource *self) {
-    gm_deferred_free_after_fork(&deferred_frees);
-    gm_managed_quota_after_fork();
-}
-
 static gm_status managed_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     static struct gm_managed_maker maker = {.release = drain};
     gm_managed_quota_add(&maker);
@@ -127,5 +123,4 @@ const struct gm_resource_ops gm_resource_managed = {
     .trim = managed_trim,
     .context_destroyed = managed_context_destroyed,
     .capture = gm_deferred_capture,
-    .after_fork = managed_after_fork,
 };

@@ -53,7 +53,9 @@ static struct gm_pool_family family = {.name = "managed-pool",
                                        .describe = describe,
                                        .reach = reach,
                                        .served = gm_managed_advice_prefetch};
+GM_POOLS_IN_CHILD(family);
 static struct gm_byte_counters alive; /* live bytes by context */
+GM_ZERO_IN_CHILD(alive.lock);
 
 /* Bytes that the pools hold beyond live blocks. */
 static uint64_t excess(void) {
@@ -119,12 +121,6 @@ static void managed_pool_context_destroyed(struct gm_resource *self, uint64_t co
     gm_pool_context_destroyed(self, context_id);
 }
 
-static void managed_pool_after_fork(struct gm_resource *self) {
-    gm_byte_counters_after_fork(&alive);
-    gm_managed_quota_after_fork();
-    gm_pool_after_fork(self);
-}
-
 static gm_status managed_pool_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     static struct gm_managed_maker maker = {.excess = excess, .release = release_pool};
     gm_managed_quota_add(&maker);
@@ -155,5 +151,4 @@ const struct gm_resource_ops gm_resource_managed_pool = {
     .keeps = gm_pool_keeps,
     .context_destroyed = managed_pool_context_destroyed,
     .capture = gm_pool_capture,
-    .after_fork = managed_pool_after_fork,
 };

@@ -11,8 +11,9 @@
 enum { DEVICES = 64 };
 
 static struct gm_byte_counters own_bytes; /* blocks that gpumem serves, by context */
-static int64_t program_bytes;             /* blocks of the program's own calls */
-static uint64_t retained;                 /* upper bound of the bytes that pools hold beyond live blocks */
+GM_ZERO_IN_CHILD(own_bytes.lock);
+static int64_t program_bytes; /* blocks of the program's own calls */
+static uint64_t retained;     /* upper bound of the bytes that pools hold beyond live blocks */
 
 static struct { uint64_t free, at_ns; } figures[DEVICES]; /* the last reported free memory */
 
@@ -108,7 +109,5 @@ void gm_managed_retain(uint64_t context_id, uint64_t bytes) {
 }
 
 void gm_managed_forget(uint64_t context_id) { gm_byte_counters_forget(&own_bytes, context_id); }
-
-void gm_managed_quota_after_fork(void) { gm_byte_counters_after_fork(&own_bytes); }
 
 void gm_managed_note(int64_t delta) { __atomic_add_fetch(&program_bytes, delta, __ATOMIC_RELAXED); }

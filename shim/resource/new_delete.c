@@ -17,7 +17,7 @@ static struct {
     const void *nothrow;
     int found;
 } functions;
-static gm_spin lock; /* for the first thread that found them */
+GM_LOCK(lock); /* for the first thread that found them */
 
 /* The loader is called without the lock: a thread that holds the loader's locks may wait for it. */
 static void find_functions(void) {
@@ -57,8 +57,6 @@ static gm_status new_delete_free(struct gm_resource *self, const struct gm_block
     return GM_OK;
 }
 
-static void new_delete_after_fork(struct gm_resource *self) { lock.held = 0; }
-
 const struct gm_resource_ops gm_resource_new_delete = {
     .name = "new-delete",
     .summary = "host memory, operator new and operator delete of the program",
@@ -68,5 +66,4 @@ const struct gm_resource_ops gm_resource_new_delete = {
     .alignment = 4,
     .alloc = new_delete_alloc,
     .free = new_delete_free,
-    .after_fork = new_delete_after_fork,
 };

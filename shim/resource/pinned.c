@@ -10,6 +10,7 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
 }
 
 static struct gm_deferred_free deferred_frees = {.free_now = free_now, .in_context = true};
+GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 static bool serves(const struct gm_request *request) {
     return gm_request_is_device(request) && request->size && request->context_id && !request->capturing;
@@ -45,8 +46,6 @@ static size_t pinned_trim(struct gm_resource *self, size_t bytes) {
     return gm_driver_ready(false) ? (size_t)gm_deferred_free_drain(&deferred_frees) : 0;
 }
 
-static void pinned_after_fork(struct gm_resource *self) { gm_deferred_free_after_fork(&deferred_frees); }
-
 const struct gm_resource_ops gm_resource_pinned = {
     .name = "pinned",
     .summary = "page-locked host memory, cuMemHostAlloc",
@@ -62,5 +61,4 @@ const struct gm_resource_ops gm_resource_pinned = {
     .trim = pinned_trim,
     .context_destroyed = gm_deferred_context_destroyed,
     .capture = gm_deferred_capture,
-    .after_fork = pinned_after_fork,
 };

@@ -12,7 +12,7 @@ static struct {
     int device;
     unsigned element_size;
 } rows[ROWS];
-static gm_spin lock;
+GM_LOCK(lock);
 
 static unsigned row_of(int device, size_t width, unsigned element_size) {
     return (unsigned)(width / CLASS * 31 + (unsigned)device * 7 + element_size) % ROWS;

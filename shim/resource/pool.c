@@ -395,10 +395,3 @@ void gm_pool_open_to(struct gm_resource *self, int device) {
             gm_log(GM_LOG_WARN, "%s: device %d cannot reach the pool of device %d", family->name, device, owner);
     }
 }
-
-void gm_pool_after_fork(struct gm_resource *self) {
-    struct gm_pool_family *family = self->ops->pool;
-    family->lock.held = 0;
-    for (int device = 0; device < GM_POOL_DEVICES; device++)
-        gm_deferred_free_after_fork(&family->devices[device].frees);
-}

@@ -44,6 +44,11 @@ struct gm_pool_family {
     } devices[GM_POOL_DEVICES];
 };
 
+/* The pools are the parent's. */
+#define GM_POOLS_IN_CHILD(family)  \
+    GM_ZERO_IN_CHILD(family.lock); \
+    GM_ZERO_IN_CHILD(family.devices)
+
 /* True when a pool can serve the request; never during a capture. */
 GM_INTERNAL bool gm_pool_serves(const struct gm_request *request);
 /* Allocates piece->reserved bytes for the request and writes piece->address. The request's context must be current.
@@ -74,6 +79,5 @@ GM_INTERNAL void gm_pool_context_destroyed(struct gm_resource *self, uint64_t co
 GM_INTERNAL void gm_pool_capture(struct gm_resource *self, int change);
 /* Opens the pools of all devices to `device`. */
 GM_INTERNAL void gm_pool_open_to(struct gm_resource *self, int device);
-GM_INTERNAL void gm_pool_after_fork(struct gm_resource *self);
 
 #endif

@@ -3,12 +3,12 @@
  * block that was freed last. */
 #include "shim/resource/sim.h"
 
+#include "shim/base/nodes.h"
 #include "shim/resource/block.h"
 #include "shim/resource/rows.h"
 
 #define ALIGNMENT ((uint64_t)512)
 #define BASE      ((uint64_t)0x7d0000000000) /* about where device memory lies */
-#define PAGES     ((size_t)65536)
 
 enum { BUCKETS = 4096 };
 
@@ -28,7 +28,7 @@ struct state {
     gm_spin lock;
     uint64_t bumped, memory, live_bytes, live_count;
     struct trap alloc_trap, free_trap;
-    struct node *spare;
+    gm_nodes spare;
     struct node *live[BUCKETS]; /* by address */
     struct node *idle[BUCKETS]; /* by size */
 };
@@ -36,20 +36,6 @@ struct state {
 static unsigned bucket(uint64_t value) { return (unsigned)(value / ALIGNMENT * 0x9e3779b97f4a7c15ull >> 52) % BUCKETS; }
 
 static bool fires(struct trap *trap) { return trap->remaining && !--trap->remaining; }
-
-static struct node *take_spare(struct state *state) {
-    if (!state->spare) {
-        struct node *nodes = gm_pages(PAGES);
-        for (size_t i = 0; nodes && i < PAGES / sizeof *nodes; i++) {
-            nodes[i].next = state->spare;
-            state->spare = &nodes[i];
-        }
-    }
-    struct node *node = state->spare;
-    if (node)
-        state->spare = node->next;
-    return node;
-}
 
 static struct node *unlink_idle(struct state *state, uint64_t bytes) {
     for (struct node **link = &state->idle[bucket(bytes)]; *link; link = &(*link)->next)
@@ -68,7 +54,9 @@ static gm_status allocate(struct state *state, uint64_t bytes, uint64_t context_
         return GM_OUT_OF_MEMORY;
     struct node *node = unlink_idle(state, bytes);
     if (!node) {
-        node = bytes > (uint64_t)1 << 44 || state->bumped > (uint64_t)1 << 45 ? NULL : take_spare(state);
+        node = bytes > (uint64_t)1 << 44 || state->bumped > (uint64_t)1 << 45
+                   ? NULL
+                   : gm_node_take(&state->spare, sizeof *node, &state->lock);
         if (!node)
             return GM_OUT_OF_MEMORY;
         node->address = BASE + state->bumped;

@@ -34,7 +34,8 @@ static struct mapped {
     struct gm_extent extents[EXTENTS];
 } * blocks;
 static unsigned blocks_used; /* slots used so far; under the lock */
-static gm_spin lock;
+GM_ZERO_IN_CHILD(blocks_used);
+GM_LOCK(lock);
 static size_t granularities[GM_VMM_DEVICES]; /* 0: not queried yet; 1: the device has no virtual memory management */
 static bool split_fronts;
 
@@ -232,6 +233,7 @@ unreserve:
 static gm_status free_now(const struct gm_deferred_block *deferred) { return destroy_block(deferred->address); }
 
 static struct gm_deferred_free deferred_frees = {.free_now = free_now};
+GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 /* ---- page handover */
 
@@ -449,13 +451,6 @@ static void vmm_open_block_to(struct gm_resource *self, const struct gm_block *b
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", device, block->device);
 }
 
-static void vmm_after_fork(struct gm_resource *self) {
-    gm_deferred_free_after_fork(&deferred_frees);
-    gm_vmm_reserve_after_fork();
-    lock.held = 0;
-    blocks_used = 0;
-}
-
 const struct gm_resource_ops gm_resource_vmm = {
     .name = "vmm",
     .summary = "device memory mapped by virtual memory management, in whole granules of 2 MiB",
@@ -478,5 +473,4 @@ const struct gm_resource_ops gm_resource_vmm = {
     .abandon = vmm_abandon,
     .capture = vmm_capture,
     .open_block_to = vmm_open_block_to,
-    .after_fork = vmm_after_fork,
 };

@@ -11,8 +11,10 @@ static struct extent_set {
     unsigned count;
     uint64_t bytes, since_ns;
 } reserve[GM_VMM_DEVICES];
-static gm_spin lock;
+GM_LOCK(lock);
 static unsigned sets; /* devices with a set; 0 in most processes, which then skip the search */
+GM_ZERO_IN_CHILD(reserve);
+GM_ZERO_IN_CHILD(sets);
 
 /* The lock is held. */
 static struct extent_set take_set(int device) {
@@ -108,11 +110,4 @@ uint64_t gm_vmm_reserve_bytes(int device) {
     uint64_t bytes = reserve[device].bytes;
     gm_spin_unlock(&lock);
     return bytes;
-}
-
-void gm_vmm_reserve_after_fork(void) {
-    lock.held = 0;
-    sets = 0;
-    for (int device = 0; device < GM_VMM_DEVICES; device++)
-        reserve[device].count = 0, reserve[device].bytes = 0;
 }

@@ -22,6 +22,5 @@ GM_INTERNAL unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm
 GM_INTERNAL uint64_t gm_vmm_reserve_release(bool only_idle);
 /* Bytes in the device's set. */
 GM_INTERNAL uint64_t gm_vmm_reserve_bytes(int device);
-GM_INTERNAL void gm_vmm_reserve_after_fork(void);
 
 #endif

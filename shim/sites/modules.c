@@ -12,8 +12,9 @@
 enum { MODULES = 1024 };
 
 static struct gm_site_module modules[MODULES];
-static unsigned count; /* stored behind the module, for readers without the lock */
-static gm_spin lock;   /* for writers. The loader is never called under it */
+static unsigned count;   /* stored behind the module, for readers without the lock */
+GM_ZERO_IN_CHILD(count); /* the child writes a trace of its own */
+GM_LOCK(lock);           /* for writers. The loader is never called under it */
 
 struct search {
     uintptr_t ip;
@@ -167,9 +168,4 @@ void gm_modules_define_again(void) {
             gm_trace_record(&search->out.record.head);
         munmap(search, sizeof(*search));
     }
-}
-
-void gm_modules_after_fork(void) {
-    lock.held = 0;
-    count = 0;
 }

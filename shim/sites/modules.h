@@ -23,7 +23,5 @@ const struct gm_site_module *gm_module_find(uintptr_t ip);
 bool gm_module_look(uintptr_t ip, struct gm_site_module *module, char *path, size_t size);
 /* Defines the modules that are still loaded anew, for another trace. */
 void gm_modules_define_again(void);
-/* The child writes a trace of its own. */
-void gm_modules_after_fork(void);
 
 #endif

@@ -33,7 +33,7 @@ struct entry {
 enum gm_python_state gm_python_state;
 static struct gm_python python;
 static unsigned long long searched_at; /* value of gm_libraries_loaded */
-static gm_spin lock;                   /* for definitions; the loader is not called under it */
+GM_LOCK(lock);                         /* for definitions; the loader is not called under it */
 
 static struct entry *sites, *frames;       /* caches by stack, and by code and instruction */
 static struct gm_python_key *defined;      /* open addressing, by the content of a definition */
@@ -86,7 +86,6 @@ static void forget_all(void) {
 void gm_python_after_fork(void) {
     if (gm_python_state == GM_PYTHON_OFF)
         return;
-    lock.held = 0;
     defined_count = text_bytes = 0;
     forget_all();
 }

@@ -60,7 +60,7 @@ static uint32_t *table; /* open addressing: chain ids */
 static uintptr_t *words;
 static uint32_t word_count;
 static unsigned extra_frames;
-static gm_spin lock; /* for writers; readers need no lock. The loader is never called under it: a thread that holds the
+GM_LOCK(lock); /* for writers; readers need no lock. The loader is never called under it: a thread that holds the
                         loader's locks may wait for it */
 
 static struct functions {
@@ -526,8 +526,6 @@ void gm_site_define_again(void) {
 
 /* The child writes a trace of its own, so modules and chains are defined again. Layouts remain valid. */
 void gm_site_after_fork(void) {
-    lock.held = 0;
-    gm_modules_after_fork();
     chain_count = word_count = 0;
     era++;
     if (table)

@@ -16,7 +16,7 @@
 enum { LATE_NS = 1000000, LATE_TURNS = 1000 }; /* how long a stop waits for calls that are being recorded */
 
 static struct gm_recording_setup recording;
-static gm_spin busy;
+GM_LOCK(busy);
 static bool set_up, waits_for_range, opened_once, ended;
 static unsigned open_ranges;
 
@@ -245,7 +245,6 @@ void gm_recording_end(void) {
 }
 
 void gm_recording_after_fork(unsigned still_open) {
-    busy.held = 0;
     open_ranges = still_open;
     if (waits_for_range && gm_trace_is_on())
         gm_trace_paused = !open_ranges;

@@ -58,13 +58,13 @@ struct cursor {
 _Static_assert(sizeof(struct cursor) <= GM_ROOM_SITES - GM_ROOM_TRACE, "fits");
 
 static struct cursor records;
-static gm_spin records_lock;
+GM_LOCK(records_lock);
 
 static struct buffer *buffers;
 static uint32_t handed; /* number of buffers that wait for the flusher */
 static struct gm_trace_file *file;
 static struct gm_trace_header head;
-static gm_spin head_lock; /* protects the header in the file */
+GM_LOCK(head_lock); /* protects the header in the file */
 static uint64_t start_ns, flush_ns;
 static uint64_t end;    /* file offset behind the last chunk */
 static uint64_t events; /* in the file */
@@ -621,7 +621,6 @@ static void forget(void) {
     handed = 0;
     records.buffer = NULL;
     records.remaining = 0;
-    records_lock.held = head_lock.held = 0;
     gm_ring_forget();
     events = dropped = 0;
     reserve_used = false;

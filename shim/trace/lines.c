@@ -31,7 +31,7 @@ static int pid;
 static uint64_t most_bytes; /* GPUMEM_TRACE_LIMIT; 0 = none */
 static int reported, reported_full;
 
-static gm_spin lock; /* protects the following; never held across a system call */
+GM_LOCK(lock); /* protects the following; never held across a system call */
 static char ring[PIPE_ROOM];
 static size_t room, first, used; /* of the ring; of a file its beginning is used */
 static char long_line[RECORD_LINE];
@@ -203,11 +203,6 @@ static void reset(void) {
     reported = reported_full = 0;
 }
 
-static void forget(void) {
-    lock.held = 0;
-    reset();
-}
-
 static int open_lines(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
     file = opened;
     start_ns = header->start_ns;
@@ -287,5 +282,5 @@ const struct gm_trace_format gm_trace_text = {
     .have_room = have_room,
     .flush = flush,
     .finish = finish,
-    .forget = forget,
+    .forget = reset,
 };

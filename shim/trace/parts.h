@@ -37,8 +37,6 @@ GM_INTERNAL int gm_trace_open(const char *pattern, uint64_t started_ns, bool kee
 GM_INTERNAL bool gm_trace_file_holds(struct gm_trace_file *file);
 /* Closes the descriptor, unless the program reused its number. */
 GM_INTERNAL void gm_trace_file_close(struct gm_trace_file *file);
-/* The same in the child of a fork. */
-GM_INTERNAL void gm_trace_file_drop(struct gm_trace_file *file);
 GM_INTERNAL bool gm_trace_name_is_csv(const char *name);
 
 /* Makes the event's time relative to the start of the trace. A call may have begun before, as the one that opens the

@@ -243,7 +243,7 @@ static bool is_ours(const struct gm_trace_file *file, int fd) {
     return fd >= 0 && !gm_fstat(fd, &st) && st.st_dev == file->device && st.st_ino == file->inode;
 }
 
-static gm_spin reopening;
+GM_LOCK(reopening);
 
 bool gm_trace_file_holds(struct gm_trace_file *file) {
     if (is_ours(file, gm_trace_fd(file)))
@@ -275,9 +275,4 @@ void gm_trace_file_close(struct gm_trace_file *file) {
     if (is_ours(file, fd))
         gm_close(fd);
     gm_spin_unlock(&reopening);
-}
-
-void gm_trace_file_drop(struct gm_trace_file *file) {
-    reopening.held = 0;
-    gm_trace_file_close(file);
 }

@@ -21,7 +21,7 @@ struct content {
 static uint64_t ring_bytes, ring_ns;
 static struct gm_trace_file *file;
 
-static gm_spin lock;          /* protects the following */
+GM_LOCK(lock);                /* protects the following */
 static struct chunk *chunks;  /* array of MOST_CHUNKS */
 static unsigned count, hand;  /* the hand points behind the chunk used again last */
 static struct content *old;   /* what the chunk to be used again holds */
@@ -48,7 +48,6 @@ void gm_ring_open(struct gm_trace_file *opened) {
 }
 
 void gm_ring_forget(void) {
-    lock.held = 0;
     count = hand = 0;
     saved_chunk = -1;
 }

@@ -26,7 +26,7 @@ struct sum {
 
 uint64_t gm_summary_ns;
 
-static gm_spin lock; /* protects the following */
+GM_LOCK(lock); /* protects the following */
 static struct sum *sums;
 static uint32_t *places; /* index in `sums` plus 1 */
 static uint32_t count;
@@ -38,7 +38,7 @@ static uint32_t failures;      /* failed calls in the interval */
 static bool changed;           /* in the interval */
 static uint64_t next_ns;       /* end of the interval; read without the lock, too */
 
-static gm_spin writing; /* held while rows are written; protects the following */
+GM_LOCK(writing); /* held while rows are written; protects the following */
 static struct gm_event *rows;
 static uint32_t row_count;
 
@@ -73,7 +73,6 @@ bool gm_summary_open(uint64_t now_ns) {
 }
 
 void gm_summary_forget(void) {
-    lock.held = writing.held = 0;
     if (!sums)
         return;
     memset(places, 0, PLACES * sizeof *places);

@@ -32,7 +32,7 @@ static uint64_t process_start; /* of the process that was set up: for its childr
                                   trace is old enough to be overwritten */
 static char policy_name[64], library_version[32];
 
-static gm_spin opening;
+GM_LOCK(opening);
 static const struct gm_trace_format unopened;
 static const struct gm_trace_format *current = &unopened; /* of the open trace; NULL: it ended */
 static uint32_t generations;
@@ -418,14 +418,13 @@ void gm_trace_stop(void) {
 void gm_trace_finish(void) { finish(GM_TRACE_WHOLE); }
 
 void gm_trace_after_fork(void) {
-    opening.held = 0;
     users = 0;
     if (current && current->forget)
         current->forget();
     if (gm_summary_on())
         gm_summary_forget();
     appends = gm_trace_flusher = false; /* the child has no flusher thread */
-    gm_trace_file_drop(&file);          /* otherwise the child would keep the parent's file lock */
+    gm_trace_file_close(&file);         /* otherwise the child would keep the parent's file lock */
     if (gm_trace_generation != &no_trace)
         new_generation();
     if (current)

@@ -168,6 +168,7 @@ static void test_fork_amid_calls(void **state) {
         if (child == 0) {
             signal(SIGALRM, SIG_DFL);
             alarm(10);
+            gm_fork_zero();
             stack->ops->after_fork(stack);
             _exit(get_and_put(stack) ? 0 : 1);
         }

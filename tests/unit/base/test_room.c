@@ -96,7 +96,7 @@ static void a_forked_child_does_not_wait_for_threads_of_its_parent(void **state)
         pid_t child = fork();
         if (!child) {
             alarm(10);
-            gm_thread_after_fork();
+            gm_fork_zero();
             _exit(gm_thread_at_exit(nothing, &status) != 0);
         }
         assert_int_equal(waitpid(child, &status, 0), child);

@@ -42,7 +42,7 @@ static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status) {
 static void lost(const struct gm_capture *capture) { fake.lost += gm_captures > 0, fake.last = *capture; }
 
 static int start(void **state) {
-    gm_captures_after_fork();
+    gm_fork_zero();
     memset(&fake, 0, sizeof fake);
     current = CONTEXT(1);
     gm_drv = (struct gm_driver){

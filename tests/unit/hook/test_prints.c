@@ -38,8 +38,6 @@ static CUresult read_attribute(int *value, CUdevice_attribute attribute, CUdevic
     *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 + device : 3;
     return CUDA_SUCCESS;
 }
-void *gm_pages(size_t bytes) { return calloc(1, bytes); }
-void gm_spin_lock_slow(gm_spin *lock) { abort(); }
 
 static CUlibrary library(uintptr_t number) { return (CUlibrary)(number << 6); }
 

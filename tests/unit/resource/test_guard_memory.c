@@ -166,7 +166,7 @@ static void open_at_a_range(void **unused) {
     assert_int_equal(mapped, 0);
 }
 
-static void forgotten_after_fork(void **unused) {
+TEST_WITH(forgotten_after_fork, start, NULL) {
     assert_true(keep(1, 0, 2 * MIB, 512));
     gm_guard_memory_after_fork();
     assert_int_equal(take(0, 2 * MIB, 512), HANDLES);

@@ -36,7 +36,7 @@ static CUresult release_relaxed(CUmemGenericAllocationHandle handle) {
 }
 
 static int start(void **unused) {
-    gm_vmm_reserve_after_fork();
+    gm_fork_zero();
     gm_drv = (struct gm_driver){
         .mem_release = release_relaxed, .mem_get_info = get_info, .thread_exchange_capture_mode = exchange};
     memset(released, 0, sizeof released);
@@ -142,7 +142,7 @@ static void captures_are_left_alone(void **unused) {
 static void nothing_in_a_child(void **unused) {
     struct gm_extent got[GM_VMM_RESERVE_SLOTS];
     keep(0, 0, 2);
-    gm_vmm_reserve_after_fork();
+    gm_fork_zero();
     assert_int_equal(gm_vmm_reserve_bytes(0), 0);
     assert_int_equal(gm_vmm_reserve_take(0, 100 * MIB, got), 0);
     assert_int_equal(gm_vmm_reserve_release(false), 0);

@@ -246,6 +246,7 @@ static void test_fork(void **state) {
     assert_true(child >= 0 && before);
     if (child == 0) {
         alarm(20);
+        gm_fork_zero();
         gm_trace_after_fork();
         gm_site_after_fork();
         uint32_t sites[2][2];

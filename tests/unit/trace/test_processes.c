@@ -107,6 +107,7 @@ static void fork_and_write(void) {
     write_events(0x1000, 10);
     pid_t pid = fork();
     if (pid == 0) {
+        gm_fork_zero();
         gm_trace_after_fork();
         write_events(0x2000, 20);
         gm_trace_finish();

@@ -292,6 +292,7 @@ static void fork_and_write(void) {
         allocate(i);
     pid_t child = fork();
     if (!child) {
+        gm_fork_zero();
         gm_trace_after_fork();
         end_block(2, false); /* the parent's */
         allocate(3);
