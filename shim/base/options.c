@@ -11,116 +11,10 @@
 
 enum { TEXT_SIZE = 4096, NAME_SIZE = 64, SHOWN = 80 };
 
-#define ANY UINT64_MAX
-
 const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
-    {GM_OPT_POLICY, GM_OPTION_TEXT, "GPUMEM_POLICY", "policy", "auto", "NAME[:ARGUMENT]", NULL, 0, 0,
-     "Placement policy that decides which memory serves each allocation."},
-    {GM_OPT_TRACE, GM_OPTION_TEXT, "GPUMEM_TRACE", "trace", "", "FILE", NULL, 0, 0,
-     "Write the life of every block to this file; %p becomes the process id, %h the host, %r the rank, %% a percent "
-     "sign; empty = no trace."},
-    {GM_OPT_TRACE_FORMAT, GM_OPTION_CHOICE, "GPUMEM_TRACE_FORMAT", "trace-format", "auto", "", "auto binary csv", 0, 0,
-     "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise."},
-    {GM_OPT_TRACE_FLUSH, GM_OPTION_TIME, "GPUMEM_TRACE_FLUSH", "trace-flush", "100ms", "us, ms, s or min", NULL, 0, 0,
-     "Longest time an event waits in memory before it is written to the trace; 0 = each at once."},
-    {GM_OPT_TRACE_LIMIT, GM_OPTION_BYTES, "GPUMEM_TRACE_LIMIT", "trace-limit", "0", "bytes", NULL, 0, 0,
-     "Largest size of the trace's file; later events are counted and not written; 0 = any size, the least is 1M."},
-    {GM_OPT_TRACE_RING, GM_OPTION_TEXT, "GPUMEM_TRACE_RING", "trace-ring", "", "BYTES|TIME", NULL, 0, 0,
-     "Keep only the latest events in the binary trace: so many bytes (64M), or those of so much time (30s); "
-     "allocations of live blocks are kept too; empty = keep all."},
-    {GM_OPT_TRACE_SUMMARY, GM_OPTION_TIME, "GPUMEM_TRACE_SUMMARY", "trace-summary", "0", "us, ms, s or min", NULL, 0, 0,
-     "Write no single blocks into the trace but, for each interval of this time, a row for each call site and kind of "
-     "memory that was active, for runs of days; 0 = single blocks, the least is 10ms."},
-    {GM_OPT_TRACE_RANGE, GM_OPTION_TEXT, "GPUMEM_TRACE_RANGE", "trace-range", "", "GLOB", NULL, 0, 0,
-     "Record allocations only while an NVTX range of such a name (NAME, or DOMAIN:NAME) is open in any thread; blocks "
-     "that are live at its beginning and the frees of recorded blocks are recorded too; gpumem run turns on --nvtx "
-     "with it; empty = all the time."},
-    {GM_OPT_TRACE_COPIES, GM_OPTION_BOOL, "GPUMEM_TRACE_COPIES", "trace-copies", "0", "", NULL, 0, 0,
-     "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "
-     "--duplicates; the processor reads all bytes of each copy once more."},
-    {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "32", "frames", NULL, 0, 64,
-     "Stack frames that a trace records for each call site beyond the first."},
-    {GM_OPT_PYTHON, GM_OPTION_BOOL, "GPUMEM_PYTHON", "python", "1", "", NULL, 0, 0,
-     "With GPUMEM_STACKS and a trace, also record the Python functions of each call site, with file and line: the "
-     "innermost 48, of CPython 3.9 to 3.15."},
-    {GM_OPT_SKIP, GM_OPTION_TEXT, "GPUMEM_SKIP", "skip", "", "GLOBS", NULL, 0, 0,
-     "Further allocation wrappers, globs of functions, modules or source files separated by commas: the call site is "
-     "the first frame outside them, in explanations of errors, reports, exports and pictures; none: the tools do not "
-     "step past functions of the program through which nearly all call stacks pass."},
-    {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,
-     "Which messages to write to standard error."},
-    {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
-     "At exit, print which entry points calls used, and which were possibly bypassed."},
-    {GM_OPT_FREE, GM_OPTION_CHOICE, "GPUMEM_FREE", "free", "safe", "", "safe wait order async", 0, 0,
-     "When a cudaFree returns: safe = at once where the program cannot tell, else as wait; wait = when earlier work of "
-     "its context is done, as natively; order = at once, and later work runs behind earlier work; async = at once, "
-     "which breaks programs that rely on the wait."},
-    {GM_OPT_STRICT, GM_OPTION_BOOL, "GPUMEM_STRICT", "strict", "0", "", NULL, 0, 0,
-     "Another name for GPUMEM_FREE=wait."},
-    {GM_OPT_CHECK_ORDER, GM_OPTION_BOOL, "GPUMEM_CHECK_ORDER", "check-order", "0", "", NULL, 0, 0,
-     "At exit, name the call sites of cudaFree whose wait another stream or the host may rely on, because no event or "
-     "synchronisation orders them; every free waits in this mode."},
-    {GM_OPT_MANAGED, GM_OPTION_CHOICE, "GPUMEM_MANAGED", "managed", "auto", "", "auto plain pool", 0, 0,
-     "What managed placement uses: plain cuMemAllocManaged or a private managed pool; auto takes the pool where the "
-     "driver has it."},
-    {GM_OPT_MANAGED_HEADROOM, GM_OPTION_BYTES, "GPUMEM_MANAGED_HEADROOM", "managed-headroom", "512M", "bytes", NULL, 0,
-     0, "Free device memory that managed placement does not use; a request that would need it is refused."},
-    {GM_OPT_MANAGED_PREFETCH, GM_OPTION_BOOL, "GPUMEM_MANAGED_PREFETCH", "managed-prefetch", "0", "", NULL, 0, 0,
-     "Move a managed block to its device before the program gets it, so that the first kernel does not fault page by "
-     "page."},
-    {GM_OPT_LIST_LENGTH, GM_OPTION_COUNT, "GPUMEM_LIST_LENGTH", "list-length", "10", "entries", NULL, 1, 64,
-     "Length L of the active list: how many of the latest live counts of a size are compared."},
-    {GM_OPT_LIST_RANGE, GM_OPTION_COUNT, "GPUMEM_LIST_RANGE", "list-range", "5", "blocks", NULL, 0, 1000000,
-     "Range X of the active list: a size whose live counts differ by less than X counts as short-lived."},
-    {GM_OPT_FENCE_BATCH, GM_OPTION_COUNT, "GPUMEM_FENCE_BATCH", "fence-batch", "16", "frees", NULL, 1, 1024,
-     "How many frees of the cache share one fence; with 1 a block is reusable soonest, with more a free is cheaper."},
-    {GM_OPT_CACHE_LIMIT, GM_OPTION_BYTES, "GPUMEM_CACHE_LIMIT", "cache-limit", "0", "bytes", NULL, 0, 0,
-     "Limit of the free blocks that the cache holds for reuse on each device; 0 = a quarter of the device's memory."},
-    {GM_OPT_CACHE_IDLE, GM_OPTION_TIME, "GPUMEM_CACHE_IDLE", "cache-idle", "10s", "us, ms, s or min", NULL, 0, 0,
-     "Free blocks that were unused for this time are released when later blocks are freed; 0 = never."},
-    {GM_OPT_FILL, GM_OPTION_CHOICE, "GPUMEM_FILL", "fill", "off", "", "off zero poison", 0, 0,
-     "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written."},
-    {GM_OPT_GUARD, GM_OPTION_TEXT, "GPUMEM_GUARD", "guard", "off", "off|all|1/N[,begin][,blocking]", NULL, 0, 0,
-     "Find memory errors: give all blocks, or one of N, addresses of their own, so that wrong accesses fault; begin = "
-     "exact before a block instead of behind it; blocking = wait for each kernel, to name the one at fault."},
-    {GM_OPT_GUARD_RANGE, GM_OPTION_BYTES, "GPUMEM_GUARD_RANGE", "guard-range", "256G", "bytes", NULL, 0, 0,
-     "Addresses that guarded blocks use up before those of the blocks that were freed longest ago are used again."},
-    {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
-     "Memory of each device that this process may hold, as if the device were smaller; requests above the limit take "
-     "the steps of GPUMEM_OOM; 0 = no limit."},
-    {GM_OPT_GROUP, GM_OPTION_TEXT, "GPUMEM_GROUP", "group", "", "NAME", NULL, 0, 0,
-     "Share GPUMEM_LIMIT with all processes of this user and machine that have the same name here; gpumem limit NAME "
-     "BYTES changes it; empty = each process has its own limit."},
-    {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,fail", "STEPS", NULL, 0, 0,
-     "Steps when the device is out of memory, in this order: trim = release free blocks, host = host memory mapped to "
-     "the device, at most half of what the host can spare, managed = managed memory while it fits free device memory, "
-     "fail = return the error."},
-    {GM_OPT_GROW, GM_OPTION_CHOICE, "GPUMEM_GROW", "grow", "off", "", "off report vmm move", 0, 0,
-     "What to do with arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at "
-     "exit, vmm serves matching allocations from memory that can be remapped, move hands their pages over instead of "
-     "copying them."},
-    {GM_OPT_GROW_MATCH, GM_OPTION_TEXT, "GPUMEM_GROW_MATCH", "grow-match", "size>=2M,seen", "RULES", NULL, 0, 0,
-     "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site with a "
-     "block that was grown by hand before, and with no exported block); a comma joins conditions, ; separates "
-     "alternatives. Such a block cannot be exported to other processes: without seen, no matching block can."},
-    {GM_OPT_RESOURCE_NATIVE, GM_OPTION_TEXT, "GPUMEM_RESOURCE_NATIVE", "resource-native", "", "RESOURCE", NULL, 0, 0,
-     "Resources that serve what the policy leaves native, such as log(limit(2GiB,cache(async))); policy observe leaves "
-     "everything so; the program's own call serves what they do not support; empty = the program's own call."},
-    {GM_OPT_RESOURCE_ASYNC, GM_OPTION_TEXT, "GPUMEM_RESOURCE_ASYNC", "resource-async", "", "RESOURCE", NULL, 0, 0,
-     "Resources that serve what the policy places as async; empty = cache(async)."},
-    {GM_OPT_RESOURCE_MANAGED, GM_OPTION_TEXT, "GPUMEM_RESOURCE_MANAGED", "resource-managed", "", "RESOURCE", NULL, 0, 0,
-     "Resources that serve what the policy places as managed; empty = managed."},
-    {GM_OPT_FAIL_NTH, GM_OPTION_COUNT, "GPUMEM_FAIL_NTH", "fail-nth", "0", "allocations", NULL, 0, ANY,
-     "Let the n-th allocation that a policy may place fail with out of memory, to try error handling; 0 = none."},
-    {GM_OPT_WORKSPACE_SIZE, GM_OPTION_BYTES, "GPUMEM_WORKSPACE_SIZE", "workspace-size", "0", "bytes", NULL, 0, 0,
-     "Fixed size of each workspace that a library makes by gpumem_workspace_create and to which it gives no size "
-     "itself; "
-     "0 = managed: 1 MiB at first, and larger when a call needs more."},
-    {GM_OPT_CONFIG, GM_OPTION_TEXT, "GPUMEM_CONFIG", "config", "", "FILE", NULL, 0, 0,
-     "Read options from this file, one a line such as policy = cache; variables come before it; libgpumem(7) describes "
-     "the file."},
-    {GM_OPT_STATS, GM_OPTION_TEXT, "GPUMEM_STATS", NULL, "", "FILE", NULL, 0, 0,
-     "File of counters that gpumem run creates and reads; not meant to be set by hand."},
+#define X(id, type, ...) {GM_OPT_##id, GM_OPTION_##type, "GPUMEM_" #id, __VA_ARGS__},
+    GM_OPTIONS(X)
+#undef X
 };
 
 static struct {
@@ -250,7 +144,7 @@ static void explain(const struct gm_option *row, const char *text, char *error, 
     switch (row->type) {
     case GM_OPTION_BOOL: gm_format(error, size, "one of 0, 1, off, on, no, yes, false or true"); break;
     case GM_OPTION_COUNT:
-        if (row->high == ANY)
+        if (row->high == UINT64_MAX)
             gm_format(error, size, "a count of %llu or more", (unsigned long long)row->low);
         else
             gm_format(error, size, "a count between %llu and %llu", (unsigned long long)row->low,

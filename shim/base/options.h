@@ -17,50 +17,119 @@ enum gm_option_type {
     GM_OPTION_TEXT,   /* free text, checked by the code that uses it */
 };
 
+/* The rows: X(id, type, flag, default, unit, choices, low, high, help); struct gm_option has the members. The variable
+ * is GPUMEM_id, and the number GM_OPT_id. */
+#define GM_OPTIONS(X)                                                                                                  \
+    X(POLICY, TEXT, "policy", "auto", "NAME[:ARGUMENT]", NULL, 0, 0,                                                   \
+      "Placement policy that decides which memory serves each allocation.")                                            \
+    X(TRACE, TEXT, "trace", "", "FILE", NULL, 0, 0,                                                                    \
+      "Write the life of every block to this file; %p becomes the process id, %h the host, %r the rank, %% a percent " \
+      "sign; empty = no trace.")                                                                                       \
+    X(TRACE_FORMAT, CHOICE, "trace-format", "auto", "", "auto binary csv", 0, 0,                                       \
+      "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise.")         \
+    X(TRACE_FLUSH, TIME, "trace-flush", "100ms", "us, ms, s or min", NULL, 0, 0,                                       \
+      "Longest time an event waits in memory before it is written to the trace; 0 = each at once.")                    \
+    X(TRACE_LIMIT, BYTES, "trace-limit", "0", "bytes", NULL, 0, 0,                                                     \
+      "Largest size of the trace's file; later events are counted and not written; 0 = any size, the least is 1M.")    \
+    X(TRACE_RING, TEXT, "trace-ring", "", "BYTES|TIME", NULL, 0, 0,                                                    \
+      "Keep only the latest events in the binary trace: so many bytes (64M), or those of so much time (30s); "         \
+      "allocations of live blocks are kept too; empty = keep all.")                                                    \
+    X(TRACE_SUMMARY, TIME, "trace-summary", "0", "us, ms, s or min", NULL, 0, 0,                                       \
+      "Write no single blocks into the trace but, for each interval of this time, a row for each call site and kind "  \
+      "of memory that was active, for runs of days; 0 = single blocks, the least is 10ms.")                            \
+    X(TRACE_RANGE, TEXT, "trace-range", "", "GLOB", NULL, 0, 0,                                                        \
+      "Record allocations only while an NVTX range of such a name (NAME, or DOMAIN:NAME) is open in any thread; "      \
+      "blocks that are live at its beginning and the frees of recorded blocks are recorded too; gpumem run turns on "  \
+      "--nvtx with it; empty = all the time.")                                                                         \
+    X(TRACE_COPIES, BOOL, "trace-copies", "0", "", NULL, 0, 0,                                                         \
+      "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "  \
+      "--duplicates; the processor reads all bytes of each copy once more.")                                           \
+    X(STACKS, COUNT, "stacks", "32", "frames", NULL, 0, 64,                                                            \
+      "Stack frames that a trace records for each call site beyond the first.")                                        \
+    X(PYTHON, BOOL, "python", "1", "", NULL, 0, 0,                                                                     \
+      "With GPUMEM_STACKS and a trace, also record the Python functions of each call site, with file and line: the "   \
+      "innermost 48, of CPython 3.9 to 3.15.")                                                                         \
+    X(SKIP, TEXT, "skip", "", "GLOBS", NULL, 0, 0,                                                                     \
+      "Further allocation wrappers, globs of functions, modules or source files separated by commas: the call site "   \
+      "is the first frame outside them, in explanations of errors, reports, exports and pictures; none: the tools do " \
+      "not step past functions of the program through which nearly all call stacks pass.")                             \
+    X(LOG, CHOICE, "log", "warn", "", "off error warn info debug", 0, 0, "Which messages to write to standard error.") \
+    X(COVERAGE, BOOL, "coverage", "0", "", NULL, 0, 0,                                                                 \
+      "At exit, print which entry points calls used, and which were possibly bypassed.")                               \
+    X(FREE, CHOICE, "free", "safe", "", "safe wait order async", 0, 0,                                                 \
+      "When a cudaFree returns: safe = at once where the program cannot tell, else as wait; wait = when earlier work " \
+      "of its context is done, as natively; order = at once, and later work runs behind earlier work; async = at "     \
+      "once, which breaks programs that rely on the wait.")                                                            \
+    X(STRICT, BOOL, "strict", "0", "", NULL, 0, 0, "Another name for GPUMEM_FREE=wait.")                               \
+    X(CHECK_ORDER, BOOL, "check-order", "0", "", NULL, 0, 0,                                                           \
+      "At exit, name the call sites of cudaFree whose wait another stream or the host may rely on, because no event "  \
+      "or synchronisation orders them; every free waits in this mode.")                                                \
+    X(MANAGED, CHOICE, "managed", "auto", "", "auto plain pool", 0, 0,                                                 \
+      "What managed placement uses: plain cuMemAllocManaged or a private managed pool; auto takes the pool where the " \
+      "driver has it.")                                                                                                \
+    X(MANAGED_HEADROOM, BYTES, "managed-headroom", "512M", "bytes", NULL, 0, 0,                                        \
+      "Free device memory that managed placement does not use; a request that would need it is refused.")              \
+    X(MANAGED_PREFETCH, BOOL, "managed-prefetch", "0", "", NULL, 0, 0,                                                 \
+      "Move a managed block to its device before the program gets it, so that the first kernel does not fault page "   \
+      "by page.")                                                                                                      \
+    X(LIST_LENGTH, COUNT, "list-length", "10", "entries", NULL, 1, 64,                                                 \
+      "Length L of the active list: how many of the latest live counts of a size are compared.")                       \
+    X(LIST_RANGE, COUNT, "list-range", "5", "blocks", NULL, 0, 1000000,                                                \
+      "Range X of the active list: a size whose live counts differ by less than X counts as short-lived.")             \
+    X(FENCE_BATCH, COUNT, "fence-batch", "16", "frees", NULL, 1, 1024,                                                 \
+      "How many frees of the cache share one fence; with 1 a block is reusable soonest, with more a free is cheaper.") \
+    X(CACHE_LIMIT, BYTES, "cache-limit", "0", "bytes", NULL, 0, 0,                                                     \
+      "Limit of the free blocks that the cache holds for reuse on each device; 0 = a quarter of the device's memory.") \
+    X(CACHE_IDLE, TIME, "cache-idle", "10s", "us, ms, s or min", NULL, 0, 0,                                           \
+      "Free blocks that were unused for this time are released when later blocks are freed; 0 = never.")               \
+    X(FILL, CHOICE, "fill", "off", "", "off zero poison", 0, 0,                                                        \
+      "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written.")                \
+    X(GUARD, TEXT, "guard", "off", "off|all|1/N[,begin][,blocking]", NULL, 0, 0,                                       \
+      "Find memory errors: give all blocks, or one of N, addresses of their own, so that wrong accesses fault; begin " \
+      "= exact before a block instead of behind it; blocking = wait for each kernel, to name the one at fault.")       \
+    X(GUARD_RANGE, BYTES, "guard-range", "256G", "bytes", NULL, 0, 0,                                                  \
+      "Addresses that guarded blocks use up before those of the blocks that were freed longest ago are used again.")   \
+    X(LIMIT, BYTES, "limit", "0", "bytes", NULL, 0, 0,                                                                 \
+      "Memory of each device that this process may hold, as if the device were smaller; requests above the limit "     \
+      "take the steps of GPUMEM_OOM; 0 = no limit.")                                                                   \
+    X(GROUP, TEXT, "group", "", "NAME", NULL, 0, 0,                                                                    \
+      "Share GPUMEM_LIMIT with all processes of this user and machine that have the same name here; gpumem limit "     \
+      "NAME BYTES changes it; empty = each process has its own limit.")                                                \
+    X(OOM, TEXT, "oom", "trim,fail", "STEPS", NULL, 0, 0,                                                              \
+      "Steps when the device is out of memory, in this order: trim = release free blocks, host = host memory mapped "  \
+      "to the device, at most half of what the host can spare, managed = managed memory while it fits free device "    \
+      "memory, fail = return the error.")                                                                              \
+    X(GROW, CHOICE, "grow", "off", "", "off report vmm move", 0, 0,                                                    \
+      "What to do with arrays that the program grows by hand (allocate a larger one, copy, free): report counts them " \
+      "at exit, vmm serves matching allocations from memory that can be remapped, move hands their pages over "        \
+      "instead of copying them.")                                                                                      \
+    X(GROW_MATCH, TEXT, "grow-match", "size>=2M,seen", "RULES", NULL, 0, 0,                                            \
+      "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site with "  \
+      "a block that was grown by hand before, and with no exported block); a comma joins conditions, ; separates "     \
+      "alternatives. Such a block cannot be exported to other processes: without seen, no matching block can.")        \
+    X(RESOURCE_NATIVE, TEXT, "resource-native", "", "RESOURCE", NULL, 0, 0,                                            \
+      "Resources that serve what the policy leaves native, such as log(limit(2GiB,cache(async))); policy observe "     \
+      "leaves everything so; the program's own call serves what they do not support; empty = the program's own call.") \
+    X(RESOURCE_ASYNC, TEXT, "resource-async", "", "RESOURCE", NULL, 0, 0,                                              \
+      "Resources that serve what the policy places as async; empty = cache(async).")                                   \
+    X(RESOURCE_MANAGED, TEXT, "resource-managed", "", "RESOURCE", NULL, 0, 0,                                          \
+      "Resources that serve what the policy places as managed; empty = managed.")                                      \
+    X(FAIL_NTH, COUNT, "fail-nth", "0", "allocations", NULL, 0, UINT64_MAX,                                            \
+      "Let the n-th allocation that a policy may place fail with out of memory, to try error handling; 0 = none.")     \
+    X(WORKSPACE_SIZE, BYTES, "workspace-size", "0", "bytes", NULL, 0, 0,                                               \
+      "Fixed size of each workspace that a library makes by gpumem_workspace_create and to which it gives no size "    \
+      "itself; 0 = managed: 1 MiB at first, and larger when a call needs more.")                                       \
+    X(CONFIG, TEXT, "config", "", "FILE", NULL, 0, 0,                                                                  \
+      "Read options from this file, one a line such as policy = cache; variables come before it; libgpumem(7) "        \
+      "describes the file.")                                                                                           \
+    X(STATS, TEXT, NULL, "", "FILE", NULL, 0, 0,                                                                       \
+      "File of counters that gpumem run creates and reads; not meant to be set by hand.")
+
 enum gm_option_id {
-    GM_OPT_POLICY,        /* GPUMEM_POLICY text name[:argument], default auto */
-    GM_OPT_TRACE,         /* GPUMEM_TRACE text file name with %p %h %r %%, default empty = off */
-    GM_OPT_TRACE_FORMAT,  /* GPUMEM_TRACE_FORMAT choice auto binary csv */
-    GM_OPT_TRACE_FLUSH,   /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time an event waits in memory; 0 = none */
-    GM_OPT_TRACE_LIMIT,   /* GPUMEM_TRACE_LIMIT bytes: largest size of the trace's file, default 0 = any */
-    GM_OPT_TRACE_RING,    /* GPUMEM_TRACE_RING text: bytes or time of the latest events to keep, default empty = all */
-    GM_OPT_TRACE_SUMMARY, /* GPUMEM_TRACE_SUMMARY time: interval of a summary, default 0 = an event for each block */
-    GM_OPT_TRACE_RANGE,   /* GPUMEM_TRACE_RANGE text: glob of NVTX ranges; record while one is open, default empty */
-    GM_OPT_TRACE_COPIES,  /* GPUMEM_TRACE_COPIES bool: record copies from host memory, with a hash of their bytes */
-    GM_OPT_STACKS,   /* GPUMEM_STACKS count 0..64: frames recorded for each call site beyond the first, default 8 */
-    GM_OPT_PYTHON,   /* GPUMEM_PYTHON bool, default 1: with GPUMEM_STACKS, record Python frames, too */
-    GM_OPT_SKIP,     /* GPUMEM_SKIP text: globs of allocation wrappers, separated by commas */
-    GM_OPT_LOG,      /* GPUMEM_LOG choice off error warn info debug, default warn */
-    GM_OPT_COVERAGE, /* GPUMEM_COVERAGE bool: print the coverage report at exit */
-    GM_OPT_FREE, /* GPUMEM_FREE choice safe wait order async (enum gm_free_level), default safe: when a cudaFree returns
-                  */
-    GM_OPT_STRICT,           /* GPUMEM_STRICT bool: GPUMEM_FREE=wait */
-    GM_OPT_CHECK_ORDER,      /* GPUMEM_CHECK_ORDER bool: report frees whose wait the program may rely on */
-    GM_OPT_MANAGED,          /* GPUMEM_MANAGED choice auto plain pool */
-    GM_OPT_MANAGED_HEADROOM, /* GPUMEM_MANAGED_HEADROOM bytes that managed memory leaves free, default 512M */
-    GM_OPT_MANAGED_PREFETCH, /* GPUMEM_MANAGED_PREFETCH bool: move a new managed block to its device */
-    GM_OPT_LIST_LENGTH,      /* GPUMEM_LIST_LENGTH count L, default 10 */
-    GM_OPT_LIST_RANGE,       /* GPUMEM_LIST_RANGE count X, default 5 */
-    GM_OPT_FENCE_BATCH,      /* GPUMEM_FENCE_BATCH count 1..1024: frees that share one fence, default 16 */
-    GM_OPT_CACHE_LIMIT, /* GPUMEM_CACHE_LIMIT bytes of free blocks on each device, default 0 = a quarter of the device
-                         */
-    GM_OPT_CACHE_IDLE, /* GPUMEM_CACHE_IDLE time after which an unused free block is released, default 10s; 0 = never */
-    GM_OPT_FILL,       /* GPUMEM_FILL choice off zero poison */
-    GM_OPT_GUARD,      /* GPUMEM_GUARD text: which blocks are guarded, and how (shim/pipeline/guard.h), default off */
-    GM_OPT_GUARD_RANGE, /* GPUMEM_GUARD_RANGE bytes of addresses of guarded blocks, default 256G */
-    GM_OPT_LIMIT,       /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
-    GM_OPT_GROUP,       /* GPUMEM_GROUP text: processes of this name share GPUMEM_LIMIT, default empty = none */
-    GM_OPT_OOM,         /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,fail */
-    GM_OPT_GROW,        /* GPUMEM_GROW choice off report vmm move */
-    GM_OPT_GROW_MATCH,  /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
-    GM_OPT_RESOURCE_NATIVE,  /* GPUMEM_RESOURCE_NATIVE text: the stack that serves kind native */
-    GM_OPT_RESOURCE_ASYNC,   /* GPUMEM_RESOURCE_ASYNC */
-    GM_OPT_RESOURCE_MANAGED, /* GPUMEM_RESOURCE_MANAGED */
-    GM_OPT_FAIL_NTH,         /* GPUMEM_FAIL_NTH count: the n-th movable allocation fails, default 0 = off */
-    GM_OPT_WORKSPACE_SIZE, /* GPUMEM_WORKSPACE_SIZE bytes of each workspace (gpumem_workspace.h), default 0 = managed */
-    GM_OPT_CONFIG,         /* GPUMEM_CONFIG text: file of more options (config.h) */
-    GM_OPT_STATS,          /* GPUMEM_STATS text: file of counters that gpumem run reads */
-    GM_OPTION_COUNT_
+#define X(id, ...) GM_OPT_##id,
+    GM_OPTIONS(X)
+#undef X
+        GM_OPTION_COUNT_
 };
 
 struct gm_option {
