@@ -1,7 +1,7 @@
 """Operations on one definition of a source file, by which the table of tools/mutate breaks the code.
 
 A row names a file, the definition in it (a function, a variable with an initialiser, a macro, a row of a
-table such as "GM_ROW(CALL, name", or "" for the whole file), and one operation. An operation finds its place by a few tokens, so that it holds while lines around it
+table such as "GM_ROW(X, name", or "" for the whole file), and one operation. An operation finds its place by a few tokens, so that it holds while lines around it
 change. Where it finds no place, or several, it fails and says so.
 
     returns(value)              the function begins with: return value

@@ -64,16 +64,18 @@ Row = collections.namedtuple("Row", "symbol name version twin how role stream me
 
 
 def read_table(text):
-    calls = text[text.index("#define GM_DRIVER_CALLS(CALL)") :]
+    calls = text[text.index("#define GM_DRIVER_CALLS(X)") :]
     joined = re.sub(r"\s*\\\n\s*", " ", calls)
-    found = re.findall(r'GM_ROWS?\(CALL, (\w+), (\w*), (\d+), (?:(_\w+), (\d+), )?([^"]*)("[^"]*")\)', joined)
-    assert len(found) == joined.count("(CALL, "), "a row that cannot be read"
+    found = re.findall(r'GM_ROWS?(\w*)\(X, (\w+), (\w*), (\d+), (?:(_\w+), )?([^"]*)("[^"]*")\)', joined)
+    assert len(found) == joined.count("(X, "), "a row that cannot be read"
     rows = []
-    for name, suffix, version, thread, its_version, words, reason in found:
+    for kind, name, first, second, thread, words, reason in found:
         rest = [*re.split(r",\s*", words.rstrip(" ,")), reason]
-        rows.append(Row(f"cu{name}{suffix}", f"cu{name}", version, "0", *rest))
-        if thread:
-            rows.append(Row(f"cu{name}{suffix}{thread}", f"cu{name}", its_version, "1", *rest))
+        # Two variants, or one with its suffix. Twins have CUDA 7.0 or a later one.
+        for suffix, version in (("", first), ("_v2", second)) if kind else ((first, second),):
+            rows.append(Row(f"cu{name}{suffix}", f"cu{name}", version, "0", *rest))
+            if thread and (suffix or kind != "_V2"):
+                rows.append(Row(f"cu{name}{suffix}{thread}", f"cu{name}", str(max(int(version), 7000)), "1", *rest))
     return rows
 
 
