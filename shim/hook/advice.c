@@ -44,37 +44,28 @@ static void pin_range(CUdeviceptr address, size_t size) {
 
 void gm_hook_pin(CUdeviceptr address) { pin_range(address, 1); }
 
+static CUresult advised(CUdeviceptr address, size_t size, CUresult result) {
+    if (result == CUDA_SUCCESS)
+        pin_range(address, size);
+    return result;
+}
+
 /* Advice about freed memory would stay with the block that reuses the memory. */
-#define ADVISE(call)                                                                     \
-    do {                                                                                 \
-        CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call); \
-        if (result == CUDA_SUCCESS)                                                      \
-            pin_range(address, size);                                                    \
-        LEAVE(result);                                                                   \
-    } while (0)
+#define ADVISED(call)        advised(address, size, gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call))
+#define ADVISES(symbol, ...) PASSES(symbol, __VA_ARGS__, NOTHING, ADVISED)
+ADVISES(cuMemAdvise, (CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device),
+        (address, size, advice, device))
+ADVISES(cuMemAdvise_v2, (CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location),
+        (address, size, advice, location))
 
-HOOK(cuMemAdvise, CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
-    ENTER(cuMemAdvise, address, size, advice, device);
-    ADVISE(gm_real.cuMemAdvise(address, size, advice, device));
-}
+#define PREFETCHES(symbol)                                                                \
+    ADVISES(symbol, (CUdeviceptr address, size_t size, CUdevice device, CUstream stream), \
+            (address, size, device, stream))
+PREFETCHES(cuMemPrefetchAsync)
+PREFETCHES(cuMemPrefetchAsync_ptsz)
 
-HOOK(cuMemAdvise_v2, CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location) {
-    ENTER(cuMemAdvise_v2, address, size, advice, location);
-    ADVISE(gm_real.cuMemAdvise_v2(address, size, advice, location));
-}
-
-#define PREFETCH(symbol)                                                               \
-    HOOK(symbol, CUdeviceptr address, size_t size, CUdevice device, CUstream stream) { \
-        ENTER(symbol, address, size, device, stream);                                  \
-        ADVISE(gm_real.symbol(address, size, device, stream));                         \
-    }
-PREFETCH(cuMemPrefetchAsync)
-PREFETCH(cuMemPrefetchAsync_ptsz)
-
-#define PREFETCH_V2(symbol)                                                                                   \
-    HOOK(symbol, CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream) { \
-        ENTER(symbol, address, size, location, flags, stream);                                                \
-        ADVISE(gm_real.symbol(address, size, location, flags, stream));                                       \
-    }
-PREFETCH_V2(cuMemPrefetchAsync_v2)
-PREFETCH_V2(cuMemPrefetchAsync_v2_ptsz)
+#define PREFETCHES_V2(symbol)                                                                                    \
+    ADVISES(symbol, (CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream), \
+            (address, size, location, flags, stream))
+PREFETCHES_V2(cuMemPrefetchAsync_v2)
+PREFETCHES_V2(cuMemPrefetchAsync_v2_ptsz)

@@ -165,10 +165,32 @@ GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, 
 /* The same, within GPUMEM_LIMIT, for a call that is never moved. */
 #define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
 
-/* ---- whole hooks of calls that are only recorded */
+/* ---- whole hooks */
 
-/* A call that makes memory. `made`: its address or handle. `sees`: why later frees wait, GM_SYNC_NO if they do not.
- * `how`: a macro that makes the call, such as WITH_TRIM. */
+/* A call that is handed on. `before`: what is done first. `how`: a macro that makes the call, such as WITH_TRIM. */
+#define PASSES(symbol, parameters, arguments, before, how) \
+    HOOK(symbol, LIST parameters) {                        \
+        ENTER(symbol, LIST arguments);                     \
+        before;                                            \
+        LEAVE(how(gm_real.symbol arguments));              \
+    }
+#define NOTHING (void)0
+
+/* A call that lets others see memory: recorded, and frees wait from now on. `key`: of the memory in the trace. */
+#define EXPORTS(symbol, parameters, arguments, gm_call, bytes, reason, before, how, key) \
+    HOOK(symbol, LIST parameters) {                                                      \
+        struct gm_scope scope;                                                           \
+        ENTER(symbol, LIST arguments);                                                   \
+        BEGIN(&scope, gm_call, bytes);                                                   \
+        gm_free_sync_note(reason);                                                       \
+        before;                                                                          \
+        CUresult result = how(gm_real.symbol arguments);                                 \
+        gm_pipeline_note(&scope, GM_ACT_EXPORT, key, result);                            \
+        LEAVE(result);                                                                   \
+    }
+
+/* A call that makes memory, recorded. `made`: its address or handle. `sees`: why later frees wait, GM_SYNC_NO if they
+ * do not. */
 #define MAKES(symbol, parameters, arguments, gm_call, bytes, kind, made, sees, how)               \
     HOOK(symbol, LIST parameters) {                                                               \
         struct gm_scope scope;                                                                    \
@@ -183,7 +205,7 @@ GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, 
 #define MADE(call)              (call)
 #define MADE_WITHIN_LIMIT(call) WITHIN_LIMIT(&scope, call)
 
-/* A call that ends what has this address or handle. `null_is_free`: for NULL it succeeds and frees nothing. */
+/* A recorded call that ends what has this address or handle. `null_is_free`: for NULL it succeeds and frees nothing. */
 #define FREES(symbol, type, gm_call, null_is_free)                                 \
     static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) { \
         return (gm_status)gm_real.symbol((type)(uintptr_t)gm_key_value(key));      \

@@ -5,17 +5,18 @@
 #include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
 
-HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
-    struct gm_scope scope;
-    ENTER(cuIpcGetMemHandle, handle, address);
-    BEGIN(&scope, GM_CALL_IPC_GET, 0);
-    gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : gm_real.cuIpcGetMemHandle(handle, address);
+static void seen_by_address(CUdeviceptr address) {
     gm_hook_pin(address);
     gm_grow_exported(address);
-    gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
-    LEAVE(result);
 }
+#define UNLESS_FREED(call) (gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call))
+
+EXPORTS(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr address), (handle, address), GM_CALL_IPC_GET, 0,
+        GM_SYNC_SHARED, seen_by_address(address), UNLESS_FREED, address)
+EXPORTS(cuMemGetHandleForAddressRange,
+        (void *handle, CUdeviceptr address, size_t size, CUmemRangeHandleType type, unsigned long long flags),
+        (handle, address, size, type, flags), GM_CALL_EXPORT_RANGE, size, GM_SYNC_RANGE, seen_by_address(address),
+        UNLESS_FREED, address)
 
 #define IPC_OPEN(symbol)                                                                                      \
     HOOK(symbol, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {                               \
@@ -34,21 +35,6 @@ IPC_OPEN(cuIpcOpenMemHandle)
 IPC_OPEN(cuIpcOpenMemHandle_v2)
 
 FREES(cuIpcCloseMemHandle, CUdeviceptr, GM_CALL_IPC_CLOSE, false)
-
-HOOK(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr address, size_t size, CUmemRangeHandleType type,
-     unsigned long long flags) {
-    struct gm_scope scope;
-    ENTER(cuMemGetHandleForAddressRange, handle, address, size, type, flags);
-    BEGIN(&scope, GM_CALL_EXPORT_RANGE, size);
-    gm_free_sync_note(GM_SYNC_RANGE);
-    CUresult result = gm_hook_is_freed(address)
-                          ? CUDA_ERROR_INVALID_VALUE
-                          : gm_real.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
-    gm_hook_pin(address);
-    gm_grow_exported(address);
-    gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
-    LEAVE(result);
-}
 
 static CUdevice device_of(CUcontext context) {
     CUdevice device = -1;
@@ -78,7 +64,4 @@ HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
     LEAVE(result);
 }
 
-HOOK(cuCtxDisablePeerAccess, CUcontext peer) {
-    ENTER(cuCtxDisablePeerAccess, peer);
-    LEAVE(gm_real.cuCtxDisablePeerAccess(peer));
-}
+PASSES(cuCtxDisablePeerAccess, (CUcontext peer), (peer), NOTHING, MADE)

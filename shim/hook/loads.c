@@ -8,26 +8,17 @@
 #include "shim/hook/hook.h"
 #include "shim/hook/prints.h"
 
-#define TAKES_MEMORY(symbol, parameters, arguments) \
-    HOOK(symbol, LIST parameters) {                 \
-        ENTER(symbol, LIST arguments);              \
-        LEAVE(WITH_TRIM(gm_real.symbol arguments)); \
-    }
+#define TAKES_MEMORY(symbol, parameters, arguments) PASSES(symbol, parameters, arguments, NOTHING, WITH_TRIM)
 
-/* Kernels that print let the host see how far they are: `looks` searches the code for them (prints.h). */
-#define HANDLES_CODE(symbol, parameters, arguments, looks) \
-    HOOK(symbol, LIST parameters) {                        \
-        ENTER(symbol, LIST arguments);                     \
-        looks;                                             \
-        LEAVE(WITH_TRIM(gm_real.symbol arguments));        \
-    }
-HANDLES_CODE(cuModuleLoad, (CUmodule * module, const char *file), (module, file), gm_prints_file(file))
-HANDLES_CODE(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), gm_prints_image(image))
-HANDLES_CODE(cuModuleLoadDataEx,
-             (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
-             (module, image, count, options, values), gm_prints_image(image))
-HANDLES_CODE(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), gm_prints_image(image))
+/* Kernels that print let the host see how far they are: the code is searched for them (prints.h). */
+PASSES(cuModuleLoad, (CUmodule * module, const char *file), (module, file), gm_prints_file(file), WITH_TRIM)
+PASSES(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), gm_prints_image(image), WITH_TRIM)
+PASSES(cuModuleLoadDataEx, (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
+       (module, image, count, options, values), gm_prints_image(image), WITH_TRIM)
+PASSES(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), gm_prints_image(image),
+       WITH_TRIM)
 TAKES_MEMORY(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name), (function, module, name))
+
 /* A variable may be managed memory, which the host reads. */
 static CUresult found_global(const CUdeviceptr *address, CUresult result) {
     unsigned managed = 0;
@@ -37,13 +28,11 @@ static CUresult found_global(const CUdeviceptr *address, CUresult result) {
     return result;
 }
 
-#define FINDS_GLOBAL(symbol, owner, looks)                                                \
-    HOOK(symbol, CUdeviceptr *address, size_t *size, owner of, const char *name) {        \
-        ENTER(symbol, address, size, of, name);                                           \
-        looks;                                                                            \
-        LEAVE(found_global(address, WITH_TRIM(gm_real.symbol(address, size, of, name)))); \
-    }
-FINDS_GLOBAL(cuModuleGetGlobal_v2, CUmodule, (void)0)
+#define FOUND_GLOBAL(call) found_global(address, WITH_TRIM(call))
+#define FINDS_GLOBAL(symbol, owner, before)                                                                       \
+    PASSES(symbol, (CUdeviceptr * address, size_t * size, owner of, const char *name), (address, size, of, name), \
+           before, FOUND_GLOBAL)
+FINDS_GLOBAL(cuModuleGetGlobal_v2, CUmodule, NOTHING)
 /* A variable may hold the address of a function, which other kernels call. */
 FINDS_GLOBAL(cuLibraryGetGlobal, CUlibrary, gm_prints_request(of))
 FINDS_GLOBAL(cuLibraryGetManaged, CUlibrary, gm_prints_request(of))
@@ -62,8 +51,8 @@ HOOK(cuLibraryLoadData, CUlibrary *library, const void *code, JIT, SETTINGS) {
     LEAVE(result);
 }
 
-HANDLES_CODE(cuLibraryLoadFromFile, (CUlibrary * library, const char *file, JIT, SETTINGS),
-             (library, file, jit, jit_values, jit_count, options, values, count), gm_prints_file(file))
+PASSES(cuLibraryLoadFromFile, (CUlibrary * library, const char *file, JIT, SETTINGS),
+       (library, file, jit, jit_values, jit_count, options, values, count), gm_prints_file(file), WITH_TRIM)
 
 HOOK(cuLibraryUnload, CUlibrary library) {
     ENTER(cuLibraryUnload, library);
@@ -75,19 +64,15 @@ HOOK(cuLibraryUnload, CUlibrary library) {
     LEAVE(result);
 }
 
-HANDLES_CODE(cuLibraryGetModule, (CUmodule * module, CUlibrary library), (module, library), gm_prints_request(library))
+PASSES(cuLibraryGetModule, (CUmodule * module, CUlibrary library), (module, library), gm_prints_request(library),
+       WITH_TRIM)
 /* A kernel takes memory in a context, when it is asked for there. */
-#define NAMES_CODE(symbol, parameters, arguments) \
-    HOOK(symbol, LIST parameters) {               \
-        ENTER(symbol, LIST arguments);            \
-        gm_prints_request(library);               \
-        LEAVE(gm_real.symbol arguments);          \
-    }
-NAMES_CODE(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name), (kernel, library, name))
-NAMES_CODE(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned count, CUlibrary library),
-           (kernels, count, library))
-NAMES_CODE(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, const char *name),
-           (function, library, name))
+PASSES(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name), (kernel, library, name),
+       gm_prints_request(library), MADE)
+PASSES(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned count, CUlibrary library), (kernels, count, library),
+       gm_prints_request(library), MADE)
+PASSES(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, const char *name), (function, library, name),
+       gm_prints_request(library), MADE)
 TAKES_MEMORY(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, kernel))
 TAKES_MEMORY(cuFuncLoad, (CUfunction function), (function))
 
@@ -97,29 +82,19 @@ static CUresult instantiated(const CUgraphExec *instance, CUgraph graph, CUresul
     return result;
 }
 
-#define INSTANTIATES(symbol, parameters, arguments)                                \
-    HOOK(symbol, LIST parameters) {                                                \
-        ENTER(symbol, LIST arguments);                                             \
-        LEAVE(instantiated(instance, graph, WITH_TRIM(gm_real.symbol arguments))); \
-    }
-#define OLD_INSTANTIATE (CUgraphExec * instance, CUgraph graph, CUgraphNode * failed, char *text, size_t size)
+#define INSTANTIATED(call)                          instantiated(instance, graph, WITH_TRIM(call))
+#define INSTANTIATES(symbol, parameters, arguments) PASSES(symbol, parameters, arguments, NOTHING, INSTANTIATED)
+#define OLD_INSTANTIATE                             (CUgraphExec * instance, CUgraph graph, CUgraphNode * failed, char *text, size_t size)
+#define WITH_PARAMETERS                             (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters)
 INSTANTIATES(cuGraphInstantiate, OLD_INSTANTIATE, (instance, graph, failed, text, size))
 INSTANTIATES(cuGraphInstantiate_v2, OLD_INSTANTIATE, (instance, graph, failed, text, size))
 INSTANTIATES(cuGraphInstantiateWithFlags, (CUgraphExec * instance, CUgraph graph, unsigned long long flags),
              (instance, graph, flags))
-INSTANTIATES(cuGraphInstantiateWithParams,
-             (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters),
-             (instance, graph, parameters))
-INSTANTIATES(cuGraphInstantiateWithParams_ptsz,
-             (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters),
-             (instance, graph, parameters))
+INSTANTIATES(cuGraphInstantiateWithParams, WITH_PARAMETERS, (instance, graph, parameters))
+INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (instance, graph, parameters))
 /* What the instance was read as does not hold any more. */
 #define CHANGES_GRAPH(symbol, parameters, arguments) \
-    HOOK(symbol, LIST parameters) {                  \
-        ENTER(symbol, LIST arguments);               \
-        gm_guard_graph_changes(instance);            \
-        LEAVE(gm_real.symbol arguments);             \
-    }
+    PASSES(symbol, parameters, arguments, gm_guard_graph_changes(instance), MADE)
 CHANGES_GRAPH(cuGraphNodeSetEnabled, (CUgraphExec instance, CUgraphNode node, unsigned enabled),
               (instance, node, enabled))
 CHANGES_GRAPH(cuGraphExecKernelNodeSetParams,
@@ -147,20 +122,12 @@ static CUresult made(const CUstream *stream, CUresult result) {
     return result;
 }
 
-HOOK(cuStreamCreate, CUstream *stream, unsigned flags) {
-    ENTER(cuStreamCreate, stream, flags);
-    LEAVE(made(stream, WITH_TRIM(gm_real.cuStreamCreate(stream, flags))));
-}
-
-HOOK(cuStreamCreateWithPriority, CUstream *stream, unsigned flags, int priority) {
-    ENTER(cuStreamCreateWithPriority, stream, flags, priority);
-    LEAVE(made(stream, WITH_TRIM(gm_real.cuStreamCreateWithPriority(stream, flags, priority))));
-}
-
-HOOK(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned flags, int priority) {
-    ENTER(cuGreenCtxStreamCreate, stream, green, flags, priority);
-    LEAVE(WITH_TRIM(gm_real.cuGreenCtxStreamCreate(stream, green, flags, priority)));
-}
+#define MADE_STREAM(call) made(stream, WITH_TRIM(call))
+PASSES(cuStreamCreate, (CUstream * stream, unsigned flags), (stream, flags), NOTHING, MADE_STREAM)
+PASSES(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority), (stream, flags, priority),
+       NOTHING, MADE_STREAM)
+TAKES_MEMORY(cuGreenCtxStreamCreate, (CUstream * stream, CUgreenCtx green, unsigned flags, int priority),
+             (stream, green, flags, priority))
 
 /* The driver refuses to destroy a default stream, and streams of other contexts may be destroyed. */
 static CUcontext context_of(CUstream stream) {

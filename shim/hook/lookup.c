@@ -82,29 +82,32 @@ static int route(void *handle, const char *name, void *found, void **result) {
     return 1;
 }
 
-int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller) {
+/* False: gpumem does not look. Otherwise `looking` is set. */
+static inline bool looks(void *handle, const char *name, void *caller) {
     if (GM_UNLIKELY(!__atomic_load_n(&gm_next_dlsym, __ATOMIC_ACQUIRE))) /* the other one is stored before */
         find_next();
     if (GM_LIKELY(!is_hooked_name(name)) || handle == RTLD_NEXT || looking)
-        return 0;
-    looking = true;
+        return false;
     gm_note_caller(caller);
-    int answered = route(handle, name, __atomic_load_n(&gm_next_dlsym, __ATOMIC_RELAXED)(handle, name), result);
+    return looking = true;
+}
+
+static int looked(int answered) {
     looking = false;
     return answered;
 }
 
-int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller) {
-    if (GM_UNLIKELY(!__atomic_load_n(&gm_next_dlsym, __ATOMIC_ACQUIRE))) /* the other one is stored before */
-        find_next();
-    if (GM_LIKELY(!is_hooked_name(name)) || handle == RTLD_NEXT || looking)
+int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller) {
+    if (GM_LIKELY(!looks(handle, name, caller)))
         return 0;
-    looking = true;
-    gm_note_caller(caller);
-    int answered =
-        route(handle, name, __atomic_load_n(&gm_next_dlvsym, __ATOMIC_RELAXED)(handle, name, version), result);
-    looking = false;
-    return answered;
+    return looked(route(handle, name, __atomic_load_n(&gm_next_dlsym, __ATOMIC_RELAXED)(handle, name), result));
+}
+
+int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller) {
+    if (GM_LIKELY(!looks(handle, name, caller)))
+        return 0;
+    dlvsym_function next = __atomic_load_n(&gm_next_dlvsym, __ATOMIC_RELAXED);
+    return looked(route(handle, name, next(handle, name, version), result));
 }
 
 static CUresult routed(CUresult result, const char *symbol, void **function) {

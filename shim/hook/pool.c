@@ -69,7 +69,7 @@ MAKES(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), 
       0, GM_KIND_POOL, *pool, reason_of(properties), WITH_TRIM)
 
 static gm_status native_destroy(const struct gm_scope *scope, uint64_t key) {
-    return (gm_status)gm_real.cuMemPoolDestroy((CUmemoryPool)(uintptr_t)gm_key_value(key));
+    return gm_real.cuMemPoolDestroy((CUmemoryPool)(uintptr_t)gm_key_value(key));
 }
 
 HOOK(cuMemPoolDestroy, CUmemoryPool pool) {
@@ -93,25 +93,18 @@ HOOK(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
     LEAVE(result);
 }
 
-HOOK(cuMemPoolExportPointer, CUmemPoolPtrExportData *data, CUdeviceptr address) {
-    struct gm_scope scope;
-    ENTER(cuMemPoolExportPointer, data, address);
-    BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
-    gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_real.cuMemPoolExportPointer(data, address);
-    gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
-    LEAVE(result);
-}
-
+EXPORTS(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr address), (data, address),
+        GM_CALL_POOL_IMPORT_POINTER, 0, GM_SYNC_SHARED, NOTHING, MADE, address)
 MAKES(cuMemPoolImportPointer, (CUdeviceptr * address, CUmemoryPool pool, CUmemPoolPtrExportData *data),
       (address, pool, data), GM_CALL_POOL_IMPORT_POINTER, 0, GM_KIND_IMPORTED, *address, GM_SYNC_SHARED, MADE)
 
-#define POOL_OF(symbol)                                                                   \
-    HOOK(symbol, CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) { \
-        ENTER(symbol, pool, location, type);                                              \
-        if (location && is_of_host(location->type, type))                                 \
-            gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                       \
-        LEAVE(gm_real.symbol(pool, location, type));                                      \
-    }
+static void note_pool(const CUmemLocation *location, CUmemAllocationType type) {
+    if (location && is_of_host(location->type, type))
+        gm_free_sync_note(GM_SYNC_HOST_MEMORY);
+}
+
+#define POOL_OF(symbol)                                                                                               \
+    PASSES(symbol, (CUmemoryPool * pool, CUmemLocation * location, CUmemAllocationType type), (pool, location, type), \
+           note_pool(location, type), MADE)
 POOL_OF(cuMemGetDefaultMemPool)
 POOL_OF(cuMemGetMemPool)

@@ -19,7 +19,7 @@ HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, C
 }
 
 static gm_status free_address(const struct gm_scope *scope, uint64_t key) {
-    return (gm_status)gm_mapped_address_free(gm_key_value(key), scope->request.size);
+    return gm_mapped_address_free(gm_key_value(key), scope->request.size);
 }
 
 HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
@@ -136,34 +136,29 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
     LEAVE(result);
 }
 
-HOOK(cuMulticastBindMem, CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle handle,
-     size_t handle_offset, size_t size, unsigned long long flags) {
-    ENTER(cuMulticastBindMem, multicast, offset, handle, handle_offset, size, flags);
+static void seen_by_peers(CUmemGenericAllocationHandle handle) {
     gm_free_sync_note(GM_SYNC_PEERS);
     gm_mapped_share(handle);
-    LEAVE(gm_real.cuMulticastBindMem(multicast, offset, handle, handle_offset, size, flags));
 }
 
-HOOK(cuMulticastBindAddr, CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address, size_t size,
-     unsigned long long flags) {
-    ENTER(cuMulticastBindAddr, multicast, offset, address, size, flags);
+static void seen_at_address(CUdeviceptr address) {
     gm_free_sync_note(GM_SYNC_PEERS);
     gm_hook_pin(address);
-    LEAVE(gm_real.cuMulticastBindAddr(multicast, offset, address, size, flags));
 }
 
-HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-     unsigned long long flags) {
-    struct gm_scope scope;
-    ENTER(cuMemExportToShareableHandle, shareable, handle, type, flags);
-    BEGIN(&scope, GM_CALL_VMM_EXPORT, 0);
-    gm_free_sync_note(GM_SYNC_SHARED);
-    gm_mapped_share(handle);
-    CUresult result = gm_real.cuMemExportToShareableHandle(shareable, handle, type, flags);
-    gm_pipeline_note(&scope, GM_ACT_EXPORT, gm_key(GM_SPACE_HANDLE, handle), result);
-    LEAVE(result);
-}
-
+PASSES(cuMulticastBindMem,
+       (CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle handle,
+        size_t handle_offset, size_t size, unsigned long long flags),
+       (multicast, offset, handle, handle_offset, size, flags), seen_by_peers(handle), MADE)
+PASSES(cuMulticastBindAddr,
+       (CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address, size_t size,
+        unsigned long long flags),
+       (multicast, offset, address, size, flags), seen_at_address(address), MADE)
+EXPORTS(cuMemExportToShareableHandle,
+        (void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+         unsigned long long flags),
+        (shareable, handle, type, flags), GM_CALL_VMM_EXPORT, 0, GM_SYNC_SHARED, gm_mapped_share(handle), MADE,
+        gm_key(GM_SPACE_HANDLE, handle))
 MAKES(cuMemImportFromShareableHandle,
       (CUmemGenericAllocationHandle * handle, void *shareable, CUmemAllocationHandleType type),
       (handle, shareable, type), GM_CALL_VMM_IMPORT, 0, GM_KIND_IMPORTED, *handle, GM_SYNC_SHARED, MADE)
