@@ -69,6 +69,14 @@ gm_status gm_fail(gm_status status, const char *format, ...) {
     return status;
 }
 
+gm_status gm_refuse(char *error, size_t size, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    gm_vformat(error, size, format, args);
+    va_end(args);
+    return GM_INVALID_VALUE;
+}
+
 /* A size out of these bounds was most likely not set, so it is refused. */
 static gm_status size_of(const char *name, const void *theirs, size_t *size) {
     *size = 0;

@@ -9,6 +9,10 @@
 /* Stores the text for the calling thread and returns `status`. */
 GM_INTERNAL gm_status gm_fail(gm_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Writes a one-line error, and returns GM_INVALID_VALUE. */
+GM_INTERNAL gm_status gm_refuse(char *error, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Whether a function of an author stored the text (gpumem_resource_fail); set and read by the calls around it. */
 GM_INTERNAL bool *gm_error_by_author(void);
 

@@ -1,5 +1,6 @@
 /* GPUMEM_OOM as text and as steps (oom.h). */
 #include "shim/placement/oom.h"
+#include "shim/base/error.h"
 
 #include <string.h>
 
@@ -18,19 +19,14 @@ gm_status gm_oom_parse(const char *text, struct gm_oom_chain *out, char *error, 
         size_t space = strspn(word, " "), length = strcspn(word += space, ", ");
         const char *end = word + length + strspn(word + length, " ");
         int step = find_step(word, length), shown = length > 40 ? 40 : (int)length;
-        if (step < 0 || (*end && *end != ',')) {
-            gm_format(error, error_size, "\"%.*s\" is not a step; accepted: trim, host, managed, fail", shown, word);
-            return GM_INVALID_VALUE;
-        }
-        if (seen & 1u << step) {
-            gm_format(error, error_size, "\"%s\" is named twice; accepted: each of trim, host, managed, fail once",
-                      names[step]);
-            return GM_INVALID_VALUE;
-        }
-        if (seen & 1u << GM_OOM_FAIL) {
-            gm_format(error, error_size, "\"%s\" stands after fail, which ends the steps", names[step]);
-            return GM_INVALID_VALUE;
-        }
+        if (step < 0 || (*end && *end != ','))
+            return gm_refuse(error, error_size, "\"%.*s\" is not a step; accepted: trim, host, managed, fail", shown,
+                             word);
+        if (seen & 1u << step)
+            return gm_refuse(error, error_size,
+                             "\"%s\" is named twice; accepted: each of trim, host, managed, fail once", names[step]);
+        if (seen & 1u << GM_OOM_FAIL)
+            return gm_refuse(error, error_size, "\"%s\" stands after fail, which ends the steps", names[step]);
         seen |= 1u << step;
         read.steps[read.count++] = (enum gm_oom_step)step;
         if (!*end)

@@ -1,5 +1,6 @@
 /* Ops that pass a call on to the upstream resource (adaptor.h). */
 #include "shim/resource/adaptor.h"
+#include "shim/base/error.h"
 
 #include "shim/base/options.h"
 #include "shim/resource/registry.h"
@@ -99,11 +100,10 @@ void gm_adaptor_forget_locks(struct gm_resource *self) {
 
 void gm_adaptor_discard(struct gm_resource *self) { gm_registry_discard(gm_adaptor_blocks(self)); }
 
-gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, const char *example, uint64_t *number,
-                            char *error, size_t error_size) {
+gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, uint64_t *number, char *error,
+                            size_t error_size) {
     if (argument)
         return gm_option_parse(row, argument, number, error, error_size) ? GM_INVALID_VALUE : GM_OK;
-    gm_format(error, error_size, "\"%s\" needs a number%s: write %s(%s,...)", row->name,
-              row->type == GM_OPTION_BYTES ? " of bytes" : "", row->name, example);
-    return GM_INVALID_VALUE;
+    return gm_refuse(error, error_size, "\"%s\" needs a number%s: write %s(%s,...)", row->name,
+                     row->type == GM_OPTION_BYTES ? " of bytes" : "", row->name, row->initial);
 }

@@ -27,10 +27,11 @@ GM_INTERNAL void gm_adaptor_capture(struct gm_resource *self, int change);
 GM_INTERNAL void gm_adaptor_open_to(struct gm_resource *self, int device);
 GM_INTERNAL void gm_adaptor_report(struct gm_resource *self);
 
-/* Parses the argument of an adaptor that needs a number. `example`: an argument, for the error text. */
+/* Parses the argument of an adaptor that needs a number. The row has its type, the adaptor's name, the bounds of a
+ * count, and as `initial` an argument for the error text. */
 struct gm_option;
-GM_INTERNAL gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, const char *example,
-                                        uint64_t *number, char *error, size_t error_size);
+GM_INTERNAL gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, uint64_t *number,
+                                        char *error, size_t error_size);
 
 /* The ops that adaptors only hand on. */
 #define GM_ADAPTOR_HANDS_ON                                                                                 \

@@ -1,6 +1,7 @@
 /* Adaptor "aligned": gives each block at least an alignment, and more where a request asks for more. Where the wrapped
  * resource does not align so by itself, the adaptor requests more bytes and moves the start of the block. */
 #include "shim/base/options.h"
+#include "shim/base/error.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/registry.h"
 #include "shim/resource/rows.h"
@@ -10,21 +11,15 @@ struct state {
     uint8_t least;             /* log2 */
 };
 
-static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
-                                              .name = "aligned",
-                                              .initial = "256",
-                                              .unit = "bytes",
-                                              .help = "least alignment of a block, a power of two"};
+static const struct gm_option argument_row = {.type = GM_OPTION_BYTES, .name = "aligned", .initial = "4KiB"};
 
 static gm_status align_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
     uint64_t bytes;
-    if (gm_adaptor_number(&argument_row, argument, "4KiB", &bytes, error, error_size))
+    if (gm_adaptor_number(&argument_row, argument, &bytes, error, error_size))
         return GM_INVALID_VALUE;
-    if (!bytes || bytes & (bytes - 1)) {
-        gm_format(error, error_size, "\"%s\" is not an alignment: write a power of two", argument);
-        return GM_INVALID_VALUE;
-    }
+    if (!bytes || bytes & (bytes - 1))
+        return gm_refuse(error, error_size, "\"%s\" is not an alignment: write a power of two", argument);
     state->least = (uint8_t)__builtin_ctzll(bytes);
     return gm_adaptor_remember(self, NULL, error, error_size);
 }

@@ -9,16 +9,12 @@ struct state {
     uint64_t seen;
 };
 
-static const struct gm_option argument_row = {.type = GM_OPTION_COUNT,
-                                              .name = "fail-nth",
-                                              .initial = "1",
-                                              .low = 1,
-                                              .high = UINT64_MAX,
-                                              .help = "allocation that fails"};
+static const struct gm_option argument_row = {
+    .type = GM_OPTION_COUNT, .name = "fail-nth", .initial = "3", .low = 1, .high = UINT64_MAX};
 
 static gm_status fail_nth_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
-    return gm_adaptor_number(&argument_row, argument, "3", &state->number, error, error_size);
+    return gm_adaptor_number(&argument_row, argument, &state->number, error, error_size);
 }
 
 static gm_status fail_nth_alloc(struct gm_resource *self, const struct gm_request *request,

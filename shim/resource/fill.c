@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "shim/resource/adaptor.h"
+#include "shim/base/error.h"
 #include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
@@ -17,24 +18,22 @@ struct state {
 static gm_status fill_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     static const char *const names[] = {"off", "zero", "poison"};
     struct state *state = self->state;
-    if (self->kind == GM_KIND_SIM) {
-        gm_format(error, error_size, "\"fill\" cannot wrap sim: there is no memory at its addresses");
-        return GM_INVALID_VALUE;
-    }
+    if (self->kind == GM_KIND_SIM)
+        return gm_refuse(error, error_size, "\"fill\" cannot wrap sim: there is no memory at its addresses");
     for (int i = 0; argument && i < 3; i++)
         if (!strcmp(argument, names[i])) {
             state->fill = (enum fill)i;
             return GM_OK;
         }
-    gm_format(error, error_size, "\"%s\" is not a fill value; accepted: off, zero, poison", argument ? argument : "");
-    return GM_INVALID_VALUE;
+    return gm_refuse(error, error_size, "\"%s\" is not a fill value; accepted: off, zero, poison",
+                     argument ? argument : "");
 }
 
 static size_t bytes_of(const struct gm_block *block) { return block->pitch ? block->reserved : block->size; }
 
 static gm_status fill_on_stream(const struct gm_block *block, unsigned char value, uint64_t stream, bool per_thread) {
     __typeof__(gm_drv.memset_d8_async) set = per_thread ? gm_drv.memset_d8_async_ptsz : gm_drv.memset_d8_async;
-    return (gm_status)set(block->address, value, bytes_of(block), (CUstream)stream);
+    return set(block->address, value, bytes_of(block), (CUstream)stream);
 }
 
 /* Fills the block on an internal stream of its context. `behind`: after all work submitted so far; else the fill is
@@ -61,9 +60,9 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
     if (!status && behind)
         status = gm_fence_stream_behind(context, block->context_id, block->device, stream);
     if (!status)
-        status = (gm_status)gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
+        status = gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
     if (!status && !behind)
-        status = (gm_status)gm_drv.stream_synchronize(stream);
+        status = gm_drv.stream_synchronize(stream);
     gm_context_leave(pushed);
 leave:
     gm_capture_guard_leave(mode);

@@ -1,6 +1,7 @@
 /* Adaptor "limit": limits the live bytes of the wrapped resource. Above the limit a request fails with out of memory,
  * as on a smaller device. */
 #include "shim/base/options.h"
+#include "shim/base/error.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/byte_counters.h"
 #include "shim/resource/rows.h"
@@ -10,20 +11,14 @@ struct state {
     struct gm_byte_counters live;
 };
 
-static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
-                                              .name = "limit",
-                                              .initial = "0",
-                                              .unit = "bytes",
-                                              .help = "live bytes of the wrapped resource"};
+static const struct gm_option argument_row = {.type = GM_OPTION_BYTES, .name = "limit", .initial = "8GiB"};
 
 static gm_status limit_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
-    if (gm_adaptor_number(&argument_row, argument, "8GiB", &state->bytes, error, error_size))
+    if (gm_adaptor_number(&argument_row, argument, &state->bytes, error, error_size))
         return GM_INVALID_VALUE;
-    if (!state->bytes) {
-        gm_format(error, error_size, "\"%s\" is not a limit: write at least 1 byte, or omit limit", argument);
-        return GM_INVALID_VALUE;
-    }
+    if (!state->bytes)
+        return gm_refuse(error, error_size, "\"%s\" is not a limit: write at least 1 byte, or omit limit", argument);
     return GM_OK;
 }
 

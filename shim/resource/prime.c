@@ -9,16 +9,11 @@ struct state {
     uint32_t primed;
 };
 
-static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
-                                              .name = "prime",
-                                              .initial = "1",
-                                              .low = 1,
-                                              .high = UINT64_MAX,
-                                              .help = "bytes to begin with"};
+static const struct gm_option argument_row = {.type = GM_OPTION_BYTES, .name = "prime", .initial = "1GiB"};
 
 static gm_status prime_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
-    return gm_adaptor_number(&argument_row, argument, "1GiB", &state->bytes, error, error_size);
+    return gm_adaptor_number(&argument_row, argument, &state->bytes, error, error_size);
 }
 
 static void prime(struct gm_resource *self, const struct gm_request *request, const struct gm_decision *decision) {

@@ -3,6 +3,7 @@
  *
  * A stack is a tree: most adaptors wrap one resource, some wrap two, a maker wraps none. */
 #include "shim/resource/stack.h"
+#include "shim/base/error.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -74,11 +75,9 @@ static gm_status unknown_name(struct word word, char *error, size_t size) {
     char accepted[320], name[48];
     list_rows(accepted, sizeof accepted);
     if (word.size)
-        gm_format(error, size, "\"%s\" is not a resource; accepted: %s", shown(word, name), accepted);
-    else
-        gm_format(error, size, "a resource is missing at \"%s\"; accepted: %s",
-                  *word.text ? shown((struct word){word.text, 1}, name) : "the end", accepted);
-    return GM_INVALID_VALUE;
+        return gm_refuse(error, size, "\"%s\" is not a resource; accepted: %s", shown(word, name), accepted);
+    return gm_refuse(error, size, "a resource is missing at \"%s\"; accepted: %s",
+                     *word.text ? shown((struct word){word.text, 1}, name) : "the end", accepted);
 }
 
 /* Reads "[argument ,]" after the opening bracket of an adaptor. A word is an argument if a comma follows it. */
@@ -95,16 +94,12 @@ static gm_status read_argument(struct gm_stack_plan *plan, const char **at, char
         *at = begin;
         return GM_OK;
     }
-    if (!row->arguments) {
-        gm_format(error, size, "\"%s\" is one argument too many: %s takes a resource only", shown(word, text),
-                  row->name);
-        return GM_INVALID_VALUE;
-    }
-    if (!word.size || word.size >= GM_STACK_ARGUMENT) {
-        gm_format(error, size, "\"%s\" is not an argument of %s; accepted: %s", shown(word, text), row->name,
-                  row->arguments);
-        return GM_INVALID_VALUE;
-    }
+    if (!row->arguments)
+        return gm_refuse(error, size, "\"%s\" is one argument too many: %s takes a resource only", shown(word, text),
+                         row->name);
+    if (!word.size || word.size >= GM_STACK_ARGUMENT)
+        return gm_refuse(error, size, "\"%s\" is not an argument of %s; accepted: %s", shown(word, text), row->name,
+                         row->arguments);
     memcpy(plan->items[plan->count].argument, word.text, word.size);
     plan->items[plan->count].argument[word.size] = '\0';
     plan->items[plan->count].has_argument = true;
@@ -128,21 +123,18 @@ static gm_status expect(struct parser *parser, char wanted) {
         parser->at++;
         return GM_OK;
     }
-    gm_format(parser->error, parser->error_size, "\"%s\" where \"%c\" is expected, %u still open",
-              *parser->at ? shown((struct word){parser->at, strlen(parser->at)}, text) : "the end", wanted,
-              parser->open);
-    return GM_INVALID_VALUE;
+    return gm_refuse(parser->error, parser->error_size, "\"%s\" where \"%c\" is expected, %u still open",
+                     *parser->at ? shown((struct word){parser->at, strlen(parser->at)}, text) : "the end", wanted,
+                     parser->open);
 }
 
 static gm_status too_many(struct parser *parser, struct word word) {
     char name[48];
     if (parser->open >= GM_STACK_DEPTH)
-        gm_format(parser->error, parser->error_size, "\"%s\" is nested too deep; at most %d resources",
-                  shown(word, name), GM_STACK_DEPTH);
-    else
-        gm_format(parser->error, parser->error_size, "\"%s\" is one too many; at most %d resources", shown(word, name),
-                  GM_STACK_ITEMS);
-    return GM_INVALID_VALUE;
+        return gm_refuse(parser->error, parser->error_size, "\"%s\" is nested too deep; at most %d resources",
+                         shown(word, name), GM_STACK_DEPTH);
+    return gm_refuse(parser->error, parser->error_size, "\"%s\" is one too many; at most %d resources",
+                     shown(word, name), GM_STACK_ITEMS);
 }
 
 /* "$1" ...: false when `word` is something else. */
@@ -181,11 +173,10 @@ static gm_status parse_resource(struct parser *parser) {
         plan->count++;
         return GM_OK;
     }
-    if (*parser->at != '(') {
-        gm_format(parser->error, parser->error_size, "\"%s\" wraps a resource: write %s(%s%s%sR)", row->name, row->name,
-                  row->arguments ? row->arguments : "", row->arguments ? "," : "", row->two ? "R," : "");
-        return GM_INVALID_VALUE;
-    }
+    if (*parser->at != '(')
+        return gm_refuse(parser->error, parser->error_size, "\"%s\" wraps a resource: write %s(%s%s%sR)", row->name,
+                         row->name, row->arguments ? row->arguments : "", row->arguments ? "," : "",
+                         row->two ? "R," : "");
     parser->at++;
     gm_status status = read_argument(plan, &parser->at, parser->error, parser->error_size);
     if (status)
@@ -205,16 +196,13 @@ gm_status gm_stack_parse(const char *text, unsigned given, struct gm_stack_plan 
     if (status)
         return status;
     parser.at = skip_spaces(parser.at);
-    if (!plan->items[0].ops) {
-        gm_format(error, error_size, "\"%s\" alone makes no resource",
-                  shown((struct word){text, strlen(text)}, shown_text));
-        return GM_INVALID_VALUE;
-    }
+    if (!plan->items[0].ops)
+        return gm_refuse(error, error_size, "\"%s\" alone makes no resource",
+                         shown((struct word){text, strlen(text)}, shown_text));
     if (!*parser.at)
         return GM_OK;
-    gm_format(error, error_size, "\"%s\" stands after the end of the resource",
-              shown((struct word){parser.at, strlen(parser.at)}, shown_text));
-    return GM_INVALID_VALUE;
+    return gm_refuse(error, error_size, "\"%s\" stands after the end of the resource",
+                     shown((struct word){parser.at, strlen(parser.at)}, shown_text));
 }
 
 /* An error quotes the argument as the user wrote it. Replaces control characters, so that the error stays one line. */
@@ -264,11 +252,9 @@ static gm_status describe(struct gm_resource *node, char *error, size_t error_si
     node->alignment = node->upstream ? node->upstream->alignment : ops->alignment ? ops->alignment : 8;
     for (unsigned i = 0; i < 2 && wrapped[i]; i++) {
         const char *lacks = gm_property_name(ops->needs & ~wrapped[i]->properties);
-        if (lacks) {
-            gm_format(error, error_size, "\"%s\" cannot wrap %s, whose memory is not %s", ops->name,
-                      wrapped[i]->ops->name, lacks);
-            return GM_INVALID_VALUE;
-        }
+        if (lacks)
+            return gm_refuse(error, error_size, "\"%s\" cannot wrap %s, whose memory is not %s", ops->name,
+                             wrapped[i]->ops->name, lacks);
         node->properties &= wrapped[i]->properties;
         if (wrapped[i]->granule > node->granule)
             node->granule = wrapped[i]->granule;

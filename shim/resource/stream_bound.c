@@ -1,6 +1,7 @@
 /* Adaptor "stream-bound": allocates and frees everything in the order of one stream, also by the calls that name no
  * stream. The memory can be used without synchronisation on that stream only. */
 #include "shim/resource/asked.h"
+#include "shim/base/error.h"
 
 #include <string.h>
 
@@ -33,11 +34,9 @@ static gm_status bound_open(struct gm_resource *self, const char *argument, char
         state->stream = LEGACY;
     else if (argument && !strcmp(argument, "per-thread"))
         state->stream = PER_THREAD;
-    else if (!argument || !parse_handle(argument, &state->stream)) {
-        gm_format(error, error_size, "\"%s\" is not a stream; accepted: legacy, per-thread, a handle as 0x...",
-                  argument ? argument : "");
-        return GM_INVALID_VALUE;
-    }
+    else if (!argument || !parse_handle(argument, &state->stream))
+        return gm_refuse(error, error_size, "\"%s\" is not a stream; accepted: legacy, per-thread, a handle as 0x...",
+                         argument ? argument : "");
     return GM_OK;
 }
 
