@@ -176,9 +176,19 @@ static struct gm_block_record **address_link(struct gm_registry_shard *shard, ui
     return at && *at ? at : NULL;
 }
 
-/* The record of the live block of this address. The shard is locked. */
-static struct gm_block_record *live_at(struct gm_registry_shard *shard, uint64_t hash, uint64_t address) {
-    struct gm_block_record **at = address_link(shard, hash, address);
+/* The same. The shard stays locked. */
+static GM_IN_PLACE struct gm_block_record **lock_link(struct gm_registry *registry, uint64_t address,
+                                                      struct gm_registry_shard **locked) {
+    uint64_t hash = address_hash(address);
+    *locked = &registry->by_address[shard_of(hash)];
+    gm_spin_lock(&(*locked)->lock);
+    return address_link(*locked, hash, address);
+}
+
+/* The record of the live block of this address. */
+static GM_IN_PLACE struct gm_block_record *lock_live(struct gm_registry *registry, uint64_t address,
+                                                     struct gm_registry_shard **locked) {
+    struct gm_block_record **at = lock_link(registry, address, locked);
     return at && gm_record_tagged(*at) == address ? *at : NULL;
 }
 
@@ -344,20 +354,16 @@ void gm_registry_remove(struct gm_registry *registry, struct gm_block_record *re
 }
 
 bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
-    uint64_t hash = address_hash(address);
-    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
-    gm_spin_lock(&shard->lock);
-    struct gm_block_record **at = address_link(shard, hash, address);
+    struct gm_registry_shard *shard;
+    struct gm_block_record **at = lock_link(registry, address, &shard);
     bool found = at && remove_live(registry, shard, at, block);
     gm_spin_unlock(&shard->lock);
     return found;
 }
 
 bool gm_registry_holds(struct gm_registry *registry, uint64_t address, const struct gm_resource *owner) {
-    uint64_t hash = address_hash(address);
-    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
-    gm_spin_lock(&shard->lock);
-    struct gm_block_record **at = address_link(shard, hash, address);
+    struct gm_registry_shard *shard;
+    struct gm_block_record **at = lock_link(registry, address, &shard);
     bool found = at && gm_word_is_held(gm_record_tagged(*at)) && (!owner || (*at)->block.owner == owner);
     gm_spin_unlock(&shard->lock);
     return found;
@@ -365,11 +371,8 @@ bool gm_registry_holds(struct gm_registry *registry, uint64_t address, const str
 
 bool gm_registry_take_of(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
                          struct gm_block *block) {
-    uint64_t hash = address_hash(block->address);
-    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
-
-    gm_spin_lock(&shard->lock);
-    struct gm_block_record **at = address_link(shard, hash, block->address);
+    struct gm_registry_shard *shard;
+    struct gm_block_record **at = lock_link(registry, block->address, &shard);
     bool found = at && (*at)->block.context_id == context_id && remove_live(registry, shard, at, block);
     if (found)
         block->sequence = number ? number() : 0;
@@ -378,20 +381,16 @@ bool gm_registry_take_of(struct gm_registry *registry, uint64_t context_id, uint
 }
 
 bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
-    uint64_t hash = address_hash(address);
-    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
-    gm_spin_lock(&shard->lock);
-    struct gm_block_record *node = live_at(shard, hash, address);
+    struct gm_registry_shard *shard;
+    struct gm_block_record *node = lock_live(registry, address, &shard);
     bool found = node && gm_registry_copy_live(node, block);
     gm_spin_unlock(&shard->lock);
     return found;
 }
 
 bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
-    uint64_t hash = address_hash(address);
-    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
-    gm_spin_lock(&shard->lock);
-    struct gm_block_record *node = live_at(shard, hash, address);
+    struct gm_registry_shard *shard;
+    struct gm_block_record *node = lock_live(registry, address, &shard);
     if (node) {
         __atomic_store_n(&node->block.pinned_native, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&node->block.direct, 0, __ATOMIC_RELAXED);
@@ -403,11 +402,7 @@ bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
 /* The handle of memory with this key, or NULL. Its shard stays locked. */
 static struct gm_block_record *lock_handle(struct gm_registry *registry, uint64_t key,
                                            struct gm_registry_shard **locked) {
-    uint64_t hash = address_hash(key);
-    struct gm_registry_shard *shard = *locked = &registry->by_address[shard_of(hash)];
-
-    gm_spin_lock(&shard->lock);
-    struct gm_block_record *node = live_at(shard, hash, key);
+    struct gm_block_record *node = lock_live(registry, key, locked);
     return node && gm_block_is_handle(&node->block) ? node : NULL;
 }
 
@@ -484,10 +479,8 @@ bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, stru
 }
 
 uint32_t gm_registry_record(struct gm_registry *registry, uint64_t address) {
-    uint64_t hash = address_hash(address);
-    struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
-    gm_spin_lock(&shard->lock);
-    struct gm_block_record *node = live_at(shard, hash, address);
+    struct gm_registry_shard *shard;
+    struct gm_block_record *node = lock_live(registry, address, &shard);
     uint32_t recorded = node ? gm_record_word(&node->block.recorded) : 0;
     gm_spin_unlock(&shard->lock);
     return recorded;
