@@ -289,8 +289,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resour
 
 GM_PUBLIC enum gpumem_status gpumem_resource_trim(struct gpumem_resource *resource, size_t bytes, size_t *released) {
     GM_NEED(resource);
-    struct gm_resource *top = resource->top;
-    size_t given = top->ops->trim ? top->ops->trim(top, bytes) : 0;
+    size_t given = GM_ASK(resource->top, trim, bytes);
     if (released)
         *released = given;
     return GPUMEM_OK;

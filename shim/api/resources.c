@@ -356,8 +356,7 @@ static void let_go(struct gpumem_resource *resource);
 
 static void discard(struct gpumem_resource *resource) {
     gm_pipeline_unwatch(resource->top);
-    if (resource->top->ops->trim)
-        resource->top->ops->trim(resource->top, SIZE_MAX);
+    GM_ASK(resource->top, trim, SIZE_MAX);
     if (resource->top != resource->stack)
         gm_stack_discard(resource->top);
     gm_stack_discard(resource->stack);

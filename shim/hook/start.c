@@ -213,8 +213,7 @@ static bool tracks(void) {
 
 static void report_stacks(void) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (stacks_of_user[kind] && stacks_of_user[kind]->ops->report)
-            stacks_of_user[kind]->ops->report(stacks_of_user[kind]);
+        GM_TELL(stacks_of_user[kind], report);
     gm_pipeline_report();
 }
 

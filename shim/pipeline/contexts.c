@@ -107,8 +107,7 @@ void gm_pipeline_unwrap(struct gm_resource *top, unsigned *users) {
 
 void gm_pipeline_report(void) {
     EACH_GUEST(top)
-    if (top->ops->report)
-        top->ops->report(top);
+    GM_TELL(top, report);
 }
 
 /* ---- life of contexts */
@@ -127,9 +126,7 @@ static void note_release(const struct gm_block *block, bool kept) {
 }
 
 static void release(const struct gm_block *block, void *arg) {
-    struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
-    if (server && server->ops->abandon)
-        server->ops->abandon(server, block);
+    GM_TELL(block->owner ? gm_router_server(block->kind) : NULL, abandon, block);
     note_release(block, false);
 }
 
@@ -168,12 +165,11 @@ void gm_pipeline_context_ending(uint64_t context_id, int device) {
             continue;
         struct ending ending = {context_id, server};
         gm_registry_each(registry, free_block, &ending);
-        if (server->ops->trim)
-            server->ops->trim(server, SIZE_MAX);
+        GM_ASK(server, trim, SIZE_MAX);
     }
     EACH_GUEST(top)
-    if (top->properties & GM_PROP_OUTLIVES_CONTEXT && top->ops->trim)
-        top->ops->trim(top, SIZE_MAX);
+    if (top->properties & GM_PROP_OUTLIVES_CONTEXT)
+        GM_ASK(top, trim, SIZE_MAX);
     gm_releases_end(&releases, false);
 }
 
@@ -217,8 +213,7 @@ void gm_pipeline_empty_context(uint64_t context_id) {
     struct gm_releases releases;
     gm_releases_begin(&releases, GM_REASON_CONTEXT_GONE);
     EACH_TOP(top)
-    if (top->ops->context_ending)
-        top->ops->context_ending(top, context_id);
+    GM_TELL(top, context_ending, context_id);
     gm_releases_end(&releases, false);
 }
 
@@ -229,8 +224,7 @@ void gm_pipeline_context_destroyed(uint64_t context_id) {
     if (registry)
         gm_registry_drop_context(registry, context_id, number_of_release, release, NULL);
     EACH_TOP(top)
-    if (top->ops->context_destroyed)
-        top->ops->context_destroyed(top, context_id);
+    GM_TELL(top, context_destroyed, context_id);
     gm_releases_end(&releases, false);
 }
 
@@ -243,11 +237,9 @@ void gm_pipeline_pin(uint64_t base) {
 size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
     struct gm_releases releases;
     gm_releases_begin(&releases, reason);
-    size_t given =
-        gm_pipeline.root && gm_pipeline.root->ops->trim ? gm_pipeline.root->ops->trim(gm_pipeline.root, bytes) : 0;
+    size_t given = GM_ASK(gm_pipeline.root, trim, bytes);
     EACH_GUEST(top)
-    if (given < bytes && top->ops->trim)
-        given += top->ops->trim(top, bytes - given);
+    given += given < bytes ? GM_ASK(top, trim, bytes - given) : 0;
     gm_releases_end(&releases, false);
     return given;
 }
@@ -256,40 +248,36 @@ bool gm_pipeline_is_free(uint64_t address) {
     struct gm_registry *registry = gm_registry_shared();
     bool kept = registry && gm_registry_holds(registry, address, NULL);
     EACH_TOP(top)
-    kept = kept || (top->ops->keeps && top->ops->keeps(top, address));
+    kept = kept || GM_ASK(top, keeps, address);
     return kept;
 }
 
 size_t gm_pipeline_releasable(int device) {
     size_t bytes = 0;
     EACH_TOP(top)
-    bytes += top->ops->releasable ? top->ops->releasable(top, device) : 0;
+    bytes += GM_ASK(top, releasable, device);
     return bytes;
 }
 
 void gm_pipeline_held(int device, uint64_t bytes[GM_REASON_COUNT]) {
     EACH_TOP(top)
-    if (top->ops->held)
-        top->ops->held(top, device, bytes);
+    GM_TELL(top, held, device, bytes);
 }
 
 void gm_pipeline_capture(int change) {
     EACH_TOP(top)
-    if (top->ops->capture)
-        top->ops->capture(top, change);
+    GM_TELL(top, capture, change);
 }
 
 static void open_block(const struct gm_block *block, void *device) {
-    struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
-    if (server && server->ops->open_block_to && block->device != *(const int *)device)
-        server->ops->open_block_to(server, block, *(const int *)device);
+    if (block->owner && block->device != *(const int *)device)
+        GM_TELL(gm_router_server(block->kind), open_block_to, block, *(const int *)device);
 }
 
 void gm_pipeline_open_to(int device) {
     struct gm_registry *registry = gm_registry_shared();
     EACH_TOP(top)
-    if (top->ops->open_to)
-        top->ops->open_to(top, device);
+    GM_TELL(top, open_to, device);
     if (registry)
         gm_registry_each_record(registry, open_block, &device);
 }
@@ -323,7 +311,6 @@ void gm_pipeline_after_fork(void) {
     for (uint32_t i = 0; i < guests_used; i++)
         guests[i].busy = 0;
     EACH_TOP(top)
-    if (top->ops->after_fork)
-        top->ops->after_fork(top);
+    GM_TELL(top, after_fork);
     gm_limit_after_fork();
 }

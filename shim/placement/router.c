@@ -35,11 +35,7 @@ void gm_router_serve(enum gm_kind kind, struct gm_resource *resource) {
 
 void gm_router_call_natively(struct gm_resource *native) { own_call = native; }
 
-void gm_router_trim_kind(enum gm_kind kind) {
-    struct gm_resource *server = servers[kind];
-    if (server && server->ops->trim)
-        server->ops->trim(server, SIZE_MAX);
-}
+void gm_router_trim_kind(enum gm_kind kind) { GM_ASK(servers[kind], trim, SIZE_MAX); }
 
 struct gm_resource *gm_router_server(enum gm_kind kind) {
     return servers[kind];
@@ -74,8 +70,8 @@ static bool serves_device_memory(int kind) { return servers[kind] && gm_kind_is_
 static size_t trim_servers(size_t bytes, bool host) {
     size_t released = 0;
     for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
-        if (servers[kind] && servers[kind]->ops->trim && (host || gm_kind_is_on_device((enum gm_kind)kind)))
-            released += servers[kind]->ops->trim(servers[kind], bytes - released);
+        if (host || gm_kind_is_on_device((enum gm_kind)kind))
+            released += GM_ASK(servers[kind], trim, bytes - released);
     return released;
 }
 
@@ -196,33 +192,28 @@ static bool serves_before(int kind) {
 static size_t router_releasable(struct gm_resource *self, int device) {
     size_t bytes = 0;
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (serves_device_memory(kind) && servers[kind]->ops->releasable && !serves_before(kind))
-            bytes += servers[kind]->ops->releasable(servers[kind], device);
+        if (serves_device_memory(kind) && !serves_before(kind))
+            bytes += GM_ASK(servers[kind], releasable, device);
     return bytes;
 }
 
 static bool router_keeps(struct gm_resource *self, uint64_t address) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (servers[kind] && servers[kind]->ops->keeps && servers[kind]->ops->keeps(servers[kind], address))
+        if (GM_ASK(servers[kind], keeps, address))
             return true;
     return false;
 }
 
-static void router_after_fork(struct gm_resource *self) {
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (servers[kind] && servers[kind]->ops->after_fork)
-            servers[kind]->ops->after_fork(servers[kind]);
-}
+#define EACH_SERVER(...)                             \
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++) \
+    GM_TELL(servers[kind], __VA_ARGS__)
 
-#define EACH_SERVER(call, ...)                         \
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++)   \
-        if (servers[kind] && servers[kind]->ops->call) \
-    servers[kind]->ops->call(servers[kind], __VA_ARGS__)
+static void router_after_fork(struct gm_resource *self) { EACH_SERVER(after_fork); }
 
 static void router_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (serves_device_memory(kind) && servers[kind]->ops->held && !serves_before(kind))
-            servers[kind]->ops->held(servers[kind], device, bytes);
+        if (serves_device_memory(kind) && !serves_before(kind))
+            GM_TELL(servers[kind], held, device, bytes);
 }
 
 static void router_context_ending(struct gm_resource *self, uint64_t context_id) {

@@ -32,31 +32,22 @@ gm_status gm_adaptor_grow(struct gm_resource *self, struct gm_block *block, size
 }
 
 size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes) {
-    struct gm_resource *upstream = self->upstream, *second = self->second;
-    size_t released = upstream->ops->trim ? upstream->ops->trim(upstream, bytes) : 0;
-    return second && second->ops->trim && released < bytes ? released + second->ops->trim(second, bytes - released)
-                                                           : released;
+    size_t released = GM_ASK(self->upstream, trim, bytes);
+    return released < bytes ? released + GM_ASK(self->second, trim, bytes - released) : released;
 }
 
 size_t gm_adaptor_releasable(struct gm_resource *self, int device) {
-    struct gm_resource *upstream = self->upstream, *second = self->second;
-    size_t bytes = upstream->ops->releasable ? upstream->ops->releasable(upstream, device) : 0;
-    return second && second->ops->releasable ? bytes + second->ops->releasable(second, device) : bytes;
+    return GM_ASK(self->upstream, releasable, device) + GM_ASK(self->second, releasable, device);
 }
 
 bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address) {
-    struct gm_resource *upstream = self->upstream, *second = self->second;
-    return (upstream->ops->keeps && upstream->ops->keeps(upstream, address)) ||
-           (second && second->ops->keeps && second->ops->keeps(second, address));
+    return GM_ASK(self->upstream, keeps, address) || GM_ASK(self->second, keeps, address);
 }
 
-#define EACH_UPSTREAM(call, ...)                                               \
-    do {                                                                       \
-        struct gm_resource *upstream = self->upstream, *second = self->second; \
-        if (upstream->ops->call)                                               \
-            upstream->ops->call(upstream, ##__VA_ARGS__);                      \
-        if (second && second->ops->call)                                       \
-            second->ops->call(second, ##__VA_ARGS__);                          \
+#define EACH_UPSTREAM(...)                    \
+    do {                                      \
+        GM_TELL(self->upstream, __VA_ARGS__); \
+        GM_TELL(self->second, __VA_ARGS__);   \
     } while (0)
 
 void gm_adaptor_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {

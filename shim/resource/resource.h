@@ -174,6 +174,15 @@ struct gm_resource_ops {
     void (*close)(struct gm_resource *self);
 };
 
+/* Calls an op that the resource may lack; `resource` may be NULL. GM_ASK: one that returns something, else 0. */
+#define GM_TELL(resource, op, ...)                \
+    do {                                          \
+        struct gm_resource *told_ = (resource);   \
+        if (told_ && told_->ops->op)              \
+            told_->ops->op(told_, ##__VA_ARGS__); \
+    } while (0)
+#define GM_ASK(resource, op, ...) ((resource) && (resource)->ops->op ? (resource)->ops->op(resource, ##__VA_ARGS__) : 0)
+
 /* A resource whose memory has the alignment of the request (gm_request.alignment). */
 #define GM_ALIGNMENT_ANY 63
 
