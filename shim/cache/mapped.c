@@ -136,11 +136,21 @@ static void clear(CUdeviceptr address, size_t size) {
     }
 }
 
-/* The buffers of the range were used in another way than the sequence allows. */
-static void let_go_in_use(CUdeviceptr address, size_t size) {
-    const struct range range = {address, size};
-    for (struct gm_buffer *buffer; (buffer = gm_buffer_search(is_in_use, &range)) != NULL;)
+/* Takes the lock. Returns the bytes of the buffers; it stops when they are `most`. */
+static size_t let_go_all(bool (*which)(const struct gm_buffer *, const void *), const void *argument, size_t most) {
+    size_t bytes = 0;
+    gm_spin_lock(&gm_buffers_lock);
+    for (struct gm_buffer *buffer; bytes < most && (buffer = gm_buffer_search(which, argument)) != NULL;) {
+        bytes += buffer->size;
         let_go(buffer);
+    }
+    gm_spin_unlock(&gm_buffers_lock);
+    return bytes;
+}
+
+/* The buffers of the range were used in another way than the sequence allows. Takes the lock. */
+static void let_go_in_use(CUdeviceptr address, size_t size) {
+    (void)let_go_all(is_in_use, &(const struct range){address, size}, SIZE_MAX);
 }
 
 /* ---- to the cache and back */
@@ -217,17 +227,23 @@ static struct gm_buffer *half_taken(size_t size) {
     return NULL;
 }
 
+/* The kept buffer of which this thread has just the other half, which is the address or the handle; else a kept one of
+ * which it has nothing, unless the other half came from the driver. The lock is held if there is one. */
+static struct gm_buffer *half_of(const struct gm_request *request, int device, size_t size, bool address_held,
+                                 bool other_is_native) {
+    struct gm_buffer *buffer = half_taken(size);
+    if (buffer && buffer->address_held == address_held && !buffer->holds == address_held)
+        return buffer;
+    if (buffer)
+        gm_spin_unlock(&gm_buffers_lock);
+    return !other_is_native && is_on() ? take(request, device, size) : NULL;
+}
+
 /* ---- reservation of addresses */
 
 static bool reserve_kept(const struct gm_request *request, CUdeviceptr *address, size_t size) {
-    struct gm_buffer *buffer = half_taken(size);
-    if (buffer && (!buffer->holds || buffer->address_held)) {
-        gm_spin_unlock(&gm_buffers_lock);
-        buffer = NULL;
-    }
-    /* The handle that this thread has came from the driver, so the addresses must do so, too. */
-    if (!buffer && halves()->handle_size != size && is_on())
-        buffer = take(request, request->device, size);
+    /* If the handle that this thread has came from the driver, the addresses must do so, too. */
+    struct gm_buffer *buffer = half_of(request, request->device, size, false, halves()->handle_size == size);
     if (!buffer)
         return false;
     gm_buffer_change(buffer, buffer->holds, true, false);
@@ -300,13 +316,8 @@ static bool has_kept_properties(const struct gm_buffer *buffer) {
 
 static bool create_kept(const struct gm_request *request, int device, CUmemGenericAllocationHandle *handle,
                         size_t size) {
-    struct gm_buffer *buffer = half_taken(size);
-    if (buffer && (buffer->holds || !buffer->address_held)) {
-        gm_spin_unlock(&gm_buffers_lock);
-        buffer = NULL;
-    }
-    if (!buffer && !(halves()->address && halves()->address_size == size) && is_on())
-        buffer = take(request, device, size);
+    struct gm_buffer *buffer =
+        half_of(request, device, size, true, halves()->address && halves()->address_size == size);
     if (!buffer)
         return false;
     gm_buffer_change(buffer, 1, buffer->address_held, false);
@@ -517,9 +528,7 @@ CUresult gm_mapped_set_access(CUdeviceptr address, size_t size, const CUmemAcces
     if (result == CUDA_SUCCESS && expected) {
         note_access(address, size, devices);
     } else if (result == CUDA_SUCCESS) {
-        gm_spin_lock(&gm_buffers_lock);
         let_go_in_use(address, size);
-        gm_spin_unlock(&gm_buffers_lock);
     }
     return result;
 }
@@ -548,11 +557,8 @@ CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned, bool *ke
     if (stays || empty)
         return stays ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     CUresult result = gm_drv.mem_unmap(address, size);
-    if (result == CUDA_SUCCESS) {
-        gm_spin_lock(&gm_buffers_lock);
+    if (result == CUDA_SUCCESS)
         let_go_in_use(address, size);
-        gm_spin_unlock(&gm_buffers_lock);
-    }
     return result;
 }
 
@@ -590,16 +596,7 @@ static gm_status mapped_free(struct gm_resource *self, const struct gm_block *bl
     return free_now(block->address);
 }
 
-static size_t mapped_trim(struct gm_resource *self, size_t bytes) {
-    size_t released = 0;
-    gm_spin_lock(&gm_buffers_lock);
-    for (struct gm_buffer *buffer; released < bytes && (buffer = gm_buffer_search(is_idle, NULL)) != NULL;) {
-        released += buffer->size;
-        let_go(buffer);
-    }
-    gm_spin_unlock(&gm_buffers_lock);
-    return released;
-}
+static size_t mapped_trim(struct gm_resource *self, size_t bytes) { return let_go_all(is_idle, NULL, bytes); }
 
 struct idle_bytes {
     int device;
@@ -637,10 +634,7 @@ static bool ended_with_it(const struct gm_buffer *buffer, const void *context_id
 
 /* Mapped memory outlives its context. */
 static void mapped_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_spin_lock(&gm_buffers_lock);
-    for (struct gm_buffer *buffer; (buffer = gm_buffer_search(ended_with_it, &context_id)) != NULL;)
-        let_go(buffer);
-    gm_spin_unlock(&gm_buffers_lock);
+    (void)let_go_all(ended_with_it, &context_id, SIZE_MAX);
 }
 
 static void mapped_after_fork(struct gm_resource *self) {

@@ -129,10 +129,11 @@ GM_PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_opt
 
 /* ---- growing */
 
-/* Maps all extents into a new range, while the old one remains mapped. */
-static gm_status replace_range(struct gpumem_region *region, struct gm_address_range *range, size_t target) {
-    struct gm_address_range fresh = {.read_only = range->read_only};
-    gm_status status = gm_address_range_reserve(&fresh, target, target <= SIZE_MAX / 4 ? target * 2 : target);
+/* Maps all extents into a new range, too. A failure leaves *range as it is. */
+static gm_status map_anew(struct gpumem_region *region, bool read_only, size_t least, size_t wanted,
+                          struct gm_address_range *range) {
+    struct gm_address_range fresh = {.read_only = read_only};
+    gm_status status = gm_address_range_reserve(&fresh, least, wanted);
     if (status)
         return status;
     status = gm_address_range_map_all(&fresh, &region->location, region->extents, region->now.count);
@@ -148,7 +149,7 @@ static gm_status make_room(struct gpumem_region *region, size_t target) {
     for (unsigned i = 0; i < region->now.range_count && !status; i++) {
         struct gm_address_range *range = &region->now.ranges[i];
         if (range->reserved < target && gm_address_range_extend(range, target))
-            status = replace_range(region, range, target);
+            status = map_anew(region, range->read_only, target, target <= SIZE_MAX / 4 ? target * 2 : target, range);
     }
     return status;
 }
@@ -385,18 +386,11 @@ GM_PUBLIC enum gpumem_status gpumem_region_view(const struct gpumem_region *regi
 }
 
 static gm_status add_alias(struct gpumem_region *region) {
-    struct gm_address_range alias = {.read_only = true};
     size_t reserved = region->now.ranges[0].reserved;
-    gm_status status = gm_address_range_reserve(&alias, reserved, reserved);
-    if (status)
-        return status;
     /* The region's own range may have several segments, and no mapping crosses their border. The second range is one
      * segment, so it can hold all mappings. */
-    status = gm_address_range_map_all(&alias, &region->location, region->extents, region->now.count);
-    if (status)
-        gm_address_range_cut(&alias, 0);
-    else
-        region->now.ranges[region->now.range_count++] = alias;
+    gm_status status = map_anew(region, true, reserved, reserved, &region->now.ranges[region->now.range_count]);
+    region->now.range_count += !status;
     return status;
 }
 
