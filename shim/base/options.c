@@ -407,12 +407,3 @@ const char *gm_option_label(enum gm_option_id id, struct gm_option_label *room) 
         gm_format(room->text, sizeof room->text, "%s", gm_option_rows[id].name);
     return room->text;
 }
-
-void gm_options_print(int fd) {
-    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
-        char line[NAME_SIZE + TEXT_SIZE];
-        size_t length = (size_t)gm_format(line, sizeof line, "%s=%s\n", gm_option_rows[i].name,
-                                          gm_option_text(gm_option_rows[i].id));
-        gm_safe_say(fd, line, length);
-    }
-}

@@ -171,7 +171,4 @@ int gm_option_parse(const struct gm_option *row, const char *text, uint64_t *num
 #define GM_RING_ACCEPTED "bytes from 1M on, such as 64M, or a time such as 30s"
 bool gm_option_ring(const char *text, uint64_t *bytes, uint64_t *ns);
 
-/* Writes the effective values, one NAME=value line each, to file descriptor `fd`. */
-void gm_options_print(int fd);
-
 #endif

@@ -147,11 +147,6 @@ void *gm_real_dlopen(const char *file, int mode) {
     return function ? ((void *(*)(const char *, int))function)(file, mode) : NULL;
 }
 
-int gm_real_dlclose(void *handle) {
-    LIBC_FUNCTION("dlclose", "libdl.so");
-    return function ? ((int (*)(void *))function)(handle) : -1;
-}
-
 /* A sanitizer or profiler that interposes the thread functions has to see every thread. RTLD_DEFAULT finds its
  * functions first. */
 static void *thread_create, *thread_detach;

@@ -13,10 +13,9 @@ void *gm_elf_symbol(const char *soname, const char *symbol);
 /* The same in one loaded object (only l_addr and l_ld are read). */
 void *gm_elf_symbol_of(const struct link_map *map, const char *symbol);
 
-/* The functions of libc (of libdl before glibc 2.34). Where the process has none they return NULL, NULL and -1. */
+/* The functions of libc (of libdl before glibc 2.34). Where the process has none they return NULL. */
 void *gm_real_dlsym(void *handle, const char *name);
 void *gm_real_dlopen(const char *file, int mode);
-int gm_real_dlclose(void *handle);
 
 /* Functions that only the preloaded library exports. By these names a core library in the same process finds it. A
  * name changes when the meaning of its function changes. */

@@ -183,7 +183,8 @@ static void log_level_applies_to_error_texts(void **unused) {
 }
 
 static int print(void) {
-    gm_options_print(STDERR_FILENO);
+    for (int i = 0; i < GM_OPTION_COUNT_; i++)
+        dprintf(STDERR_FILENO, "%s=%s\n", gm_option_rows[i].name, gm_option_text(gm_option_rows[i].id));
     return 0;
 }
 
