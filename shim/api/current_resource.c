@@ -32,23 +32,23 @@ GM_PUBLIC enum gpumem_status gpumem_resource_current(struct gpumem_resource **re
     int device = 0;
     gm_status status = find_device(&device);
     if (status)
-        return (enum gpumem_status)status;
+        return status;
     pthread_mutex_lock(&lock);
     if (!current[device])
-        status = (gm_status)gpumem_resource_create("native", &current[device]);
+        status = gpumem_resource_create("native", &current[device]);
     if (!status)
         *resource = current[device];
     pthread_mutex_unlock(&lock);
-    return (enum gpumem_status)status;
+    return status;
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_set_current(struct gpumem_resource *resource) {
     int device = 0;
     gm_status status = find_device(&device);
     if (!status && resource)
-        status = (gm_status)gpumem_resource_share(resource);
+        status = gpumem_resource_share(resource);
     if (status)
-        return (enum gpumem_status)status;
+        return status;
     pthread_mutex_lock(&lock);
     struct gpumem_resource *former = current[device];
     current[device] = resource;

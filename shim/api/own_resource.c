@@ -50,10 +50,9 @@ static gm_status own_alloc(struct gm_resource *self, const struct gm_request *re
     void *memory = NULL;
     gm_status status = GM_NOT_SUPPORTED;
     if (request->call == GM_CALL_ALLOC)
-        status = (gm_status)author->allocate(author->self, request->size, alignment, &memory);
+        status = author->allocate(author->self, request->size, alignment, &memory);
     else if (request->call == GM_CALL_ALLOC_ASYNC && author->allocate_async)
-        status = (gm_status)author->allocate_async(author->self, request->size, alignment, stream_of(request->stream),
-                                                   &memory);
+        status = author->allocate_async(author->self, request->size, alignment, stream_of(request->stream), &memory);
     if (!status)
         status = check_memory(self, request, memory, alignment);
     if (status)
@@ -70,9 +69,8 @@ static gm_status own_free(struct gm_resource *self, const struct gm_block *block
     size_t alignment = alignment_of(block->alignment);
     void *memory = (void *)(uintptr_t)block->address;
     if (how->call == GM_CALL_FREE_ASYNC && author->deallocate_async)
-        return (gm_status)author->deallocate_async(author->self, memory, block->reserved, alignment,
-                                                   stream_of(how->stream));
-    return (gm_status)author->deallocate(author->self, memory, block->reserved, alignment);
+        return author->deallocate_async(author->self, memory, block->reserved, alignment, stream_of(how->stream));
+    return author->deallocate(author->self, memory, block->reserved, alignment);
 }
 
 static void own_close(struct gm_resource *self) {

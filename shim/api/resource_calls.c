@@ -126,7 +126,7 @@ static enum gpumem_status allocate(const struct call *call, void **memory) {
     struct gm_scope scope = {.request = gm_request_blank};
     gm_status status = check_call(call);
     if (status)
-        return (enum gpumem_status)status;
+        return status;
     if (!call->bytes) {
         *memory = NULL;
         return GPUMEM_OK;
@@ -138,11 +138,11 @@ static enum gpumem_status allocate(const struct call *call, void **memory) {
     scope.request.stream = (uint64_t)(uintptr_t)call->stream.stream;
     status = find_context(call, &scope.request);
     if (status)
-        return (enum gpumem_status)status;
+        return status;
     status = served(call, serve(&scope, call));
     if (!status)
         *memory = (void *)(uintptr_t)scope.block.address;
-    return (enum gpumem_status)status;
+    return status;
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, size_t bytes, size_t alignment,
@@ -203,11 +203,11 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     uint64_t key = (uint64_t)(uintptr_t)memory;
     gm_status status = memory ? check_call(call) : GM_OK;
     if (status || !memory)
-        return (enum gpumem_status)status;
+        return status;
     gm_scope_begin(&scope, call->ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, 0, call->site);
     status = find_block(call->resource, memory, &scope.block);
     if (status)
-        return (enum gpumem_status)tracked(call, status);
+        return tracked(call, status);
     struct gm_free_request how = {.call = scope.request.call, .stream = (uint64_t)(uintptr_t)call->stream.stream};
     scope.request.stream = how.stream;
     gm_pipeline_free_begin(&scope, key);
@@ -216,12 +216,12 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     status = top->ops->free(top, &scope.block, &how);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, status);
     if (!status)
-        return (enum gpumem_status)match;
+        return match;
     char why[REASON];
     gm_fail(status, "the resource %s cannot free %p: %s%s", call->resource->text, memory,
             gpumem_status_name((enum gpumem_status)status), reason(why));
     gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
-    return (enum gpumem_status)status;
+    return status;
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
@@ -280,11 +280,11 @@ GM_PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resour
     if (!status)
         status = find_block(resource, memory, &scope.block);
     if (status)
-        return (enum gpumem_status)status;
+        return status;
     if (bytes != scope.block.size || wanted < bytes)
-        return (enum gpumem_status)gm_fail(GM_INVALID_VALUE, "%p has %zu bytes: it cannot grow from %zu to %zu", memory,
-                                           scope.block.size, bytes, wanted);
-    return (enum gpumem_status)served(&call, grow_block(resource, &scope, wanted));
+        return gm_fail(GM_INVALID_VALUE, "%p has %zu bytes: it cannot grow from %zu to %zu", memory, scope.block.size,
+                       bytes, wanted);
+    return served(&call, grow_block(resource, &scope, wanted));
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_trim(struct gpumem_resource *resource, size_t bytes, size_t *released) {

@@ -101,7 +101,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_view_of(struct gpumem_resource *res
         gm_resource_require("the resource", resource->text, gpumem_resource_properties(resource), properties);
     if (!status)
         *view = (struct gpumem_resource_view){resource, properties};
-    return (enum gpumem_status)status;
+    return status;
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_view_convert(struct gpumem_resource_view from, uint64_t properties,
@@ -111,7 +111,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_view_convert(struct gpumem_resource
     gm_status status = gm_resource_require("the view of", from.resource->text, from.properties, properties);
     if (!status)
         *to = (struct gpumem_resource_view){from.resource, properties};
-    return (enum gpumem_status)status;
+    return status;
 }
 
 /* ---- create */
@@ -220,17 +220,16 @@ GM_PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gp
     GM_NEED(resource);
     GM_NEED_ARRAY(given, count);
     if (count > GM_STACK_GIVEN)
-        return (enum gpumem_status)gm_fail(GM_INVALID_VALUE, "%zu resources are given, at most %d can be", count,
-                                           GM_STACK_GIVEN);
+        return gm_fail(GM_INVALID_VALUE, "%zu resources are given, at most %d can be", count, GM_STACK_GIVEN);
     for (size_t i = 0; i < count; i++)
         GM_NEED(given[i]);
     struct gpumem_resource *made = new_resource(text, given, count);
     if (!made)
-        return (enum gpumem_status)gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource");
+        return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource");
     gm_status status = build(made, text);
     if (status) {
         free(made);
-        return (enum gpumem_status)status;
+        return status;
     }
     for (size_t i = 0; i < count; i++)
         use(given[i]);
@@ -257,10 +256,10 @@ GM_PUBLIC enum gpumem_status gpumem_resource_on_failure(struct gpumem_resource *
     GM_NEED(upstream);
     GM_NEED(callback);
     GM_NEED(resource);
-    gm_status status = (gm_status)gpumem_resource_compose("retry($1)", &upstream, 1, resource);
+    gm_status status = gpumem_resource_compose("retry($1)", &upstream, 1, resource);
     if (!status)
         gm_retry_by((*resource)->stack, callback, user);
-    return (enum gpumem_status)status;
+    return status;
 }
 
 /* ---- the program's own resources */
@@ -299,20 +298,20 @@ GM_PUBLIC enum gpumem_status gpumem_resource_create_own(const struct gpumem_reso
     if (!status)
         status = check_author(&known);
     if (status)
-        return (enum gpumem_status)status;
+        return status;
     struct gpumem_resource *made = new_resource(known.name, NULL, 0);
     void (*destroy)(void *) = known.destroy;
     known.destroy = NULL; /* not called after a failure */
     struct gm_resource *stack = made ? gm_own_resource(&known) : NULL;
     if (!stack) {
         free(made);
-        return (enum gpumem_status)gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource");
+        return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource");
     }
     made->stack = stack;
     status = complete(made);
     if (status) {
         free(made);
-        return (enum gpumem_status)status;
+        return status;
     }
     gm_own_resource_ends(stack, destroy);
     *resource = made;
@@ -399,7 +398,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *res
         __atomic_add_fetch(&resource->owners, 1, __ATOMIC_RELAXED);
     else
         let_go(resource);
-    return (enum gpumem_status)status;
+    return status;
 }
 
 GM_PUBLIC void gpumem_resource_abandon(struct gpumem_resource *resource) {
@@ -419,7 +418,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_get_info(const struct gpumem_resour
         .live_bytes = live.bytes,
         .mismatches = __atomic_load_n(&resource->mismatches, __ATOMIC_RELAXED),
     };
-    return (enum gpumem_status)gm_struct_write("gpumem_resource_info", info, &shown, sizeof shown);
+    return gm_struct_write("gpumem_resource_info", info, &shown, sizeof shown);
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_get_statistics(const struct gpumem_resource *resource,
@@ -429,8 +428,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_get_statistics(const struct gpumem_
     struct gm_resource *found = gm_stack_find(resource->stack, &gm_resource_statistics);
     struct gm_resource_counts counts;
     if (!found)
-        return (enum gpumem_status)gm_fail(GPUMEM_NOT_FOUND, "the resource %s has no adaptor statistics",
-                                           resource->text);
+        return gm_fail(GPUMEM_NOT_FOUND, "the resource %s has no adaptor statistics", resource->text);
     gm_statistics_of(found, &counts);
     struct gpumem_statistics shown = {
         .allocations = counts.allocations,
@@ -442,7 +440,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_get_statistics(const struct gpumem_
         .peak_count = counts.peak_count,
         .peak_bytes = counts.peak_bytes,
     };
-    return (enum gpumem_status)gm_struct_write("gpumem_statistics", statistics, &shown, sizeof shown);
+    return gm_struct_write("gpumem_statistics", statistics, &shown, sizeof shown);
 }
 
 struct tracked {
@@ -483,11 +481,11 @@ GM_PUBLIC enum gpumem_status gpumem_resource_tracked(const struct gpumem_resourc
     struct gm_resource *found = gm_stack_find(resource->stack, &gm_resource_track);
     struct tracked tracked = {0};
     if (!found)
-        return (enum gpumem_status)gm_fail(GPUMEM_NOT_FOUND, "the resource %s has no adaptor track", resource->text);
+        return gm_fail(GPUMEM_NOT_FOUND, "the resource %s has no adaptor track", resource->text);
     gm_track_each(found, collect, &tracked);
     if (tracked.full) {
         free(tracked.blocks);
-        return (enum gpumem_status)gm_fail(GM_OUT_OF_MEMORY, "no host memory for a list of blocks");
+        return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a list of blocks");
     }
     if (tracked.count)
         qsort(tracked.blocks, tracked.count, sizeof *tracked.blocks, by_number);

@@ -16,7 +16,7 @@ gm_status gm_event_query(const struct gm_event_of *event, bool own) {
     int hold = gm_context_hold(event->context, event->context_id);
     if (hold < 0)
         return without_context(hold, own);
-    gm_status status = (gm_status)gm_drv.event_query(event->event);
+    gm_status status = gm_drv.event_query(event->event);
     gm_context_let_go(hold);
     return answer(status, own);
 }

@@ -41,7 +41,7 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
     if (gm_context_enter(target->handle, &pushed))
         return CUDA_ERROR_INVALID_CONTEXT;
     found = (struct gm_event_of){target->handle, target->id, NULL};
-    gm_status status = (gm_status)gm_drv.event_create(&found.event, CU_EVENT_DISABLE_TIMING);
+    gm_status status = gm_drv.event_create(&found.event, CU_EVENT_DISABLE_TIMING);
     gm_context_leave(pushed);
     if (status)
         return status;
@@ -70,7 +70,7 @@ static gm_status record_streams(struct gm_fence *fence, const struct gm_context 
     for (unsigned i = 0; i < count; i++) {
         status = place_event(fence, i, target);
         if (!status)
-            status = (gm_status)gm_drv.event_record(fence->points[i].event, streams[i]);
+            status = gm_drv.event_record(fence->points[i].event, streams[i]);
         if (status)
             break;
     }
@@ -86,7 +86,7 @@ static gm_status record_context(struct gm_fence *fence, const struct gm_context 
     if (GM_UNLIKELY(fence->count >= fence->event_count || fence->points[fence->count].context_id != target->id))
         status = place_event(fence, fence->count, target);
     if (!status)
-        status = (gm_status)gm_drv.ctx_record_event(target->handle, fence->points[fence->count].event);
+        status = gm_drv.ctx_record_event(target->handle, fence->points[fence->count].event);
     fence->count += status == GM_OK;
     return status;
 }
@@ -135,7 +135,7 @@ static gm_status wait_for_context(const struct gm_context *context) {
         return life == GM_CONTEXT_DESTROYED ? GM_OK : GM_FENCE_PENDING;
     if (gm_context_enter(context->handle, &pushed))
         return CUDA_ERROR_INVALID_CONTEXT;
-    gm_status status = (gm_status)gm_drv.ctx_synchronize();
+    gm_status status = gm_drv.ctx_synchronize();
     gm_context_leave(pushed);
     return gm_is_destroyed_error(status) ? GM_OK : status;
 }
@@ -160,7 +160,7 @@ static gm_status record_stream(struct gm_fence *fence, CUstream stream, bool per
     struct gm_context context;
     gm_status status = gm_context_current(&context) ? place_event(fence, 0, &context) : GM_INVALID_CONTEXT;
     if (!status)
-        status = (gm_status)record(fence->points[0].event, stream);
+        status = record(fence->points[0].event, stream);
     fence->count = status == GM_OK;
     fence->owners = fence->count && is_own(fence, 0);
     return status;
@@ -171,7 +171,7 @@ gm_status gm_fence_record_stream(struct gm_fence *fence, CUstream stream, bool p
     bool pushed = false;
     gm_status status = GM_OK;
     if (stream > CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx)
-        status = (gm_status)gm_drv.stream_get_ctx(stream, &owner);
+        status = gm_drv.stream_get_ctx(stream, &owner);
     if (!status && owner && gm_context_enter(owner, &pushed))
         status = GM_INVALID_CONTEXT;
     if (status)

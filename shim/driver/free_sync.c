@@ -135,9 +135,9 @@ static gm_status wait_for_context(CUcontext context) {
     CUcontext popped;
     if (!gm_capture_guard_enter(&mode))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    gm_status status = (gm_status)gm_drv.ctx_push(context);
+    gm_status status = gm_drv.ctx_push(context);
     if (!status) {
-        status = (gm_status)gm_drv.ctx_synchronize();
+        status = gm_drv.ctx_synchronize();
         gm_drv.ctx_pop(&popped);
     }
     gm_capture_guard_leave(mode);

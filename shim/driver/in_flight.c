@@ -67,10 +67,10 @@ static gm_status event_of(const struct gm_context *context, struct gm_event_of *
         return GM_OK;
     CUcontext popped;
     struct gm_event_of made = {context->handle, context->id, NULL};
-    gm_status status = (gm_status)gm_drv.ctx_push(context->handle);
+    gm_status status = gm_drv.ctx_push(context->handle);
     if (status)
         return status;
-    status = (gm_status)gm_drv.event_create(&made.event, CU_EVENT_DISABLE_TIMING);
+    status = gm_drv.event_create(&made.event, CU_EVENT_DISABLE_TIMING);
     gm_drv.ctx_pop(&popped);
     if (status)
         return status;
@@ -88,10 +88,10 @@ static gm_status event_of(const struct gm_context *context, struct gm_event_of *
 /* Without cuCtxRecordEvent only the legacy default stream leaves work in flight (free_sync.c). */
 static gm_status record_on_legacy(const struct gm_context *context, CUevent event) {
     CUcontext popped;
-    gm_status status = (gm_status)gm_drv.ctx_push(context->handle);
+    gm_status status = gm_drv.ctx_push(context->handle);
     if (status)
         return status;
-    status = (gm_status)gm_drv.event_record(event, CU_STREAM_LEGACY);
+    status = gm_drv.event_record(event, CU_STREAM_LEGACY);
     gm_drv.ctx_pop(&popped);
     return status;
 }
@@ -110,9 +110,9 @@ static gm_status record(const struct gm_context *context, bool order) {
         status = gm_drv.ctx_record_event ? (gm_status)gm_drv.ctx_record_event(context->handle, event.event)
                                          : record_on_legacy(context, event.event);
     if (!status && order) {
-        status = (gm_status)gm_drv.ctx_wait_event(context->handle, event.event);
+        status = gm_drv.ctx_wait_event(context->handle, event.event);
         if (!status)
-            status = (gm_status)gm_drv.ctx_record_event(context->handle, event.event);
+            status = gm_drv.ctx_record_event(context->handle, event.event);
     }
     if (hold >= 0)
         gm_context_let_go(hold);

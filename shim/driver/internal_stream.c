@@ -66,7 +66,7 @@ gm_status gm_context_enter(CUcontext context, bool *pushed) {
     *pushed = false;
     if (gm_drv.ctx_get_current(&current) == CUDA_SUCCESS && current == context)
         return GM_OK;
-    gm_status status = (gm_status)gm_drv.ctx_push(context);
+    gm_status status = gm_drv.ctx_push(context);
     *pushed = status == GM_OK;
     return status;
 }
@@ -95,7 +95,7 @@ gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_interna
     CUstream made = NULL, seen = NULL;
 
     if (!gm_internal_stream_made(internal, use, &seen)) {
-        gm_status status = (gm_status)gm_drv.stream_create(&made, CU_STREAM_NON_BLOCKING);
+        gm_status status = gm_drv.stream_create(&made, CU_STREAM_NON_BLOCKING);
         if (status)
             return status;
         gm_streams_made(made); /* a fence has to cover its work, too */

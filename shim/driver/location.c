@@ -8,7 +8,7 @@
 static gm_status attribute_of(CUdevice device, CUdevice_attribute attribute, int *value) {
     CUresult result = gm_drv.device_get_attribute(value, attribute, device);
     if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_SUPPORTED)
-        return (gm_status)result;
+        return result;
     *value = 0;
     return GM_OK;
 }
@@ -36,8 +36,8 @@ gm_status gm_location_find(const struct gm_driver *driver, struct gm_location *l
 
 gm_status gm_location_measure(const struct gm_driver *driver, struct gm_location *location) {
     CUmemAllocationProp properties = gm_location_properties(location);
-    gm_status status = (gm_status)driver->mem_get_allocation_granularity(&location->granularity, &properties,
-                                                                         CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    gm_status status =
+        driver->mem_get_allocation_granularity(&location->granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     return !status && !location->granularity ? GM_NOT_SUPPORTED : status;
 }
 

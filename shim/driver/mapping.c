@@ -2,7 +2,7 @@
 #include "shim/driver/mapping.h"
 
 gm_status gm_addresses_reserve(const struct gm_driver *driver, size_t size, CUdeviceptr wanted, CUdeviceptr *address) {
-    return (gm_status)driver->mem_address_reserve(address, size, 0, wanted, 0);
+    return driver->mem_address_reserve(address, size, 0, wanted, 0);
 }
 
 void gm_addresses_free(const struct gm_driver *driver, CUdeviceptr address, size_t size) {
@@ -14,7 +14,7 @@ gm_status gm_extent_create(const struct gm_driver *driver, const struct gm_locat
                            struct gm_extent *extent) {
     CUmemAllocationProp properties = gm_location_properties(location);
     struct gm_extent created = {.size = size};
-    gm_status status = (gm_status)driver->mem_create(&created.handle, size, &properties, 0);
+    gm_status status = driver->mem_create(&created.handle, size, &properties, 0);
     if (!status)
         *extent = created;
     return status;
@@ -30,7 +30,7 @@ gm_status gm_extents_map(const struct gm_driver *driver, CUdeviceptr address, co
                          unsigned count) {
     CUdeviceptr at = address;
     for (unsigned i = 0; i < count; at += extents[i++].size) {
-        gm_status status = (gm_status)driver->mem_map(at, extents[i].size, 0, extents[i].handle, 0);
+        gm_status status = driver->mem_map(at, extents[i].size, 0, extents[i].handle, 0);
         if (status) {
             (void)gm_extents_unmap(driver, address, extents, i);
             return status;
@@ -43,7 +43,7 @@ gm_status gm_extents_unmap(const struct gm_driver *driver, CUdeviceptr address, 
                            unsigned count) {
     gm_status status = GM_OK, last;
     for (unsigned i = 0; i < count; address += extents[i++].size)
-        if ((last = (gm_status)GM_TWICE(driver->mem_unmap(address, extents[i].size))) != GM_OK)
+        if ((last = GM_TWICE(driver->mem_unmap(address, extents[i].size))) != GM_OK)
             status = last;
     return status;
 }
@@ -62,11 +62,11 @@ gm_status gm_mapping_open(const struct gm_driver *driver, const struct gm_locati
             list[count++] = access_of(CU_MEM_LOCATION_TYPE_DEVICE, device, flags);
     if (location->node >= 0)
         list[count++] = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, location->node, flags);
-    return (gm_status)driver->mem_set_access(address, size, list, count);
+    return driver->mem_set_access(address, size, list, count);
 }
 
 gm_status gm_mapping_open_to(const struct gm_driver *driver, CUdeviceptr address, size_t size, int device,
                              CUmemAccess_flags flags) {
     CUmemAccessDesc access = access_of(CU_MEM_LOCATION_TYPE_DEVICE, device, flags);
-    return (gm_status)driver->mem_set_access(address, size, &access, 1);
+    return driver->mem_set_access(address, size, &access, 1);
 }

@@ -21,7 +21,7 @@ static gm_status wait_own(const struct gm_context *context) {
                                  gm_context_reach(context->device, &peer, 1) ? GM_FENCE_COPIES : GM_FENCE_DEVICE);
     bool recorded = status == GM_OK;
     if (status == GM_NOT_SUPPORTED || status == GM_FENCE_PENDING) /* the context of a peer may be ending */
-        status = (gm_status)gm_drv.ctx_synchronize();
+        status = gm_drv.ctx_synchronize();
     gm_capture_guard_leave(mode);
     /* gm_fence_wait only queries the work of other contexts, so it has to be repeated. */
     while (recorded && (status = gm_fence_wait(&fence)) == GM_FENCE_PENDING &&
@@ -37,14 +37,14 @@ static gm_status wait_peer(int device) {
     int active = 0;
     if (gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || !active || !gm_drv.primary_release)
         return GM_OK;
-    gm_status status = (gm_status)gm_drv.primary_retain(&primary, device);
+    gm_status status = gm_drv.primary_retain(&primary, device);
     if (status)
         return status;
-    status = (gm_status)gm_drv.ctx_push(primary);
+    status = gm_drv.ctx_push(primary);
     if (!status) {
         CUstreamCaptureMode mode;
         if (gm_capture_guard_enter(&mode)) {
-            status = (gm_status)gm_drv.ctx_synchronize();
+            status = gm_drv.ctx_synchronize();
             gm_capture_guard_leave(mode);
         } else {
             status = GM_STREAM_CAPTURE;
@@ -70,7 +70,7 @@ static gm_status wait_by_unregistering(void) {
     gm_status status = page ? (gm_status)gm_drv.mem_host_register(page, PAGE_BYTES, 0) : GM_OUT_OF_MEMORY;
     bool registered = page && !status;
     if (registered)
-        status = (gm_status)GM_TWICE(gm_drv.mem_host_unregister(page));
+        status = GM_TWICE(gm_drv.mem_host_unregister(page));
     if (page && !(registered && status))
         munmap(page, PAGE_BYTES);
     return status;
@@ -79,14 +79,14 @@ static gm_status wait_by_unregistering(void) {
 gm_status gm_wait_natively(CUcontext context) {
     CUcontext popped;
     CUdeviceptr block;
-    gm_status status = (gm_status)gm_drv.ctx_push(context);
+    gm_status status = gm_drv.ctx_push(context);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();
     gm_cancel_hold();
-    status = (gm_status)gm_drv.mem_alloc(&block, 1);
+    status = gm_drv.mem_alloc(&block, 1);
     if (!status)
-        status = (gm_status)GM_TWICE(gm_drv.mem_free(block));
+        status = GM_TWICE(gm_drv.mem_free(block));
     else if (status == GM_OUT_OF_MEMORY)
         status = wait_by_unregistering();
     gm_cancel_release();

@@ -49,9 +49,9 @@ static void make_copy(const struct deferred_copy *copy) {
     gm_drv.thread_exchange_capture_mode(&mode);
     gm_status status = gm_context_enter(copy->context, &pushed);
     if (!status) {
-        status = (gm_status)gm_drv.memcpy_async(copy->to, copy->from, copy->size, copy->stream);
+        status = gm_drv.memcpy_async(copy->to, copy->from, copy->size, copy->stream);
         if (!status)
-            status = (gm_status)gm_drv.stream_synchronize(copy->stream);
+            status = gm_drv.stream_synchronize(copy->stream);
         gm_context_leave(pushed);
     }
     gm_drv.thread_exchange_capture_mode(&mode);

@@ -145,9 +145,7 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
 
 /* ---- frees */
 
-static gm_status native_free(const struct gm_scope *scope, uint64_t key) {
-    return (gm_status)gm_real.cuMemFree_v2(key);
-}
+static gm_status native_free(const struct gm_scope *scope, uint64_t key) { return gm_real.cuMemFree_v2(key); }
 
 static GM_APART CUresult give_back(CUdeviceptr address, uintptr_t caller, uintptr_t frame) {
     struct gm_scope scope;
@@ -177,18 +175,18 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     return give_back(address, GM_CALLER_HERE());
 }
 
-#define FREE_ASYNC(symbol, twin)                                                           \
-    static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) {         \
-        return (gm_status)gm_real.symbol(key, (CUstream)(uintptr_t)scope->request.stream); \
-    }                                                                                      \
-    HOOK(symbol, CUdeviceptr address, CUstream stream) {                                   \
-        struct gm_scope scope;                                                             \
-        ENTER(symbol, address, stream);                                                    \
-        BEGIN_FREE_OF(&scope, GM_CALL_FREE_ASYNC, address, GM_SITE_HERE());                \
-        gm_hook_on_stream(&scope.request, stream, twin);                                   \
-        if (GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)))                                    \
-            gm_guard_frees_in_order(address, stream, scope.request.site);                  \
-        LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_##symbol));            \
+#define FREE_ASYNC(symbol, twin)                                                   \
+    static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) { \
+        return gm_real.symbol(key, (CUstream)(uintptr_t)scope->request.stream);    \
+    }                                                                              \
+    HOOK(symbol, CUdeviceptr address, CUstream stream) {                           \
+        struct gm_scope scope;                                                     \
+        ENTER(symbol, address, stream);                                            \
+        BEGIN_FREE_OF(&scope, GM_CALL_FREE_ASYNC, address, GM_SITE_HERE());        \
+        gm_hook_on_stream(&scope.request, stream, twin);                           \
+        if (GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)))                            \
+            gm_guard_frees_in_order(address, stream, scope.request.site);          \
+        LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_##symbol));    \
     }
 FREE_ASYNC(cuMemFreeAsync, false)
 FREE_ASYNC(cuMemFreeAsync_ptsz, true)

@@ -453,8 +453,8 @@ GM_PUBLIC enum gpumem_status gpumem_region_export(const struct gpumem_region *re
     if (index >= region->now.count)
         return gm_fail(GM_INVALID_VALUE, "no handle %zu: the region has %u", index, region->now.count);
     int made = -1;
-    gm_status status = (gm_status)gm_program_driver()->mem_export(&made, region->extents[index].handle,
-                                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    gm_status status = gm_program_driver()->mem_export(&made, region->extents[index].handle,
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (status)
         return gm_fail(status, "a handle of %zu bytes cannot be exported: %s", region->extents[index].size,
                        gpumem_status_name(status));

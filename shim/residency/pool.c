@@ -64,7 +64,7 @@ static bool make_room(struct gpumem_residency *r) {
 /* Both without `state`. */
 static gm_status obtain(struct gpumem_residency *r, size_t bytes, CUdeviceptr *address) {
     if (!r->allocate)
-        return (gm_status)r->driver->mem_alloc(address, bytes);
+        return r->driver->mem_alloc(address, bytes);
     *address = (CUdeviceptr)(uintptr_t)r->allocate(bytes, r->user);
     return *address ? GM_OK : GM_OUT_OF_MEMORY;
 }

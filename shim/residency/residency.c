@@ -99,7 +99,7 @@ static gm_status read_options(const struct gpumem_residency_options *options, st
 
 static gm_status default_budget(size_t *budget) {
     size_t free_bytes = 0, total;
-    gm_status status = (gm_status)gm_program_driver()->mem_get_info(&free_bytes, &total);
+    gm_status status = gm_program_driver()->mem_get_info(&free_bytes, &total);
     if (status)
         return gm_fail(status, "the free memory of the device is unknown: %s", gpumem_status_name(status));
     *budget = free_bytes / 10 * 9;

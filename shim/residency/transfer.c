@@ -57,7 +57,7 @@ static gm_status check_mapped(const struct gpumem_residency *r, const struct gm_
 
 static gm_status pin(struct gpumem_residency *r, size_t bytes, const char *what, void *made) {
     gm_residency_pause(r);
-    gm_status status = (gm_status)r->driver->mem_host_alloc(made, bytes, 0);
+    gm_status status = r->driver->mem_host_alloc(made, bytes, 0);
     gm_residency_resume(r);
     if (status)
         return gm_fail(status, "no pinned host memory for %s of %zu bytes: %s", what, bytes,
@@ -155,7 +155,7 @@ static gm_status need_stream(struct gpumem_residency *r, struct gm_residency_way
 static gm_status need_staging(struct gpumem_residency *r, struct gm_residency_way *way) {
     gm_status status = GM_OK;
     for (unsigned i = 0; i < GM_RESIDENCY_SLOTS && !status; i++)
-        if (!way->busy[i] && (status = (gm_status)r->driver->event_create(&way->busy[i], CU_EVENT_DISABLE_TIMING)))
+        if (!way->busy[i] && (status = r->driver->event_create(&way->busy[i], CU_EVENT_DISABLE_TIMING)))
             gm_fail(status, "no event for transfers: %s", gpumem_status_name(status));
     while (!status && way->pinning)
         gm_condition_wait(&r->moved, &r->state);
@@ -189,7 +189,7 @@ static gm_status copy_chunk(struct gpumem_residency *r, const struct gm_residenc
 }
 
 static gm_status await_chunk(struct gpumem_residency *r, const struct gm_residency_job *job, size_t chunk) {
-    return (gm_status)r->driver->event_synchronize(job->way->busy[job->slots[chunk % GM_RESIDENCY_SLOTS]]);
+    return r->driver->event_synchronize(job->way->busy[job->slots[chunk % GM_RESIDENCY_SLOTS]]);
 }
 
 /* Also after a failure, since the threads copy what is open. */
@@ -256,7 +256,7 @@ static gm_status stage(struct gpumem_residency *r, struct gm_residency_way *way,
 static gm_status note_host_work(struct gpumem_residency *r, struct gm_residency_object *object, CUstream stream) {
     gm_status status = object->host_work ? GM_OK : gm_residency_event_take(r, &object->host_work);
     if (!status)
-        status = (gm_status)r->driver->event_record(object->host_work, stream);
+        status = r->driver->event_record(object->host_work, stream);
     return status ? (gm_status)r->driver->stream_synchronize(stream) : GM_OK;
 }
 
@@ -270,7 +270,7 @@ static gm_status prepare(struct gpumem_residency *r, struct gm_residency_way *wa
     if (!status)
         status = gm_residency_order(r, object->copy, way->stream, way == &r->to_device);
     if (!status && direct && object->host_work)
-        status = (gm_status)r->driver->stream_wait_event(way->stream, object->host_work, 0);
+        status = r->driver->stream_wait_event(way->stream, object->host_work, 0);
     else if (!status && object->host_work)
         status = gm_residency_wait_host(r, object);
     return status;
@@ -344,7 +344,7 @@ gm_status gm_residency_wait_host(struct gpumem_residency *r, struct gm_residency
     if (!work)
         return GM_OK;
     gm_residency_pause(r);
-    gm_status status = (gm_status)r->driver->event_synchronize(work);
+    gm_status status = r->driver->event_synchronize(work);
     gm_residency_resume(r);
     return status ? gm_fail(status, "a transfer of object %llu failed: %s", number, gpumem_status_name(status)) : GM_OK;
 }

@@ -14,7 +14,7 @@ gm_status gm_residency_event_take(struct gpumem_residency *r, CUevent *event) {
         *event = r->events[--r->event_count];
         return GM_OK;
     }
-    return (gm_status)r->driver->event_create(event, CU_EVENT_DISABLE_TIMING);
+    return r->driver->event_create(event, CU_EVENT_DISABLE_TIMING);
 }
 
 void gm_residency_event_put(struct gpumem_residency *r, CUevent event) {
@@ -49,9 +49,9 @@ static gm_status wait_for_work(const struct gpumem_residency *r, const struct gm
     if (copy->unfenced)
         return gm_wait_natively(r->context.handle);
     if (copy->written)
-        status = (gm_status)r->driver->event_synchronize(copy->written);
+        status = r->driver->event_synchronize(copy->written);
     for (unsigned i = 0; i < copy->read_count && !status; i++)
-        status = (gm_status)r->driver->event_synchronize(copy->read[i]);
+        status = r->driver->event_synchronize(copy->read[i]);
     return status;
 }
 
@@ -68,9 +68,9 @@ gm_status gm_residency_order(struct gpumem_residency *r, struct gm_residency_cop
     if (status)
         return status;
     if (copy->written)
-        status = (gm_status)r->driver->stream_wait_event(stream, copy->written, 0);
+        status = r->driver->stream_wait_event(stream, copy->written, 0);
     for (unsigned i = 0; writes && i < copy->read_count && !status; i++)
-        status = (gm_status)r->driver->stream_wait_event(stream, copy->read[i], 0);
+        status = r->driver->stream_wait_event(stream, copy->read[i], 0);
     return status ? gm_fail(status, "stream %p cannot wait for a copy of %zu bytes: %s", (void *)stream, copy->bytes,
                             gpumem_status_name(status))
                   : GM_OK;
@@ -103,7 +103,7 @@ static gm_status record(struct gpumem_residency *r, CUstream stream, CUevent *ev
     gm_status status = gm_residency_event_take(r, event);
     if (status)
         return status;
-    status = (gm_status)r->driver->event_record(*event, stream);
+    status = r->driver->event_record(*event, stream);
     if (status)
         gm_residency_event_put(r, *event);
     return status;

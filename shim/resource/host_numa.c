@@ -123,7 +123,7 @@ unreserve:
 }
 
 static gm_status free_now(const struct gm_deferred_block *deferred) {
-    gm_status status = (gm_status)gm_drv.mem_unmap(deferred->address, deferred->size);
+    gm_status status = gm_drv.mem_unmap(deferred->address, deferred->size);
     if (status)
         return status;
     gm_addresses_free(&gm_drv, deferred->address, deferred->size);

@@ -26,7 +26,7 @@ static gm_status alloc_charged(const struct gm_request *request, struct gm_piece
         gm_managed_discharge(request->context_id, piece->reserved);
         return GM_NOT_SUPPORTED;
     }
-    status = (gm_status)gm_drv.mem_alloc_managed(&address, piece->reserved, CU_MEM_ATTACH_GLOBAL);
+    status = gm_drv.mem_alloc_managed(&address, piece->reserved, CU_MEM_ATTACH_GLOBAL);
     if (!status) {
         piece->address = address;
         gm_managed_advice_prefetch(request, piece);
@@ -44,7 +44,7 @@ static bool serves(const struct gm_request *request) {
 
 static gm_status device_has_managed(int device) {
     int managed = 0;
-    gm_status status = (gm_status)gm_drv.device_get_attribute(&managed, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, device);
+    gm_status status = gm_drv.device_get_attribute(&managed, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, device);
     if (status)
         return status;
     return managed ? GM_OK : GM_NOT_SUPPORTED;
@@ -75,7 +75,7 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
 /* ---- free */
 
 static gm_status free_now(const struct gm_deferred_block *deferred) {
-    gm_status status = (gm_status)gm_drv.mem_free(deferred->address);
+    gm_status status = gm_drv.mem_free(deferred->address);
     if (!status)
         gm_managed_discharge(deferred->context_id, deferred->size);
     return status;

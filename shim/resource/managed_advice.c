@@ -32,7 +32,7 @@ static gm_status prefetch(CUdeviceptr address, size_t bytes, int device, CUstrea
     __typeof__(gm_drv.mem_prefetch_v2) second = per_thread ? gm_drv.mem_prefetch_v2_ptsz : gm_drv.mem_prefetch_v2;
     __typeof__(gm_drv.mem_prefetch) first = per_thread ? gm_drv.mem_prefetch_ptsz : gm_drv.mem_prefetch;
     if (second)
-        return (gm_status)second(address, bytes, on_device(device), 0, stream);
+        return second(address, bytes, on_device(device), 0, stream);
     return first ? (gm_status)first(address, bytes, device, stream) : GM_NOT_SUPPORTED;
 }
 
@@ -89,7 +89,7 @@ static gm_status unset(const struct gm_block *block, CUmem_advise advice, CUmemL
 static gm_status unset_all(const struct gm_block *block) {
     const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     int count = 0;
-    gm_status status = (gm_status)gm_drv.device_get_count(&count);
+    gm_status status = gm_drv.device_get_count(&count);
     if (!status)
         status = unset(block, CU_MEM_ADVISE_UNSET_READ_MOSTLY, on_device(block->device));
     if (!status)
@@ -124,7 +124,7 @@ gm_status gm_managed_advice_undo(const struct gm_block *block) {
 /* The first signature of cuMemAdvise has no host location; device number -1 means the host. */
 static gm_status advise(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
     if (gm_drv.mem_advise)
-        return (gm_status)gm_drv.mem_advise(block->address, block->reserved, advice, location);
+        return gm_drv.mem_advise(block->address, block->reserved, advice, location);
     CUdevice device = location.type == CU_MEM_LOCATION_TYPE_HOST ? CU_DEVICE_CPU : (CUdevice)location.id;
     return gm_drv.mem_advise_first ? (gm_status)gm_drv.mem_advise_first(block->address, block->reserved, advice, device)
                                    : GM_NOT_SUPPORTED;

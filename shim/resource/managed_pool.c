@@ -11,7 +11,7 @@
 #define NEEDED_DRIVER 13000
 
 static gm_status all_devices_concurrent(int *count) {
-    gm_status status = (gm_status)gm_drv.device_get_count(count);
+    gm_status status = gm_drv.device_get_count(count);
     for (int device = 0; !status && device < *count; device++) {
         int concurrent = 0;
         status =
@@ -28,7 +28,7 @@ static gm_status describe(int device, CUmemPoolProps *props) {
     if (!status && version < NEEDED_DRIVER)
         status = GM_NOT_SUPPORTED;
     if (!status)
-        status = (gm_status)gm_drv.device_get_attribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
+        status = gm_drv.device_get_attribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
     if (!status && !has_pools)
         status = GM_NOT_SUPPORTED;
     if (!status)

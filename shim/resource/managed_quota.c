@@ -55,7 +55,7 @@ static bool charge_by_fresh_figure(uint64_t context_id, int device, uint64_t byt
  * not at all. */
 static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t bytes, uint64_t *available) {
     size_t free_bytes, total;
-    gm_status status = (gm_status)gm_drv.mem_get_info(&free_bytes, &total);
+    gm_status status = gm_drv.mem_get_info(&free_bytes, &total);
     if (status)
         return status;
     __atomic_store_n(&retained, 0, __ATOMIC_SEQ_CST);

@@ -16,7 +16,7 @@ static gm_status alloc_pitch(const struct gm_request *request, struct gm_piece *
 
 static gm_status alloc_plain(const struct gm_request *request, struct gm_piece *piece) {
     CUdeviceptr address;
-    gm_status status = (gm_status)gm_drv.mem_alloc(&address, request->size);
+    gm_status status = gm_drv.mem_alloc(&address, request->size);
     if (!status)
         *piece = (struct gm_piece){address, request->size, 0};
     return status;
@@ -28,7 +28,7 @@ static gm_status alloc_async(const struct gm_request *request, struct gm_piece *
     CUdeviceptr address;
     if (!alloc)
         return GM_NOT_SUPPORTED;
-    gm_status status = (gm_status)alloc(&address, request->size, (CUstream)request->stream);
+    gm_status status = alloc(&address, request->size, (CUstream)request->stream);
     if (!status)
         *piece = (struct gm_piece){address, request->size, 0};
     return status;
@@ -56,7 +56,7 @@ static gm_status native_free(struct gm_resource *self, const struct gm_block *bl
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (how->call == GM_CALL_FREE)
-        return (gm_status)gm_drv.mem_free(block->address);
+        return gm_drv.mem_free(block->address);
     if (how->call != GM_CALL_FREE_ASYNC)
         return GM_INVALID_VALUE;
     __typeof__(gm_drv.mem_free_async) release = how->per_thread ? gm_drv.mem_free_async_ptsz : gm_drv.mem_free_async;

@@ -6,7 +6,7 @@
 #include "shim/resource/rows.h"
 
 static gm_status free_now(const struct gm_deferred_block *deferred) {
-    return (gm_status)gm_drv.mem_free_host((void *)(uintptr_t)deferred->address);
+    return gm_drv.mem_free_host((void *)(uintptr_t)deferred->address);
 }
 
 static struct gm_deferred_free deferred_frees = {.free_now = free_now, .in_context = true};

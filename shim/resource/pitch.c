@@ -20,11 +20,11 @@ static unsigned row_of(int device, size_t width, unsigned element_size) {
 
 static gm_status query_driver(size_t width, unsigned element_size, size_t *pitch) {
     CUdeviceptr probe;
-    gm_status status = (gm_status)gm_drv.mem_alloc_pitch(&probe, pitch, width, 1, element_size);
+    gm_status status = gm_drv.mem_alloc_pitch(&probe, pitch, width, 1, element_size);
     if (status)
         return status;
     /* One more try, because the probe would leak. */
-    status = (gm_status)gm_drv.mem_free(probe);
+    status = gm_drv.mem_free(probe);
     return status ? (gm_status)gm_drv.mem_free(probe) : status;
 }
 

@@ -22,7 +22,7 @@ static gm_status set_access(CUmemoryPool pool, int device, uint64_t reach) {
         if (!(reach & 1) || peer == device)
             continue;
         CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, peer}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-        gm_status status = (gm_status)gm_drv.mem_pool_set_access(pool, &access, 1);
+        gm_status status = gm_drv.mem_pool_set_access(pool, &access, 1);
         if (status)
             return status;
     }
@@ -41,11 +41,11 @@ static gm_status set_attributes(CUmemoryPool pool) {
     cuuint64_t threshold = UINT64_MAX;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int value = rows[i].value;
-        gm_status status = (gm_status)gm_drv.mem_pool_set_attribute(pool, rows[i].name, &value);
+        gm_status status = gm_drv.mem_pool_set_attribute(pool, rows[i].name, &value);
         if (status)
             return status;
     }
-    return (gm_status)gm_drv.mem_pool_set_attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+    return gm_drv.mem_pool_set_attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 }
 
 static gm_status create_pool(struct gm_pool_family *family, int device, uint64_t reach, CUmemoryPool *created) {
@@ -56,7 +56,7 @@ static gm_status create_pool(struct gm_pool_family *family, int device, uint64_t
         __atomic_store_n(&family->devices[device].unsupported, true, __ATOMIC_RELAXED);
     if (status)
         return status;
-    status = (gm_status)gm_drv.mem_pool_create(&pool, &props);
+    status = gm_drv.mem_pool_create(&pool, &props);
     if (status)
         return status;
     status = set_attributes(pool);
@@ -84,7 +84,7 @@ static gm_status free_on(const struct gm_internal *internal, uint64_t address) {
     CUstreamCaptureMode mode = gm_capture_relax();
     status = gm_internal_stream(internal, GM_INTERNAL_ALLOC, &stream);
     if (!status)
-        status = (gm_status)gm_drv.mem_free_async(address, stream);
+        status = gm_drv.mem_free_async(address, stream);
     gm_capture_unrelax(mode);
     gm_context_leave(pushed);
     return status;
@@ -178,7 +178,7 @@ static gm_status alloc_in_order(CUmemoryPool pool, const struct gm_request *requ
         request->per_thread ? gm_drv.mem_alloc_from_pool_async_ptsz : gm_drv.mem_alloc_from_pool_async;
     if (!alloc || stream_is_foreign(request))
         return GM_NOT_SUPPORTED;
-    return (gm_status)alloc(address, bytes, pool, (CUstream)request->stream);
+    return alloc(address, bytes, pool, (CUstream)request->stream);
 }
 
 static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *internal, size_t bytes,
@@ -187,15 +187,15 @@ static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *intern
     CUdeviceptr got;
     gm_status status = gm_internal_stream(internal, GM_INTERNAL_ALLOC, &stream);
     if (!status)
-        status = (gm_status)gm_drv.mem_alloc_from_pool_async(&got, bytes, pool, stream);
+        status = gm_drv.mem_alloc_from_pool_async(&got, bytes, pool, stream);
     if (status)
         return status;
     /* Without event following and internal dependencies the pool returns only memory whose free is complete, and the
      * stream never waits. But the driver promises the memory only in the order of this stream. So the stream is
      * queried, and waited for if it is busy, which was never observed. */
-    status = (gm_status)gm_drv.stream_query(stream);
+    status = gm_drv.stream_query(stream);
     if (status == GM_FENCE_PENDING)
-        status = (gm_status)gm_drv.stream_synchronize(stream);
+        status = gm_drv.stream_synchronize(stream);
     if (status)
         gm_drv.mem_free_async(got, stream);
     else
@@ -336,7 +336,7 @@ size_t gm_pool_trim(struct gm_resource *self, size_t bytes) { return gm_pool_rel
  * so a stream with work is not waited for. */
 static bool answers_idle(CUstream stream) {
     gm_status status;
-    for (uint64_t begin = gm_ticks(); (status = (gm_status)gm_drv.stream_query(stream)) == GM_FENCE_PENDING;)
+    for (uint64_t begin = gm_ticks(); (status = gm_drv.stream_query(stream)) == GM_FENCE_PENDING;)
         if (gm_ticks_span_ns(gm_ticks() - begin) > ANSWER_NS)
             break;
     return status == GM_OK;

@@ -47,7 +47,7 @@ static gm_status obtain(struct gpumem_workspace *workspace, size_t size) {
         result = driver->mem_alloc(&address, size);
     }
     if (result)
-        return (gm_status)result;
+        return result;
     workspace->address = (char *)(uintptr_t)address;
     workspace->size = size;
     return GM_OK;
@@ -70,5 +70,5 @@ gm_status gm_workspace_order(struct gpumem_workspace *workspace, CUstream stream
         result = driver->event_record(workspace->order, workspace->stream);
     if (!result)
         result = driver->stream_wait_event(stream, workspace->order, 0);
-    return (gm_status)result;
+    return result;
 }
