@@ -7,9 +7,9 @@
 
 #include "simcuda.h"
 
-#define OK(call)   assert_int_equal((call), CUDA_SUCCESS)
-#define MIB        ((size_t)1 << 20)
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define OK(call)       assert_int_equal((call), CUDA_SUCCESS)
+#define MIB            ((size_t)1 << 20)
+#define SIM_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 extern CUcontext ctx; /* of device 0, current during a test */
 extern CUmodule module;

@@ -9,7 +9,7 @@
 
 #include "sim_test.h"
 
-static void scripted_failures(void **state) {
+SIM_TEST(scripted_failures) {
     CUdeviceptr p[4];
     assert_int_equal(simcuda_set_failures("cuMemAlloc_v2:2"), 0);
     OK(cuMemAlloc(&p[0], 16));
@@ -24,7 +24,7 @@ static void scripted_failures(void **state) {
         OK(cuMemFree(p[i]));
 }
 
-static void hidden_names(void **state) {
+SIM_TEST(hidden_names) {
     CUdriverProcAddressQueryResult found;
     CUevent e;
     void *fn = &fn;
@@ -46,7 +46,7 @@ static size_t live_after;
 static void count_live(void) { live_after = simcuda_live_blocks(); }
 
 /* The function may call the driver's control itself, and runs when the call has had its effect. */
-static void a_function_after_a_call(void **state) {
+SIM_TEST(a_function_after_a_call) {
     CUdeviceptr block;
     size_t live = simcuda_live_blocks();
     simcuda_set_after("cuMemAlloc_v2", count_live);
@@ -85,7 +85,7 @@ static void launch_own_kernels(void) {
 }
 
 /* A kernel without a host function is named once. */
-static void own_kernels(void **state) {
+SIM_TEST(own_kernels) {
     char text[1024];
     said_by(launch_own_kernels, text, sizeof text);
     char *first = strstr(text, "kernel 'first' does not run"), *second = strstr(text, "kernel 'second' does not run");
@@ -95,7 +95,7 @@ static void own_kernels(void **state) {
     assert_string_equal(text, "");
 }
 
-static void look_ups(void **state) {
+SIM_TEST(look_ups) {
     static const struct {
         const char *name;
         int version, flags;
@@ -141,7 +141,7 @@ static int strict_child(void) {
     return *(volatile char *)(uintptr_t)p;
 }
 
-static void strict_mode_crashes_the_host(void **state) {
+SIM_TEST(strict_mode_crashes_the_host) {
     int status;
     pid_t pid = fork();
     if (pid == 0) {
@@ -155,7 +155,7 @@ static void strict_mode_crashes_the_host(void **state) {
 
 static void host_function(void *p) { *(CUresult *)p = cuMemAlloc((CUdeviceptr *)p + 1, 16); }
 
-static void host_functions_may_not_call(void **state) {
+SIM_TEST(host_functions_may_not_call) {
     struct {
         CUresult r;
         CUdeviceptr p;
@@ -166,7 +166,7 @@ static void host_functions_may_not_call(void **state) {
     assert_int_equal(out.r, CUDA_ERROR_NOT_PERMITTED);
 }
 
-static void call_log(void **state) {
+SIM_TEST(call_log) {
     char text[4096];
     CUdeviceptr p;
     OK(cuMemAlloc(&p, 12345));
@@ -179,15 +179,5 @@ static void call_log(void **state) {
 int main(int argc, char **argv) {
     if (argc == 2)
         return strict_child();
-    const struct CMUnitTest tests[] = {
-        TEST(scripted_failures),
-        TEST(hidden_names),
-        TEST(a_function_after_a_call),
-        TEST(own_kernels),
-        TEST(look_ups),
-        TEST(strict_mode_crashes_the_host),
-        TEST(host_functions_may_not_call),
-        TEST(call_log),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "sim_test.h"
 
-static void native_blocks(void **state) {
+SIM_TEST(native_blocks) {
     CUdeviceptr p, q, base;
     size_t size, free, total;
     assert_int_equal(cuMemAlloc(&p, 0), CUDA_ERROR_INVALID_VALUE);
@@ -31,7 +31,7 @@ static void native_blocks(void **state) {
     assert_int_equal(cuMemsetD8(q, 0, 1000), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void limit_is_counted(void **state) {
+SIM_TEST(limit_is_counted) {
     CUdeviceptr p[64], m;
     unsigned n = 0;
     while (n < 64 && cuMemAlloc(&p[n], 128 * MIB) == CUDA_SUCCESS)
@@ -42,7 +42,7 @@ static void limit_is_counted(void **state) {
         OK(cuMemFree(p[--n]));
 }
 
-static void free_waits(void **state) {
+SIM_TEST(free_waits) {
     CUdeviceptr p;
     simcuda_set_streams("manual");
     OK(cuMemAlloc(&p, MIB));
@@ -53,7 +53,7 @@ static void free_waits(void **state) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
-static void unmap_does_not_wait(void **state) {
+SIM_TEST(unmap_does_not_wait) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -73,7 +73,7 @@ static void unmap_does_not_wait(void **state) {
     OK(cuMemAddressFree(p, 4 * MIB));
 }
 
-static void pools(void **state) {
+SIM_TEST(pools) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemoryPool pool;
@@ -114,7 +114,7 @@ static void pools(void **state) {
     OK(cuMemPoolDestroy(pool));
 }
 
-static void vmm_aliases(void **state) {
+SIM_TEST(vmm_aliases) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -141,7 +141,7 @@ static void vmm_aliases(void **state) {
     OK(cuMemAddressFree(p, 8 * MIB));
 }
 
-static void some_access_is_to_read_only(void **state) {
+SIM_TEST(some_access_is_to_read_only) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READ};
@@ -166,7 +166,7 @@ static void some_access_is_to_read_only(void **state) {
     OK(cuMemAddressFree(p, 2 * MIB));
 }
 
-static void copies_must_not_overlap(void **state) {
+SIM_TEST(copies_must_not_overlap) {
     CUdeviceptr p;
     OK(cuMemAlloc(&p, MIB));
     OK(cuMemcpyDtoD(p + 4096, p, 4096));
@@ -177,7 +177,7 @@ static void copies_must_not_overlap(void **state) {
     OK(cuCtxSetCurrent(ctx));
 }
 
-static void pointer_attributes(void **state) {
+SIM_TEST(pointer_attributes) {
     CUdeviceptr p, m;
     void *host;
     CUmemorytype type;
@@ -216,7 +216,7 @@ static int range_attribute(CUmem_range_attribute attribute, CUdeviceptr p, size_
 }
 
 /* Pages of a pool keep their advice over a free; other managed memory comes without any. */
-static void advice_belongs_to_pages(void **state) {
+SIM_TEST(advice_belongs_to_pages) {
     const CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED};
     CUmemoryPool pool;
@@ -271,7 +271,7 @@ static int child(int in, int out) {
     return write(out, &done, 1) == 1 ? 0 : 3;
 }
 
-static void ipc_between_processes(void **state) {
+SIM_TEST(ipc_between_processes) {
     int to[2], from[2], status;
     CUipcMemHandle handle;
     CUdeviceptr p, q;
@@ -311,7 +311,7 @@ static void ipc_between_processes(void **state) {
     OK(cuStreamSynchronize(s));
 }
 
-static void two_devices(void **state) {
+SIM_TEST(two_devices) {
     CUcontext other;
     CUdeviceptr p;
     int can;
@@ -344,7 +344,7 @@ static CUdeviceptr pool_block(CUmemoryPool *pool, CUdevice device, CUstream s) {
 }
 
 /* Between devices plain memory is copied in any case, memory of a pool or a mapping where it is open to both. */
-static void copies_between_devices(void **state) {
+SIM_TEST(copies_between_devices) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUmemAccessDesc to[2] = {{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
                              {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
@@ -395,20 +395,5 @@ static void copies_between_devices(void **state) {
 int main(int argc, char **argv) {
     if (argc == 3)
         return child(atoi(argv[1]), atoi(argv[2]));
-    const struct CMUnitTest tests[] = {
-        TEST(native_blocks),
-        TEST(limit_is_counted),
-        TEST(free_waits),
-        TEST(unmap_does_not_wait),
-        TEST(pools),
-        TEST(vmm_aliases),
-        TEST(some_access_is_to_read_only),
-        TEST(copies_must_not_overlap),
-        TEST(pointer_attributes),
-        TEST(advice_belongs_to_pages),
-        TEST(ipc_between_processes),
-        TEST(two_devices),
-        TEST(copies_between_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "sim_test.h"
 
-static void stream_ordered_reuse_is_caught(void **state) {
+SIM_TEST(stream_ordered_reuse_is_caught) {
     CUdeviceptr p;
     CUstream a = new_stream(), b = new_stream();
     simcuda_set_streams("manual");
@@ -28,7 +28,7 @@ static void touch_first_word(const struct simcuda_launch *l) {
 }
 
 /* Memory given back and got again behind a kernel in its stream is the kernel's until then. */
-static void memory_is_promised_in_order(void **state) {
+SIM_TEST(memory_is_promised_in_order) {
     CUdeviceptr first, again;
     CUstream s = new_stream();
     assert_int_equal(simcuda_register_kernel("touch_first_word", "p84", touch_first_word), 0);
@@ -45,7 +45,7 @@ static void memory_is_promised_in_order(void **state) {
     OK(cuStreamSynchronize(s));
 }
 
-static void notes_and_patterns_catch_reuse(void **state) {
+SIM_TEST(notes_and_patterns_catch_reuse) {
     CUdeviceptr p;
     CUstream a = new_stream(), b = new_stream();
     CUevent e;
@@ -75,7 +75,7 @@ static void notes_and_patterns_catch_reuse(void **state) {
     OK(cuMemFree(p));
 }
 
-static void legacy_stream_orders(void **state) {
+SIM_TEST(legacy_stream_orders) {
     CUdeviceptr p;
     CUstream blocking, free_running = new_stream();
     OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
@@ -95,7 +95,7 @@ static void legacy_stream_orders(void **state) {
     OK(cuMemFree(p));
 }
 
-static void context_events(void **state) {
+SIM_TEST(context_events) {
     CUdeviceptr p;
     CUstream a = new_stream(), b = new_stream();
     CUevent e;
@@ -120,7 +120,7 @@ static void context_events(void **state) {
     OK(cuMemFree(p));
 }
 
-static void capture_rules(void **state) {
+SIM_TEST(capture_rules) {
     CUstream s = new_stream();
     CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
     CUstreamCaptureStatus status;
@@ -159,7 +159,7 @@ static void capture_rules(void **state) {
 }
 
 /* A query of the legacy stream leaves the capture valid, work in it does not. */
-static void captures_of_blocking_streams(void **state) {
+SIM_TEST(captures_of_blocking_streams) {
     CUstreamCaptureStatus status;
     CUstream blocking;
     CUgraph graph;
@@ -177,7 +177,7 @@ static void captures_of_blocking_streams(void **state) {
     OK(cuMemFree(p));
 }
 
-static void graph_memory(void **state) {
+SIM_TEST(graph_memory) {
     CUstream s = new_stream();
     CUgraph graph;
     CUgraphExec exec;
@@ -217,7 +217,7 @@ static void launch_programmatic(CUfunction f, CUdeviceptr p, uint32_t value, CUs
 }
 
 /* A programmatic launch begins before the kernel right before it ends, and not before anything else. */
-static void programmatic_launches_overtake(void **state) {
+SIM_TEST(programmatic_launches_overtake) {
     CUdeviceptr p;
     CUfunction check;
     CUevent e;
@@ -253,7 +253,7 @@ static uint64_t reserved_by_graphs(void) {
 }
 
 /* Memory of a graph that is not to run goes back to the device, until the next launch. */
-static void graph_memory_is_trimmed(void **state) {
+SIM_TEST(graph_memory_is_trimmed) {
     CUstream s = new_stream();
     CUgraph graph;
     CUgraphExec exec;
@@ -281,7 +281,7 @@ static void graph_memory_is_trimmed(void **state) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
-static void random_order_keeps_results(void **state) {
+SIM_TEST(random_order_keeps_results) {
     CUdeviceptr p[3];
     CUstream s[3];
     for (int seed = 1; seed <= 20; seed++) {
@@ -304,7 +304,7 @@ static void random_order_keeps_results(void **state) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
-static void value_waits(void **state) {
+SIM_TEST(value_waits) {
     CUdeviceptr flag, p;
     CUstream a = new_stream(), b = new_stream();
     OK(cuMemAlloc(&flag, 8));
@@ -319,20 +319,4 @@ static void value_waits(void **state) {
     OK(cuMemFree(p));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(stream_ordered_reuse_is_caught),
-        TEST(memory_is_promised_in_order),
-        TEST(notes_and_patterns_catch_reuse),
-        TEST(legacy_stream_orders),
-        TEST(context_events),
-        TEST(capture_rules),
-        TEST(captures_of_blocking_streams),
-        TEST(graph_memory),
-        TEST(programmatic_launches_overtake),
-        TEST(graph_memory_is_trimmed),
-        TEST(random_order_keeps_results),
-        TEST(value_waits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

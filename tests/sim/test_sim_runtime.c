@@ -11,7 +11,7 @@
 extern cudaError_t cudaMemsetAsync_ptsz(void *p, int value, size_t n, cudaStream_t s);
 extern cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t s);
 
-static void one_entry_then_look_ups(void **state) {
+TEST(one_entry_then_look_ups) {
     void *p;
     assert_int_equal(simcuda_calls(NULL), 0);
     OK(cudaFree(NULL));
@@ -26,7 +26,7 @@ static void one_entry_then_look_ups(void **state) {
     assert_int_equal(simcuda_calls("cuGetProcAddress_v2"), before);
 }
 
-static void own_answers(void **state) {
+TEST(own_answers) {
     void *p = &p;
     int version;
     OK(cudaMalloc(&p, 0));
@@ -44,7 +44,7 @@ static void own_answers(void **state) {
     cudaGetLastError();
 }
 
-static void pitched_copies(void **state) {
+TEST(pitched_copies) {
     unsigned char in[8][10], out[8][10];
     size_t pitch;
     void *p;
@@ -73,7 +73,7 @@ static void *other_thread(void *p) {
     return (void *)(intptr_t)(e == cudaSuccess && simcuda_pending() == pending && pending > 0 && p != NULL);
 }
 
-static void per_thread_streams(void **state) {
+TEST(per_thread_streams) {
     void *p, *good;
     pthread_t t;
     OK(cudaMalloc(&p, 4096));
@@ -90,7 +90,7 @@ static void per_thread_streams(void **state) {
     OK(cudaFree(p));
 }
 
-static void entry_points(void **state) {
+TEST(entry_points) {
     enum cudaDriverEntryPointQueryResult found;
     void *fn;
     OK(cudaGetDriverEntryPointByVersion("cuMemAlloc", &fn, 12000, cudaEnableDefault, &found));
@@ -100,7 +100,7 @@ static void entry_points(void **state) {
     assert_int_equal(found, cudaDriverEntryPointSymbolNotFound);
 }
 
-static void reset_frees(void **state) {
+TEST(reset_frees) {
     size_t free, total;
     void *p;
     OK(cudaMalloc(&p, 64 << 20));
@@ -111,10 +111,4 @@ static void reset_frees(void **state) {
     cudaGetLastError();
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_entry_then_look_ups), cmocka_unit_test(own_answers),  cmocka_unit_test(pitched_copies),
-        cmocka_unit_test(per_thread_streams),      cmocka_unit_test(entry_points), cmocka_unit_test(reset_frees),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -72,7 +72,7 @@ static uint32_t *invite(void) {
 
 static void set(uint32_t *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
 
-static void one_block_for_one_of_two_threads(void **state) {
+SIM_TEST(one_block_for_one_of_two_threads) {
     pthread_t thread;
     CUdeviceptr block, again;
     CUstream one = new_stream(), two = new_stream();
@@ -94,7 +94,7 @@ static void one_block_for_one_of_two_threads(void **state) {
     OK(cuMemFreeHost(busy));
 }
 
-static void a_pool_is_trimmed_during_a_free(void **state) {
+SIM_TEST(a_pool_is_trimmed_during_a_free) {
     pthread_t thread;
     CUstream one = new_stream();
     CUdeviceptr block = open_pool(trim, one, &thread);
@@ -128,7 +128,7 @@ static void *ask(void *unused) {
     return sum ? unused : &over;
 }
 
-static void questions_beside_work(void **state) {
+SIM_TEST(questions_beside_work) {
     pthread_t thread;
     CUdeviceptr p;
     CUstream s = new_stream();
@@ -166,7 +166,7 @@ static void *search(void *unused) {
 }
 
 /* A library with kernels is opened while another thread launches. */
-static void kernels_are_registered_beside_launches(void **state) {
+SIM_TEST(kernels_are_registered_beside_launches) {
     pthread_t thread;
     over = 0;
     assert_int_equal(cudaFree(NULL), cudaSuccess);
@@ -183,12 +183,4 @@ static void kernels_are_registered_beside_launches(void **state) {
     OK(cuDevicePrimaryCtxRelease(0)); /* of cudaFree */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(one_block_for_one_of_two_threads),
-        TEST(a_pool_is_trimmed_during_a_free),
-        TEST(questions_beside_work),
-        TEST(kernels_are_registered_beside_launches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

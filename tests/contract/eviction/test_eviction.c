@@ -156,7 +156,7 @@ static void random_steps(const struct gm_eviction_policy *policy, uint64_t seed,
     close_all(e);
 }
 
-static void every_row_keeps_the_contract(void **state) {
+TEST(every_row_keeps_the_contract) {
     int victims[OBJECTS + 1], again[OBJECTS + 1];
     for (const struct gm_eviction_policy *const *policy = gm_eviction_policies; *policy; policy++) {
         assert_true((*policy)->source[0]);
@@ -171,7 +171,7 @@ static void every_row_keeps_the_contract(void **state) {
 }
 
 /* Each object but one is pinned in turn, after uses of all kinds: that one goes. */
-static void every_row_finds_the_only_victim(void **state) {
+TEST(every_row_finds_the_only_victim) {
     for (const struct gm_eviction_policy *const *policy = gm_eviction_policies; *policy; policy++) {
         for (uint32_t free_one = 0; free_one < 8; free_one++) {
             struct gm_eviction *e = open_with(*policy, 8, 1);
@@ -192,7 +192,7 @@ static void every_row_finds_the_only_victim(void **state) {
     }
 }
 
-static void every_row_reports_errors(void **state) {
+TEST(every_row_reports_errors) {
     for (const struct gm_eviction_policy *const *policy = gm_eviction_policies; *policy; policy++) {
         struct gm_eviction_setup setup = {
             .policy = *policy, .objects = OBJECTS, .allocate = allocate, .release = release, .user = &blocks_left};
@@ -273,13 +273,13 @@ static void by_hand(const char *policy, const char *text, uint32_t capacity, uns
 }
 
 /* Four evictions against two, and two hits more. */
-static void figure_6(void **state) {
+TEST(figure_6) {
     by_hand("lru", "ABCD EFAB", 4, 0, "ABCD");            /* example (a) */
     by_hand("preprotected_lru", "ABCD EFAB", 4, 2, "CD"); /* example (b) */
     by_hand("preprotected_lru", "ABCD EFCD", 4, 2, "AB"); /* example (c) */
 }
 
-static void protected_objects_go_in_lru_order_when_all_are(void **state) {
+TEST(protected_objects_go_in_lru_order_when_all_are) {
     by_hand("preprotected_lru", "ABCD EABCD", 4, 0, "ABCDE");
     by_hand("preprotected_lru", "ABCD EDCBA", 4, 3, "AE");
     by_hand("preprotected_lru", "ABCD AB EF", 4, 2, "CD"); /* a new vector ends the protection */
@@ -287,7 +287,7 @@ static void protected_objects_go_in_lru_order_when_all_are(void **state) {
 
 /* Vector N, M, N on a device of three objects, whose operations place outputs O and P in between. N is protected where
  * P lacks memory, although it was not there when the vector was announced. */
-static void what_the_vector_placed_is_protected(void **state) {
+TEST(what_the_vector_placed_is_protected) {
     enum { N, M, O, P };
     static const struct {
         const char *policy;
@@ -306,7 +306,7 @@ static void what_the_vector_placed_is_protected(void **state) {
     }
 }
 
-static void mru_and_window_by_hand(void **state) {
+TEST(mru_and_window_by_hand) {
     by_hand("mru", "ABCD EFAB", 4, 2, "DE");
     by_hand("window", "ABCD EFAB", 4, 2, "CD");
     /* A vector that does not fit: what is used last goes, where preprotected_lru starts again with the first. */
@@ -315,7 +315,7 @@ static void mru_and_window_by_hand(void **state) {
 }
 
 /* The newest object that is not in use goes, in the order of use and not of numbers. */
-static void mru_passes_pinned_objects(void **state) {
+TEST(mru_passes_pinned_objects) {
     struct gm_eviction *e = open_with(row("mru"), 4, 1);
     const uint32_t order[] = {2, 0, 3, 1};
     uint32_t victim;
@@ -330,7 +330,7 @@ static void mru_passes_pinned_objects(void **state) {
 }
 
 /* A prefetch is no use: what was brought ahead is still used next, and so it stays. */
-static void objects_brought_ahead_await_their_use(void **state) {
+TEST(objects_brought_ahead_await_their_use) {
     struct gm_eviction *e = open_with(row("window"), 3, 1);
     const uint32_t vector[] = {0, 1, 2, 0, 1};
     uint32_t victim;
@@ -467,7 +467,7 @@ static int car_use(struct car *car, int object) {
     return victim;
 }
 
-static void car_follows_its_figure(void **state) {
+TEST(car_follows_its_figure) {
     for (int capacity = 2; capacity <= 20; capacity++) {
         struct gm_eviction *e = open_with(row("car"), (uint64_t)capacity, 1);
         struct car car = {.capacity = capacity};
@@ -521,7 +521,7 @@ static void follow(const char *policy, int (*expect)(struct history *), uint32_t
     close_all(e);
 }
 
-static void rules_found_by_search(void **state) {
+TEST(rules_found_by_search) {
     for (uint32_t capacity = 1; capacity < OBJECTS; capacity += 5) {
         follow("lru", expect_lru, capacity);
         follow("mru", expect_mru, capacity);
@@ -531,7 +531,7 @@ static void rules_found_by_search(void **state) {
 }
 
 /* A, B: used again in their test period, so hot. A scan of objects used once leaves them; LRU loses them. */
-static void clock_pro_by_hand(void **state) {
+TEST(clock_pro_by_hand) {
     by_hand("clock_pro", "ABCD", 4, 0, "");
     by_hand("clock_pro", "ABABCDEFGHIJAB", 4, 4, "CDEFGH");
     by_hand("lru", "ABABCDEFGHIJAB", 4, 2, "ABCDEFGH");
@@ -540,7 +540,7 @@ static void clock_pro_by_hand(void **state) {
 }
 
 /* What the announced vector is worth: a vector larger than memory, again and again. */
-static void window_evicts_less_than_protection_alone(void **state) {
+TEST(window_evicts_less_than_protection_alone) {
     unsigned evictions[2];
     const char *const policies[] = {"preprotected_lru", "window"};
     for (int i = 0; i < 2; i++) {
@@ -555,7 +555,7 @@ static void window_evicts_less_than_protection_alone(void **state) {
     assert_int_equal(evictions[1], 59);
 }
 
-static void random_takes_each_object_and_follows_its_seed(void **state) {
+TEST(random_takes_each_object_and_follows_its_seed) {
     uint64_t hashes[2];
     for (uint64_t seed = 0; seed < 2; seed++) {
         struct gm_eviction *e = open_with(row("random"), 8, seed);
@@ -576,22 +576,4 @@ static void random_takes_each_object_and_follows_its_seed(void **state) {
     assert_true(hashes[0] != hashes[1]);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_keeps_the_contract),
-        cmocka_unit_test(every_row_finds_the_only_victim),
-        cmocka_unit_test(every_row_reports_errors),
-        cmocka_unit_test(figure_6),
-        cmocka_unit_test(protected_objects_go_in_lru_order_when_all_are),
-        cmocka_unit_test(what_the_vector_placed_is_protected),
-        cmocka_unit_test(mru_and_window_by_hand),
-        cmocka_unit_test(mru_passes_pinned_objects),
-        cmocka_unit_test(objects_brought_ahead_await_their_use),
-        cmocka_unit_test(rules_found_by_search),
-        cmocka_unit_test(car_follows_its_figure),
-        cmocka_unit_test(clock_pro_by_hand),
-        cmocka_unit_test(window_evicts_less_than_protection_alone),
-        cmocka_unit_test(random_takes_each_object_and_follows_its_seed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

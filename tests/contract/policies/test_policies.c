@@ -79,14 +79,14 @@ static struct gm_decision drive(const struct gm_policy *policy, enum gm_call cal
     return decision;
 }
 
-static void every_policy_has_a_promise(void **unused) {
+TEST(every_policy_has_a_promise) {
     size_t rows = 0;
     for (; gm_policies[rows]; rows++)
         assert_non_null(promise_of(gm_policies[rows]->name));
     assert_int_equal(rows, sizeof promises / sizeof *promises);
 }
 
-static void rows_are_complete(void **unused) {
+TEST(rows_are_complete) {
     for (int i = 0; gm_policies[i]; i++) {
         const struct gm_policy *row = gm_policies[i];
         assert_true(strlen(row->name) > 0 && strspn(row->name, "abcdefghijklmnopqrstuvwxyz-") == strlen(row->name));
@@ -100,7 +100,7 @@ static void rows_are_complete(void **unused) {
     }
 }
 
-static void only_three_calls_move(void **unused) {
+TEST(only_three_calls_move) {
     for (int call = 0; call < GM_CALL_COUNT; call++) {
         bool listed = false;
         for (size_t i = 0; i < sizeof movable / sizeof *movable; i++)
@@ -112,7 +112,7 @@ static void only_three_calls_move(void **unused) {
     }
 }
 
-static void each_call_is_placed_as_promised(void **unused) {
+TEST(each_call_is_placed_as_promised) {
     for (int p = 0; gm_policies[p]; p++) {
         const struct promise *promise = promise_of(gm_policies[p]->name);
         for (size_t c = 0; c < sizeof movable / sizeof *movable; c++) {
@@ -127,7 +127,7 @@ static void each_call_is_placed_as_promised(void **unused) {
     }
 }
 
-static void capture_leaves_all_as_asked(void **unused) {
+TEST(capture_leaves_all_as_asked) {
     for (int p = 0; gm_policies[p]; p++) {
         const struct promise *promise = promise_of(gm_policies[p]->name);
         for (size_t c = 0; c < sizeof movable / sizeof *movable; c++) {
@@ -139,7 +139,7 @@ static void capture_leaves_all_as_asked(void **unused) {
     }
 }
 
-static void reasons_are_given(void **unused) {
+TEST(reasons_are_given) {
     static const struct {
         const char *policy;
         enum gm_reason transient, lasting;
@@ -162,7 +162,7 @@ static void reasons_are_given(void **unused) {
 }
 
 /* A failed request leaves no trace in the policy: a run with failures decides like the run without. */
-static void failures_leave_no_mark(void **unused) {
+TEST(failures_leave_no_mark) {
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = 640};
     for (int p = 0; gm_policies[p]; p++) {
         struct gm_decision plain[30], marked[30], lost;
@@ -190,7 +190,7 @@ static void failures_leave_no_mark(void **unused) {
 
 /* ---- option rows */
 
-static void option_rows_are_complete(void **unused) {
+TEST(option_rows_are_complete) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         assert_int_equal(row->id, i);
@@ -208,7 +208,7 @@ static void option_rows_are_complete(void **unused) {
 }
 
 /* --trace-flush is GPUMEM_TRACE_FLUSH. */
-static void flags_follow_names(void **unused) {
+TEST(flags_follow_names) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const char *name = gm_option_rows[i].name + 7, *flag = gm_option_rows[i].flag;
         if (!flag)
@@ -219,7 +219,7 @@ static void flags_follow_names(void **unused) {
     }
 }
 
-static void defaults_parse(void **unused) {
+TEST(defaults_parse) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         char error[256];
         uint64_t number = 1;
@@ -232,7 +232,7 @@ static void defaults_parse(void **unused) {
     assert_string_equal(gm_option_text(GM_OPT_POLICY), gm_policies[0]->name);
 }
 
-static void choices_parse_in_order(void **unused) {
+TEST(choices_parse_in_order) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         char words[256], error[256], *rest = words, *word;
         uint64_t number, expected = 0;
@@ -247,7 +247,7 @@ static void choices_parse_in_order(void **unused) {
     }
 }
 
-static void bad_values_are_explained(void **unused) {
+TEST(bad_values_are_explained) {
     static const char *const accepted[] = {
         [GM_OPTION_BOOL] = "on",    [GM_OPTION_COUNT] = "count", [GM_OPTION_BYTES] = "512M",
         [GM_OPTION_TIME] = "100ms", [GM_OPTION_CHOICE] = NULL,
@@ -274,7 +274,7 @@ static void bad_values_are_explained(void **unused) {
     }
 }
 
-static void counts_end_where_they_say(void **unused) {
+TEST(counts_end_where_they_say) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         char text[32], error[256];
@@ -294,15 +294,4 @@ static void counts_end_where_they_say(void **unused) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_policy_has_a_promise),  cmocka_unit_test(rows_are_complete),
-        cmocka_unit_test(only_three_calls_move),       cmocka_unit_test(each_call_is_placed_as_promised),
-        cmocka_unit_test(capture_leaves_all_as_asked), cmocka_unit_test(reasons_are_given),
-        cmocka_unit_test(failures_leave_no_mark),      cmocka_unit_test(option_rows_are_complete),
-        cmocka_unit_test(flags_follow_names),          cmocka_unit_test(defaults_parse),
-        cmocka_unit_test(choices_parse_in_order),      cmocka_unit_test(bad_values_are_explained),
-        cmocka_unit_test(counts_end_where_they_say),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -15,13 +15,13 @@ DRIVER(GPUMEM_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
 DRIVER(GPUMEM_STREAM_CAPTURE, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 DRIVER(GPUMEM_UNKNOWN, CUDA_ERROR_UNKNOWN);
 
-static void the_header_has_the_librarys_version(void **state) {
+TEST_WITH(the_header_has_the_librarys_version, bench_open, bench_close) {
     char header[40];
     snprintf(header, sizeof header, "%d.%d.%d", GPUMEM_VERSION_MAJOR, GPUMEM_VERSION_MINOR, GPUMEM_VERSION_PATCH);
     assert_string_equal(gpumem_version(), header);
 }
 
-static void statuses_have_names(void **state) {
+TEST_WITH(statuses_have_names, bench_open, bench_close) {
     assert_string_equal(gpumem_status_name(GPUMEM_OK), "GPUMEM_OK");
     assert_string_equal(gpumem_status_name(GPUMEM_STREAM_CAPTURE), "GPUMEM_STREAM_CAPTURE");
     assert_string_equal(gpumem_status_name((enum gpumem_status)CUDA_ERROR_ILLEGAL_ADDRESS),
@@ -29,7 +29,7 @@ static void statuses_have_names(void **state) {
     assert_string_equal(gpumem_status_name((enum gpumem_status)12345), "unknown status");
 }
 
-static void a_miss_is_an_error_with_a_text(void **state) {
+TEST_WITH(a_miss_is_an_error_with_a_text, bench_open, bench_close) {
     struct gpumem_block block = {.struct_size = sizeof block, .size = 77};
     int own = 0;
     assert_int_equal(gpumem_block_of(&own, &block), GPUMEM_NOT_FOUND);
@@ -37,7 +37,7 @@ static void a_miss_is_an_error_with_a_text(void **state) {
     assert_non_null(strstr(gpumem_last_error(), "no live block"));
 }
 
-static void nothing_is_cached_without_the_preloaded_library(void **state) {
+TEST_WITH(nothing_is_cached_without_the_preloaded_library, bench_open, bench_close) {
     size_t released = 5;
     CU(gpumem_trim(SIZE_MAX, &released));
     assert_int_equal(released, 0);
@@ -66,7 +66,7 @@ static void create_and_destroy(const void *options, size_t capacity) {
 }
 
 /* Fields that an older struct does not have count as 0, whatever lies behind it in memory. */
-static void older_options_are_read(void **state) {
+TEST_WITH(older_options_are_read, bench_open, bench_close) {
     struct gpumem_region_options options = {.reserve = 4 * MIB, .peers = ~0ull, .flags = ~0ull};
     options.struct_size = offsetof(struct gpumem_region_options, peers);
     create_and_destroy(&options, 4 * MIB);
@@ -75,7 +75,7 @@ static void older_options_are_read(void **state) {
     create_and_destroy(NULL, 0);
 }
 
-static void newer_options_are_read_while_the_tail_is_zero(void **state) {
+TEST_WITH(newer_options_are_read_while_the_tail_is_zero, bench_open, bench_close) {
     struct newer_options options = {.known = {.struct_size = sizeof options, .reserve = 4 * MIB}};
     struct gpumem_region *region = NULL;
     char size[80];
@@ -88,7 +88,7 @@ static void newer_options_are_read_while_the_tail_is_zero(void **state) {
     assert_non_null(strstr(gpumem_last_error(), gpumem_version()));
 }
 
-static void unknown_flags_are_refused(void **state) {
+TEST_WITH(unknown_flags_are_refused, bench_open, bench_close) {
     struct gpumem_region_options options = {.struct_size = sizeof options, .flags = 1ull << 40};
     struct gpumem_region *region = NULL;
     assert_int_equal(gpumem_region_create(&options, &region), GPUMEM_NOT_SUPPORTED);
@@ -96,7 +96,7 @@ static void unknown_flags_are_refused(void **state) {
     assert_non_null(strstr(gpumem_last_error(), "0x10000000000"));
 }
 
-static void unset_struct_sizes_are_refused(void **state) {
+TEST_WITH(unset_struct_sizes_are_refused, bench_open, bench_close) {
     static const size_t unset[] = {0, 7, 4097, SIZE_MAX};
     struct gpumem_region *region = NULL, *made;
     create_and_destroy(NULL, 0);
@@ -115,7 +115,7 @@ static void unset_struct_sizes_are_refused(void **state) {
 }
 
 /* In an older view only the fields that it has are written. In a newer view the other fields are zeroed. */
-static void views_of_other_versions_are_written(void **state) {
+TEST_WITH(views_of_other_versions_are_written, bench_open, bench_close) {
     struct {
         struct gpumem_view known;
         uint64_t tail[2], not_its_own;
@@ -147,26 +147,11 @@ static void views_of_other_versions_are_written(void **state) {
 }
 
 /* A new field in padding would not change the size, so older and newer structs could not be told apart. */
-static void structs_have_no_padding_at_their_end(void **state) {
+TEST_WITH(structs_have_no_padding_at_their_end, bench_open, bench_close) {
 #define END(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
     assert_int_equal(END(gpumem_block, reserved), sizeof(struct gpumem_block));
     assert_int_equal(END(gpumem_region_options, flags), sizeof(struct gpumem_region_options));
     assert_int_equal(END(gpumem_view, handles), sizeof(struct gpumem_view));
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
-    const struct CMUnitTest tests[] = {
-        TEST(the_header_has_the_librarys_version),
-        TEST(statuses_have_names),
-        TEST(a_miss_is_an_error_with_a_text),
-        TEST(nothing_is_cached_without_the_preloaded_library),
-        TEST(older_options_are_read),
-        TEST(newer_options_are_read_while_the_tail_is_zero),
-        TEST(unknown_flags_are_refused),
-        TEST(unset_struct_sizes_are_refused),
-        TEST(views_of_other_versions_are_written),
-        TEST(structs_have_no_padding_at_their_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

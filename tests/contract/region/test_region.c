@@ -32,7 +32,7 @@ static void assert_same(const struct gpumem_view *one, const struct gpumem_view 
 
 /* ---- growth */
 
-static void grows_in_place(void **state) {
+TEST_WITH(grows_in_place, bench_open, bench_close) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     struct gpumem_view first = view_of(region), view;
     size_t before = simcuda_used(0);
@@ -62,7 +62,7 @@ static void grows_in_place(void **state) {
 }
 
 /* With mapping ahead, small steps create few handles, within the bound. Without it, each step creates one. */
-static void maps_ahead_within_its_bound(void **state) {
+TEST_WITH(maps_ahead_within_its_bound, bench_open, bench_close) {
     struct gpumem_region *region = new_region(0, 0), *exact = new_region(0, GPUMEM_REGION_EXACT);
     for (size_t size = 2 * MIB; size <= 512 * MIB; size += 2 * MIB) {
         CU(gpumem_region_grow(region, size));
@@ -88,7 +88,7 @@ static void maps_ahead_within_its_bound(void **state) {
 }
 
 /* A twentieth of what is mapped, in whole granules, at most 64 MiB, and never in addition to what is needed. */
-static void maps_ahead_a_twentieth(void **state) {
+TEST_WITH(maps_ahead_a_twentieth, bench_open, bench_close) {
     static const struct {
         size_t mapped, step, more;
     } rows[] = {{200 * MIB, MIB, 10 * MIB},  {200 * MIB, 10 * MIB, 10 * MIB}, {200 * MIB, 12 * MIB, 12 * MIB},
@@ -104,7 +104,7 @@ static void maps_ahead_a_twentieth(void **state) {
     }
 }
 
-static void out_of_memory_names_the_bytes(void **state) {
+TEST_WITH(out_of_memory_names_the_bytes, bench_open, bench_close) {
     struct gpumem_region *region = new_region(0, 0);
     CU(gpumem_region_grow(region, 8 * MIB));
     struct gpumem_view before = view_of(region), after;
@@ -120,7 +120,7 @@ static void out_of_memory_names_the_bytes(void **state) {
 /* ---- the reserved addresses are used up */
 
 /* First case of the thesis: the addresses behind the range are free. */
-static void extends_where_the_addresses_behind_are_free(void **state) {
+TEST_WITH(extends_where_the_addresses_behind_are_free, bench_open, bench_close) {
     struct gm_address_range range = {.segment_count = 1, .reserved = 4 * MIB, .segments = {4 * MIB}};
     CUdeviceptr hole;
     CU(cuMemAddressReserve(&hole, 64 * MIB, 0, 0, 0));
@@ -147,7 +147,7 @@ static CUdeviceptr block_behind(const struct gpumem_region *region, size_t size)
 
 /* Second case: everything is mapped once more at other addresses. Nothing is copied, and running work keeps its
  * memory. */
-static void maps_its_pages_elsewhere_where_they_are_taken(void **state) {
+TEST_WITH(maps_its_pages_elsewhere_where_they_are_taken, bench_open, bench_close) {
     struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
     CUdeviceptr behind = block_behind(region, 4 * MIB);
     void *old = view_of(region).base;
@@ -174,7 +174,7 @@ static void maps_its_pages_elsewhere_where_they_are_taken(void **state) {
 
 /* ---- shrinking */
 
-static void shrinks_by_whole_handles(void **state) {
+TEST_WITH(shrinks_by_whole_handles, bench_open, bench_close) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     for (size_t size = 4 * MIB; size <= 16 * MIB; size += 4 * MIB)
         CU(gpumem_region_grow(region, size));
@@ -194,7 +194,7 @@ static void shrinks_by_whole_handles(void **state) {
     CU(gpumem_region_destroy(region));
 }
 
-static void memory_behind_its_end_is_unmapped(void **state) {
+TEST_WITH(memory_behind_its_end_is_unmapped, bench_open, bench_close) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     char byte = 0;
     CU(gpumem_region_grow(region, 2 * MIB));
@@ -205,7 +205,7 @@ static void memory_behind_its_end_is_unmapped(void **state) {
     assert_int_equal(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base, 1), GPUMEM_INVALID_VALUE);
 }
 
-static void a_capture_blocks_shrinking_and_destruction(void **state) {
+TEST_WITH(a_capture_blocks_shrinking_and_destruction, bench_open, bench_close) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     CU(gpumem_region_grow(region, 4 * MIB));
     gm_capture_begin(bench.stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -226,7 +226,7 @@ static void a_capture_blocks_shrinking_and_destruction(void **state) {
 
 /* ---- more than one view, device, process, tier */
 
-static void a_read_only_view_follows(void **state) {
+TEST_WITH(a_read_only_view_follows, bench_open, bench_close) {
     struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
     CUdeviceptr behind = block_behind(region, 4 * MIB);
     struct gpumem_view own, alias = {.struct_size = sizeof alias};
@@ -257,7 +257,7 @@ static void a_read_only_view_follows(void **state) {
     CU(cuMemAddressFree(behind, 2 * MIB));
 }
 
-static void peers_get_access(void **state) {
+TEST_WITH(peers_get_access, bench_open, bench_close) {
     struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
     struct gpumem_region *region = NULL;
     unsigned long long flags;
@@ -294,7 +294,7 @@ static void peers_get_access(void **state) {
     CU(gpumem_region_destroy(region));
 }
 
-static void handles_can_be_exported(void **state) {
+TEST_WITH(handles_can_be_exported, bench_open, bench_close) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXPORTABLE | GPUMEM_REGION_EXACT),
                          *plain = new_region(0, 0);
     CUmemGenericAllocationHandle imported;
@@ -317,7 +317,7 @@ static void handles_can_be_exported(void **state) {
     CU(gpumem_region_destroy(region));
 }
 
-static void the_host_tier_takes_no_device_memory(void **state) {
+TEST_WITH(the_host_tier_takes_no_device_memory, bench_open, bench_close) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_HOST);
     size_t used = simcuda_used(0);
     CU(gpumem_region_grow(region, 4 * MIB));
@@ -330,7 +330,7 @@ static void the_host_tier_takes_no_device_memory(void **state) {
     CU(gpumem_region_destroy(region));
 }
 
-static void errors_without_a_region(void **state) {
+TEST_WITH(errors_without_a_region, bench_open, bench_close) {
     struct gpumem_region *region = NULL;
     CUcontext popped;
     CU(cuCtxPopCurrent_v2(&popped));
@@ -391,14 +391,14 @@ static void grow_with_failures(const struct shape *shape) {
     }
 }
 
-static void failing_growth_changes_nothing(void **state) {
+TEST_WITH(failing_growth_changes_nothing, bench_open, bench_close) {
     grow_with_failures(&(struct shape){0});
     grow_with_failures(&(struct shape){.alias = true});
     grow_with_failures(&(struct shape){.moves = true});
     grow_with_failures(&(struct shape){.moves = true, .alias = true});
 }
 
-static void failing_shrink_loses_nothing(void **state) {
+TEST_WITH(failing_shrink_loses_nothing, bench_open, bench_close) {
     for (unsigned n = 1;; n++) {
         struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
         struct gpumem_view alias = {.struct_size = sizeof alias}, before, after;
@@ -431,7 +431,7 @@ static void failing_shrink_loses_nothing(void **state) {
     }
 }
 
-static void failing_creation_leaves_nothing(void **state) {
+TEST_WITH(failing_creation_leaves_nothing, bench_open, bench_close) {
     for (unsigned n = 1;; n++) {
         struct gpumem_region *region = NULL;
         size_t reservations = simcuda_live_reservations();
@@ -449,26 +449,4 @@ static void failing_creation_leaves_nothing(void **state) {
     }
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
-    const struct CMUnitTest tests[] = {
-        TEST(grows_in_place),
-        TEST(maps_ahead_within_its_bound),
-        TEST(maps_ahead_a_twentieth),
-        TEST(out_of_memory_names_the_bytes),
-        TEST(extends_where_the_addresses_behind_are_free),
-        TEST(maps_its_pages_elsewhere_where_they_are_taken),
-        TEST(shrinks_by_whole_handles),
-        TEST(memory_behind_its_end_is_unmapped),
-        TEST(a_capture_blocks_shrinking_and_destruction),
-        TEST(a_read_only_view_follows),
-        TEST(peers_get_access),
-        TEST(handles_can_be_exported),
-        TEST(the_host_tier_takes_no_device_memory),
-        TEST(errors_without_a_region),
-        TEST(failing_growth_changes_nothing),
-        TEST(failing_shrink_loses_nothing),
-        TEST(failing_creation_leaves_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

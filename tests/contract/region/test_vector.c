@@ -160,7 +160,7 @@ static void walk(const struct gpumem_region_options *options, size_t element, si
     pair_close(&pair);
 }
 
-static void behaves_as_an_array(void **state) {
+TEST_WITH(behaves_as_an_array, bench_open, bench_close) {
     static const size_t elements[] = {1, 2, 4, 8, 12, 16, 100, 4096};
     seed = 42;
     for (unsigned i = 0; i < sizeof elements / sizeof *elements; i++)
@@ -169,7 +169,7 @@ static void behaves_as_an_array(void **state) {
 
 /* With few reserved addresses the region's base changes. Positions, and values that are elements of the vector, stay
  * right. */
-static void behaves_as_an_array_when_its_base_changes(void **state) {
+TEST_WITH(behaves_as_an_array_when_its_base_changes, bench_open, bench_close) {
     struct gpumem_region_options options = {
         .struct_size = sizeof options, .reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};
     seed = 7;
@@ -178,7 +178,7 @@ static void behaves_as_an_array_when_its_base_changes(void **state) {
 }
 
 /* Moves more than the staging region holds at a time. */
-static void moves_more_than_the_staging_region_holds(void **state) {
+TEST_WITH(moves_more_than_the_staging_region_holds, bench_open, bench_close) {
     struct pair pair;
     const size_t count = (size_t)40 << 20;
     seed = 3;
@@ -201,7 +201,7 @@ static void moves_more_than_the_staging_region_holds(void **state) {
 }
 
 /* The append of the thesis, but without doubling: the requested size in whole granules. */
-static void append_maps_what_is_requested(void **state) {
+TEST_WITH(append_maps_what_is_requested, bench_open, bench_close) {
     struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
     struct gpumem_vector *vector;
     CU(gpumem_vector_create(&options, 8, bench.stream, &vector));
@@ -220,7 +220,7 @@ static void append_maps_what_is_requested(void **state) {
     CU(gpumem_vector_destroy(vector));
 }
 
-static void copies_and_swaps(void **state) {
+TEST_WITH(copies_and_swaps, bench_open, bench_close) {
     struct pair one, other;
     seed = 11;
     pair_open(&one, NULL, 4);
@@ -243,7 +243,7 @@ static void copies_and_swaps(void **state) {
     pair_close(&other);
 }
 
-static void refuses_what_is_out_of_range(void **state) {
+TEST_WITH(refuses_what_is_out_of_range, bench_open, bench_close) {
     struct gpumem_vector *vector = NULL;
     uint64_t value = 5;
     assert_int_equal(gpumem_vector_create(NULL, 0, bench.stream, &vector), GPUMEM_INVALID_VALUE);
@@ -262,7 +262,7 @@ static void refuses_what_is_out_of_range(void **state) {
 }
 
 /* A growing insert that fails leaves the elements as they were. */
-static void failing_inserts_lose_nothing(void **state) {
+TEST_WITH(failing_inserts_lose_nothing, bench_open, bench_close) {
     for (unsigned n = 1;; n++) {
         struct gpumem_region_options options = {
             .struct_size = sizeof options, .reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};
@@ -292,16 +292,4 @@ static void failing_inserts_lose_nothing(void **state) {
     }
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
-    const struct CMUnitTest tests[] = {
-        TEST(behaves_as_an_array),
-        TEST(behaves_as_an_array_when_its_base_changes),
-        TEST(moves_more_than_the_staging_region_holds),
-        TEST(append_maps_what_is_requested),
-        TEST(copies_and_swaps),
-        TEST(refuses_what_is_out_of_range),
-        TEST(failing_inserts_lose_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

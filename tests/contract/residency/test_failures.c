@@ -112,16 +112,16 @@ static void each_call_fails_once(uint64_t flags) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
-static void nothing_is_lost(void **state) { each_call_fails_once(0); }
+TEST_WITH(nothing_is_lost, desk_open, desk_close) { each_call_fails_once(0); }
 
-static void nothing_is_lost_without_the_optimisations(void **state) {
+TEST_WITH(nothing_is_lost_without_the_optimisations, desk_open, desk_close) {
     each_call_fails_once(GPUMEM_RESIDENCY_NO_REUSE);
     each_call_fails_once(GPUMEM_RESIDENCY_NO_LAZY_RELEASE);
     each_call_fails_once(GPUMEM_RESIDENCY_NO_ON_DEMAND);
 }
 
 /* The device has less memory than the budget allows: copies are evicted then, too. */
-static void the_device_may_be_smaller_than_the_budget(void **state) {
+TEST_WITH(the_device_may_be_smaller_than_the_budget, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", (size_t)1 << 30, 0);
     uint64_t object[8];
     void *host;
@@ -144,7 +144,7 @@ static void the_device_may_be_smaller_than_the_budget(void **state) {
 }
 
 /* The release that failed has ended, and with it the wish to drop. */
-static void a_copy_that_was_not_written_outlives_its_drop(void **state) {
+TEST_WITH(a_copy_that_was_not_written_outlives_its_drop, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", BYTES, GPUMEM_RESIDENCY_NO_ON_DEMAND);
     uint32_t *words = pinned(BYTES, 5);
     const uint64_t object = host_object(r, words, BYTES);
@@ -159,13 +159,6 @@ static void a_copy_that_was_not_written_outlives_its_drop(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
-    const struct CMUnitTest tests[] = {
-        TEST(nothing_is_lost),
-        TEST(nothing_is_lost_without_the_optimisations),
-        TEST(a_copy_that_was_not_written_outlives_its_drop),
-        TEST(the_device_may_be_smaller_than_the_budget),
-    };
 #undef TEST
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

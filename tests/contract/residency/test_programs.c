@@ -282,13 +282,13 @@ static void run_program(const char *policy, uint64_t seed, uint64_t flags) {
     free(p);
 }
 
-static void programs_are_right_under_every_policy(void **state) {
+TEST_WITH(programs_are_right_under_every_policy, desk_open, desk_close) {
     for (const struct gm_eviction_policy *const *row = gm_eviction_policies; *row; row++)
         for (uint64_t seed = 1; seed <= 6; seed++)
             run_program((*row)->name, seed, 0);
 }
 
-static void programs_are_right_without_each_optimisation(void **state) {
+TEST_WITH(programs_are_right_without_each_optimisation, desk_open, desk_close) {
     for (uint64_t flags = 1; flags < 8; flags++)
         for (uint64_t seed = 1; seed <= 3; seed++)
             run_program("lru", seed, flags);
@@ -346,7 +346,7 @@ static struct counts count_by_residency(const struct experiment *e, uint64_t see
     return (struct counts){s.allocations + s.reused_evicted, s.evictions, s.hits, s.misses};
 }
 
-static void the_hadron_experiment_counts_as_its_model(void **state) {
+TEST_WITH(the_hadron_experiment_counts_as_its_model, desk_open, desk_close) {
     for (const struct gm_eviction_policy *const *row = gm_eviction_policies; *row; row++) {
         for (uint32_t repeated = 0; repeated <= 8; repeated += 4) {
             const struct experiment e = {
@@ -362,12 +362,6 @@ static void the_hadron_experiment_counts_as_its_model(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
-    const struct CMUnitTest tests[] = {
-        TEST(programs_are_right_under_every_policy),
-        TEST(programs_are_right_without_each_optimisation),
-        TEST(the_hadron_experiment_counts_as_its_model),
-    };
 #undef TEST
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -9,7 +9,7 @@ enum { WORD = 0x1111 };
 
 /* ---- memory: found, reused, allocated (memhc, 5.1) */
 
-static void a_copy_is_found_without_allocation_or_transfer(void **state) {
+TEST_WITH(a_copy_is_found_without_allocation_or_transfer, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pageable(64 * KIB, WORD);
     const uint64_t object = host_object(r, memory, 64 * KIB);
@@ -31,7 +31,7 @@ static void a_copy_is_found_without_allocation_or_transfer(void **state) {
     free(memory);
 }
 
-static void dropped_memory_serves_the_next_object_of_its_size(void **state) {
+TEST_WITH(dropped_memory_serves_the_next_object_of_its_size, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     const uint64_t one = gpu_object(r, 64 * KIB), same = gpu_object(r, 64 * KIB), other = gpu_object(r, 32 * KIB);
     void *first = begin(r, one, GPUMEM_WRITE, streams[0]);
@@ -48,7 +48,7 @@ static void dropped_memory_serves_the_next_object_of_its_size(void **state) {
 }
 
 /* Over the budget: first the free pool, its largest block first, then copies. */
-static void the_free_pool_is_given_back_before_an_eviction(void **state) {
+TEST_WITH(the_free_pool_is_given_back_before_an_eviction, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 100 * KIB, 0);
     const uint64_t small = gpu_object(r, 8 * KIB), large = gpu_object(r, 32 * KIB), kept = gpu_object(r, 40 * KIB),
                    next = gpu_object(r, 44 * KIB), last = gpu_object(r, 52 * KIB);
@@ -78,7 +78,7 @@ static void the_free_pool_is_given_back_before_an_eviction(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void an_evicted_objects_memory_is_overwritten(void **state) {
+TEST_WITH(an_evicted_objects_memory_is_overwritten, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB);
     void *host = NULL;
@@ -96,7 +96,7 @@ static void an_evicted_objects_memory_is_overwritten(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void the_oldest_block_of_a_size_is_reused_first(void **state) {
+TEST_WITH(the_oldest_block_of_a_size_is_reused_first, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint64_t object[4];
     void *address[4];
@@ -112,7 +112,7 @@ static void the_oldest_block_of_a_size_is_reused_first(void **state) {
 }
 
 /* By events, one for the writer and one for each reader, before the driver's free. */
-static void a_free_is_behind_the_work(void **state) {
+TEST_WITH(a_free_is_behind_the_work, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, GPUMEM_RESIDENCY_NO_LAZY_RELEASE);
     const uint64_t object = gpu_object(r, 64 * KIB);
     write_words(r, object, 64 * KIB, 1, streams[0]);
@@ -127,7 +127,7 @@ static void a_free_is_behind_the_work(void **state) {
 
 /* ---- one operation: all its objects or none */
 
-static void an_operand_named_twice_counts_once(void **state) {
+TEST_WITH(an_operand_named_twice_counts_once, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 100 * KIB, 0);
     uint32_t *memory = pageable(64 * KIB, WORD);
     const uint64_t object = host_object(r, memory, 64 * KIB);
@@ -140,7 +140,7 @@ static void an_operand_named_twice_counts_once(void **state) {
     free(memory);
 }
 
-static void operands_are_not_evicted_for_each_other(void **state) {
+TEST_WITH(operands_are_not_evicted_for_each_other, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 96 * KIB, 0);
     uint32_t *memory = pageable(128 * KIB, WORD);
     uint64_t object[4];
@@ -160,7 +160,7 @@ static void operands_are_not_evicted_for_each_other(void **state) {
     free(memory);
 }
 
-static void a_failed_acquire_leaves_nothing_in_use(void **state) {
+TEST_WITH(a_failed_acquire_leaves_nothing_in_use, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 96 * KIB, 0);
     const uint64_t held = gpu_object(r, 64 * KIB), found = gpu_object(r, 32 * KIB), more = gpu_object(r, 64 * KIB);
     write_words(r, found, 32 * KIB, 3, streams[0]);
@@ -178,7 +178,7 @@ static void a_failed_acquire_leaves_nothing_in_use(void **state) {
 
 /* ---- synchronisation on demand (memhc, 5.3) */
 
-static void a_gpu_only_object_moves_on_demand_only(void **state) {
+TEST_WITH(a_gpu_only_object_moves_on_demand_only, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 64 * KIB), other = gpu_object(r, 64 * KIB);
     void *host = NULL;
@@ -200,7 +200,7 @@ static void a_gpu_only_object_moves_on_demand_only(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void a_dropped_gpu_only_object_loses_its_bytes(void **state) {
+TEST_WITH(a_dropped_gpu_only_object_loses_its_bytes, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 64 * KIB);
     struct gpumem_use use = {object, GPUMEM_READ, NULL};
@@ -215,7 +215,7 @@ static void a_dropped_gpu_only_object_loses_its_bytes(void **state) {
 }
 
 /* As the paper's release does it (5.3): the bytes of the dropped result are at home afterwards. */
-static void a_dropped_gpu_only_object_keeps_its_bytes_on_request(void **state) {
+TEST_WITH(a_dropped_gpu_only_object_keeps_its_bytes_on_request, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 64 * KIB), other = gpu_object(r, 64 * KIB);
     void *host;
@@ -259,12 +259,12 @@ static void changed_host_objects(uint32_t *(*memory_of)(size_t, uint32_t)) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void a_changed_host_object_is_written_on_demand(void **state) {
+TEST_WITH(a_changed_host_object_is_written_on_demand, desk_open, desk_close) {
     changed_host_objects(pageable);
     changed_host_objects(pinned);
 }
 
-static void a_new_version_is_transferred_again(void **state) {
+TEST_WITH(a_new_version_is_transferred_again, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pageable(64 * KIB, 1);
     const uint64_t object = host_object(r, memory, 64 * KIB);
@@ -295,7 +295,7 @@ static void a_new_version_is_transferred_again(void **state) {
 }
 
 /* Of a GPU-only object with a home of the program's: the host's bytes are the newer ones afterwards. */
-static void a_new_version_of_a_gpu_only_object_is_transferred(void **state) {
+TEST_WITH(a_new_version_of_a_gpu_only_object_is_transferred, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pageable(64 * KIB, 0);
     const struct gpumem_object_options options = {
@@ -320,7 +320,7 @@ static void a_new_version_of_a_gpu_only_object_is_transferred(void **state) {
 }
 
 /* Nine tenths of what is free at the creation. */
-static void the_default_budget(void **state) {
+TEST_WITH(the_default_budget, desk_open, desk_close) {
     size_t free_bytes, total;
     struct gpumem_residency *r;
     uint64_t object;
@@ -334,7 +334,7 @@ static void the_default_budget(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void the_same_address_is_the_same_object(void **state) {
+TEST_WITH(the_same_address_is_the_same_object, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pageable(64 * KIB, 1);
     struct gpumem_object_options options = {.struct_size = sizeof options, .address = memory, .bytes = 64 * KIB};
@@ -394,7 +394,7 @@ static void parts(uint32_t *memory, size_t gap, uint64_t copies) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void parts_move_together(void **state) {
+TEST_WITH(parts_move_together, desk_open, desk_close) {
     parts(pinned(64 * KIB, WORD), 0, 1);   /* side by side and pinned: one copy */
     parts(pinned(64 * KIB, WORD), 100, 3); /* through three chunks of staging memory */
     parts(pageable(64 * KIB, WORD), 100, 3);
@@ -402,7 +402,7 @@ static void parts_move_together(void **state) {
 
 /* ---- transfers */
 
-static void pageable_memory_passes_in_chunks(void **state) {
+TEST_WITH(pageable_memory_passes_in_chunks, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     const size_t bytes = 100 * KIB + 4; /* thirteen chunks of 8 KiB, through eight slots */
     uint32_t *memory = pageable(bytes, 3), *direct = pinned(bytes, 4);
@@ -424,7 +424,7 @@ static void pageable_memory_passes_in_chunks(void **state) {
 }
 
 /* With streams that run only when something waits: everything is submitted, nothing was waited for. */
-static void nothing_waits_where_memory_is_pinned(void **state) {
+TEST_WITH(nothing_waits_where_memory_is_pinned, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 128 * KIB, 0);
     uint32_t *memory = pinned(256 * KIB, WORD);
     const uint64_t one = host_object(r, memory, 64 * KIB), two = host_object(r, memory + 16 * KIB, 64 * KIB),
@@ -448,7 +448,7 @@ static void nothing_waits_where_memory_is_pinned(void **state) {
 }
 
 /* The memory of an object that slow work still reads and writes serves another one: only the fences keep them apart. */
-static void eviction_is_behind_the_work(void **state) {
+TEST_WITH(eviction_is_behind_the_work, desk_open, desk_close) {
     enum { OBJECTS = 6 };
     struct gpumem_residency *r = residency_of("lru", 128 * KIB, 0);
     uint64_t object[OBJECTS];
@@ -477,7 +477,7 @@ static void eviction_is_behind_the_work(void **state) {
 }
 
 /* A dropped object's memory goes to a writer in another stream, whose work waits for the work of the one before. */
-static void reuse_is_behind_the_work(void **state) {
+TEST_WITH(reuse_is_behind_the_work, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pinned(64 * KIB, 6);
     const uint64_t one = gpu_object(r, 64 * KIB), two = host_object(r, memory, 64 * KIB), sum = gpu_object(r, 64 * KIB);
@@ -505,7 +505,7 @@ static void run_stream(CUstream stream) {
 }
 
 /* More readers than a copy first has room for: the writer waits for each of them. */
-static void a_writer_is_behind_all_readers(void **state) {
+TEST_WITH(a_writer_is_behind_all_readers, desk_open, desk_close) {
     enum { READERS = 21, FIRST = 8 };
     struct gpumem_residency *r = residency_of("lru", 4 * MIB, 0);
     const uint64_t object = gpu_object(r, 4 * KIB);
@@ -534,7 +534,7 @@ static void a_writer_is_behind_all_readers(void **state) {
 }
 
 /* The two directions run in two streams. What uses one object's home, or what is pinned, goes one after the other. */
-static void transfers_of_the_same_host_memory_keep_their_order(void **state) {
+TEST_WITH(transfers_of_the_same_host_memory_keep_their_order, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 128 * KIB, 0);
     const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB), sum = gpu_object(r, 64 * KIB);
     void *host;
@@ -563,7 +563,7 @@ static void transfers_of_the_same_host_memory_keep_their_order(void **state) {
 }
 
 /* The memory of a home that is read is not written before, without a wait in between. */
-static void a_home_is_not_overwritten_while_it_is_read(void **state) {
+TEST_WITH(a_home_is_not_overwritten_while_it_is_read, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 192 * KIB, 0);
     const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB), sum = gpu_object(r, 64 * KIB);
     void *host;
@@ -588,7 +588,7 @@ static void a_home_is_not_overwritten_while_it_is_read(void **state) {
 }
 
 /* The homes that dropped objects left are given back before there is no pinned memory. */
-static void homes_of_dropped_objects_make_room(void **state) {
+TEST_WITH(homes_of_dropped_objects_make_room, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     const uint64_t old = gpu_object(r, 64 * KIB), new = gpu_object(r, 32 * KIB);
     void *host = NULL;
@@ -606,7 +606,7 @@ static void homes_of_dropped_objects_make_room(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void unregister_waits_for_transfers_of_the_host_memory(void **state) {
+TEST_WITH(unregister_waits_for_transfers_of_the_host_memory, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pinned(64 * KIB, WORD);
     const uint64_t object = host_object(r, memory, 64 * KIB);
@@ -621,7 +621,7 @@ static void unregister_waits_for_transfers_of_the_host_memory(void **state) {
 }
 
 /* Only memory that is pinned to its last byte is copied directly. */
-static void memory_pinned_in_part_is_staged(void **state) {
+TEST_WITH(memory_pinned_in_part_is_staged, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pageable(16 * KIB, WORD);
     const uint64_t object = host_object(r, memory, 16 * KIB);
@@ -655,7 +655,7 @@ static struct gpumem_residency_stats two_operations(uint64_t flags) {
     return s;
 }
 
-static void each_switch_can_be_off(void **state) {
+TEST_WITH(each_switch_can_be_off, desk_open, desk_close) {
     struct gpumem_residency_stats s = two_operations(0);
     assert_int_equal(s.hits, 2);
     assert_int_equal(s.transfers_to_device, 1);
@@ -706,7 +706,7 @@ static uint64_t evictions_of(const char *policy, bool announced) {
     return evictions;
 }
 
-static void an_announced_vector_is_protected(void **state) {
+TEST_WITH(an_announced_vector_is_protected, desk_open, desk_close) {
     assert_int_equal(evictions_of("lru", true), 4);
     assert_int_equal(evictions_of("preprotected_lru", true), 2);
     assert_int_equal(evictions_of("preprotected_lru", false), 4);
@@ -716,7 +716,7 @@ static void an_announced_vector_is_protected(void **state) {
 /* ---- errors */
 
 /* Two objects are brought ahead, the next two do not fit: the uses find the first two, and nothing is in use before. */
-static void prefetched_objects_are_found(void **state) {
+TEST_WITH(prefetched_objects_are_found, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of(NULL, 3 * 64 * KIB, 0);
     uint32_t *memory[4];
     uint64_t object[4];
@@ -762,7 +762,7 @@ static void prefetched_objects_are_found(void **state) {
 }
 
 /* A model of 16 layers under a budget of 12, twenty passes, each told the next two: by default the vector is used. */
-static void layers_beyond_the_budget(void **state) {
+TEST_WITH(layers_beyond_the_budget, desk_open, desk_close) {
     enum { LAYERS = 16, PASSES = 20, BUDGET = 12 };
     uint64_t misses[2];
     for (int announces = 0; announces < 2; announces++) {
@@ -786,7 +786,7 @@ static void layers_beyond_the_budget(void **state) {
 }
 
 /* Copies lie in memory of a resource, whose limit acts as the size of the device. */
-static void memory_of_a_resource(void **state) {
+TEST_WITH(memory_of_a_resource, desk_open, desk_close) {
     struct gpumem_resource *resource;
     struct gpumem_residency_options options = {.struct_size = sizeof options, .budget = MIB};
     struct gpumem_resource_info info = {.struct_size = sizeof info};
@@ -808,7 +808,7 @@ static void memory_of_a_resource(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void errors_of_creation(void **state) {
+TEST_WITH(errors_of_creation, desk_open, desk_close) {
     struct gpumem_residency_options options = {.struct_size = sizeof options, .eviction = "fifo"};
     struct gpumem_residency *r = NULL;
     struct gpumem_residency_stats stats = {.struct_size = 3};
@@ -840,7 +840,7 @@ static void register_fails(struct gpumem_residency *r, struct gpumem_object_opti
     assert_int_equal(object, 77);
 }
 
-static void errors_of_registration(void **state) {
+TEST_WITH(errors_of_registration, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     uint32_t *memory = pageable(64 * KIB, 0);
     struct gpumem_part none[] = {{memory, 4}, {NULL, 4}}, two[] = {{memory, 4}, {memory + 1, 4}};
@@ -873,7 +873,7 @@ static void errors_of_registration(void **state) {
     free(memory);
 }
 
-static void errors_of_uses(void **state) {
+TEST_WITH(errors_of_uses, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 40 * KIB), other = gpu_object(r, 40 * KIB), ended = gpu_object(r, 4);
     struct gpumem_use uses[] = {{object, GPUMEM_WRITE, NULL}, {other, GPUMEM_WRITE, NULL}};
@@ -911,7 +911,7 @@ static void errors_of_uses(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void freed_host_memory_is_detected(void **state) {
+TEST_WITH(freed_host_memory_is_detected, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     uint32_t *memory = mmap(NULL, 64 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint32_t *tail = pinned(64 * KIB, 1);
@@ -931,7 +931,7 @@ static void freed_host_memory_is_detected(void **state) {
 }
 
 /* Host memory of a changed object was unmapped: its copy stays, and other objects take the next victim. */
-static void a_victim_without_host_memory_is_passed_over(void **state) {
+TEST_WITH(a_victim_without_host_memory_is_passed_over, desk_open, desk_close) {
     for (unsigned policy = 0; policy < 2; policy++) {
         struct gpumem_residency *r = residency_of(policy ? "mru" : "lru", 64 * KIB, 0);
         uint32_t *memory = mmap(NULL, 16 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -950,7 +950,7 @@ static void a_victim_without_host_memory_is_passed_over(void **state) {
     }
 }
 
-static void null_is_refused(void **state) {
+TEST_WITH(null_is_refused, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0), *none = NULL;
     struct gpumem_residency_stats stats = {.struct_size = sizeof stats};
     const struct gpumem_object_options options = {.struct_size = sizeof options};
@@ -981,7 +981,7 @@ static void null_is_refused(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void a_captured_stream_is_refused(void **state) {
+TEST_WITH(a_captured_stream_is_refused, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t object = gpu_object(r, 4 * KIB), held = gpu_object(r, 4 * KIB);
     struct gpumem_use use = {object, GPUMEM_WRITE, NULL}, release = {held, GPUMEM_WRITE, NULL};
@@ -998,7 +998,7 @@ static void a_captured_stream_is_refused(void **state) {
 }
 
 /* The driver refuses work in the legacy stream then, and ends the capture. */
-static void the_legacy_stream_is_refused_beside_a_capture(void **state) {
+TEST_WITH(the_legacy_stream_is_refused_beside_a_capture, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     const uint64_t held = gpu_object(r, 4 * KIB);
     struct gpumem_use use = {gpu_object(r, 4 * KIB), GPUMEM_WRITE, NULL}, release = {held, GPUMEM_WRITE, NULL};
@@ -1018,7 +1018,7 @@ static void the_legacy_stream_is_refused_beside_a_capture(void **state) {
 
 /* Work without an event is waited for with the whole context, but by no call that would invalidate a capture in it.
  * Nobody reports captures here, as in a program without the preloaded library. */
-static void work_without_an_event_ends_no_capture(void **state) {
+TEST_WITH(work_without_an_event_ends_no_capture, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     struct gpumem_use use = {gpu_object(r, 4 * KIB), GPUMEM_WRITE, NULL};
     CUgraph graph;
@@ -1033,7 +1033,7 @@ static void work_without_an_event_ends_no_capture(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
-static void managed_memory_is_host_memory(void **state) {
+TEST_WITH(managed_memory_is_host_memory, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     CUdeviceptr managed;
     CU(cuMemAllocManaged(&managed, 4 * KIB, CU_MEM_ATTACH_GLOBAL));
@@ -1046,7 +1046,7 @@ static void managed_memory_is_host_memory(void **state) {
 }
 
 /* Of a stream of the same context, in each mode. */
-static void destruction_disturbs_no_capture(void **state) {
+TEST_WITH(destruction_disturbs_no_capture, desk_open, desk_close) {
     const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                          CU_STREAM_CAPTURE_MODE_RELAXED};
     for (int i = 0; i < 3; i++) {
@@ -1061,53 +1061,6 @@ static void destruction_disturbs_no_capture(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
-    const struct CMUnitTest tests[] = {
-        TEST(a_copy_is_found_without_allocation_or_transfer),
-        TEST(dropped_memory_serves_the_next_object_of_its_size),
-        TEST(the_free_pool_is_given_back_before_an_eviction),
-        TEST(an_evicted_objects_memory_is_overwritten),
-        TEST(the_oldest_block_of_a_size_is_reused_first),
-        TEST(a_free_is_behind_the_work),
-        TEST(an_operand_named_twice_counts_once),
-        TEST(operands_are_not_evicted_for_each_other),
-        TEST(a_failed_acquire_leaves_nothing_in_use),
-        TEST(a_gpu_only_object_moves_on_demand_only),
-        TEST(a_dropped_gpu_only_object_loses_its_bytes),
-        TEST(a_dropped_gpu_only_object_keeps_its_bytes_on_request),
-        TEST(a_changed_host_object_is_written_on_demand),
-        TEST(a_new_version_is_transferred_again),
-        TEST(a_new_version_of_a_gpu_only_object_is_transferred),
-        TEST(the_default_budget),
-        TEST(the_same_address_is_the_same_object),
-        TEST(parts_move_together),
-        TEST(pageable_memory_passes_in_chunks),
-        TEST(nothing_waits_where_memory_is_pinned),
-        TEST(eviction_is_behind_the_work),
-        TEST(reuse_is_behind_the_work),
-        TEST(a_writer_is_behind_all_readers),
-        TEST(transfers_of_the_same_host_memory_keep_their_order),
-        TEST(a_home_is_not_overwritten_while_it_is_read),
-        TEST(homes_of_dropped_objects_make_room),
-        TEST(unregister_waits_for_transfers_of_the_host_memory),
-        TEST(memory_pinned_in_part_is_staged),
-        TEST(each_switch_can_be_off),
-        TEST(an_announced_vector_is_protected),
-        TEST(prefetched_objects_are_found),
-        TEST(layers_beyond_the_budget),
-        TEST(memory_of_a_resource),
-        TEST(errors_of_creation),
-        TEST(errors_of_registration),
-        TEST(errors_of_uses),
-        TEST(freed_host_memory_is_detected),
-        TEST(a_victim_without_host_memory_is_passed_over),
-        TEST(null_is_refused),
-        TEST(a_captured_stream_is_refused),
-        TEST(destruction_disturbs_no_capture),
-        TEST(the_legacy_stream_is_refused_beside_a_capture),
-        TEST(work_without_an_event_ends_no_capture),
-        TEST(managed_memory_is_host_memory),
-    };
 #undef TEST
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void threads_share(uint64_t flags, const char *policy) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
-static void many_threads_with_pageable_memory(void **state) {
+TEST_WITH(many_threads_with_pageable_memory, desk_open, desk_close) {
     memory = pageable(INPUTS * BYTES, 0);
     threads_share(0, "lru");
     threads_share(0, "preprotected_lru");
@@ -112,7 +112,7 @@ static void many_threads_with_pageable_memory(void **state) {
     free(memory);
 }
 
-static void many_threads_with_pinned_memory(void **state) {
+TEST_WITH(many_threads_with_pinned_memory, desk_open, desk_close) {
     memory = pinned(INPUTS * BYTES, 0);
     threads_share(0, "car");
     threads_share(GPUMEM_RESIDENCY_NO_REUSE, "lru");
@@ -178,7 +178,7 @@ static void waits_while_it_moves(void *(*call)(void *), bool used, bool gpu_only
     OK(gpumem_residency_destroy(residency));
 }
 
-static void calls_wait_for_an_object_that_moves(void **state) {
+TEST_WITH(calls_wait_for_an_object_that_moves, desk_open, desk_close) {
     memory = pageable(BYTES, 0);
     waits_while_it_moves(acquire_moved, false, false);
     waits_while_it_moves(drop_moved, true, true);
@@ -249,7 +249,7 @@ static void open_intruded(size_t room) {
 }
 
 /* The home is allocated without the lock of the state, and its object must not change meanwhile. */
-static void a_use_waits_for_the_home_of_a_synchronisation(void **state) {
+TEST_WITH(a_use_waits_for_the_home_of_a_synchronisation, desk_open, desk_close) {
     void *host = NULL;
     open_intruded(BYTES);
     moved = gpu_object(residency, BYTES);
@@ -265,7 +265,7 @@ static void a_use_waits_for_the_home_of_a_synchronisation(void **state) {
 }
 
 /* The last unregister waits for a transfer. A register of the same memory meanwhile makes an object of its own. */
-static void a_register_waits_for_the_end_of_the_object(void **state) {
+TEST_WITH(a_register_waits_for_the_end_of_the_object, desk_open, desk_close) {
     memory = pinned(BYTES, 1);
     open_intruded(BYTES);
     moved = host_object(residency, memory, BYTES);
@@ -280,7 +280,7 @@ static void a_register_waits_for_the_end_of_the_object(void **state) {
 }
 
 /* An acquire fails after another thread ended the other use with GPUMEM_RELEASE_DROP: the failure is the last use. */
-static void an_acquire_that_fails_drops_what_others_dropped(void **state) {
+TEST_WITH(an_acquire_that_fails_drops_what_others_dropped, desk_open, desk_close) {
     void *host = NULL;
     open_intruded(BYTES);
     moved = gpu_object(residency, BYTES);
@@ -311,7 +311,7 @@ static void *read_moved(void *argument) {
 }
 
 /* Both pass staging memory, whose slots they share. */
-static void a_transfer_does_not_wait_for_another_one(void **state) {
+TEST_WITH(a_transfer_does_not_wait_for_another_one, desk_open, desk_close) {
     enum { CHUNKS = 20 * 8 * 1024 }; /* more than there are slots */
     memory = pageable(2 * CHUNKS + BYTES, 7);
     open_intruded(CHUNKS);
@@ -327,7 +327,7 @@ static void a_transfer_does_not_wait_for_another_one(void **state) {
 }
 
 /* An object that another acquire fills is not sent a second time. */
-static void an_object_of_two_acquires_is_sent_once(void **state) {
+TEST_WITH(an_object_of_two_acquires_is_sent_once, desk_open, desk_close) {
     memory = pageable(BYTES, 7);
     open_intruded(BYTES);
     moved = host_object(residency, memory, BYTES);
@@ -347,7 +347,7 @@ static void *fill_slowly(void *argument) {
 }
 
 /* This thread uses the object first, and then finds that another one is filling it. */
-static void an_object_that_another_acquire_fills_is_waited_for(void **state) {
+TEST_WITH(an_object_that_another_acquire_fills_is_waited_for, desk_open, desk_close) {
     memory = pageable(3 * BYTES, 7);
     open_intruded(BYTES);
     touch(residency, host_object(residency, memory + 2 * WORDS, BYTES), streams[0]); /* allocates the staging memory */
@@ -463,7 +463,7 @@ static void copied_by(size_t copy_threads) {
     }
 }
 
-static void large_transfers_are_copied_by_threads(void **state) {
+TEST_WITH(large_transfers_are_copied_by_threads, desk_open, desk_close) {
     const unsigned before = threads_now();
     memory = pageable((THREADS + 1) * LARGE, 0);
     copied_by(1);
@@ -476,7 +476,7 @@ static void large_transfers_are_copied_by_threads(void **state) {
     free(memory);
 }
 
-static void transfers_are_copied_without_threads_that_cannot_be_made(void **state) {
+TEST_WITH(transfers_are_copied_without_threads_that_cannot_be_made, desk_open, desk_close) {
     const unsigned before = threads_now();
     memory = pageable((THREADS + 1) * LARGE, 0);
     for (unsigned made = 0; made < 3; made++) {
@@ -491,7 +491,7 @@ static void transfers_are_copied_without_threads_that_cannot_be_made(void **stat
 }
 
 /* They read the residency when they begin. */
-static void destruction_waits_for_threads_that_start_late(void **state) {
+TEST_WITH(destruction_waits_for_threads_that_start_late, desk_open, desk_close) {
     const unsigned before = threads_now();
     memory = pageable(LARGE, 0);
     residency = copying_with(4);
@@ -505,7 +505,7 @@ static void destruction_waits_for_threads_that_start_late(void **state) {
     free(memory);
 }
 
-static void small_transfers_make_no_threads(void **state) {
+TEST_WITH(small_transfers_make_no_threads, desk_open, desk_close) {
     const unsigned before = threads_now();
     memory = pageable(BYTES, 0);
     residency = copying_with(4);
@@ -553,7 +553,7 @@ static void fails_in_the_middle(const char *name) {
     threads_become(before);
 }
 
-static void failures_while_threads_copy(void **state) {
+TEST_WITH(failures_while_threads_copy, desk_open, desk_close) {
     memory = pageable(LARGE, 0);
     fails_in_the_middle("cuMemcpyAsync");
     fails_in_the_middle("cuEventSynchronize");
@@ -562,7 +562,7 @@ static void failures_while_threads_copy(void **state) {
 }
 
 /* The driver's objects ended with the context; the threads and the host memory are the residency's. */
-static void threads_end_after_the_context(void **state) {
+TEST_WITH(threads_end_after_the_context, desk_open, desk_close) {
     const unsigned before = threads_now();
     CUcontext context;
     memory = pageable(2 * LARGE, 0);
@@ -583,7 +583,7 @@ static void threads_end_after_the_context(void **state) {
 }
 
 /* A child of fork() has none of the threads, and must not wait for them. */
-static void a_child_can_destroy(void **state) {
+TEST_WITH(a_child_can_destroy, desk_open, desk_close) {
     const unsigned before = threads_now();
     int status = -1;
     memory = pageable(LARGE, 0);
@@ -624,7 +624,7 @@ static void *use_two(void *number) {
     return NULL;
 }
 
-static void threads_wait_for_room(void **state) {
+TEST_WITH(threads_wait_for_room, desk_open, desk_close) {
     pthread_t threads[WAITERS];
     crowded = residency_of("lru", 3 * 4 * KIB, GPUMEM_RESIDENCY_WAIT);
     for (uintptr_t i = 0; i < WAITERS; i++)
@@ -650,26 +650,6 @@ static void threads_wait_for_room(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
-    const struct CMUnitTest tests[] = {
-        TEST(threads_wait_for_room),
-        TEST(many_threads_with_pageable_memory),
-        TEST(many_threads_with_pinned_memory),
-        TEST(calls_wait_for_an_object_that_moves),
-        TEST(a_use_waits_for_the_home_of_a_synchronisation),
-        TEST(a_register_waits_for_the_end_of_the_object),
-        TEST(an_acquire_that_fails_drops_what_others_dropped),
-        TEST(a_transfer_does_not_wait_for_another_one),
-        TEST(an_object_of_two_acquires_is_sent_once),
-        TEST(an_object_that_another_acquire_fills_is_waited_for),
-        TEST(large_transfers_are_copied_by_threads),
-        TEST(transfers_are_copied_without_threads_that_cannot_be_made),
-        TEST(destruction_waits_for_threads_that_start_late),
-        TEST(small_transfers_make_no_threads),
-        TEST(a_child_can_destroy),
-        TEST(failures_while_threads_copy),
-        TEST(threads_end_after_the_context),
-    };
 #undef TEST
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

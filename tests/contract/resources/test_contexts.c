@@ -5,7 +5,7 @@
 
 /* ---- capture */
 
-static void test_a_capture_is_not_disturbed(void **state) {
+TEST(test_a_capture_is_not_disturbed) {
     struct world world;
     EACH_STACK(resource, world) {
         if (kind_of(resource) == GM_KIND_NATIVE)
@@ -48,7 +48,7 @@ static void test_a_capture_is_not_disturbed(void **state) {
 
 /* ---- contexts, peers */
 
-static void test_context_destroyed(void **state) {
+TEST(test_context_destroyed) {
     for (int stack = 0; stack < STACKS; stack++) {
         struct gm_resource *resource = built[stack];
         for (int round = 0; round < 3; round++) {
@@ -75,7 +75,7 @@ static void test_context_destroyed(void **state) {
 
 /* A block is freed during a capture, so the free is deferred. Then its context is destroyed before the capture ends.
  * The memory of the pool does not leak. */
-static void test_pool_memory_put_aside_outlives_its_context(void **state) {
+TEST(test_pool_memory_put_aside_outlives_its_context) {
     static const char *const pools[] = {"async", "managed-pool"};
     for (int i = 0; i < 2; i++) {
         struct gm_resource *resource = stack_named(pools[i]);
@@ -100,7 +100,7 @@ static void test_pool_memory_put_aside_outlives_its_context(void **state) {
     }
 }
 
-static void test_free_with_another_context_current(void **state) {
+TEST(test_free_with_another_context_current) {
     struct world world;
     EACH_STACK(resource, world) {
         struct gm_request request = plain_request(&world.origin, BYTES);
@@ -187,30 +187,19 @@ static void check_peers(struct gm_resource *resource, bool primary) {
     world_close(&world, resource);
 }
 
-static void test_peers_reach_pools(void **state) {
+TEST(test_peers_reach_pools) {
     check_peers(built[1], true);
     check_peers(built[1], false);
 }
 
-static void test_peers_reach_host_memory(void **state) {
+TEST(test_peers_reach_host_memory) {
     check_peers(build("host-numa"), true);
     check_peers(build("host-numa"), false);
 }
 
-static void test_work_of_peers_holds_a_block_back(void **state) {
+TEST(test_work_of_peers_holds_a_block_back) {
     check_peers(build("cache(1,native)"), true);
     check_peers(build("cache(1,native)"), false);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_capture_is_not_disturbed),
-        cmocka_unit_test(test_context_destroyed),
-        cmocka_unit_test(test_pool_memory_put_aside_outlives_its_context),
-        cmocka_unit_test(test_free_with_another_context_current),
-        cmocka_unit_test(test_peers_reach_pools),
-        cmocka_unit_test(test_peers_reach_host_memory),
-        cmocka_unit_test(test_work_of_peers_holds_a_block_back),
-    };
-    return cmocka_run_group_tests(tests, build_stacks, NULL);
-}
+int main(void) { return run_all(build_stacks, NULL); }

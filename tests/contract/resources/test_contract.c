@@ -1,7 +1,7 @@
 /* The contract, checked for every stack on the simulated driver: each keeps the promises of the program's own calls. */
 #include "stacks.h"
 
-static void test_contract(void **state) {
+TEST(test_contract) {
     struct world world;
     EACH_STACK(resource, world) {
         size_t live = simcuda_live_blocks();
@@ -19,7 +19,7 @@ static void test_contract(void **state) {
     }
 }
 
-static void test_pitch_is_the_devices_choice(void **state) {
+TEST(test_pitch_is_the_devices_choice) {
     static const size_t widths[] = {1, 31, 32, 33, 100, 511, 512, 513, 5000};
     struct world world;
     EACH_STACK(resource, world) {
@@ -37,7 +37,7 @@ static void test_pitch_is_the_devices_choice(void **state) {
     }
 }
 
-static void test_data_survives_neighbours(void **state) {
+TEST(test_data_survives_neighbours) {
     struct world world;
     EACH_STACK(resource, world) {
         struct gm_block blocks[12];
@@ -64,7 +64,7 @@ static void test_data_survives_neighbours(void **state) {
 
 /* ---- stream order */
 
-static void test_stream_order_is_kept(void **state) {
+TEST(test_stream_order_is_kept) {
     struct world world;
     EACH_STACK(resource, world) {
         uint64_t stream = (uint64_t)(uintptr_t)world.one;
@@ -97,7 +97,7 @@ static void test_stream_order_is_kept(void **state) {
     }
 }
 
-static void test_waiting_managed_blocks_are_bounded(void **state) {
+TEST(test_waiting_managed_blocks_are_bounded) {
     struct gm_resource *resource = built[2];
     struct world world;
     world_open(&world);
@@ -117,13 +117,4 @@ static void test_waiting_managed_blocks_are_bounded(void **state) {
     world_close(&world, resource);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contract),
-        cmocka_unit_test(test_pitch_is_the_devices_choice),
-        cmocka_unit_test(test_data_survives_neighbours),
-        cmocka_unit_test(test_stream_order_is_kept),
-        cmocka_unit_test(test_waiting_managed_blocks_are_bounded),
-    };
-    return cmocka_run_group_tests(tests, build_stacks, NULL);
-}
+int main(void) { return run_all(build_stacks, NULL); }

@@ -106,14 +106,14 @@ static void fail_each_call(const char *name, struct gm_resource *resource, unsig
 
 static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
 
-static void test_any_driver_call_may_fail(void **state) {
+TEST(test_any_driver_call_may_fail) {
     for (int stack = 0; stack < STACKS; stack++)
         for (int code = 0; code < 2; code++)
             fail_each_call(stacks[stack], built[stack], 5, codes[code]);
 }
 
 /* Resource "vmm" serves plain requests alone, so it is not among the stacks. A block takes the pages of another. */
-static void test_any_driver_call_of_vmm_may_fail(void **state) {
+TEST(test_any_driver_call_of_vmm_may_fail) {
     struct gm_resource *vmm = build("vmm");
     gm_vmm_split_fronts();
     if (!gm_driver_ready(true) || !gm_reach_all())
@@ -122,7 +122,7 @@ static void test_any_driver_call_of_vmm_may_fail(void **state) {
         fail_each_call("vmm", vmm, 3, codes[code]);
 }
 
-static void test_pool_is_trimmed_before_out_of_memory(void **state) {
+TEST(test_pool_is_trimmed_before_out_of_memory) {
     struct world world;
     EACH_STACK(resource, world) {
         if (!is_pool(resource) || resource->upstream)
@@ -147,7 +147,7 @@ static void test_pool_is_trimmed_before_out_of_memory(void **state) {
     }
 }
 
-static void test_cached_memory_is_free_memory(void **state) {
+TEST(test_cached_memory_is_free_memory) {
     struct gm_resource *resource = stack_named("cache(native)");
     struct world world;
     size_t before, after, total;
@@ -183,7 +183,7 @@ static size_t free_with(struct gm_resource *resource) {
     return free_bytes + unused;
 }
 
-static void test_unused_memory_of_a_pool_is_free_memory(void **state) {
+TEST(test_unused_memory_of_a_pool_is_free_memory) {
     static const char *const names[] = {"cache(async)", "cache(1,async)", "cache(1,managed-pool)"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct gm_resource *resource = stack_named(names[i]);
@@ -225,7 +225,7 @@ static void test_unused_memory_of_a_pool_is_free_memory(void **state) {
     }
 }
 
-static void test_managed_memory_stays_below_what_is_free(void **state) {
+TEST(test_managed_memory_stays_below_what_is_free) {
     for (int stack = 2; stack < 4; stack++) {
         struct gm_resource *resource = built[stack], *other = built[5 - stack];
         struct world world;
@@ -256,14 +256,4 @@ static void test_managed_memory_stays_below_what_is_free(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_driver_call_may_fail),
-        cmocka_unit_test(test_any_driver_call_of_vmm_may_fail),
-        cmocka_unit_test(test_pool_is_trimmed_before_out_of_memory),
-        cmocka_unit_test(test_cached_memory_is_free_memory),
-        cmocka_unit_test(test_unused_memory_of_a_pool_is_free_memory),
-        cmocka_unit_test(test_managed_memory_stays_below_what_is_free),
-    };
-    return cmocka_run_group_tests(tests, build_stacks, NULL);
-}
+int main(void) { return run_all(build_stacks, NULL); }

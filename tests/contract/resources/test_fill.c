@@ -3,7 +3,7 @@
 
 #include "stacks.h"
 
-static void test_fill_content(void **state) {
+TEST(test_fill_content) {
     static const struct {
         int stack;
         uint32_t pattern;
@@ -40,7 +40,7 @@ static void test_fill_content(void **state) {
 
 /* All work was done before the free, but the poison of the free is new work. It must not overwrite the memory of the
  * next owner. */
-static void test_poison_stays_behind(void **state) {
+TEST(test_poison_stays_behind) {
     char error[320];
     struct world world;
     struct gm_resource *resource = gm_resource_build("fill(poison,cache(native))", error, sizeof error);
@@ -66,10 +66,4 @@ static void test_poison_stays_behind(void **state) {
     world_close(&world, resource);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fill_content),
-        cmocka_unit_test(test_poison_stays_behind),
-    };
-    return cmocka_run_group_tests(tests, build_stacks, NULL);
-}
+int main(void) { return run_all(build_stacks, NULL); }

@@ -7,7 +7,7 @@ static bool say_spare(int node, struct gm_hostmem *memory) {
     return true;
 }
 
-static void test_host_memory_takes_nothing_of_the_device(void **state) {
+TEST(test_host_memory_takes_nothing_of_the_device) {
     struct gm_resource *resource = build("host-numa");
     struct world world;
     size_t before, after, total;
@@ -29,7 +29,7 @@ static void test_host_memory_takes_nothing_of_the_device(void **state) {
     world_close(&world, resource);
 }
 
-static void test_host_memory_is_bounded_by_the_host(void **state) {
+TEST(test_host_memory_is_bounded_by_the_host) {
     struct gm_resource *resource = build("host-numa");
     struct world world;
     struct gm_block block, first;
@@ -67,7 +67,7 @@ static bool ask_in_between(int node, struct gm_hostmem *memory) {
     return say_spare(node, memory);
 }
 
-static void test_parallel_requests_for_host_memory(void **state) {
+TEST(test_parallel_requests_for_host_memory) {
     struct gm_resource *resource = build("host-numa");
     struct world world;
     world_open(&world);
@@ -88,7 +88,7 @@ static CUresult lacks(int *value, CUdevice_attribute attribute, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-static void test_host_memory_needs_driver_and_device(void **state) {
+TEST(test_host_memory_needs_driver_and_device) {
     struct gm_resource *resource = build("host-numa");
     struct gm_driver saved_driver = gm_drv;
     struct world world;
@@ -109,7 +109,7 @@ static void test_host_memory_needs_driver_and_device(void **state) {
 }
 
 /* The mapping does not belong to the context, so the resource releases it when the context is destroyed. */
-static void test_abandoned_host_memory_is_given_back(void **state) {
+TEST(test_abandoned_host_memory_is_given_back) {
     struct gm_resource *resource = build("host-numa");
     struct world world;
     size_t ranges = simcuda_live_reservations(), handles = simcuda_live_handles();
@@ -128,13 +128,4 @@ static void test_abandoned_host_memory_is_given_back(void **state) {
     assert_int_equal(gm_host_numa_alive(), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host_memory_takes_nothing_of_the_device),
-        cmocka_unit_test(test_host_memory_is_bounded_by_the_host),
-        cmocka_unit_test(test_parallel_requests_for_host_memory),
-        cmocka_unit_test(test_host_memory_needs_driver_and_device),
-        cmocka_unit_test(test_abandoned_host_memory_is_given_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

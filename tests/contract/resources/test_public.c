@@ -35,7 +35,7 @@ static struct gpumem_stream_view stream_one(void) { return gpumem_stream(world.o
 
 /* ---- kinds, properties, views */
 
-static void test_kinds_have_their_properties(void **state) {
+TEST_WITH(test_kinds_have_their_properties, open_world, close_world) {
     assert_int_equal(gpumem_kind_properties(GPUMEM_KIND_HOST),
                      GPUMEM_HOST_ACCESSIBLE | GPUMEM_OVERSUBSCRIBABLE | GPUMEM_HOST_STORAGE);
     assert_int_equal(gpumem_kind_properties(GPUMEM_KIND_PINNED),
@@ -75,7 +75,7 @@ static const struct {
 };
 enum { CONCRETE = sizeof concrete / sizeof *concrete };
 
-static void test_concrete_resources(void **state) {
+TEST_WITH(test_concrete_resources, open_world, close_world) {
     for (int i = 0; i < CONCRETE; i++) {
         struct gpumem_resource *resource = create(concrete[i].text);
         uint64_t calls = concrete[i].call ? simcuda_calls(concrete[i].call) : 0;
@@ -96,7 +96,7 @@ static void test_concrete_resources(void **state) {
     }
 }
 
-static void test_host_memory_needs_no_context(void **state) {
+TEST_WITH(test_host_memory_needs_no_context, open_world, close_world) {
     struct gpumem_resource *host = create("statistics(new-delete)"), *device = create("native");
     CU(cuCtxSetCurrent(NULL));
     void *memory = must_get(host, 100);
@@ -110,7 +110,7 @@ static void test_host_memory_needs_no_context(void **state) {
 
 /* Each resource, each set of properties: a view exists where the resource has them all, else the error names one that
  * it lacks. */
-static void test_a_view_asks_for_properties(void **state) {
+TEST_WITH(test_a_view_asks_for_properties, open_world, close_world) {
     for (int i = 0; i < CONCRETE; i++) {
         struct gpumem_resource *resource = create(concrete[i].text);
         uint64_t has = gpumem_resource_properties(resource);
@@ -150,7 +150,7 @@ static gm_status goo(struct gpumem_resource *resource) {
     return status ? status : boo(view);
 }
 
-static void test_foo_goo_boo_loo(void **state) {
+TEST_WITH(test_foo_goo_boo_loo, open_world, close_world) {
     struct gpumem_resource *managed = create("managed"), *device = create("native");
     assert_int_equal(foo(managed), GPUMEM_OK);
     assert_int_equal(goo(managed), GPUMEM_OK);
@@ -162,7 +162,7 @@ static void test_foo_goo_boo_loo(void **state) {
     OK(gpumem_resource_destroy(device));
 }
 
-static void test_a_view_converts_to_a_subset_only(void **state) {
+TEST_WITH(test_a_view_converts_to_a_subset_only, open_world, close_world) {
     struct gpumem_resource *managed = create("managed");
     struct gpumem_resource_view view, other = {NULL, 77};
     OK(gpumem_resource_view_of(managed, GPUMEM_DEVICE_ACCESSIBLE | GPUMEM_OVERSUBSCRIBABLE, &view));
@@ -178,7 +178,7 @@ static void test_a_view_converts_to_a_subset_only(void **state) {
 
 /* ---- allocate and free */
 
-static void test_alignment(void **state) {
+TEST_WITH(test_alignment, open_world, close_world) {
     for (int i = 0; i < CONCRETE; i++) {
         struct gpumem_resource *resource = create(concrete[i].text);
         void *memory[24];
@@ -199,7 +199,7 @@ static void test_alignment(void **state) {
     }
 }
 
-static void test_default_alignment(void **state) {
+TEST_WITH(test_default_alignment, open_world, close_world) {
     struct gpumem_resource *resource = create("async");
     void *memory;
     assert_int_equal(GPUMEM_DEFAULT_ALIGNMENT, _Alignof(max_align_t));
@@ -214,7 +214,7 @@ static void test_default_alignment(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void test_zero_bytes(void **state) {
+TEST_WITH(test_zero_bytes, open_world, close_world) {
     struct gpumem_resource *resource = create("native");
     void *memory = resource;
     OK(gpumem_resource_allocate(resource, 0, 16, &memory));
@@ -223,7 +223,7 @@ static void test_zero_bytes(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void test_a_wrong_size_or_alignment_is_tracked(void **state) {
+TEST_WITH(test_a_wrong_size_or_alignment_is_tracked, open_world, close_world) {
     for (int i = 0; i < CONCRETE; i++) {
         struct gpumem_resource *resource = create(concrete[i].text);
         void *memory = must_get(resource, 1000);
@@ -239,7 +239,7 @@ static void test_a_wrong_size_or_alignment_is_tracked(void **state) {
     }
 }
 
-static void test_memory_of_another_resource(void **state) {
+TEST_WITH(test_memory_of_another_resource, open_world, close_world) {
     struct gpumem_resource *one = create("native"), *other = create("native");
     int local;
     void *memory = must_get(one, 1000);
@@ -262,7 +262,7 @@ static void fill_and_check(CUstream fill, CUstream check, void *memory, size_t b
 }
 
 /* A stream-ordered resource is a resource: its plain memory is ready on every stream and in every thread at once. */
-static void test_plain_memory_is_ready_on_every_stream(void **state) {
+TEST_WITH(test_plain_memory_is_ready_on_every_stream, open_world, close_world) {
     for (int i = 0; i < CONCRETE; i++) {
         struct gpumem_resource *resource = create(concrete[i].text);
         if (!(gpumem_resource_properties(resource) & GPUMEM_DEVICE_ACCESSIBLE)) {
@@ -287,7 +287,7 @@ static void test_plain_memory_is_ready_on_every_stream(void **state) {
     }
 }
 
-static void test_stream_order(void **state) {
+TEST_WITH(test_stream_order, open_world, close_world) {
     static const char *const ordered[] = {"native", "async", "managed", "managed-pool", "pinned", "host-numa", "guard"};
     for (size_t i = 0; i < sizeof ordered / sizeof *ordered; i++) {
         struct gpumem_resource *resource = create(ordered[i]);
@@ -317,7 +317,7 @@ static void test_stream_order(void **state) {
     OK(gpumem_resource_destroy(plain));
 }
 
-static void test_stream_bound(void **state) {
+TEST_WITH(test_stream_bound, open_world, close_world) {
     struct gpumem_resource *async = create("async"), *bound;
     struct gpumem_resource_view view;
     OK(gpumem_resource_bind(async, stream_one(), &bound));
@@ -351,7 +351,7 @@ static void test_stream_bound(void **state) {
     OK(gpumem_resource_destroy(async));
 }
 
-static void test_grow(void **state) {
+TEST_WITH(test_grow, open_world, close_world) {
     struct gpumem_resource *resource = create("statistics(limit(1GiB,log(track(vmm))))"), *fixed = create("native");
     size_t mib = (size_t)1 << 20, bytes = 100;
     void *memory = must_get(resource, bytes);
@@ -384,7 +384,7 @@ static void test_grow(void **state) {
 
 /* ---- composition */
 
-static void test_composed_in_code_and_in_text(void **state) {
+TEST_WITH(test_composed_in_code_and_in_text, open_world, close_world) {
     struct gpumem_resource *async = create("async"), *cache, *limit, *log;
     OK(gpumem_resource_compose("cache($1)", &async, 1, &cache));
     OK(gpumem_resource_compose("limit(2GiB,$1)", &cache, 1, &limit));
@@ -404,7 +404,7 @@ static void test_composed_in_code_and_in_text(void **state) {
     OK(gpumem_resource_destroy(text));
 }
 
-static void test_wrong_texts(void **state) {
+TEST_WITH(test_wrong_texts, open_world, close_world) {
     static const struct {
         const char *text, *word;
     } wrong[] = {
@@ -438,7 +438,7 @@ static void test_wrong_texts(void **state) {
     }
 }
 
-static void test_destroy_refuses_live_blocks(void **state) {
+TEST_WITH(test_destroy_refuses_live_blocks, open_world, close_world) {
     struct gpumem_resource *resource = create("track(native)");
     void *memory = must_get(resource, 4096);
     assert_int_equal(gpumem_resource_destroy(resource), GPUMEM_INVALID_VALUE);
@@ -465,7 +465,7 @@ static int see(const struct gpumem_tracked *block, void *arg) {
     return 0;
 }
 
-static void test_track(void **state) {
+TEST_WITH(test_track, open_world, close_world) {
     struct gpumem_resource *resource = create("log(track(async))"), *other = create("async");
     struct seen seen = {0};
     void *memory[3];
@@ -488,7 +488,7 @@ static void test_track(void **state) {
     OK(gpumem_resource_destroy(other));
 }
 
-static void test_statistics(void **state) {
+TEST_WITH(test_statistics, open_world, close_world) {
     struct gpumem_resource *resource = create("limit(1MiB,statistics(native))"),
                            *outside = create("statistics(limit(1MiB,native))");
     struct gpumem_statistics counts = {.struct_size = sizeof counts};
@@ -531,7 +531,7 @@ static void stop_reading(int fd, int saved, char *text, size_t size) {
     close(fd);
 }
 
-static void test_log(void **state) {
+TEST_WITH(test_log, open_world, close_world) {
     struct gpumem_resource *resource = create("log(native)");
     char text[1024], wanted[128];
     int saved, fd = start_reading(&saved);
@@ -548,7 +548,7 @@ static void test_log(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void test_leaks_are_reported(void **state) {
+TEST_WITH(test_leaks_are_reported, open_world, close_world) {
     struct gpumem_resource *resource = create("track(native)");
     char text[4096];
     void *memory = must_get(resource, 31337);
@@ -563,7 +563,7 @@ static void test_leaks_are_reported(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void test_cache_and_trim(void **state) {
+TEST_WITH(test_cache_and_trim, open_world, close_world) {
     struct gpumem_resource *resource = create("cache(1,native)");
     uint64_t calls;
     if (!gm_fence_supported()) { /* such a cache keeps nothing */
@@ -588,7 +588,7 @@ static void test_cache_and_trim(void **state) {
 }
 
 /* A cache rounds up what it allocates, and frees it so. */
-static void test_a_cache_frees_what_it_allocated(void **state) {
+TEST_WITH(test_a_cache_frees_what_it_allocated, open_world, close_world) {
     static const char *const texts[] = {"cache(1,statistics(native))", "cache(statistics(vmm))",
                                         "cache(statistics(aligned(64KiB,async)))", "cache(statistics(host-numa))"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -605,7 +605,7 @@ static void test_a_cache_frees_what_it_allocated(void **state) {
     }
 }
 
-static void test_fallback_and_fail_nth(void **state) {
+TEST_WITH(test_fallback_and_fail_nth, open_world, close_world) {
     struct gpumem_resource *resource = create("fallback(fail-nth(2,native),pinned)");
     assert_int_equal(gpumem_resource_kind(resource), GPUMEM_KIND_MIXED);
     void *one = must_get(resource, 100), *two = must_get(resource, 100), *three = must_get(resource, 100);
@@ -624,7 +624,7 @@ static void test_fallback_and_fail_nth(void **state) {
 }
 
 /* Exactly the limit is allowed, one byte more is not. */
-static void test_limit_to_the_byte(void **state) {
+TEST_WITH(test_limit_to_the_byte, open_world, close_world) {
     struct gpumem_resource *resource = create("limit(1000,new-delete)");
     void *whole = must_get(resource, 1000), *more;
     assert_int_equal(gpumem_resource_allocate(resource, 1, 1, &more), GPUMEM_OUT_OF_MEMORY);
@@ -633,7 +633,7 @@ static void test_limit_to_the_byte(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void test_aligned(void **state) {
+TEST_WITH(test_aligned, open_world, close_world) {
     static const char *const texts[] = {"aligned(4KiB,new-delete)", "aligned(4KiB,native)", "aligned(4KiB,async)"};
     for (int i = 0; i < 3; i++) {
         struct gpumem_resource *resource = create(texts[i]);
@@ -648,7 +648,7 @@ static void test_aligned(void **state) {
     }
 }
 
-static void test_prefetch(void **state) {
+TEST_WITH(test_prefetch, open_world, close_world) {
     struct gpumem_resource *with = create("prefetch(managed)"), *without = create("managed");
     uint64_t calls = simcuda_calls("cuMemPrefetchAsync_v2");
     must_put(without, must_get(without, 65536), 65536);
@@ -687,7 +687,7 @@ static enum gpumem_status own_deallocate(void *self, void *memory, size_t bytes,
 
 static void own_destroy(void *self) { ((struct own *)self)->destroyed++; }
 
-static void test_own_resource(void **state) {
+TEST_WITH(test_own_resource, open_world, close_world) {
     struct own own = {0};
     struct gpumem_resource_author author = {
         .struct_size = sizeof author,
@@ -740,7 +740,7 @@ static enum gpumem_status own_refuses(void *self, size_t bytes, size_t alignment
 }
 
 /* The second serves what the first does not support, and nothing else. */
-static void test_fallback_of_what_is_not_supported(void **state) {
+TEST_WITH(test_fallback_of_what_is_not_supported, open_world, close_world) {
     struct own own = {.last_alignment = GPUMEM_NOT_SUPPORTED};
     const struct gpumem_resource_author author = {.struct_size = sizeof author,
                                                   .name = "unable",
@@ -763,7 +763,7 @@ static void test_fallback_of_what_is_not_supported(void **state) {
 }
 
 /* There can be 1024 resources. What fails does not end what its author still owns. */
-static void test_no_end_after_a_failure(void **state) {
+TEST_WITH(test_no_end_after_a_failure, open_world, close_world) {
     struct own own = {0};
     const struct gpumem_resource_author author = {.struct_size = sizeof author,
                                                   .name = "many",
@@ -802,7 +802,7 @@ static int free_spare(size_t bytes, void *user) {
     return bytes == 600 << 10;
 }
 
-static void test_failure_callback(void **state) {
+TEST_WITH(test_failure_callback, open_world, close_world) {
     struct gpumem_resource *limited = create("limit(1MiB,native)"), *tries;
     struct spare spare = {.upstream = limited, .memory = must_get(limited, 600 << 10)};
     void *none;
@@ -818,7 +818,7 @@ static void test_failure_callback(void **state) {
 }
 
 /* A pool that begins with 4 MiB: its blocks are served without more of the device. */
-static void test_pool_of_initial_and_largest_size(void **state) {
+TEST_WITH(test_pool_of_initial_and_largest_size, open_world, close_world) {
     struct gpumem_resource *pool = create("limit(8MiB,prime(4MiB,async))");
     size_t before, after, total;
     void *memory = must_get(pool, 65536), *more;
@@ -832,7 +832,7 @@ static void test_pool_of_initial_and_largest_size(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void test_current_resource(void **state) {
+TEST_WITH(test_current_resource, open_world, close_world) {
     struct gpumem_resource *found, *mine = create("statistics(native)");
     OK(gpumem_resource_current(&found));
     assert_string_equal(gpumem_resource_text(found), "native");
@@ -851,7 +851,7 @@ static void test_current_resource(void **state) {
     CU(cuCtxSetCurrent(world.context));
 }
 
-static void test_nine_resources_given(void **state) {
+TEST_WITH(test_nine_resources_given, open_world, close_world) {
     struct gpumem_resource *given[10], *made = NULL;
     for (int i = 0; i < 10; i++)
         given[i] = create("new-delete");
@@ -876,7 +876,7 @@ static enum gpumem_status own_take_back(void *self, void *memory, size_t bytes, 
 }
 
 /* What a program's own resource returns becomes a block only if it is one. */
-static void test_own_resource_with_wrong_answers(void **state) {
+TEST_WITH(test_own_resource_with_wrong_answers, open_world, close_world) {
     struct own own = {0};
     struct gpumem_resource_author author = {
         .struct_size = sizeof author,
@@ -902,7 +902,7 @@ static void test_own_resource_with_wrong_answers(void **state) {
 }
 
 /* Free bytes of the device say something only of device memory that is out. */
-static void test_errors_name_free_memory_where_it_matters(void **state) {
+TEST_WITH(test_errors_name_free_memory_where_it_matters, open_world, close_world) {
     static const struct {
         const char *text;
         bool named;
@@ -925,7 +925,7 @@ static void test_errors_name_free_memory_where_it_matters(void **state) {
 
 static int ask_nobody(size_t bytes, void *user) { return 0; }
 
-static void test_null_is_refused(void **state) {
+TEST_WITH(test_null_is_refused, open_world, close_world) {
     struct gpumem_resource *resource = create("native"), *made = NULL;
     struct gpumem_resource_view view;
     struct gpumem_resource_info info = {.struct_size = sizeof info};
@@ -964,7 +964,7 @@ static void test_null_is_refused(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void test_own_stream_bound_resource(void **state) {
+TEST_WITH(test_own_stream_bound_resource, open_world, close_world) {
     struct own own = {0};
     struct gpumem_resource_author author = {
         .struct_size = sizeof author,
@@ -985,7 +985,7 @@ static void test_own_stream_bound_resource(void **state) {
 
 /* ---- the end of a context */
 
-static void test_a_cache_forgets_a_destroyed_context(void **state) {
+TEST_WITH(test_a_cache_forgets_a_destroyed_context, open_world, close_world) {
     struct gpumem_resource *resource = create("statistics(cache(native))");
     struct gpumem_statistics counts = {.struct_size = sizeof counts};
     struct world second;
@@ -1006,7 +1006,7 @@ static void test_a_cache_forgets_a_destroyed_context(void **state) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
-static void test_the_new_structs_follow_the_convention(void **state) {
+TEST_WITH(test_the_new_structs_follow_the_convention, open_world, close_world) {
     struct gpumem_resource *resource = create("statistics(native)");
     struct gpumem_resource_info info = {.struct_size = 3};
     struct gpumem_statistics counts = {.struct_size = 0};
@@ -1021,51 +1021,4 @@ static void test_the_new_structs_follow_the_convention(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_kinds_have_their_properties),
-        TEST(test_concrete_resources),
-        TEST(test_host_memory_needs_no_context),
-        TEST(test_a_view_asks_for_properties),
-        TEST(test_foo_goo_boo_loo),
-        TEST(test_a_view_converts_to_a_subset_only),
-        TEST(test_alignment),
-        TEST(test_default_alignment),
-        TEST(test_zero_bytes),
-        TEST(test_a_wrong_size_or_alignment_is_tracked),
-        TEST(test_memory_of_another_resource),
-        TEST(test_plain_memory_is_ready_on_every_stream),
-        TEST(test_stream_order),
-        TEST(test_stream_bound),
-        TEST(test_grow),
-        TEST(test_composed_in_code_and_in_text),
-        TEST(test_wrong_texts),
-        TEST(test_destroy_refuses_live_blocks),
-        TEST(test_track),
-        TEST(test_statistics),
-        TEST(test_log),
-        TEST(test_leaks_are_reported),
-        TEST(test_cache_and_trim),
-        TEST(test_a_cache_frees_what_it_allocated),
-        TEST(test_fallback_and_fail_nth),
-        TEST(test_limit_to_the_byte),
-        TEST(test_aligned),
-        TEST(test_prefetch),
-        TEST(test_fallback_of_what_is_not_supported),
-        TEST(test_no_end_after_a_failure),
-        TEST(test_nine_resources_given),
-        TEST(test_failure_callback),
-        TEST(test_pool_of_initial_and_largest_size),
-        TEST(test_current_resource),
-        TEST(test_own_resource),
-        TEST(test_own_stream_bound_resource),
-        TEST(test_own_resource_with_wrong_answers),
-        TEST(test_errors_name_free_memory_where_it_matters),
-        TEST(test_null_is_refused),
-        TEST(test_a_cache_forgets_a_destroyed_context),
-        TEST(test_the_new_structs_follow_the_convention),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

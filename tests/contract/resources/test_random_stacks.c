@@ -212,7 +212,7 @@ static struct user user_of(const struct world *world, struct gpumem_resource *re
     for (uint32_t seed = first_seed, random_ = seed; seed < first_seed + seeds; random_ = ++seed * 2654435761u) \
         for (struct gpumem_resource *resource = random_resource(&random_); resource; resource = NULL)
 
-static void test_random_calls(void **state) {
+TEST(test_random_calls) {
     struct world world;
     char mode[32];
     unsigned tried = 0;
@@ -240,7 +240,7 @@ static void test_random_calls(void **state) {
     world_close(&world, build("async"));
 }
 
-static void test_driver_calls_fail(void **state) {
+TEST(test_driver_calls_fail) {
     struct world world;
     char script[32];
     world_open(&world);
@@ -276,7 +276,7 @@ static void *use_in_thread(void *arg) {
     return NULL;
 }
 
-static void test_threads_share_a_stack(void **state) {
+TEST(test_threads_share_a_stack) {
     struct world world;
     world_open(&world);
     EACH_RANDOM_STACK(resource, seed) {
@@ -299,15 +299,10 @@ static void test_threads_share_a_stack(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_calls),
-        cmocka_unit_test(test_driver_calls_fail),
-        cmocka_unit_test(test_threads_share_a_stack),
-    };
     if (argc > 2) {
         first_seed = (uint32_t)strtoul(argv[1], NULL, 0);
         seeds = (uint32_t)strtoul(argv[2], NULL, 0);
     }
     gm_log_set(GM_LOG_OFF);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

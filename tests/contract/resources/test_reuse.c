@@ -66,7 +66,7 @@ static uint64_t random_reuse_mistakes(struct gm_resource *resource, const struct
     return simcuda_check_mismatches() + simcuda_violations();
 }
 
-static void test_no_reuse_before_earlier_work_is_done(void **state) {
+TEST(test_no_reuse_before_earlier_work_is_done) {
     struct world world;
     EACH_STACK(resource, world) {
         if (early_reuse_mistakes(resource, &world))
@@ -101,7 +101,7 @@ static gm_status hasty_free(struct gm_resource *self, const struct gm_block *blo
     return GM_OK;
 }
 
-static void test_the_suite_sees_early_reuse(void **state) {
+TEST(test_the_suite_sees_early_reuse) {
     static const struct gm_resource_ops row = {.name = "hasty", .alloc = hasty_alloc, .free = hasty_free};
     struct gm_resource hasty = {.ops = &row, .upstream = built[0], .properties = built[0]->properties};
     struct world world;
@@ -118,7 +118,7 @@ static void test_the_suite_sees_early_reuse(void **state) {
 /* With a driver that records nothing the cache has no working fences. */
 static CUresult record_nothing(CUcontext context, CUevent event) { return (void)context, (void)event, CUDA_SUCCESS; }
 
-static void test_the_suite_sees_a_cache_without_fences(void **state) {
+TEST(test_the_suite_sees_a_cache_without_fences) {
     struct gm_resource *resource = build("cache(1,native)");
     struct world world;
     unsigned seen = 0;
@@ -135,7 +135,7 @@ static void test_the_suite_sees_a_cache_without_fences(void **state) {
     world_close(&world, resource);
 }
 
-static void test_free_waits_only_where_it_says_so(void **state) {
+TEST(test_free_waits_only_where_it_says_so) {
     struct world world;
     EACH_STACK(resource, world) {
         struct gm_request request = plain_request(&world.origin, BYTES);
@@ -158,7 +158,7 @@ static void test_free_waits_only_where_it_says_so(void **state) {
     }
 }
 
-static void test_allocation_never_waits_for_the_program(void **state) {
+TEST(test_allocation_never_waits_for_the_program) {
     struct world world;
     EACH_STACK(resource, world) {
         struct gm_request request = plain_request(&world.origin, BYTES);
@@ -175,13 +175,4 @@ static void test_allocation_never_waits_for_the_program(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_reuse_before_earlier_work_is_done),
-        cmocka_unit_test(test_the_suite_sees_early_reuse),
-        cmocka_unit_test(test_the_suite_sees_a_cache_without_fences),
-        cmocka_unit_test(test_free_waits_only_where_it_says_so),
-        cmocka_unit_test(test_allocation_never_waits_for_the_program),
-    };
-    return cmocka_run_group_tests(tests, build_stacks, NULL);
-}
+int main(void) { return run_all(build_stacks, NULL); }

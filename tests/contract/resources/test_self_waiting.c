@@ -68,7 +68,7 @@ static void end(struct two_threads *shared) {
 
 /* Thread one frees while its kernel waits for a kernel that thread two submits after an allocation. With small blocks,
  * and with blocks so large that more bytes wait for their fences than allowed. */
-static void test_a_collective_does_not_hang(void **state) {
+TEST(test_a_collective_does_not_hang) {
     alarm(100);
     for (int stack = 0; stack < STACKS; stack++)
         for (size_t i = 0; is_cache_itself(built[stack]) && i < sizeof sizes / sizeof *sizes; i++) {
@@ -90,7 +90,7 @@ static void test_a_collective_does_not_hang(void **state) {
 }
 
 /* After some frees a kernel is launched that runs until the host signals it. The host allocates before it signals. */
-static void test_a_persistent_kernel_does_not_hang(void **state) {
+TEST(test_a_persistent_kernel_does_not_hang) {
     alarm(100);
     for (int stack = 0; stack < STACKS; stack++)
         for (size_t i = 0; is_cache_itself(built[stack]) && i < sizeof sizes / sizeof *sizes; i++) {
@@ -114,10 +114,4 @@ static void test_a_persistent_kernel_does_not_hang(void **state) {
     alarm(0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_collective_does_not_hang),
-        cmocka_unit_test(test_a_persistent_kernel_does_not_hang),
-    };
-    return cmocka_run_group_tests(tests, build_stacks, NULL);
-}
+int main(void) { return run_all(build_stacks, NULL); }

@@ -10,7 +10,7 @@ static const char *const stacks[] = {
     "sim", "limit(1TiB,sim)", "fail-nth(1000000,sim)", "limit(512GiB,fail-nth(99999999,limit(1TiB,sim)))", "router",
 };
 
-static void test_contract(void **state) {
+TEST(test_contract) {
     gm_router_serve(GM_KIND_NATIVE, build("sim"));
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         struct gm_resource *resource = build(stacks[i]);
@@ -33,7 +33,7 @@ static void test_contract(void **state) {
     }
 }
 
-static void test_every_row_says_what_it_is(void **state) {
+TEST(test_every_row_says_what_it_is) {
     assert_non_null(gm_resource_rows[0]);
     for (const struct gm_resource_ops *const *row = gm_resource_rows; *row; row++) {
         assert_non_null((*row)->name);
@@ -46,7 +46,7 @@ static void test_every_row_says_what_it_is(void **state) {
     }
 }
 
-static void test_limit(void **state) {
+TEST(test_limit) {
     struct gm_resource *limit = build("limit(1MiB,sim)");
     struct gm_resource *sim = limit->upstream;
     struct gm_request most = plain_request(&origin, 1048576 - 512), rest = plain_request(&origin, 512);
@@ -86,7 +86,7 @@ static void test_limit(void **state) {
     assert_int_equal(release(limit, &a, &how), GM_OK);
 }
 
-static void test_fail_nth(void **state) {
+TEST(test_fail_nth) {
     struct gm_resource *resource = build("fail-nth(3,sim)");
     struct gm_request request = plain_request(&origin, 100);
     struct gm_free_request how = plain_free();
@@ -99,12 +99,4 @@ static void test_fail_nth(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contract),
-        cmocka_unit_test(test_every_row_says_what_it_is),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_fail_nth),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

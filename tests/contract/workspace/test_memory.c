@@ -11,7 +11,7 @@ static void streams_as_started(void) {
 }
 
 /* Growth while a kernel of an earlier loan has not run: with pools it goes on, without pools the free waits for it. */
-static void growth_waits_only_without_pools(void **state) {
+TEST_WITH(growth_waits_only_without_pools, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     assert_int_equal(simcuda_set_streams("manual"), 0);
     struct gpumem_loan *loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB);
@@ -42,7 +42,7 @@ static void growth_waits_only_without_pools(void **state) {
 }
 
 /* A fixed size is allocated once, by set_size; calls afterwards neither allocate nor wait. */
-static void a_fixed_size_never_waits(void **state) {
+TEST_WITH(a_fixed_size_never_waits, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(2 * MIB);
     uint64_t waited = waits(), allocated = allocations(), freed = frees();
     for (unsigned i = 0; i < 50; i++) {
@@ -56,7 +56,7 @@ static void a_fixed_size_never_waits(void **state) {
 }
 
 /* Loans of one stream after the other use the same memory; the second stream waits for the first. */
-static void a_new_stream_waits_for_the_former(void **state) {
+TEST_WITH(a_new_stream_waits_for_the_former, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     CUstream other;
     CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
@@ -97,7 +97,7 @@ static void end_capture(CUstream stream) {
 }
 
 /* Memory allocated by a capturing stream would belong to the graph. */
-static void captures_are_left_alone(void **state) {
+TEST_WITH(captures_are_left_alone, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0), *elsewhere, *none = NULL;
     struct gpumem_workspace_options options = {.struct_size = sizeof options};
     CUstream other;
@@ -130,7 +130,7 @@ static void captures_are_left_alone(void **state) {
 }
 
 /* The driver refuses work in the legacy stream then, and ends the capture. */
-static void the_legacy_stream_waits_for_captures(void **state) {
+TEST_WITH(the_legacy_stream_waits_for_captures, bench_open, close_workspace) {
     struct gpumem_workspace *workspace;
     CUstream blocking;
     CUgraph graph;
@@ -148,7 +148,7 @@ static void the_legacy_stream_waits_for_captures(void **state) {
 }
 
 /* A capture of another stream is not invalidated by growth, nor by a change of stream. */
-static void captures_of_others_go_on(void **state) {
+TEST_WITH(captures_of_others_go_on, bench_open, close_workspace) {
     CUstream other, third;
     CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     CU(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
@@ -167,7 +167,7 @@ static void captures_of_others_go_on(void **state) {
 }
 
 /* More than the device has: what was there is there again, and a smaller loan succeeds. */
-static void a_device_too_small(void **state) {
+TEST_WITH(a_device_too_small, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(workspace, 3 * MIB));
     GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, (size_t)1 << 40);
@@ -215,7 +215,7 @@ static void source_release(void *address, size_t size, struct CUstream_st *strea
     CU(cuMemFree_v2((CUdeviceptr)(uintptr_t)address));
 }
 
-static void memory_from_elsewhere(void **state) {
+TEST_WITH(memory_from_elsewhere, bench_open, close_workspace) {
     struct source source = {.refuse_above = 2 * MIB};
     struct gpumem_workspace_options options = {.struct_size = sizeof options,
                                                .stream = bench.stream,
@@ -263,7 +263,7 @@ static void check_state(struct gpumem_workspace *workspace) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void every_call_fails_once(void **state) {
+TEST_WITH(every_call_fails_once, bench_open, close_workspace) {
     CUstream other;
     bool reached = true;
     unsigned n = 0;
@@ -282,7 +282,7 @@ static void every_call_fails_once(void **state) {
 }
 
 /* The caller's own memory is lent, never freed and never grown, until the workspace takes memory of its own again. */
-static void memory_of_the_caller(void **state) {
+TEST_WITH(memory_of_the_caller, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     CUdeviceptr own;
     CU(cuMemAlloc_v2(&own, MIB));
@@ -310,7 +310,7 @@ static void memory_of_the_caller(void **state) {
     CU(cuMemFree_v2(own)); /* it was not freed before */
 }
 
-static void memory_of_a_resource(void **state) {
+TEST_WITH(memory_of_a_resource, bench_open, close_workspace) {
     static const char *const texts[] = {"async", "native", "vmm"};
     for (int i = has_pools() ? 0 : 2; i < 3; i++) { /* the former two allocate in stream order */
         struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = bench.stream, .size = MIB};
@@ -330,20 +330,4 @@ static void memory_of_a_resource(void **state) {
     }
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
-    const struct CMUnitTest tests[] = {
-        TEST(memory_of_the_caller),
-        TEST(memory_of_a_resource),
-        TEST(growth_waits_only_without_pools),
-        TEST(a_fixed_size_never_waits),
-        TEST(a_new_stream_waits_for_the_former),
-        TEST(captures_are_left_alone),
-        TEST(captures_of_others_go_on),
-        TEST(a_device_too_small),
-        TEST(the_legacy_stream_waits_for_captures),
-        TEST(memory_from_elsewhere),
-        TEST(every_call_fails_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -67,7 +67,7 @@ static size_t stop(struct gpumem_workspace *workspace) {
     return size;
 }
 
-static void queries_match(void **state) {
+TEST_WITH(queries_match, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     size_t size = 77;
     assert_int_equal(gpumem_workspace_stop_query(workspace, &size), GPUMEM_WORKSPACE_SIZE_QUERY_MISMATCH);
@@ -88,7 +88,7 @@ static void queries_match(void **state) {
 }
 
 /* 255 sizes cannot overflow in the macros; the calls take any number. */
-static void the_sum_of_many_sizes_does_not_overflow(void **state) {
+TEST_WITH(the_sum_of_many_sizes_does_not_overflow, bench_open, close_workspace) {
     static size_t sizes[1025];
     struct gpumem_workspace *workspace = workspace_of(0);
     for (int i = 0; i < 1025; i++)
@@ -99,7 +99,7 @@ static void the_sum_of_many_sizes_does_not_overflow(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void the_running_maximum_is_kept(void **state) {
+TEST_WITH(the_running_maximum_is_kept, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     OK(gpumem_workspace_start_query(workspace));
     assert_int_equal(GPUMEM_WORKSPACE_SET_OPTIMAL(workspace, 0), GPUMEM_WORKSPACE_SIZE_UNCHANGED);
@@ -118,7 +118,7 @@ static void the_running_maximum_is_kept(void **state) {
 }
 
 /* No function succeeds, and the driver is not called. */
-static void a_queried_call_does_nothing(void **state) {
+TEST_WITH(a_queried_call_does_nothing, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     uint64_t launches = 0, calls;
     OK(gpumem_workspace_start_query(workspace));
@@ -153,7 +153,7 @@ static enum gpumem_workspace_status random_call(struct gpumem_workspace *workspa
 }
 
 /* The answer of a query is the least size with which no call of the same arguments degrades. */
-static void the_answer_suffices(void **state) {
+TEST_WITH(the_answer_suffices, bench_open, close_workspace) {
     enum { CALLS = 12, ROUNDS = 20 };
     for (uint32_t round = 1; round <= ROUNDS; round++) {
         struct gpumem_workspace *workspace = workspace_of(0);
@@ -181,7 +181,7 @@ static void the_answer_suffices(void **state) {
     assert_int_equal(bench_differing(), 0);
 }
 
-static void less_memory_means_a_slower_algorithm_or_none(void **state) {
+TEST_WITH(less_memory_means_a_slower_algorithm_or_none, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(MIB);
     OK(library_large_or_small(workspace, MIB, 64));
     assert_int_equal(library_large_or_small(workspace, MIB + 1, 64), GPUMEM_WORKSPACE_PERF_DEGRADED);
@@ -193,7 +193,7 @@ static void less_memory_means_a_slower_algorithm_or_none(void **state) {
 
 /* ---- statuses, data types, pointer mode */
 
-static void statuses_have_names_and_numbers_of_their_own(void **state) {
+TEST_WITH(statuses_have_names_and_numbers_of_their_own, bench_open, close_workspace) {
     for (int number = GPUMEM_WORKSPACE_SIZE_INCREASED; number <= GPUMEM_WORKSPACE_PERF_DEGRADED; number++) {
         assert_true(number > GPUMEM_UNKNOWN);
         assert_non_null(
@@ -203,7 +203,7 @@ static void statuses_have_names_and_numbers_of_their_own(void **state) {
     assert_string_equal(gpumem_workspace_status_name((enum gpumem_workspace_status)7), "unknown status");
 }
 
-static void data_types_have_their_actual_size(void **state) {
+TEST_WITH(data_types_have_their_actual_size, bench_open, close_workspace) {
 #define ROW(type, of) \
     { type, sizeof(of) * 8 }
     static const struct {
@@ -269,7 +269,7 @@ static enum gpumem_pointer_mode mode_inside(struct gpumem_workspace *workspace, 
     return gpumem_workspace_pointer_mode(workspace);
 }
 
-static void the_pointer_mode_is_restored(void **state) {
+TEST_WITH(the_pointer_mode_is_restored, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     enum gpumem_pointer_mode former;
     assert_int_equal(gpumem_workspace_pointer_mode(workspace), GPUMEM_POINTER_MODE_HOST);
@@ -287,18 +287,4 @@ static void the_pointer_mode_is_restored(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
-    const struct CMUnitTest tests[] = {
-        TEST(queries_match),
-        TEST(the_sum_of_many_sizes_does_not_overflow),
-        TEST(the_running_maximum_is_kept),
-        TEST(a_queried_call_does_nothing),
-        TEST(the_answer_suffices),
-        TEST(less_memory_means_a_slower_algorithm_or_none),
-        TEST(statuses_have_names_and_numbers_of_their_own),
-        TEST(data_types_have_their_actual_size),
-        TEST(the_pointer_mode_is_restored),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -23,7 +23,7 @@ static void pause_ms(long ms) {
 
 /* Every reading lies between two readings of the system clock. The tolerance is 1e-4 of the time since the start, and
  * a microsecond. On a busy machine the two readings may be far apart; that only makes the test less strict. */
-static void follows_the_system_clock(void **unused) {
+TEST(follows_the_system_clock) {
     uint64_t start = system_ns(), last = 0;
     gm_clock_init();
     for (int i = 0; i < 200; i++) {
@@ -38,7 +38,7 @@ static void follows_the_system_clock(void **unused) {
     }
 }
 
-static void spans(void **unused) {
+TEST(spans) {
     uint64_t before_ns = system_ns(), before = gm_ticks();
     uint64_t outer = system_ns();
     pause_ms(50);
@@ -50,7 +50,7 @@ static void spans(void **unused) {
 }
 
 /* A count gives the same time whenever it is converted, also when counts are converted backwards. */
-static void conversions_do_not_change(void **unused) {
+TEST(conversions_do_not_change) {
     enum { COUNT = 400 };
     static uint64_t ticks[COUNT], times[COUNT];
     for (int i = 0; i < COUNT; i++) {
@@ -75,7 +75,7 @@ static void *watch(void *stop) {
     return (void *)backwards;
 }
 
-static void monotonic_in_every_thread(void **unused) {
+TEST(monotonic_in_every_thread) {
     pthread_t threads[4];
     int stop = 0;
     for (int i = 0; i < 4; i++)
@@ -95,7 +95,7 @@ static void *report_id(void *id) {
     return NULL;
 }
 
-static void thread_ids(void **unused) {
+TEST(thread_ids) {
     pthread_t thread;
     int other;
     assert_int_equal(gm_thread_id(), syscall(SYS_gettid));
@@ -107,7 +107,7 @@ static void thread_ids(void **unused) {
 
 /* fork() runs fork handlers, and the bare system call runs none. A grandchild forks from a child that has already read
  * its id. */
-static void thread_ids_after_fork(void **unused) {
+TEST(thread_ids_after_fork) {
     gm_thread_id();
     for (int bare = 0; bare < 2; bare++) {
         pid_t child = bare ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
@@ -137,7 +137,7 @@ static void *count_up(void *arg) {
     return NULL;
 }
 
-static void spinlock_excludes(void **unused) {
+TEST(spinlock_excludes) {
     pthread_t threads[4];
     int count = 0;
     for (int i = 0; i < 4; i++)
@@ -147,7 +147,7 @@ static void spinlock_excludes(void **unused) {
     assert_int_equal(count, 4 * 20000);
 }
 
-static void pages(void **unused) {
+TEST(pages) {
     unsigned char *memory = gm_pages(100000);
     assert_non_null(memory);
     for (int i = 0; i < 100000; i += 999)
@@ -156,16 +156,4 @@ static void pages(void **unused) {
     assert_null(gm_pages(SIZE_MAX / 2));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(follows_the_system_clock),
-        cmocka_unit_test(spans),
-        cmocka_unit_test(conversions_do_not_change),
-        cmocka_unit_test(monotonic_in_every_thread),
-        cmocka_unit_test(thread_ids),
-        cmocka_unit_test(thread_ids_after_fork),
-        cmocka_unit_test(spinlock_excludes),
-        cmocka_unit_test(pages),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

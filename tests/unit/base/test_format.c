@@ -23,7 +23,7 @@
         }                                                                  \
     } while (0)
 
-static void numbers(void **unused) {
+TEST(numbers) {
     SAME("%d %i %d", 0, -1, 2147483647);
     SAME("%d", INT_MIN);
     SAME("%ld %lld", LONG_MIN, LLONG_MAX);
@@ -33,7 +33,7 @@ static void numbers(void **unused) {
     SAME("%p", (void *)0x7f001234);
 }
 
-static void widths(void **unused) {
+TEST(widths) {
     SAME("[%5d][%05d][%1d]", 42, 42, 4242);
     SAME("[%5d][%05d][%08d]", -42, -42, INT_MIN);
     SAME("[%016lx][%16lx]", 0xabcul, 0xabcul);
@@ -42,7 +42,7 @@ static void widths(void **unused) {
     SAME("[%20p]", (void *)0x10);
 }
 
-static void texts(void **unused) {
+TEST(texts) {
     char bytes[3] = {'a', 'b', 'c'}; /* not terminated: with a precision it must not be read beyond */
     SAME("%s|%8s|%.2s|%8.2s|%.0s|", "plain", "right", "cut", "both", "nothing");
     SAME("%.*s|%.*s|%.*s", 3, bytes, 0, bytes, -1, "whole");
@@ -51,7 +51,7 @@ static void texts(void **unused) {
     SAME("no conversion at all");
 }
 
-static void null_text(void **unused) {
+TEST(null_text) {
     char got[32];
     const char *volatile nothing = NULL;
     assert_int_equal(gm_format(got, sizeof got, "%s", nothing), 6);
@@ -60,10 +60,10 @@ static void null_text(void **unused) {
     assert_string_equal(got, "0x0");
 }
 
-static void size_zero_writes_nothing(void **unused) { assert_int_equal(gm_format(NULL, 0, "%s-%d", "abc", 12), 6); }
+TEST(size_zero_writes_nothing) { assert_int_equal(gm_format(NULL, 0, "%s-%d", "abc", 12), 6); }
 
 /* An unknown conversion is shown as it stands, and so is everything behind it. */
-static void unknown_conversions(void **unused) {
+TEST(unknown_conversions) {
     char got[64];
     const char *volatile format = "%d then %f and %d";
 #pragma GCC diagnostic push
@@ -80,14 +80,4 @@ static void unknown_conversions(void **unused) {
 #pragma GCC diagnostic pop
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(widths),
-        cmocka_unit_test(texts),
-        cmocka_unit_test(null_text),
-        cmocka_unit_test(size_zero_writes_nothing),
-        cmocka_unit_test(unknown_conversions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

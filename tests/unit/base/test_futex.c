@@ -71,7 +71,7 @@ static void change_word(void) {
     gm_futex_wake(&word);
 }
 
-static void a_wake_up_before_the_sleep_is_not_lost(void **state) {
+TEST_WITH(a_wake_up_before_the_sleep_is_not_lost, reset, NULL) {
     before_sleep = make_ready;
     await_ready(NULL);
     assert_int_equal(calls, 2);
@@ -89,7 +89,7 @@ static void await_waiters(unsigned count) {
     }
 }
 
-static void all_that_wait_are_woken(void **state) {
+TEST_WITH(all_that_wait_are_woken, reset, NULL) {
     pthread_t threads[WAITERS];
     for (int i = 0; i < WAITERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, await_ready, NULL), 0);
@@ -103,7 +103,7 @@ static void all_that_wait_are_woken(void **state) {
     assert_int_equal(timeouts, 0);
 }
 
-static void nobody_is_woken_without_a_system_call(void **state) {
+TEST_WITH(nobody_is_woken_without_a_system_call, reset, NULL) {
     make_ready();
     assert_int_equal(calls, 0);
 }
@@ -120,7 +120,7 @@ static void *take_turns(void *own) {
     return NULL;
 }
 
-static void two_threads_take_turns(void **state) {
+TEST_WITH(two_threads_take_turns, reset, NULL) {
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, take_turns, &word), 0);
     take_turns(NULL);
@@ -134,7 +134,7 @@ static void *wait_and_end(void *argument) {
     return argument;
 }
 
-static void a_cancelled_thread_ends_behind_the_wait(void **state) {
+TEST_WITH(a_cancelled_thread_ends_behind_the_wait, reset, NULL) {
     pthread_t thread;
     void *result;
     assert_int_equal(pthread_create(&thread, NULL, wait_and_end, NULL), 0);
@@ -148,7 +148,7 @@ static void a_cancelled_thread_ends_behind_the_wait(void **state) {
     assert_int_equal(timeouts, 0);
 }
 
-static void waits_end_in_time_and_keep_errno(void **state) {
+TEST_WITH(waits_end_in_time_and_keep_errno, reset, NULL) {
     const struct timespec brief = {0, 1000000};
     errno = EDOM;
     gm_futex_wait(&word, 0, &brief);
@@ -159,12 +159,6 @@ static void waits_end_in_time_and_keep_errno(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, reset)
-    const struct CMUnitTest tests[] = {
-        TEST(a_wake_up_before_the_sleep_is_not_lost),  TEST(all_that_wait_are_woken),
-        TEST(nobody_is_woken_without_a_system_call),   TEST(two_threads_take_turns),
-        TEST(a_cancelled_thread_ends_behind_the_wait), TEST(waits_end_in_time_and_keep_errno),
-    };
 #undef TEST
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include "shim/base/libraries.h"
 
-static void names_and_traits(void **state) {
+TEST(names_and_traits) {
     static const struct {
         const char *path;
         unsigned traits;
@@ -32,7 +32,7 @@ static void names_and_traits(void **state) {
             fail_msg("%s has traits %x", rows[i].path, gm_library_traits(rows[i].path));
 }
 
-static void every_row_is_whole(void **state) {
+TEST(every_row_is_whole) {
     for (unsigned i = 0; i < GM_LIBRARIES; i++) {
         assert_non_null(gm_libraries[i].name);
         assert_int_equal(gm_library_traits(gm_libraries[i].name), gm_libraries[i].traits);
@@ -53,7 +53,7 @@ static void note(const struct dl_phdr_info *object, void *argument) {
     found->with_this_program = gm_library_segment(object, (uintptr_t)note) != NULL;
 }
 
-static void an_address_finds_its_object(void **state) {
+TEST(an_address_finds_its_object) {
     struct found found = {0};
     Dl_info known;
     assert_true(gm_library_at((uintptr_t)note, note, &found));
@@ -69,7 +69,7 @@ static void an_address_finds_its_object(void **state) {
     assert_int_equal(found.visits, 2);
 }
 
-static void loading_is_counted(void **state) {
+TEST(loading_is_counted) {
     unsigned long long before = gm_libraries_loaded();
     if (!before)
         skip();
@@ -82,12 +82,4 @@ static void loading_is_counted(void **state) {
     assert_true(gm_libraries_loaded() >= before);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_traits),
-        cmocka_unit_test(every_row_is_whole),
-        cmocka_unit_test(an_address_finds_its_object),
-        cmocka_unit_test(loading_is_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -21,7 +21,7 @@ static void *start(void *unused) {
     return (void *)(uintptr_t)(!gm_limit_on() + gm_limit_take(0, LIMIT + 1));
 }
 
-static void each_thread_finds_the_limit_in_force(void **state) {
+TEST(each_thread_finds_the_limit_in_force) {
     pthread_t threads[THREADS];
     void *beyond;
     const char *why;
@@ -41,7 +41,4 @@ static void each_thread_finds_the_limit_in_force(void **state) {
     gm_group_remove(name, &why);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_thread_finds_the_limit_in_force)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -9,7 +9,7 @@ enum { PAGES = 3 * 65536 };
 
 static uint64_t value_of(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
 
-static void named(void **unused) {
+TEST(named) {
     struct gm_map_line line;
     int local;
     assert_true(gm_map_find(value_of(&local), &line));
@@ -19,7 +19,7 @@ static void named(void **unused) {
     assert_true(line.name[0] == '/'); /* cut to its first bytes */
 }
 
-static void protected_and_unmapped(void **unused) {
+TEST(protected_and_unmapped) {
     struct gm_map_line line;
     char *pages = mmap(NULL, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(pages != MAP_FAILED);
@@ -35,7 +35,7 @@ static void protected_and_unmapped(void **unused) {
 }
 
 /* The map is longer than what is read at once. */
-static void behind_many_lines(void **unused) {
+TEST(behind_many_lines) {
     enum { COUNT = 400 };
     struct gm_map_line line;
     char *pages[COUNT];
@@ -49,11 +49,4 @@ static void behind_many_lines(void **unused) {
         munmap(pages[i], 65536);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named),
-        cmocka_unit_test(protected_and_unmapped),
-        cmocka_unit_test(behind_many_lines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

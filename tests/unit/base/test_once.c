@@ -21,7 +21,7 @@ static void *work_or_wait(void *unused) {
     return (void *)(intptr_t)result;
 }
 
-static void one_thread_works_and_the_others_see_the_result(void **state) {
+TEST(one_thread_works_and_the_others_see_the_result) {
     pthread_t threads[THREADS];
     void *seen;
     assert_false(gm_once_is_done(&once));
@@ -34,7 +34,7 @@ static void one_thread_works_and_the_others_see_the_result(void **state) {
     assert_true(gm_once_is_done(&once));
 }
 
-static void a_forked_child_does_the_work_that_its_parent_had_begun(void **state) {
+TEST(a_forked_child_does_the_work_that_its_parent_had_begun) {
     static struct gm_once begun;
     int status;
     assert_true(gm_once_begin(&begun));
@@ -51,10 +51,4 @@ static void a_forked_child_does_the_work_that_its_parent_had_begun(void **state)
     assert_false(gm_once_begin(&begun));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_works_and_the_others_see_the_result),
-        cmocka_unit_test(a_forked_child_does_the_work_that_its_parent_had_begun),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -62,7 +62,7 @@ static int all_defaults(void) {
     return 0;
 }
 
-static void defaults(void **unused) {
+TEST(defaults) {
     char *const nothing[] = {"PATH=/bin", "GPUMEMORY=1", "XGPUMEM_POLICY=x", NULL};
     assert_int_equal(all_defaults(), 0); /* before loading */
     gm_options_load(NULL);               /* without an environment this is not a load */
@@ -88,7 +88,7 @@ static int all_given(void) {
     return 0;
 }
 
-static void given(void **unused) {
+TEST(given) {
     char *const environment[] = {"GPUMEM_POLICY=plan:/tmp/a=b", "GPUMEM_TRACE_FORMAT=csv",
                                  "GPUMEM_TRACE_FLUSH=2s",       "GPUMEM_STACKS=64",
                                  "GPUMEM_COVERAGE=yes",         "GPUMEM_TRACE_COPIES=1",
@@ -100,7 +100,7 @@ static void given(void **unused) {
     assert_string_equal(log_text, "");
 }
 
-static void ring(void **unused) {
+TEST(ring) {
     static const struct {
         const char *text;
         uint64_t bytes, ns;
@@ -120,13 +120,13 @@ static int load_again(void) {
     return 0;
 }
 
-static void only_the_first_load_counts(void **unused) {
+TEST(only_the_first_load_counts) {
     char *const environment[] = {"GPUMEM_STACKS=3", NULL};
     assert_int_equal(in_child(environment, load_again), 0);
     assert_string_equal(log_text, "");
 }
 
-static void error_texts(void **unused) {
+TEST(error_texts) {
     static const struct {
         char *entry;
         const char *says;
@@ -162,7 +162,7 @@ static void error_texts(void **unused) {
     }
 }
 
-static void very_long_entries(void **unused) {
+TEST(very_long_entries) {
     static char entry[20000];
     char *const environment[] = {entry, NULL};
     memset(entry, 'A', sizeof entry - 1);
@@ -176,7 +176,7 @@ static void very_long_entries(void **unused) {
     assert_true(strlen(log_text) < 300);
 }
 
-static void log_level_applies_to_error_texts(void **unused) {
+TEST(log_level_applies_to_error_texts) {
     char *const environment[] = {"GPUMEM_STACKS=abc", "GPUMEM_NONSENSE=1", "GPUMEM_LOG=off", NULL};
     assert_int_equal(in_child(environment, good), 0);
     assert_string_equal(log_text, "");
@@ -188,7 +188,7 @@ static int print(void) {
     return 0;
 }
 
-static void printing(void **unused) {
+TEST(printing) {
     char *const environment[] = {"GPUMEM_STACKS=5", "GPUMEM_TRACE=/tmp/t.%p", NULL};
     char expected[64], *line = log_text;
     assert_int_equal(in_child(environment, print), 0);
@@ -201,7 +201,7 @@ static void printing(void **unused) {
     assert_string_equal(line, "");
 }
 
-static void values(void **unused) {
+TEST(values) {
     static const struct {
         enum gm_option_id id;
         const char *text;
@@ -261,7 +261,7 @@ static void values(void **unused) {
 }
 
 /* A short buffer for the error text is filled and terminated, never overrun. */
-static void short_error_buffers(void **unused) {
+TEST(short_error_buffers) {
     for (size_t size = 1; size < 80; size++) {
         char error[96];
         uint64_t number;
@@ -299,7 +299,7 @@ static int from_file(void) {
     return 0;
 }
 
-static void config_and_environment(void **unused) {
+TEST(config_and_environment) {
     char *const environment[] = {config_file("# of this machine\n\n"
                                              "policy = static:size<1M=async;native\n"
                                              "  limit=40GiB   # of each device\r\n"
@@ -321,7 +321,7 @@ static int only_stacks(void) {
 }
 
 /* Each bad line is named once and the rest counts. */
-static void config_errors(void **unused) {
+TEST(config_errors) {
     static const struct {
         const char *line, *says;
     } cases[] = {
@@ -347,7 +347,7 @@ static void config_errors(void **unused) {
     }
 }
 
-static void config_log_level(void **unused) {
+TEST(config_log_level) {
     char *const quiet[] = {config_file("nonsense\nlog = off\n"), "GPUMEM_STACKS=x", NULL};
     assert_int_equal(in_child(quiet, good), 0);
     assert_string_equal(log_text, "");
@@ -363,7 +363,7 @@ static int nothing_but_config(void) {
     return 0;
 }
 
-static void config_that_cannot_be_read(void **unused) {
+TEST(config_that_cannot_be_read) {
     static const struct {
         char *entry;
         const char *says;
@@ -388,22 +388,4 @@ static void config_that_cannot_be_read(void **unused) {
     unlink(config_path);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(config_and_environment),
-        cmocka_unit_test(config_errors),
-        cmocka_unit_test(config_log_level),
-        cmocka_unit_test(config_that_cannot_be_read),
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(ring),
-        cmocka_unit_test(given),
-        cmocka_unit_test(only_the_first_load_counts),
-        cmocka_unit_test(error_texts),
-        cmocka_unit_test(very_long_entries),
-        cmocka_unit_test(log_level_applies_to_error_texts),
-        cmocka_unit_test(printing),
-        cmocka_unit_test(values),
-        cmocka_unit_test(short_error_buffers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -34,7 +34,7 @@ static void *use_beside_others(void *unused) {
     return part;
 }
 
-static void threads_in_sequence_share_memory(void **state) {
+TEST(threads_in_sequence_share_memory) {
     void *first = NULL, *part;
     ended = wrong = 0;
     for (int i = 0; i < THREADS; i++) {
@@ -49,7 +49,7 @@ static void threads_in_sequence_share_memory(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-static void parallel_threads_have_their_own_memory(void **state) {
+TEST(parallel_threads_have_their_own_memory) {
     pthread_t threads[TOGETHER];
     void *parts[TOGETHER];
     ended = wrong = 0;
@@ -69,7 +69,7 @@ static void parallel_threads_have_their_own_memory(void **state) {
 
 static void *look(void *unused) { return gm_room_part_known(GM_ROOM_CLOCK); }
 
-static void a_thread_that_needs_no_memory_has_none(void **state) {
+TEST(a_thread_that_needs_no_memory_has_none) {
     pthread_t thread;
     void *part = &thread;
     assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
@@ -88,7 +88,7 @@ static void *register_often(void *unused) {
 }
 
 /* The other thread mostly holds the lock at the fork. */
-static void a_forked_child_does_not_wait_for_threads_of_its_parent(void **state) {
+TEST(a_forked_child_does_not_wait_for_threads_of_its_parent) {
     pthread_t thread;
     int status;
     assert_int_equal(pthread_create(&thread, NULL, register_often, NULL), 0);
@@ -108,11 +108,5 @@ static void a_forked_child_does_not_wait_for_threads_of_its_parent(void **state)
 
 int main(void) {
     gm_room_on_leave(GM_ROOM_TRACE, count_ended);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_in_sequence_share_memory),
-        cmocka_unit_test(parallel_threads_have_their_own_memory),
-        cmocka_unit_test(a_thread_that_needs_no_memory_has_none),
-        cmocka_unit_test(a_forked_child_does_not_wait_for_threads_of_its_parent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void expect(uint64_t calls, uint64_t ended) {
 
 static uint64_t calls, ended;
 
-static void many_threads(void **unused) {
+TEST(many_threads) {
     pthread_t threads[THREADS];
     for (int round = 0; round < 2; round++) { /* the second round reuses the shards of the first */
         assert_int_equal(pthread_barrier_init(&barrier, NULL, THREADS + 1), 0);
@@ -80,7 +80,7 @@ static void *hold_a_shard(void *unused) {
     return NULL;
 }
 
-static void a_child_begins_at_zero(void **unused) {
+TEST(a_child_begins_at_zero) {
     pthread_t threads[GM_STATS_SHARDS], last;
     void *status;
     assert_int_equal(pthread_barrier_init(&barrier, NULL, GM_STATS_SHARDS + 1), 0);
@@ -97,7 +97,6 @@ static void a_child_begins_at_zero(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(many_threads), cmocka_unit_test(a_child_begins_at_zero)};
     gm_stats_open(NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

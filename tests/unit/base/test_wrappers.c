@@ -5,7 +5,7 @@
 #include "shim/base/function_name.h"
 #include "shim/base/wrappers.h"
 
-static void test_function_names(void **state) {
+TEST(test_function_names) {
     static const char *const rows[][2] = {
         {"main", "main"},
         {"_Z5solvei", "solve"},
@@ -39,7 +39,7 @@ static void test_function_names(void **state) {
 }
 
 /* Any text, cut anywhere, ends. */
-static void test_nonsense(void **state) {
+TEST(test_nonsense) {
     static const char letters[] = "_ZNSILEUltXJFDA0123456789TKCabC";
     uint64_t random = 7;
     char symbol[80] = "_Z", name[32];
@@ -55,7 +55,7 @@ static void test_nonsense(void **state) {
     }
 }
 
-static void test_runtime_functions(void **state) {
+TEST(test_runtime_functions) {
     assert_true(gm_function_is_runtime("cudaMalloc"));
     assert_true(gm_function_is_runtime("_ZL10cudaMallocIfE9cudaErrorPPT_m"));
     assert_true(gm_function_is_runtime("__cudart123"));
@@ -67,7 +67,7 @@ static enum gm_wrapper_kind kind(const char *symbol, const char *module, const c
     return gm_wrapper_kind(&(struct gm_wrapper_frame){.symbol = symbol, .module = module, .source = source});
 }
 
-static void test_known_wrappers(void **state) {
+TEST(test_known_wrappers) {
     static const char *const modules[] = {
         "/usr/lib/libcublas.so.13",
         "/x/libnccl.so.2",
@@ -105,7 +105,7 @@ static void test_known_wrappers(void **state) {
     assert_false(gm_wrapper_is_toolkit("/x/libtorch.so"));
 }
 
-static void test_globs_of_the_user(void **state) {
+TEST(test_globs_of_the_user) {
     char error[200], many[2000] = "";
     assert_int_equal(kind("_ZN4pool3getEv", "/x/app", "/x/pool.cc"), GM_WRAPPER_NONE);
     for (unsigned i = 0; i < 300; i++)
@@ -127,11 +127,4 @@ static void test_globs_of_the_user(void **state) {
     assert_int_equal(kind("_ZN4slab3getEv", "/x/app", NULL), GM_WRAPPER_LAYER);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_function_names),    cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_runtime_functions), cmocka_unit_test(test_known_wrappers),
-        cmocka_unit_test(test_globs_of_the_user),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

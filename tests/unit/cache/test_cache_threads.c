@@ -45,8 +45,8 @@ static void *churn(void *seed) {
     return NULL;
 }
 
-static void free_blocks_stay_within_the_limit(void **unused) {
-    const struct gm_cache *state = cache->state;
+TEST(free_blocks_stay_within_the_limit) {
+    const struct gm_cache *inside = cache->state;
     for (int round = 0; round < ROUNDS; round++) {
         pthread_t threads[THREADS];
         size_t bytes = 0, allowed = 0;
@@ -55,15 +55,15 @@ static void free_blocks_stay_within_the_limit(void **unused) {
         for (int i = 0; i < THREADS; i++)
             pthread_join(threads[i], NULL);
         for (int i = 0; i < GM_CACHE_SHARDS; i++) {
-            const struct gm_share *share = &state->shards[i].shares[0];
+            const struct gm_share *share = &inside->shards[i].shares[0];
             assert_true(share->bytes <= share->allowance);
             bytes += share->bytes;
             allowed += share->allowance;
         }
         assert_int_equal(wrong, 0);
         assert_int_equal(bytes, got - freed);
-        assert_int_equal(allowed, state->devices[0].allowed);
-        assert_true(allowed <= state->devices[0].limit);
+        assert_int_equal(allowed, inside->devices[0].allowed);
+        assert_true(allowed <= inside->devices[0].limit);
         assert_true(bytes > 0);
     }
 }
@@ -77,7 +77,7 @@ static void *take_shard(void *unused) {
 }
 
 /* Also where earlier threads have ended: threads that share a shard wait for each other. */
-static void threads_that_run_share_no_shard(void **unused) {
+TEST(threads_that_run_share_no_shard) {
     enum { MOST = 40 };
     for (int count = 7; count <= MOST; count += 11) {
         pthread_t threads[MOST];
@@ -95,13 +95,13 @@ static void threads_that_run_share_no_shard(void **unused) {
     }
 }
 
-static void nothing_remains_of_destroyed_contexts(void **unused) {
-    const struct gm_cache *state = cache->state;
+TEST(nothing_remains_of_destroyed_contexts) {
+    const struct gm_cache *inside = cache->state;
     cache->ops->context_destroyed(cache, contexts[0].id);
     cache->ops->trim(cache, SIZE_MAX);
     cache->ops->context_destroyed(cache, contexts[1].id);
     for (int i = 0; i < GM_CACHE_SHARDS; i++)
-        assert_true(!state->shards[i].shares[0].bytes && !state->shards[i].unfenced);
+        assert_true(!inside->shards[i].shares[0].bytes && !inside->shards[i].unfenced);
     assert_int_equal(gm_registry_count(gm_registry_shared()), 0);
 }
 
@@ -112,10 +112,5 @@ int main(void) {
     gm_options_load(environment);
     card_bytes = 1024 * MIB;
     cache = open_idle_cache();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_blocks_stay_within_the_limit),
-        cmocka_unit_test(threads_that_run_share_no_shard),
-        cmocka_unit_test(nothing_remains_of_destroyed_contexts),
-    };
-    return cache ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    return cache ? run_all(NULL, NULL) : 1;
 }

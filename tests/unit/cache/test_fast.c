@@ -4,7 +4,7 @@
 #include "shim/cache/cache.h"
 #include "shim/cache/fast.h"
 
-static void observed_calls_take_the_whole_way(void **state) {
+TEST(observed_calls_take_the_whole_way) {
     const size_t size = 4096;
     size_t freed = 0;
     open_cache("cache(sim)");
@@ -32,7 +32,7 @@ static void observed_calls_take_the_whole_way(void **state) {
     assert_int_equal(freed, size);
 }
 
-static void upkeep_comes_after_so_many_blocks(void **state) {
+TEST(upkeep_comes_after_so_many_blocks) {
     size_t freed;
     open_cache("cache(4,sim)");
     struct gm_block block = get(4096);
@@ -48,7 +48,7 @@ static void upkeep_comes_after_so_many_blocks(void **state) {
 }
 
 /* Where its class has no ready block, a larger one serves a small request at once, unless blocks of the class wait. */
-static void larger_blocks_serve_small_requests(void **state) {
+TEST(larger_blocks_serve_small_requests) {
     open_cache("cache(16,sim)");
     struct gm_block large = get(4096), larger = get(8192);
     uint64_t context_id = context_of(CONTEXT(1)).id;
@@ -61,9 +61,4 @@ static void larger_blocks_serve_small_requests(void **state) {
     assert_true(record && gm_record_address(record) == larger.address);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(observed_calls_take_the_whole_way),
-                                       cmocka_unit_test(upkeep_comes_after_so_many_blocks),
-                                       cmocka_unit_test(larger_blocks_serve_small_requests)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -4,7 +4,7 @@
 
 #include "shim/cache/timeline.h"
 
-static void one_record_and_one_query_for_a_batch(void **state) {
+TEST(one_record_and_one_query_for_a_batch) {
     struct gm_block blocks[8];
     open_cache("cache(8,sim)");
     for (int i = 0; i < 8; i++)
@@ -23,7 +23,7 @@ static void one_record_and_one_query_for_a_batch(void **state) {
     assert_false(get(4096).hit);
 }
 
-static void bytes_close_a_batch(void **state) {
+TEST(bytes_close_a_batch) {
     open_cache("cache(100,sim)");
     struct gm_block blocks[4];
     for (int i = 0; i < 4; i++)
@@ -33,7 +33,7 @@ static void bytes_close_a_batch(void **state) {
     assert_int_equal(fake.records, 1); /* at the third: 12 MiB */
 }
 
-static void batches_are_as_large_after_many_threads(void **state) {
+TEST(batches_are_as_large_after_many_threads) {
     struct gm_block blocks[6];
     open_cache("cache(100,sim)");
     for (int i = 0; i < 20; i++)
@@ -47,7 +47,7 @@ static void batches_are_as_large_after_many_threads(void **state) {
     assert_int_equal(fake.records, 1);
 }
 
-static void all_batches_together_are_bounded(void **state) {
+TEST(all_batches_together_are_bounded) {
     open_cache("cache(100,sim)");
     get(400 * MIB); /* so the free blocks stay within the target, and no request looks for one in another way */
     for (int i = 0; i < 15; i++)
@@ -62,7 +62,7 @@ static void all_batches_together_are_bounded(void **state) {
 static void leave_one_in_a_thread(void) { in_new_thread(leave_one, 8192); }
 
 /* The fence that is recorded now may not cover what other threads submitted meanwhile. The next one does. */
-static void a_batch_closed_during_a_record_waits_for_the_next(void **state) {
+TEST(a_batch_closed_during_a_record_waits_for_the_next) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(4096);
     fake.during_record = leave_one_in_a_thread;
@@ -83,7 +83,7 @@ static void leave_one_in_two_threads(void) {
     leave_one_in_a_thread();
 }
 
-static void one_fence_serves_the_batches_of_many_threads(void **state) {
+TEST(one_fence_serves_the_batches_of_many_threads) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(4096), next = get(4096);
     fake.during_record = leave_one_in_two_threads;
@@ -97,7 +97,7 @@ static void one_fence_serves_the_batches_of_many_threads(void **state) {
 }
 
 /* The work of so many batches never ends. Later ones get a fence when one of theirs is complete. */
-static void fences_are_reused_when_they_are_complete(void **state) {
+TEST(fences_are_reused_when_they_are_complete) {
     struct gm_block blocks[GM_TIMELINE_FENCES + 2];
     open_cache("cache(1,sim)");
     for (int i = 0; i < GM_TIMELINE_FENCES + 2; i++)
@@ -112,7 +112,7 @@ static void fences_are_reused_when_they_are_complete(void **state) {
     assert_in_range(fake.records, GM_TIMELINE_FENCES + 1, GM_TIMELINE_FENCES + 2);
 }
 
-static void settled_blocks_are_ready_without_a_fence(void **state) {
+TEST(settled_blocks_are_ready_without_a_fence) {
     open_cache("cache(4,sim)");
     for (int i = 1; i <= 3; i++) {
         struct gm_block block = get(MIB);
@@ -124,7 +124,7 @@ static void settled_blocks_are_ready_without_a_fence(void **state) {
 
 /* Otherwise idle blocks would never be released, and blocks of earlier frees would wait for a fence that nobody
  * records. */
-static void settled_frees_close_batches_too(void **state) {
+TEST(settled_frees_close_batches_too) {
     open_cache("cache(4,sim)");
     struct gm_block pending = get(2 * MIB);
     give(&pending);
@@ -138,7 +138,7 @@ static void settled_frees_close_batches_too(void **state) {
     assert_true(get(2 * MIB).hit);
 }
 
-static void an_error_of_the_record_is_the_frees_own(void **state) {
+TEST(an_error_of_the_record_is_the_frees_own) {
     struct gm_block blocks[4];
     open_cache("cache(3,sim)");
     for (int i = 0; i < 4; i++)
@@ -157,7 +157,7 @@ static void an_error_of_the_record_is_the_frees_own(void **state) {
     assert_false(get(MIB).hit);
 }
 
-static void an_error_of_a_query_disables_the_cache(void **state) {
+TEST(an_error_of_a_query_disables_the_cache) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(MIB), other = get(4096);
     give(&block);
@@ -171,7 +171,7 @@ static void an_error_of_a_query_disables_the_cache(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 2);
 }
 
-static void without_context_events_nothing_is_reused(void **state) {
+TEST(without_context_events_nothing_is_reused) {
     open_cache("cache(1,sim)");
     gm_drv.ctx_record_event = NULL;
     struct gm_block block = get(MIB);
@@ -179,7 +179,7 @@ static void without_context_events_nothing_is_reused(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
-static void frees_of_a_capture_are_fenced_after_it(void **state) {
+TEST(frees_of_a_capture_are_fenced_after_it) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     struct gm_block blocks[6], ready[3] = {get(4096), get(4096), get(4096)};
@@ -204,7 +204,7 @@ static void frees_of_a_capture_are_fenced_after_it(void **state) {
         assert_true(get(MIB).hit);
 }
 
-static void fences_cover_peers_of_the_device(void **state) {
+TEST(fences_cover_peers_of_the_device) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(MIB), other = get(MIB);
     struct gm_context peer = context_of(CONTEXT(5));
@@ -222,7 +222,7 @@ static void fences_cover_peers_of_the_device(void **state) {
 }
 
 /* A peer's kernel may wait for what this thread submits next. */
-static void nobody_waits_for_a_peer(void **state) {
+TEST(nobody_waits_for_a_peer) {
     struct gm_block blocks[4];
     uint64_t id;
     open_cache("cache(1,sim)");
@@ -253,7 +253,7 @@ static void *alloc_elsewhere(void *size) {
     return (void *)(uintptr_t)(try_get((size_t)(uintptr_t)size, &block) == GM_OK && !block.hit);
 }
 
-static void waits_only_for_an_own_free(void **state) {
+TEST(waits_only_for_an_own_free) {
     struct gm_block blocks[3];
     pthread_t thread;
     void *was_native;
@@ -271,24 +271,4 @@ static void waits_only_for_an_own_free(void **state) {
     assert_true(block.hit && block.address == blocks[0].address);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_record_and_one_query_for_a_batch),
-        cmocka_unit_test(bytes_close_a_batch),
-        cmocka_unit_test(batches_are_as_large_after_many_threads),
-        cmocka_unit_test(all_batches_together_are_bounded),
-        cmocka_unit_test(a_batch_closed_during_a_record_waits_for_the_next),
-        cmocka_unit_test(one_fence_serves_the_batches_of_many_threads),
-        cmocka_unit_test(fences_are_reused_when_they_are_complete),
-        cmocka_unit_test(settled_blocks_are_ready_without_a_fence),
-        cmocka_unit_test(settled_frees_close_batches_too),
-        cmocka_unit_test(an_error_of_the_record_is_the_frees_own),
-        cmocka_unit_test(an_error_of_a_query_disables_the_cache),
-        cmocka_unit_test(without_context_events_nothing_is_reused),
-        cmocka_unit_test(frees_of_a_capture_are_fenced_after_it),
-        cmocka_unit_test(fences_cover_peers_of_the_device),
-        cmocka_unit_test(nobody_waits_for_a_peer),
-        cmocka_unit_test(waits_only_for_an_own_free),
-    };
-    return cmocka_run_group_tests(tests, load_options, NULL);
-}
+int main(void) { return run_all(load_options, NULL); }

@@ -5,7 +5,7 @@
 
 #include "scripted_driver.h"
 
-static void reuses_only_what_is_complete(void **state) {
+TEST(reuses_only_what_is_complete) {
     open_cache("cache(1,sim)");
     struct gm_block first = get(MIB), second, third;
     assert_false(first.hit);
@@ -19,7 +19,7 @@ static void reuses_only_what_is_complete(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 2);
 }
 
-static void a_block_serves_its_size_and_context_only(void **state) {
+TEST(a_block_serves_its_size_and_context_only) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     struct gm_block block = get(1000), other;
@@ -36,7 +36,7 @@ static void a_block_serves_its_size_and_context_only(void **state) {
 }
 
 /* A block serves every request of its class: eight to a doubling. */
-static void a_block_serves_its_class(void **state) {
+TEST(a_block_serves_its_class) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     struct gm_block block = get(9 * MIB + 1), again;
@@ -53,7 +53,7 @@ static void a_block_serves_its_class(void **state) {
 }
 
 /* The list of a size class of many bytes has blocks of two classes, and smaller ones where nothing was rounded up. */
-static void smaller_blocks_of_a_class_do_not_serve(void **state) {
+TEST(smaller_blocks_of_a_class_do_not_serve) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     struct gm_block block = get(256 * MIB), larger;
@@ -64,7 +64,7 @@ static void smaller_blocks_of_a_class_do_not_serve(void **state) {
 }
 
 /* A program may fill a device with blocks that it keeps: what is rounded up stays small. */
-static void little_is_rounded_up(void **state) {
+TEST(little_is_rounded_up) {
     enum { BLOCKS = 48 };
     const size_t size = 16 * MIB + 512; /* the class has 18 MiB */
     open_cache("cache(1,sim)");
@@ -77,7 +77,7 @@ static void little_is_rounded_up(void **state) {
 
 /* Where no block of its class is ready, the smallest larger ready block serves that is at most eight times as large.
  * The block keeps its own size. */
-static void somewhat_larger_blocks_serve(void **state) {
+TEST(somewhat_larger_blocks_serve) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     struct gm_block small = get(3 * MIB), large = get(8 * MIB), got;
@@ -104,7 +104,7 @@ static void somewhat_larger_blocks_serve(void **state) {
 }
 
 /* Live blocks that are larger than requested waste together a fifth of the memory owned at most. */
-static void larger_blocks_waste_little_together(void **state) {
+TEST(larger_blocks_waste_little_together) {
     struct gm_block blocks[8];
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -120,7 +120,7 @@ static void larger_blocks_waste_little_together(void **state) {
     gm_stats->slack_bytes[cache->kind] = 0;
 }
 
-static void larger_blocks_serve_only_when_complete(void **state) {
+TEST(larger_blocks_serve_only_when_complete) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(3 * MIB);
     give(&block);
@@ -159,7 +159,7 @@ static void replace_at_random(unsigned live, size_t from, size_t to, double serv
         fail_msg("%u of %u served for %u live blocks of %zu to %zu bytes", hits, STEPS, live, from, to);
 }
 
-static void requests_of_new_sizes_are_served(void **state) {
+TEST(requests_of_new_sizes_are_served) {
     replace_at_random(64, 1 << 10, 4 * MIB, 0.985);
     replace_at_random(256, 1 << 10, 4 * MIB, 0.985);
     replace_at_random(256, MIB + 1, 4 * MIB, 0.985);
@@ -169,7 +169,7 @@ static void requests_of_new_sizes_are_served(void **state) {
     replace_at_random(64, 1 << 10, 8 * MIB, 0.985);
 }
 
-static void large_blocks_do_not_rotate(void **state) {
+TEST(large_blocks_do_not_rotate) {
     open_cache("cache(sim)");
     struct gm_block first = get(100 * MIB);
     for (int i = 0; i < 5; i++) {
@@ -180,7 +180,7 @@ static void large_blocks_do_not_rotate(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 1);
 }
 
-static void pinned_blocks_are_freed_natively(void **state) {
+TEST(pinned_blocks_are_freed_natively) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(MIB);
     block.pinned_native = 1;
@@ -190,7 +190,7 @@ static void pinned_blocks_are_freed_natively(void **state) {
     assert_false(cache->ops->keeps(cache, block.address));
 }
 
-static void knows_its_free_blocks(void **state) {
+TEST(knows_its_free_blocks) {
     enum { COUNT = 1000 };
     static struct gm_block blocks[COUNT];
     open_cache("cache(sim)");
@@ -215,7 +215,7 @@ static void knows_its_free_blocks(void **state) {
         assert_false(cache->ops->keeps(cache, blocks[i].address));
 }
 
-static void a_context_is_forgotten_without_the_driver(void **state) {
+TEST(a_context_is_forgotten_without_the_driver) {
     struct gm_block blocks[20];
     for (int round = 0; round < 3; round++) {
         open_cache("cache(4,sim)");
@@ -248,21 +248,4 @@ static void a_context_is_forgotten_without_the_driver(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reuses_only_what_is_complete),
-        cmocka_unit_test(a_block_serves_its_size_and_context_only),
-        cmocka_unit_test(a_block_serves_its_class),
-        cmocka_unit_test(smaller_blocks_of_a_class_do_not_serve),
-        cmocka_unit_test(little_is_rounded_up),
-        cmocka_unit_test(somewhat_larger_blocks_serve),
-        cmocka_unit_test(larger_blocks_waste_little_together),
-        cmocka_unit_test(larger_blocks_serve_only_when_complete),
-        cmocka_unit_test(requests_of_new_sizes_are_served),
-        cmocka_unit_test(large_blocks_do_not_rotate),
-        cmocka_unit_test(pinned_blocks_are_freed_natively),
-        cmocka_unit_test(knows_its_free_blocks),
-        cmocka_unit_test(a_context_is_forgotten_without_the_driver),
-    };
-    return cmocka_run_group_tests(tests, load_options, NULL);
-}
+int main(void) { return run_all(load_options, NULL); }

@@ -4,7 +4,7 @@
 
 #include "scripted_driver.h"
 
-static void the_limit_holds(void **state) {
+TEST(the_limit_holds) {
     struct gm_block blocks[40];
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -39,11 +39,11 @@ static void change_sizes(int late) {
         }
 }
 
-static void changing_sizes_do_not_pile_up(void **state) { change_sizes(0); }
-static void changing_sizes_do_not_pile_up_when_fences_answer_late(void **state) { change_sizes(3); }
+TEST(changing_sizes_do_not_pile_up) { change_sizes(0); }
+TEST(changing_sizes_do_not_pile_up_when_fences_answer_late) { change_sizes(3); }
 
 /* After a trim of everything the target follows the blocks that live then. */
-static void a_trim_forgets_the_peak(void **state) {
+TEST(a_trim_forgets_the_peak) {
     struct gm_block small;
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -58,7 +58,7 @@ static void a_trim_forgets_the_peak(void **state) {
     }
 }
 
-static void little_free_memory_means_no_free_blocks(void **state) {
+TEST(little_free_memory_means_no_free_blocks) {
     open_cache("cache(1,sim)");
     fake.free_bytes = 100 * MIB;
     fake.recorded_state = CUDA_SUCCESS;
@@ -67,7 +67,7 @@ static void little_free_memory_means_no_free_blocks(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
-static void ended_threads_take_no_room(void **state) {
+TEST(ended_threads_take_no_room) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     for (int i = 0; i < 40; i++)
@@ -78,7 +78,7 @@ static void ended_threads_take_no_room(void **state) {
 }
 
 /* The free blocks of all threads together hold at most a quarter of the device; the last freed ones stay. */
-static void the_limit_holds_for_all_threads_together(void **state) {
+TEST(the_limit_holds_for_all_threads_together) {
     struct gm_block mine = {0};
     gm_limit_bytes = 4096 * MIB; /* without classes: no thread reuses what another left */
     open_cache("cache(1,sim)");
@@ -100,7 +100,7 @@ static void the_limit_holds_for_all_threads_together(void **state) {
     assert_true(get(10 * MIB + 39 * 4096).hit);
 }
 
-static void the_longest_unused_block_is_released_of_any_thread(void **state) {
+TEST(the_longest_unused_block_is_released_of_any_thread) {
     static const size_t sizes[] = {20, 24, 28, 32, 36};
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -112,7 +112,7 @@ static void the_longest_unused_block_is_released_of_any_thread(void **state) {
     assert_false(get(20 * MIB).hit);
 }
 
-static void little_free_memory_empties_the_lists_of_all_threads(void **state) {
+TEST(little_free_memory_empties_the_lists_of_all_threads) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     for (int i = 0; i < 5; i++)
@@ -125,17 +125,4 @@ static void little_free_memory_empties_the_lists_of_all_threads(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_limit_holds),
-        cmocka_unit_test(changing_sizes_do_not_pile_up),
-        cmocka_unit_test(changing_sizes_do_not_pile_up_when_fences_answer_late),
-        cmocka_unit_test(a_trim_forgets_the_peak),
-        cmocka_unit_test(little_free_memory_means_no_free_blocks),
-        cmocka_unit_test(ended_threads_take_no_room),
-        cmocka_unit_test(the_limit_holds_for_all_threads_together),
-        cmocka_unit_test(the_longest_unused_block_is_released_of_any_thread),
-        cmocka_unit_test(little_free_memory_empties_the_lists_of_all_threads),
-    };
-    return cmocka_run_group_tests(tests, load_options, NULL);
-}
+int main(void) { return run_all(load_options, NULL); }

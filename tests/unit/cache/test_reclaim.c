@@ -1,7 +1,7 @@
 /* Free blocks that the cache releases: after a while, and when memory runs out. */
 #include "scripted_driver.h"
 
-static void a_failed_native_free_is_tried_again(void **state) {
+TEST(a_failed_native_free_is_tried_again) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(MIB);
     give(&block);
@@ -13,7 +13,7 @@ static void a_failed_native_free_is_tried_again(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
-static void out_of_memory_releases_all_blocks(void **state) {
+TEST(out_of_memory_releases_all_blocks) {
     struct gm_block blocks[10];
     open_cache("cache(1,sim)");
     gm_sim_set_memory(maker, 100 * MIB);
@@ -30,7 +30,7 @@ static void out_of_memory_releases_all_blocks(void **state) {
 
 /* Native frees in relaxed mode disturb no capture. They free blocks that were freed before and during the capture, with
  * complete and with pending fences. */
-static void out_of_memory_in_a_capture_releases_all_blocks(void **state) {
+TEST(out_of_memory_in_a_capture_releases_all_blocks) {
     struct gm_block blocks[9], block;
     open_cache("cache(1,sim)");
     gm_sim_set_memory(maker, 100 * MIB);
@@ -51,7 +51,7 @@ static void out_of_memory_in_a_capture_releases_all_blocks(void **state) {
     gm_capture_end(STREAM, false);
 }
 
-static void later_frees_release_idle_blocks(void **state) {
+TEST(later_frees_release_idle_blocks) {
     const struct timespec nap = {0, 900000000};
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -65,7 +65,7 @@ static void later_frees_release_idle_blocks(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 3);
 }
 
-static void idle_blocks_of_ended_threads_are_released(void **state) {
+TEST(idle_blocks_of_ended_threads_are_released) {
     const struct timespec nap = {0, 900000000};
     uint64_t begin = gm_now_ns();
     open_cache("cache(2,sim)");
@@ -85,13 +85,4 @@ static void idle_blocks_of_ended_threads_are_released(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_failed_native_free_is_tried_again),
-        cmocka_unit_test(out_of_memory_releases_all_blocks),
-        cmocka_unit_test(out_of_memory_in_a_capture_releases_all_blocks),
-        cmocka_unit_test(later_frees_release_idle_blocks),
-        cmocka_unit_test(idle_blocks_of_ended_threads_are_released),
-    };
-    return cmocka_run_group_tests(tests, load_options, NULL);
-}
+int main(void) { return run_all(load_options, NULL); }

@@ -67,7 +67,7 @@ static bool may_disturb(void) {
     return inside;
 }
 
-static void a_begin_that_fails_is_no_capture(void **state) {
+TEST_WITH(a_begin_that_fails_is_no_capture, start, NULL) {
     begin(STREAM(1), false, GLOBAL);
     gm_capture_begun(gm_capture_begin(STREAM(1), false, GLOBAL), false); /* the stream captures already */
     assert_int_equal(gm_captures, 1);
@@ -79,7 +79,7 @@ static void a_begin_that_fails_is_no_capture(void **state) {
     assert_true(may_disturb() && !fake.lost && !fake.queries);
 }
 
-static void more_captures_than_a_page_holds(void **state) {
+TEST_WITH(more_captures_than_a_page_holds, start, NULL) {
     for (uintptr_t i = 1; i <= 3000; i++)
         begin(STREAM(1000 + i), false, RELAXED);
     assert_int_equal(gm_captures, 3000);
@@ -91,7 +91,7 @@ static void more_captures_than_a_page_holds(void **state) {
     assert_true(gm_captures == 0 && fake.lost == 1500);
 }
 
-static void captures_end_with_their_stream(void **state) {
+TEST_WITH(captures_end_with_their_stream, start, NULL) {
     begin(STREAM(1), false, GLOBAL);
     begin(STREAM(2), false, RELAXED);
     gm_capture_ending(STREAM(1), NULL);
@@ -108,7 +108,7 @@ static void captures_end_with_their_stream(void **state) {
     assert_true(gm_captures == 2 && fake.lost == 1);
 }
 
-static void captures_end_with_their_context(void **state) {
+TEST_WITH(captures_end_with_their_context, start, NULL) {
     begin(STREAM(1), false, GLOBAL);
     begin(STREAM(100), false, GLOBAL);
     begin(STREAM(101), false, RELAXED);
@@ -147,7 +147,7 @@ static void in_thread(void *(*run)(void *), void *argument) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void each_thread_has_a_default_stream(void **state) {
+TEST_WITH(each_thread_has_a_default_stream, start, NULL) {
     begin(NULL, true, GLOBAL);
     in_thread(begin_default, NULL);
     in_thread(begin_default, "by handle");
@@ -168,7 +168,7 @@ static void *begin_two(void *unused) {
     return unused;
 }
 
-static void only_relaxed_captures_outlive_their_thread(void **state) {
+TEST_WITH(only_relaxed_captures_outlive_their_thread, start, NULL) {
     in_thread(begin_two, NULL);
     assert_false(may_disturb());
     assert_true(gm_captures == 1 && fake.lost == 1 && fake.last.stream == STREAM(2));
@@ -178,7 +178,7 @@ static void only_relaxed_captures_outlive_their_thread(void **state) {
 
 /* ---- captures that last long */
 
-static void long_captures_are_queried(void **state) {
+TEST_WITH(long_captures_are_queried, start, NULL) {
     fake.status = CU_STREAM_CAPTURE_STATUS_NONE;
     uint64_t since = gm_now_ns();
     begin(STREAM(1), false, GLOBAL);
@@ -223,7 +223,7 @@ static void *destroy(void *unused) {
 }
 
 /* A stream is not destroyed while a thread queries it. */
-static void destruction_waits_for_queries(void **state) {
+TEST_WITH(destruction_waits_for_queries, start, NULL) {
     pthread_t recheck_thread, destroy_thread;
     fake.status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     fake.hold_up = 1;
@@ -245,15 +245,5 @@ static void destruction_waits_for_queries(void **state) {
 
 int main(void) {
     gm_clock_init();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_begin_that_fails_is_no_capture, start),
-        cmocka_unit_test_setup(more_captures_than_a_page_holds, start),
-        cmocka_unit_test_setup(captures_end_with_their_stream, start),
-        cmocka_unit_test_setup(captures_end_with_their_context, start),
-        cmocka_unit_test_setup(each_thread_has_a_default_stream, start),
-        cmocka_unit_test_setup(only_relaxed_captures_outlive_their_thread, start),
-        cmocka_unit_test_setup(long_captures_are_queried, start),
-        cmocka_unit_test_setup(destruction_waits_for_queries, start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

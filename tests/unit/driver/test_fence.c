@@ -121,7 +121,7 @@ static int stop(void **state) {
     return 0;
 }
 
-static void a_peer_that_ended_is_done(void **state) {
+TEST_WITH(a_peer_that_ended_is_done, start, stop) {
     struct gm_fence fence = {0};
     reach(PEER);
     assert_int_equal(record_own(&fence), GM_OK);
@@ -140,7 +140,7 @@ static void a_peer_that_ended_is_done(void **state) {
 }
 
 /* Its streams may copy from and to the memory. The driver orders such copies of native memory. */
-static void a_device_without_access_uses_no_native_memory(void **state) {
+TEST_WITH(a_device_without_access_uses_no_native_memory, start, stop) {
     struct gm_fence fence = {0};
     struct gm_context far = see(FAR);
     assert_int_equal(gm_fence_record(&fence, &own, GM_FENCE_ACCESS), GM_OK);
@@ -155,7 +155,7 @@ static void a_device_without_access_uses_no_native_memory(void **state) {
     gm_fence_discard(&fence);
 }
 
-static void a_fence_is_pending_while_a_context_ends(void **state) {
+TEST_WITH(a_fence_is_pending_while_a_context_ends, start, stop) {
     struct gm_fence fence = {0}, other = {0};
     reach(PEER);
     assert_int_equal(record_own(&fence), GM_OK);
@@ -179,7 +179,7 @@ static void a_fence_is_pending_while_a_context_ends(void **state) {
     assert_int_equal(fake.destroyed, 4);
 }
 
-static void the_blocks_own_context_ends(void **state) {
+TEST_WITH(the_blocks_own_context_ends, start, stop) {
     struct gm_fence fence = {0};
     assert_int_equal(record_own(&fence), GM_OK);
     own_is(CUDA_SUCCESS);
@@ -195,7 +195,7 @@ static void the_blocks_own_context_ends(void **state) {
 }
 
 /* The context was destroyed by a call that gpumem does not observe. Only the driver knows. */
-static void the_driver_reports_a_destroyed_context(void **state) {
+TEST_WITH(the_driver_reports_a_destroyed_context, start, stop) {
     static const CUresult errors[] = {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
                                       CUDA_ERROR_INVALID_HANDLE};
     struct gm_fence fence = {0};
@@ -220,7 +220,7 @@ static void the_driver_reports_a_destroyed_context(void **state) {
 }
 
 /* More contexts, one after the other, than a fence has points. */
-static void many_contexts_come_and_go(void **state) {
+TEST_WITH(many_contexts_come_and_go, start, stop) {
     struct gm_fence fence = {0};
     for (unsigned n = PEER; n < 40; n++) {
         reach(n);
@@ -242,7 +242,7 @@ static void *end_own(void *unused) {
     return unused;
 }
 
-static void destruction_waits_for_queries(void **state) {
+TEST_WITH(destruction_waits_for_queries, start, stop) {
     struct gm_fence fence = {0};
     pthread_t query_thread, end_thread;
     assert_int_equal(record_own(&fence), GM_OK);
@@ -262,7 +262,7 @@ static void destruction_waits_for_queries(void **state) {
 }
 
 /* The last test: graphs stay possible. */
-static void a_graph_of_another_device_may_copy(void **state) {
+TEST_WITH(a_graph_of_another_device_may_copy, start, stop) {
     struct gm_fence fence = {0};
     see(FAR);
     gm_context_note_graphs();
@@ -273,15 +273,5 @@ static void a_graph_of_another_device_may_copy(void **state) {
 
 int main(void) {
     gm_clock_init();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_peer_that_ended_is_done, start, stop),
-        cmocka_unit_test_setup_teardown(a_device_without_access_uses_no_native_memory, start, stop),
-        cmocka_unit_test_setup_teardown(a_fence_is_pending_while_a_context_ends, start, stop),
-        cmocka_unit_test_setup_teardown(the_blocks_own_context_ends, start, stop),
-        cmocka_unit_test_setup_teardown(the_driver_reports_a_destroyed_context, start, stop),
-        cmocka_unit_test_setup_teardown(many_contexts_come_and_go, start, stop),
-        cmocka_unit_test_setup_teardown(destruction_waits_for_queries, start, stop),
-        cmocka_unit_test_setup_teardown(a_graph_of_another_device_may_copy, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

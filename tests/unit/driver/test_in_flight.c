@@ -470,7 +470,7 @@ static void report(const char *text) {
     session->programs = session->runs = session->states = session->open = 0;
 }
 
-static void every_pair_of_operations(void **state) {
+TEST(every_pair_of_operations) {
     for (size_t i = 0; i < sizeof preludes / sizeof *preludes; i++)
         for (const char *a = OPERATIONS; *a; a++)
             for (const char *b = a; *b; b++) {
@@ -482,7 +482,7 @@ static void every_pair_of_operations(void **state) {
 }
 
 /* With any number of preemptions. */
-static void chosen_programs(void **state) {
+TEST(chosen_programs) {
     static const char *const programs[][3] = {
         {"lf", "l", "q"},    {"lf", "fl", "v"},     {"lf", "fq", "v"},    {"lf", "fg", "v"},   {"lf", "lf", "lq"},
         {"lf", "snf", "ll"}, {"snlf", "lf", "ndl"}, {"snlf", "nf", "ql"}, {"s(lf", "lf", "l"}, {"lf", "r", "r"},
@@ -509,7 +509,7 @@ static void random_sequence(char *operations, unsigned most) {
     operations[length] = '\0';
 }
 
-static void longer_sequences(void **state) {
+TEST(longer_sequences) {
     uint64_t *at = *state = malloc(sizeof *at); /* il_explore sets static data back */
     double begin = seconds();
     for (*at = seed; seconds() - begin < allowed;) {
@@ -527,7 +527,7 @@ static void longer_sequences(void **state) {
 }
 
 /* Each change of state that occurred, and none other. */
-static void states_change_as_the_table_says(void **state) {
+TEST(states_change_as_the_table_says) {
     static const struct {
         uint8_t from, role, to;
     } table[] = {
@@ -571,12 +571,6 @@ static void states_change_as_the_table_says(void **state) {
 static const char *operations_of(const char *argument) { return strcmp(argument, "-") ? argument : ""; }
 
 int main(int count, char **arguments) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chosen_programs),
-        cmocka_unit_test(every_pair_of_operations),
-        cmocka_unit_test(longer_sequences),
-        cmocka_unit_test(states_change_as_the_table_says),
-    };
     if (count == 2 || count == 3)
         allowed = atof(arguments[1]);
     if (count == 3)
@@ -590,5 +584,5 @@ int main(int count, char **arguments) {
     il_start();
     if (count == 4)
         return explore(operations_of(arguments[1]), arguments[2], arguments[3], 4, 3000000), report("program"), 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void expect(const char *text) {
 
 /* ---- streams */
 
-static void another_stream_relies(void **state) {
+TEST_WITH(another_stream_relies, set_up, tear_down) {
     work(ONE);
     free_at(SITE);
     work(TWO);
@@ -77,7 +77,7 @@ static void another_stream_relies(void **state) {
     expect("stream 2 (0x11) may rely on the wait for stream 1 (0x10)");
 }
 
-static void one_stream_is_an_order(void **state) {
+TEST_WITH(one_stream_is_an_order, set_up, tear_down) {
     for (int i = 0; i < 3; i++) {
         work(ONE);
         free_at(SITE);
@@ -87,14 +87,14 @@ static void one_stream_is_an_order(void **state) {
     assert_int_equal(order->frees, 3);
 }
 
-static void work_before_the_free_does_not_rely(void **state) {
+TEST_WITH(work_before_the_free_does_not_rely, set_up, tear_down) {
     work(ONE);
     work(TWO);
     free_at(SITE);
     assert_int_equal(order->found, 0);
 }
 
-static void an_event_orders(void **state) {
+TEST_WITH(an_event_orders, set_up, tear_down) {
     work(ONE);
     gm_order_record(order, stream(ONE), EVENT);
     free_at(SITE);
@@ -105,7 +105,7 @@ static void an_event_orders(void **state) {
     assert_int_equal(count_at(SITE), 1);
 }
 
-static void an_event_recorded_too_early_does_not(void **state) {
+TEST_WITH(an_event_recorded_too_early_does_not, set_up, tear_down) {
     gm_order_record(order, stream(ONE), EVENT);
     work(ONE);
     free_at(SITE);
@@ -114,7 +114,7 @@ static void an_event_recorded_too_early_does_not(void **state) {
     assert_int_equal(count_at(SITE), 1);
 }
 
-static void order_is_handed_on(void **state) {
+TEST_WITH(order_is_handed_on, set_up, tear_down) {
     work(ONE);
     free_at(SITE);
     gm_order_record(order, stream(ONE), EVENT);
@@ -126,7 +126,7 @@ static void order_is_handed_on(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-static void a_stream_behind_a_relying_one_is_not_named(void **state) {
+TEST_WITH(a_stream_behind_a_relying_one_is_not_named, set_up, tear_down) {
     work(ONE);
     free_at(SITE);
     work(TWO);
@@ -136,7 +136,7 @@ static void a_stream_behind_a_relying_one_is_not_named(void **state) {
     expect("stream 2 (0x11) may rely on the wait for stream 1 (0x10)");
 }
 
-static void an_unknown_event_counts_as_an_order(void **state) {
+TEST_WITH(an_unknown_event_counts_as_an_order, set_up, tear_down) {
     work(ONE);
     free_at(SITE);
     gm_order_wait_event(order, stream(TWO), EVENT);
@@ -144,7 +144,7 @@ static void an_unknown_event_counts_as_an_order(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-static void the_host_orders(void **state) {
+TEST_WITH(the_host_orders, set_up, tear_down) {
     for (int wait = 0; wait < 4; wait++) {
         work(ONE);
         gm_order_record(order, stream(ONE), EVENT);
@@ -163,7 +163,7 @@ static void the_host_orders(void **state) {
     }
 }
 
-static void a_wait_for_another_stream_is_no_order(void **state) {
+TEST_WITH(a_wait_for_another_stream_is_no_order, set_up, tear_down) {
     work(ONE);
     work(THREE);
     free_at(SITE);
@@ -173,7 +173,7 @@ static void a_wait_for_another_stream_is_no_order(void **state) {
     expect("stream 3 (0x11) may rely on the wait for stream 1 (0x10)");
 }
 
-static void a_wait_unseen_counts_as_an_order(void **state) {
+TEST_WITH(a_wait_unseen_counts_as_an_order, set_up, tear_down) {
     work(ONE);
     free_at(SITE);
     gm_order_waits_unseen(order, stream(TWO));
@@ -181,7 +181,7 @@ static void a_wait_unseen_counts_as_an_order(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-static void the_default_stream_orders_blocking_ones(void **state) {
+TEST_WITH(the_default_stream_orders_blocking_ones, set_up, tear_down) {
     work(BLOCKING);
     free_at(SITE);
     work(LEGACY);
@@ -193,14 +193,14 @@ static void the_default_stream_orders_blocking_ones(void **state) {
     assert_int_equal(count_at(SITE), 1);
 }
 
-static void the_default_stream_does_not_order_others(void **state) {
+TEST_WITH(the_default_stream_does_not_order_others, set_up, tear_down) {
     work(ONE);
     free_at(SITE);
     work(LEGACY);
     expect("the default stream may rely on the wait for stream 1 (0x10)");
 }
 
-static void default_streams_of_threads_are_distinct(void **state) {
+TEST_WITH(default_streams_of_threads_are_distinct, set_up, tear_down) {
     struct gm_order_stream first = {CONTEXT, 2, 71, GM_ORDER_BLOCKING}, second = {CONTEXT, 2, 72, GM_ORDER_BLOCKING};
     gm_order_submit(order, gm_order_stream(order, &first), false);
     free_at(SITE);
@@ -210,7 +210,7 @@ static void default_streams_of_threads_are_distinct(void **state) {
     expect("the default stream of thread 72 may rely on the wait for the default stream of thread 71");
 }
 
-static void a_free_waits_for_its_context(void **state) {
+TEST_WITH(a_free_waits_for_its_context, set_up, tear_down) {
     gm_order_submit(order, stream_in(OTHER_CONTEXT, ONE), false);
     free_at(SITE);
     work(TWO);
@@ -224,7 +224,7 @@ static void a_free_waits_for_its_context(void **state) {
 
 /* ---- sites and counts */
 
-static void the_last_free_that_waited_is_named(void **state) {
+TEST_WITH(the_last_free_that_waited_is_named, set_up, tear_down) {
     struct gm_order_busy streams[GM_ORDER_BUSY];
     work(ONE);
     free_at(OTHER_SITE);
@@ -237,7 +237,7 @@ static void the_last_free_that_waited_is_named(void **state) {
     assert_int_equal(order->found, 1);
 }
 
-static void an_innocent_site_is_not_named(void **state) {
+TEST_WITH(an_innocent_site_is_not_named, set_up, tear_down) {
     for (int i = 0; i < 3; i++) {
         work(ONE);
         free_at(OTHER_SITE);
@@ -253,7 +253,7 @@ static void an_innocent_site_is_not_named(void **state) {
     assert_int_equal(count_at(OTHER_SITE), 0);
 }
 
-static void idle_streams_are_no_reason(void **state) {
+TEST_WITH(idle_streams_are_no_reason, set_up, tear_down) {
     struct gm_order_busy streams[GM_ORDER_BUSY];
     visible_work(ONE);
     unsigned count = gm_order_candidates(order, CONTEXT, streams);
@@ -265,7 +265,7 @@ static void idle_streams_are_no_reason(void **state) {
     assert_int_equal(order->frees, 0);
 }
 
-static void a_stream_that_was_waited_for_is_not_queried(void **state) {
+TEST_WITH(a_stream_that_was_waited_for_is_not_queried, set_up, tear_down) {
     struct gm_order_busy streams[GM_ORDER_BUSY];
     work(ONE);
     work(TWO);
@@ -275,7 +275,7 @@ static void a_stream_that_was_waited_for_is_not_queried(void **state) {
 }
 
 /* Work that was done at one free is no reason at the next. */
-static void what_a_free_found_done_is_no_reason(void **state) {
+TEST_WITH(what_a_free_found_done_is_no_reason, set_up, tear_down) {
     struct gm_order_busy streams[GM_ORDER_BUSY];
     visible_work(ONE);
     gm_order_free(order, streams, gm_order_candidates(order, CONTEXT, streams), OTHER_SITE);
@@ -285,7 +285,7 @@ static void what_a_free_found_done_is_no_reason(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-static void a_free_counts_once(void **state) {
+TEST_WITH(a_free_counts_once, set_up, tear_down) {
     work(ONE);
     work(TWO);
     free_at(SITE);
@@ -296,7 +296,7 @@ static void a_free_counts_once(void **state) {
 }
 
 /* Each free is counted once, in whatever order the relying streams come. */
-static void frees_are_not_counted_twice(void **state) {
+TEST_WITH(frees_are_not_counted_twice, set_up, tear_down) {
     work(ONE);
     work(TWO);
     free_at(SITE);
@@ -308,7 +308,7 @@ static void frees_are_not_counted_twice(void **state) {
 }
 
 /* A reused handle names another stream. */
-static void streams_are_numbered(void **state) {
+TEST_WITH(streams_are_numbered, set_up, tear_down) {
     work(ONE);
     gm_order_destroyed(order, stream(ONE));
     free_at(SITE);
@@ -316,7 +316,7 @@ static void streams_are_numbered(void **state) {
     expect("stream 2 (0x10) may rely on the wait for stream 1 (0x10)");
 }
 
-static void the_most_frequent_come_first(void **state) {
+TEST_WITH(the_most_frequent_come_first, set_up, tear_down) {
     for (uint32_t site = 1; site <= GM_ORDER_SITES + 2; site++)
         for (uint32_t i = 0; i < (site == 9 ? 3 : 1); i++) {
             work(ONE);
@@ -333,7 +333,7 @@ static void the_most_frequent_come_first(void **state) {
 
 /* ---- the host */
 
-static void the_host_relies(void **state) {
+TEST_WITH(the_host_relies, set_up, tear_down) {
     visible_work(ONE);
     free_at(SITE);
     assert_int_equal(order->found, 0);
@@ -342,7 +342,7 @@ static void the_host_relies(void **state) {
     assert_int_equal(count_at(SITE), 1);
 }
 
-static void the_host_relies_until_the_end(void **state) {
+TEST_WITH(the_host_relies_until_the_end, set_up, tear_down) {
     visible_work(ONE);
     free_at(SITE);
     gm_order_end(order);
@@ -350,7 +350,7 @@ static void the_host_relies_until_the_end(void **state) {
     assert_int_equal(count_at(SITE), 1);
 }
 
-static void a_host_that_waits_does_not_rely(void **state) {
+TEST_WITH(a_host_that_waits_does_not_rely, set_up, tear_down) {
     visible_work(ONE);
     free_at(SITE);
     gm_order_host_stream(order, stream(ONE));
@@ -364,7 +364,7 @@ static void a_host_that_waits_does_not_rely(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-static void what_the_host_does_not_see_is_no_reason(void **state) {
+TEST_WITH(what_the_host_does_not_see_is_no_reason, set_up, tear_down) {
     work(ONE);
     free_at(SITE);
     work(ONE);
@@ -372,7 +372,7 @@ static void what_the_host_does_not_see_is_no_reason(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-static void a_host_function_informs_streams_only(void **state) {
+TEST_WITH(a_host_function_informs_streams_only, set_up, tear_down) {
     visible_work(ONE);
     gm_order_tells_host(order, stream(ONE));
     free_at(SITE);
@@ -384,7 +384,7 @@ static void a_host_function_informs_streams_only(void **state) {
 
 /* ---- streams that come and go */
 
-static void a_destroyed_stream_may_be_relied_on(void **state) {
+TEST_WITH(a_destroyed_stream_may_be_relied_on, set_up, tear_down) {
     struct gm_order_busy streams[GM_ORDER_BUSY];
     work(ONE);
     gm_order_destroyed(order, stream(ONE));
@@ -395,7 +395,7 @@ static void a_destroyed_stream_may_be_relied_on(void **state) {
     assert_int_equal(count_at(SITE), 1);
 }
 
-static void a_destroyed_context_destroys_its_streams(void **state) {
+TEST_WITH(a_destroyed_context_destroys_its_streams, set_up, tear_down) {
     visible_work(ONE);
     free_at(SITE);
     gm_order_context_destroyed(order, CONTEXT);
@@ -405,7 +405,7 @@ static void a_destroyed_context_destroys_its_streams(void **state) {
 }
 
 /* Entries are reused, those of destroyed streams first. For an evicted stream no missing order is reported. */
-static void more_streams_than_entries(void **state) {
+TEST_WITH(more_streams_than_entries, set_up, tear_down) {
     for (unsigned i = 0; i < GM_ORDER_STREAMS; i++)
         work(EVENT + i);
     gm_order_destroyed(order, stream(EVENT + 7));
@@ -423,7 +423,7 @@ static void more_streams_than_entries(void **state) {
     assert_int_equal(order->count, GM_ORDER_STREAMS);
 }
 
-static void more_events_than_entries(void **state) {
+TEST_WITH(more_events_than_entries, set_up, tear_down) {
     work(ONE);
     for (uint64_t i = 0; i < 4 * GM_ORDER_EVENTS; i++)
         gm_order_record(order, stream(ONE), 0x5000 + i * 0x40);
@@ -435,43 +435,4 @@ static void more_events_than_entries(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(another_stream_relies),
-        TEST(one_stream_is_an_order),
-        TEST(work_before_the_free_does_not_rely),
-        TEST(an_event_orders),
-        TEST(an_event_recorded_too_early_does_not),
-        TEST(order_is_handed_on),
-        TEST(a_stream_behind_a_relying_one_is_not_named),
-        TEST(an_unknown_event_counts_as_an_order),
-        TEST(the_host_orders),
-        TEST(a_wait_for_another_stream_is_no_order),
-        TEST(a_wait_unseen_counts_as_an_order),
-        TEST(the_default_stream_orders_blocking_ones),
-        TEST(the_default_stream_does_not_order_others),
-        TEST(default_streams_of_threads_are_distinct),
-        TEST(a_free_waits_for_its_context),
-        TEST(the_last_free_that_waited_is_named),
-        TEST(an_innocent_site_is_not_named),
-        TEST(idle_streams_are_no_reason),
-        TEST(a_stream_that_was_waited_for_is_not_queried),
-        TEST(what_a_free_found_done_is_no_reason),
-        TEST(a_free_counts_once),
-        TEST(frees_are_not_counted_twice),
-        TEST(streams_are_numbered),
-        TEST(the_most_frequent_come_first),
-        TEST(the_host_relies),
-        TEST(the_host_relies_until_the_end),
-        TEST(a_host_that_waits_does_not_rely),
-        TEST(what_the_host_does_not_see_is_no_reason),
-        TEST(a_host_function_informs_streams_only),
-        TEST(a_destroyed_stream_may_be_relied_on),
-        TEST(a_destroyed_context_destroys_its_streams),
-        TEST(more_streams_than_entries),
-        TEST(more_events_than_entries),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -19,7 +19,7 @@ static void *call(void *unused) {
     return good ? &all_there : unused;
 }
 
-static void threads_find_the_driver_at_once(void **state) {
+TEST(threads_find_the_driver_at_once) {
     pthread_t threads[THREADS];
     pthread_barrier_init(&all_there, NULL, THREADS);
     for (int i = 0; i < THREADS; i++)
@@ -31,7 +31,4 @@ static void threads_find_the_driver_at_once(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_find_the_driver_at_once)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

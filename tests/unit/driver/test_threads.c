@@ -99,7 +99,7 @@ static void *one_writer(void *number) {
     return NULL;
 }
 
-static void copies_of_contexts_are_whole(void **state) { in_threads(one_writer, THREADS); }
+TEST(copies_of_contexts_are_whole) { in_threads(one_writer, THREADS); }
 
 /* ---- a third context is created while the second one ends: two remain, so frees have to wait */
 
@@ -115,7 +115,7 @@ static void *second_and_third(void *number) {
     return NULL;
 }
 
-static void frees_wait_while_there_are_several_contexts(void **state) {
+TEST(frees_wait_while_there_are_several_contexts) {
     gm_free_sync_setup(GM_FREE_SAFE);
     gm_free_sync_context(&(struct gm_context){.handle = CONTEXT(1), .id = 1, .device = -1});
     in_threads(second_and_third, 2);
@@ -143,7 +143,7 @@ static void *take_table(void *unused) {
     return unused;
 }
 
-static void one_thread_fills_the_table_of_hooks(void **state) {
+TEST(one_thread_fills_the_table_of_hooks) {
     in_threads(take_table, THREADS);
     assert_ptr_not_equal(gm_program_driver(), &gm_drv);
 }
@@ -162,10 +162,5 @@ int main(void) {
     };
     gm_clock_init();
     gm_driver_use(&table);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_of_contexts_are_whole),
-        cmocka_unit_test(frees_wait_while_there_are_several_contexts),
-        cmocka_unit_test(one_thread_fills_the_table_of_hooks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

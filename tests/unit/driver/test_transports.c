@@ -51,7 +51,7 @@ static void *look(void *unused) {
 }
 
 /* A machine may have the folder of the devices, and what manages connections, but no device that registers memory. */
-static void a_library_without_a_device(void **state) {
+TEST(a_library_without_a_device) {
     existing = "/dev/infiniband";
     void *library = map_file("/lib", "libibverbs.so.1");
     int status;
@@ -63,7 +63,7 @@ static void a_library_without_a_device(void **state) {
     munmap(library, PAGE);
 }
 
-static void every_caller_learns_it(void **state) {
+TEST(every_caller_learns_it) {
     pthread_t threads[THREADS];
     void *mapped = map_file("/dev/infiniband", "uverbs0");
     pthread_barrier_init(&all_there, NULL, THREADS);
@@ -77,8 +77,4 @@ static void every_caller_learns_it(void **state) {
     assert_true(gm_rdma_in_process()); /* the registration may stay */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_library_without_a_device),
-                                       cmocka_unit_test(every_caller_learns_it)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -98,7 +98,7 @@ static void fail_on_card(void) {
     gm_explain_failure(&request, GM_KIND_NATIVE, false);
 }
 
-static void test_card(void **state) {
+TEST(test_card) {
     in_child(fail_on_card);
     expect("gpumem: out of memory: cuMemAlloc of 20.00 GiB on device 0\n");
     expect("gpumem:   live          39.02 GiB in 9 blocks; kept for reuse 1.00 GiB\n");
@@ -129,7 +129,7 @@ static void fail_beyond_limit(void) {
     gm_explain_failure(&request, GM_KIND_NATIVE, true);
 }
 
-static void test_limit(void **state) {
+TEST(test_limit) {
     in_child(fail_beyond_limit);
     expect(" of 3.00 GiB on device 0 exceeds GPUMEM_LIMIT=8.00 GiB\n");
     expect("gpumem:   limit         8.00 GiB, of which 7.99 GiB are in use\n");
@@ -151,7 +151,7 @@ static void fail_elsewhere(void) {
     gm_explain_failure(&request, GM_KIND_HOST, false);
 }
 
-static void test_capture_and_host(void **state) {
+TEST(test_capture_and_host) {
     in_child(fail_elsewhere);
     expect("1.00 GiB on device 0, in a capture, where no step of GPUMEM_OOM is possible\n");
     expect("card          not known: ");
@@ -187,7 +187,7 @@ static void fail_once(void) {
     gm_explain_finish();
 }
 
-static void test_each_cause_once(void **state) {
+TEST(test_each_cause_once) {
     in_child(fail_in_threads);
     expect("on device 0\n");
     expect("on device 1\n");
@@ -205,7 +205,7 @@ static void move_often(void) {
     }
 }
 
-static void test_moves(void **state) {
+TEST(test_moves) {
     in_child(move_often);
     expect("device 0 has no room: cuMemAlloc of 1.00 GiB, and what follows it, is served from host memory, many times "
            "slower than "
@@ -235,7 +235,7 @@ static void free_inside(void) {
     gm_explain_wrong_free(&request, (UINT64_C(1) << 40) + MIB); /* right behind it */
 }
 
-static void test_wrong_frees(void **state) {
+TEST(test_wrong_frees) {
     in_child(free_wrongly);
     expect("cuMemFree of 0x7000000, which was freed before: a block of 3.00 MiB\n");
     expect("where no block is or was\n");
@@ -272,13 +272,13 @@ static void free_in_threads(void) {
         _exit(1);
 }
 
-static void test_frees_in_threads(void **state) {
+TEST(test_frees_in_threads) {
     in_child(free_in_threads);
     assert_int_equal(times("which was freed before"), 1);
     assert_int_equal(times("wrong frees: 16000 in all"), 1);
 }
 
-static void test_freed_blocks(void **state) {
+TEST(test_freed_blocks) {
     struct gm_block block = {.address = 0x5000000, .size = 77, .site = 3};
     struct gm_freed freed;
     assert_false(gm_freed_find(0x5000000, &freed));
@@ -303,7 +303,7 @@ static void fail_without_pages(void) {
     gm_explain_wrong_free(&request, 0x7000000);
 }
 
-static void test_no_memory_for_words(void **state) {
+TEST(test_no_memory_for_words) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* a sanitizer needs memory of its own */
 #endif
@@ -313,7 +313,7 @@ static void test_no_memory_for_words(void **state) {
 
 /* ---- parts */
 
-static void test_sizes(void **state) {
+TEST(test_sizes) {
     static const struct {
         uint64_t bytes;
         const char *text;
@@ -332,7 +332,7 @@ static void test_sizes(void **state) {
         assert_string_equal(gm_size_text(&room, rows[i].bytes), rows[i].text);
 }
 
-static void test_steps_as_text(void **state) {
+TEST(test_steps_as_text) {
     static const char *const texts[] = {"trim", "trim,host,managed,fail", "managed,host"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct gm_oom_chain chain;
@@ -344,7 +344,7 @@ static void test_steps_as_text(void **state) {
     }
 }
 
-static void test_lines_without_room(void **state) {
+TEST(test_lines_without_room) {
     char text[32];
     struct gm_log_lines lines = {text, sizeof text, 0};
     gm_log_add(&lines, "%s", "twelve bytes");
@@ -359,7 +359,7 @@ static void test_lines_without_room(void **state) {
 
 static char *image; /* start of this program in memory */
 
-static void test_symbols(void **state) {
+TEST(test_symbols) {
     char name[64] = "", path[] = "/tmp/gpumem-symbols-XXXXXX";
     uint64_t at = (uint64_t)((char *)(uintptr_t)&fail_once - image);
     assert_true(gm_symbol_find("/proc/self/exe", at + 1, name, sizeof name));
@@ -378,20 +378,5 @@ static void test_symbols(void **state) {
 int main(void) {
     extern char __executable_start;
     image = &__executable_start;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_card),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_capture_and_host),
-        cmocka_unit_test(test_each_cause_once),
-        cmocka_unit_test(test_moves),
-        cmocka_unit_test(test_wrong_frees),
-        cmocka_unit_test(test_frees_in_threads),
-        cmocka_unit_test(test_freed_blocks),
-        cmocka_unit_test(test_no_memory_for_words),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_steps_as_text),
-        cmocka_unit_test(test_lines_without_room),
-        cmocka_unit_test(test_symbols),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void *may_not_be_cancelled(void *body) {
     return NULL;
 }
 
-static void a_thread_ends_behind_our_waits(void **state) {
+TEST(a_thread_ends_behind_our_waits) {
     void (*const bodies[])(void) = {in_fence, in_stream, in_context, in_nested_holds};
     void *(*const threads[])(void *) = {cancels_itself, may_not_be_cancelled};
     for (unsigned i = 0; i < 8; i++) {
@@ -80,7 +80,6 @@ int main(void) {
                                     .event_synchronize = wait_for_event,
                                     .stream_synchronize = wait_for_stream,
                                     .ctx_synchronize = wait_for_context};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_thread_ends_behind_our_waits)};
     gm_driver_use(&table);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

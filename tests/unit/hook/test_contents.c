@@ -29,7 +29,7 @@ static uint64_t hash_of(const struct gm_host_rows *rows) {
     return hash;
 }
 
-static void is_xxh3_of_the_bytes(void **state) {
+TEST(is_xxh3_of_the_bytes) {
     static const size_t sizes[] = {1, 17, 4096, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW + 4711};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         unsigned char *bytes = bytes_of(sizes[i] + 3);
@@ -43,7 +43,7 @@ static void is_xxh3_of_the_bytes(void **state) {
 }
 
 /* Only the bytes of the rows count, and rows without gaps are the same as one row. */
-static void rows_count_without_their_gaps(void **state) {
+TEST(rows_count_without_their_gaps) {
     enum { WIDTH = 100, HEIGHT = PIECES + 3, DEPTH = 2, PITCH = 128, LAYER = PITCH * (HEIGHT + 2) };
     unsigned char *bytes = bytes_of(DEPTH * LAYER);
     struct gm_host_rows rows = {(uintptr_t)bytes, WIDTH, HEIGHT, DEPTH, PITCH, LAYER}, flat = rows;
@@ -65,7 +65,7 @@ static void rows_count_without_their_gaps(void **state) {
 }
 
 /* All bytes are the same, so only the shape differs. */
-static void other_shapes_have_other_hashes(void **state) {
+TEST(other_shapes_have_other_hashes) {
     unsigned char *bytes = calloc(1, 64 * 1024);
     struct gm_host_rows rows = {(uintptr_t)bytes, 16, 8, 2, 32, 1024};
     uint64_t hash = hash_of(&rows);
@@ -77,7 +77,7 @@ static void other_shapes_have_other_hashes(void **state) {
     free(bytes);
 }
 
-static void unreadable_memory_has_no_hash(void **state) {
+TEST(unreadable_memory_has_no_hash) {
     uint64_t hash;
     unsigned char *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_int_equal(mprotect(pages + 2 * PAGE, PAGE, PROT_NONE), 0);
@@ -95,7 +95,7 @@ static void unreadable_memory_has_no_hash(void **state) {
 }
 
 /* The signal of the limit would end the process. */
-static void a_limit_on_file_sizes_does_no_harm(void **state) {
+TEST(a_limit_on_file_sizes_does_no_harm) {
     struct rlimit before, small = {PAGE, PAGE};
     uint64_t hash;
     unsigned char *bytes = bytes_of(WINDOW);
@@ -111,7 +111,7 @@ static void a_limit_on_file_sizes_does_no_harm(void **state) {
     free(bytes);
 }
 
-static void no_descriptor_stays_open(void **state) {
+TEST(no_descriptor_stays_open) {
     int before = dup(0), after;
     uint64_t hash;
     close(before);
@@ -125,14 +125,4 @@ static void no_descriptor_stays_open(void **state) {
     assert_int_equal(before, after);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_xxh3_of_the_bytes),
-        cmocka_unit_test(rows_count_without_their_gaps),
-        cmocka_unit_test(other_shapes_have_other_hashes),
-        cmocka_unit_test(unreadable_memory_has_no_hash),
-        cmocka_unit_test(a_limit_on_file_sizes_does_no_harm),
-        cmocka_unit_test(no_descriptor_stays_open),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -73,7 +73,7 @@ static bool runs_on(unsigned kind, unsigned arch, unsigned first, unsigned secon
     return has(&devices);
 }
 
-static void each_entry_is_looked_at(void **state) {
+TEST(each_entry_is_looked_at) {
     begin();
     assert_false(has(NULL));
     add(PTX, 75, "quiet", 5);
@@ -86,7 +86,7 @@ static void each_entry_is_looked_at(void **state) {
     assert_true(has(NULL));
 }
 
-static void only_code_for_the_devices_counts(void **state) {
+TEST(only_code_for_the_devices_counts) {
     assert_true(runs_on(CUBIN, 90, 90, 0));
     assert_true(runs_on(CUBIN, 80, 86, 0));
     assert_true(runs_on(CUBIN, 80, 90, 89));
@@ -100,7 +100,7 @@ static void only_code_for_the_devices_counts(void **state) {
     assert_true(runs_on(PTX, 120, 103, 0));
 }
 
-static void packed_entries_are_unpacked(void **state) {
+TEST(packed_entries_are_unpacked) {
     static const uint8_t lz4[] = {0x90, 'v', 'e', 'r', 'y', ' ', 'l', 'o', 'u', 'd'};
     static const uint8_t zstd[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 9,   0x49, 0,   0,
                                    'v',  'e',  'r',  'y',  ' ',  'l', 'o',  'u', 'd'};
@@ -139,7 +139,7 @@ static void packed_entries_are_unpacked(void **state) {
     }
 }
 
-static void unknown_entries_count(void **state) {
+TEST(unknown_entries_count) {
     const struct gm_capabilities devices = {1, {90}};
     begin();
     add(LTO, 90, "", 0); /* empty */
@@ -155,7 +155,7 @@ static void unknown_entries_count(void **state) {
     assert_true(has(NULL));
 }
 
-static void damaged_containers_count(void **state) {
+TEST(damaged_containers_count) {
     const struct gm_capabilities any = {0};
     begin();
     add(PTX, 75, "quiet", 5);
@@ -182,11 +182,4 @@ static void damaged_containers_count(void **state) {
     assert_true(has(NULL));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_entry_is_looked_at),     cmocka_unit_test(only_code_for_the_devices_counts),
-        cmocka_unit_test(packed_entries_are_unpacked), cmocka_unit_test(unknown_entries_count),
-        cmocka_unit_test(damaged_containers_count),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -25,7 +25,7 @@ static char *at_the_end(const void *bytes, size_t size) {
     return memcpy(pages + ROOM - size, bytes, size);
 }
 
-static void text_is_searched_up_to_its_end(void **state) {
+TEST(text_is_searched_up_to_its_end) {
     static const char *const quiet[] = {
         "", ".", ".v", "text", ".version 9.0\n.func vprint", ".version 9.0 // \xc3\xa4\n"};
     static const char loud[] = ".version 9.0\n.extern .func (.param .b32 r) vprintf\n";
@@ -41,7 +41,7 @@ static void text_is_searched_up_to_its_end(void **state) {
     assert_true(prints(at_the_end(far, sizeof far)));
 }
 
-static void other_formats_count(void **state) {
+TEST(other_formats_count) {
     static const char *const formats[] = {"\x7f"
                                           "TileIR",
                                           "BC\xc0\xde"
@@ -69,7 +69,7 @@ static void make_cubin(struct cubin *cubin) {
     };
 }
 
-static void the_names_of_a_cubin_are_searched(void **state) {
+TEST(the_names_of_a_cubin_are_searched) {
     struct cubin cubin;
     make_cubin(&cubin);
     assert_false(prints(at_the_end(&cubin, sizeof cubin)));
@@ -85,7 +85,7 @@ static void the_names_of_a_cubin_are_searched(void **state) {
     assert_true(prints(at_the_end(&cubin, sizeof cubin)));
 }
 
-static void a_cubin_that_cannot_be_read_counts(void **state) {
+TEST(a_cubin_that_cannot_be_read_counts) {
     struct cubin cubin;
     make_cubin(&cubin);
     cubin.head.e_ident[EI_CLASS] = ELFCLASS32;
@@ -115,7 +115,7 @@ struct fat {
 };
 static struct fat fat = {0xba55ed50u, 1, 16, 168, 1, 0x101, 64, 104, {0}, ".version 9.0 vprintf"};
 
-static void a_fat_binary_is_found_in_its_wrapper(void **state) {
+TEST(a_fat_binary_is_found_in_its_wrapper) {
     struct {
         uint32_t magic, version;
         const void *data;
@@ -150,7 +150,7 @@ static void a_fat_binary_is_found_in_its_wrapper(void **state) {
     fat.code[0] = '.';
 }
 
-static void files_are_searched(void **state) {
+TEST(files_are_searched) {
     char name[] = "/tmp/gpumem-image-XXXXXX";
     struct cubin cubin;
     int file = mkstemp(name);
@@ -177,11 +177,4 @@ static void files_are_searched(void **state) {
     assert_true(gm_image_file_prints("/dev/null", &any)); /* no regular file */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_searched_up_to_its_end),       cmocka_unit_test(other_formats_count),
-        cmocka_unit_test(the_names_of_a_cubin_are_searched),    cmocka_unit_test(a_cubin_that_cannot_be_read_counts),
-        cmocka_unit_test(a_fat_binary_is_found_in_its_wrapper), cmocka_unit_test(files_are_searched),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

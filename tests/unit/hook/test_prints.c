@@ -43,7 +43,7 @@ static CUlibrary library(uintptr_t number) { return (CUlibrary)(number << 6); }
 
 /* ---- the tests; the last one finds a kernel that prints, for which all others look in vain */
 
-static void other_levels_search_nothing(void **state) {
+TEST(other_levels_search_nothing) {
     observes = false;
     gm_prints_image(loud);
     gm_prints_file(loud);
@@ -53,7 +53,7 @@ static void other_levels_search_nothing(void **state) {
     assert_int_equal(searches, 0);
 }
 
-static void the_devices_are_named(void **state) {
+TEST(the_devices_are_named) {
     gm_prints_image(quiet);
     assert_int_equal(asked.count, 2);
     assert_int_equal(asked.of[0], 93);
@@ -66,7 +66,7 @@ static void the_devices_are_named(void **state) {
     device_count = 2;
 }
 
-static void only_a_kept_image_waits(void **state) {
+TEST(only_a_kept_image_waits) {
     CUlibraryOption options[] = {CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE, CU_LIBRARY_BINARY_IS_PRESERVED};
     bool answer = false;
     void *values[] = {NULL, (void *)1};
@@ -80,7 +80,7 @@ static void only_a_kept_image_waits(void **state) {
     assert_false(gm_prints_later(options, values, 2));
 }
 
-static void a_library_is_searched_once(void **state) {
+TEST(a_library_is_searched_once) {
     enum { LIBRARIES = 5000 };
     searches = 0;
     for (uintptr_t i = 1; i <= LIBRARIES; i++)
@@ -100,7 +100,7 @@ static void a_library_is_searched_once(void **state) {
     assert_int_equal(searches, LIBRARIES / 2);
 }
 
-static void a_handle_may_come_again(void **state) {
+TEST(a_handle_may_come_again) {
     gm_prints_library(library(1), loud);
     gm_prints_library(library(1), quiet); /* the first one's end was not seen */
     assert_ptr_equal(gm_prints_forget(library(1)), quiet);
@@ -108,7 +108,7 @@ static void a_handle_may_come_again(void **state) {
     assert_null(gm_prints_forget(library(1)));
 }
 
-static void what_prints_is_noted_once(void **state) {
+TEST(what_prints_is_noted_once) {
     gm_prints_library(library(1), loud);
     gm_prints_library(library(2), loud);
     assert_int_equal(notes, 0);
@@ -125,10 +125,5 @@ static void what_prints_is_noted_once(void **state) {
 int main(void) {
     gm_drv.device_get_count = count_devices;
     gm_drv.device_get_attribute = read_attribute;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_levels_search_nothing), cmocka_unit_test(the_devices_are_named),
-        cmocka_unit_test(only_a_kept_image_waits),     cmocka_unit_test(a_library_is_searched_once),
-        cmocka_unit_test(a_handle_may_come_again),     cmocka_unit_test(what_prints_is_noted_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void damage(unpack *unpack, const uint8_t *in, size_t packed, size_t size
 
 /* ---- LZ4 */
 
-static void lz4_repeats_and_goes_on(void **state) {
+TEST(lz4_repeats_and_goes_on) {
     static const uint8_t block[] = {0x3f, 'a', 'b', 'c', 3,   0,   255, 1,             /* 3 literals, match of 275 */
                                     0x10, 'x', 1,   0,                                 /* overlaps itself */
                                     0xf0, 1,   'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', /* 16 literals, no match */
@@ -62,7 +62,7 @@ static void lz4_repeats_and_goes_on(void **state) {
     damage(gm_unpack_lz4, block, sizeof block, sizeof content - 1);
 }
 
-static void lz4_refuses_what_lies_outside(void **state) {
+TEST(lz4_refuses_what_lies_outside) {
     static const uint8_t before[] = {0x10, 'a', 2, 0, 0}, zero[] = {0x10, 'a', 0, 0, 0}, endless[] = {0xf0, 255, 255};
     assert_false(gives(gm_unpack_lz4, before, sizeof before, NULL, 5));
     assert_false(gives(gm_unpack_lz4, zero, sizeof zero, NULL, 5));
@@ -73,7 +73,7 @@ static void lz4_refuses_what_lies_outside(void **state) {
 
 /* ---- zstd */
 
-static void frames_of_zstd_are_read(void **state) {
+TEST(frames_of_zstd_are_read) {
     static const char content[] =
         "the driver provides vprintf; the driver provides vprintf again, and the cubin names it";
     static const char *const names[] = {"sentence.1.zst", "sentence.19.zst"};
@@ -90,7 +90,7 @@ static void frames_of_zstd_are_read(void **state) {
     }
 }
 
-static void frames_of_other_kinds_are_refused(void **state) {
+TEST(frames_of_other_kinds_are_refused) {
     static const uint8_t raw[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0, 'a', 'b', 'c'};
     uint8_t other[sizeof raw + 4];
     assert_true(gives(gm_unpack_zstd, raw, sizeof raw, "abc", 3));
@@ -111,14 +111,8 @@ static void frames_of_other_kinds_are_refused(void **state) {
 }
 
 int main(int count, char **words) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lz4_repeats_and_goes_on),
-        cmocka_unit_test(lz4_refuses_what_lies_outside),
-        cmocka_unit_test(frames_of_zstd_are_read),
-        cmocka_unit_test(frames_of_other_kinds_are_refused),
-    };
     if (count != 2)
         return 2;
     corpus = words[1];
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

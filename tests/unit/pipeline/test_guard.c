@@ -5,7 +5,7 @@
 #include "shim/base/stats.h"
 #include "shim/pipeline/guard.h"
 
-static void test_values(void **state) {
+TEST(test_values) {
     static const struct {
         const char *text;
         struct gm_guard_choice choice;
@@ -42,7 +42,7 @@ static bool ask(size_t size) {
     return takes;
 }
 
-static void test_one_of_n(void **state) {
+TEST(test_one_of_n) {
     gm_guard_total = NULL;
     for (uint64_t every = 1; every <= 1000; every *= 10) {
         unsigned taken = 0, due = 0;
@@ -62,7 +62,7 @@ static void test_one_of_n(void **state) {
 }
 
 /* A request is as likely to be taken soon after one that was as long after it. */
-static void test_without_memory(void **state) {
+TEST(test_without_memory) {
     const unsigned every = 100, turns = 20000;
     unsigned taken = 0;
     gm_guard_total = NULL;
@@ -78,7 +78,7 @@ static void test_without_memory(void **state) {
 }
 
 /* Allocations of the fast case are counted only. The next call that takes the whole way is due. */
-static void test_due_after_the_fast_case(void **state) {
+TEST(test_due_after_the_fast_case) {
     struct gm_shard *shard = (struct gm_shard *)8;
     gm_guard_every = 100;
     ask(100);
@@ -96,7 +96,7 @@ static void test_due_after_the_fast_case(void **state) {
     gm_mine.shard = NULL;
 }
 
-static void test_the_share_falls(void **state) {
+TEST(test_the_share_falls) {
     const uint64_t granule = (uint64_t)2 << 20, most = 1000 * granule;
     uint64_t refused = gm_stats->guard_refused;
     unsigned taken = 0;
@@ -119,7 +119,7 @@ static void test_the_share_falls(void **state) {
     assert_in_range(gm_stats->guard_refused - refused, 480, 522);
 }
 
-static void test_pause_after_out_of_memory(void **state) {
+TEST(test_pause_after_out_of_memory) {
     unsigned paused[3] = {0};
     gm_guard_total = NULL;
     for (unsigned i = 0; i < 3; i++) {
@@ -137,11 +137,4 @@ static void test_pause_after_out_of_memory(void **state) {
     assert_int_equal(again, paused[0]);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),          cmocka_unit_test(test_one_of_n),
-        cmocka_unit_test(test_without_memory),  cmocka_unit_test(test_due_after_the_fast_case),
-        cmocka_unit_test(test_the_share_falls), cmocka_unit_test(test_pause_after_out_of_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

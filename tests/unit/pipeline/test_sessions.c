@@ -93,7 +93,7 @@ static void replace_block(void (*meanwhile)(void)) {
     assert_int_equal(give(b), GM_OK);
 }
 
-static void test_another_trace_begins_during_an_allocation(void **state) {
+TEST(test_another_trace_begins_during_an_allocation) {
     begin_test("", build("sim"));
     start();
     replace_block(start_anew);
@@ -105,7 +105,7 @@ static void test_another_trace_begins_during_an_allocation(void **state) {
     assert_int_equal(next.left, 0);
 }
 
-static void test_a_trace_begins_during_an_allocation(void **state) {
+TEST(test_a_trace_begins_during_an_allocation) {
     begin_test("", build("sim"));
     replace_block(start);
     stop();
@@ -114,7 +114,7 @@ static void test_a_trace_begins_during_an_allocation(void **state) {
     assert_int_equal(trace.frees, 1);
 }
 
-static void test_a_trace_ends_during_an_allocation(void **state) {
+TEST(test_a_trace_ends_during_an_allocation) {
     begin_test("", build("sim"));
     start();
     replace_block(stop);
@@ -124,7 +124,7 @@ static void test_a_trace_ends_during_an_allocation(void **state) {
 }
 
 /* The blocks are taken one by one, so the trace holds those that are left. */
-static void test_a_trace_begins_while_a_context_ends(void **state) {
+TEST(test_a_trace_begins_while_a_context_ends) {
     uint64_t a;
     begin_test("", build("sim"));
     for (int i = 0; i < 200; i++)
@@ -140,7 +140,7 @@ static void test_a_trace_begins_while_a_context_ends(void **state) {
 static void *give_in_thread(void *arg) { return give((uint64_t)(uintptr_t)arg) == GM_OK ? arg : NULL; }
 
 /* A free that stays inside the driver for long. */
-static void test_another_trace_begins_during_a_free(void **state) {
+TEST(test_another_trace_begins_during_a_free) {
     pthread_t thread;
     uint64_t a;
     void *done;
@@ -175,7 +175,7 @@ static void *name_phases(void *stop) {
     return NULL;
 }
 
-static void test_traces_begin_while_phases_are_named(void **state) {
+TEST(test_traces_begin_while_phases_are_named) {
     pthread_t thread;
     int stopped = 0;
     begin_test("", build("sim"));
@@ -203,14 +203,4 @@ static int end(void **state) {
     return rmdir(folder);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_another_trace_begins_during_an_allocation),
-        cmocka_unit_test(test_a_trace_begins_during_an_allocation),
-        cmocka_unit_test(test_a_trace_ends_during_an_allocation),
-        cmocka_unit_test(test_a_trace_begins_while_a_context_ends),
-        cmocka_unit_test(test_another_trace_begins_during_a_free),
-        cmocka_unit_test(test_traces_begin_while_phases_are_named),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+int main(void) { return run_all(begin, end); }

@@ -87,7 +87,7 @@ static gm_status allocate(struct gm_decision decision, struct gm_block *block) {
     return allocate_request((struct gm_request){0}, decision, block);
 }
 
-static void test_steps_in_their_order(void **state) {
+TEST(test_steps_in_their_order) {
     static const struct {
         const char *steps, *requested;
         gm_status host, managed, status;
@@ -117,7 +117,7 @@ static void test_steps_in_their_order(void **state) {
     }
 }
 
-static void test_trim_and_retry(void **state) {
+TEST(test_trim_and_retry) {
     struct gm_block block;
     use("trim,host");
     unused = 4096;
@@ -137,7 +137,7 @@ static void test_trim_and_retry(void **state) {
     assert_string_equal(requested, "ntn");
 }
 
-static void test_other_errors_start_no_steps(void **state) {
+TEST(test_other_errors_start_no_steps) {
     struct gm_block block;
     use("trim,host");
     native_answers[0] = 719;
@@ -145,7 +145,7 @@ static void test_other_errors_start_no_steps(void **state) {
     assert_string_equal(requested, "n");
 }
 
-static void test_the_reason_of_a_fallback_stays(void **state) {
+TEST(test_the_reason_of_a_fallback_stays) {
     struct gm_block block;
     use("trim");
     managed_answer = GM_OUT_OF_MEMORY;
@@ -156,7 +156,7 @@ static void test_the_reason_of_a_fallback_stays(void **state) {
     assert_int_equal(block.reason, GM_REASON_FALLBACK);
 }
 
-static void test_beyond_the_limit(void **state) {
+TEST(test_beyond_the_limit) {
     struct gm_block block;
     use("trim,host,fail");
     unused = 4096; /* the limit does not count unused memory, so releasing it does not help */
@@ -168,7 +168,7 @@ static void test_beyond_the_limit(void **state) {
     assert_string_equal(requested, "");
 }
 
-static void test_captures_and_hard_promises(void **state) {
+TEST(test_captures_and_hard_promises) {
     struct gm_block block;
     use("host,managed");
     assert_int_equal(allocate_request((struct gm_request){.capturing = true, .call = GM_CALL_ALLOC_ASYNC},
@@ -183,7 +183,7 @@ static void test_captures_and_hard_promises(void **state) {
     assert_string_equal(requested, "nm");
 }
 
-static void test_text(void **state) {
+TEST(test_text) {
     static const struct {
         const char *text, *error;
     } rows[] = {
@@ -208,7 +208,7 @@ static void test_text(void **state) {
     assert_true(good.steps[0] == GM_OOM_MANAGED && good.steps[1] == GM_OOM_HOST && good.steps[2] == GM_OOM_TRIM);
 }
 
-static void test_budget(void **state) {
+TEST(test_budget) {
     size_t free_bytes = 900, total = 2000;
     gm_limit_view(0, &free_bytes, &total); /* no limit: what the driver reports */
     assert_true(free_bytes == 900 && total == 2000);
@@ -247,16 +247,4 @@ static int setup(void **state) {
     return root ? 0 : -1;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps_in_their_order),
-        cmocka_unit_test(test_trim_and_retry),
-        cmocka_unit_test(test_other_errors_start_no_steps),
-        cmocka_unit_test(test_the_reason_of_a_fallback_stays),
-        cmocka_unit_test(test_beyond_the_limit),
-        cmocka_unit_test(test_captures_and_hard_promises),
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_budget),
-    };
-    return cmocka_run_group_tests(tests, setup, NULL);
-}
+int main(void) { return run_all(setup, NULL); }

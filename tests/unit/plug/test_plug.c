@@ -40,7 +40,7 @@ static void launch(CUfunction kernel, CUstream stream, void *memory, uint32_t pa
     CU(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
 }
 
-static void chooses_once(void **state) {
+TEST(chooses_once) {
     assert_null(gpumem_plug_resource());
     assert_int_equal(gpumem_plug_use("no-such-name"), GPUMEM_INVALID_VALUE);
     assert_int_equal(gpumem_plug_use("new-delete"), GPUMEM_INVALID_VALUE);
@@ -58,7 +58,7 @@ static void chooses_once(void **state) {
     assert_int_equal(live_count(), 0);
 }
 
-static void allocates_aligned(void **state) {
+TEST(allocates_aligned) {
     void *blocks[20];
     for (int i = 0; i < 20; i++) {
         blocks[i] = gpumem_plug_allocate(1 + i * 100, 0, own);
@@ -84,7 +84,7 @@ static void *in_a_thread(void *result) {
     return NULL;
 }
 
-static void enters_the_device(void **state) {
+TEST(enters_the_device) {
     pthread_t thread;
     CUcontext current;
     int good = 0;
@@ -98,7 +98,7 @@ static void enters_the_device(void **state) {
     assert_null(gpumem_plug_allocate(MIB, 7, NULL));
 }
 
-static void reports_out_of_memory(void **state) {
+TEST(reports_out_of_memory) {
     assert_null(gpumem_plug_allocate((ptrdiff_t)1 << 50, 0, own));
     assert_non_null(strstr(gpumem_last_error(), "1125899906842624"));
     assert_int_equal(live_count(), 0);
@@ -132,13 +132,13 @@ static uint64_t reused(bool recorded) {
     return wrong;
 }
 
-static void frees_behind_recorded_streams(void **state) {
+TEST(frees_behind_recorded_streams) {
     assert_int_equal(reused(true), 0);
     assert_int_equal(live_count(), 0);
 }
 
 /* Where a stream cannot be waited for, the free waits for everything. */
-static void frees_in_spite_of_failures(void **state) {
+TEST(frees_in_spite_of_failures) {
     static const char *const calls[] = {"cuEventCreate:1", "cuEventRecord:1", "cuStreamWaitEvent:1"};
     for (int i = 0; i < 3; i++) {
         void *memory = gpumem_plug_allocate(MIB, 0, own);
@@ -161,7 +161,7 @@ static void *records(void *unused) {
     return unused;
 }
 
-static void serves_threads(void **state) {
+TEST(serves_threads) {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, records, NULL);
@@ -171,7 +171,7 @@ static void serves_threads(void **state) {
 }
 
 /* Last, because the context is of no use afterwards. */
-static void needs_recorded_streams(void **state) {
+TEST(needs_recorded_streams) {
     if (text)
         skip(); /* a plain free waits for all streams */
     assert_int_not_equal(reused(false), 0);
@@ -179,15 +179,5 @@ static void needs_recorded_streams(void **state) {
 
 int main(int argc, char **argv) {
     text = argc > 1 ? argv[1] : NULL;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chooses_once),
-        cmocka_unit_test(allocates_aligned),
-        cmocka_unit_test(enters_the_device),
-        cmocka_unit_test(reports_out_of_memory),
-        cmocka_unit_test(frees_behind_recorded_streams),
-        cmocka_unit_test(frees_in_spite_of_failures),
-        cmocka_unit_test(serves_threads),
-        cmocka_unit_test(needs_recorded_streams),
-    };
-    return cmocka_run_group_tests(tests, open_device, NULL);
+    return run_all(open_device, NULL);
 }

@@ -88,7 +88,7 @@ static const char two_sites[] = "gpumem-plan 1\n"
                                 "7 cache - -\n"
                                 "8 managed-pool";
 
-static void the_order_of_the_profile(void **unused) {
+TEST(the_order_of_the_profile) {
     follow(two_sites);
     ASK(1, 100, "app+0x10<app+0x99", A, GM_REASON_PLAN);
     ASK(2, 100, "lib.so+0x20", M, GM_REASON_PLAN);
@@ -100,7 +100,7 @@ static void the_order_of_the_profile(void **unused) {
     said("plan: matched by order 7, by call site 0, not in the plan 0; objects in the plan 7");
 }
 
-static void another_order(void **unused) {
+TEST(another_order) {
     follow(two_sites);
     ASK(1, 100, "lib.so+0x20", M, GM_REASON_PLAN_SITE);
     ASK(2, 100, "app+0x10<app+0x99", A, GM_REASON_PLAN_SITE);
@@ -110,7 +110,7 @@ static void another_order(void **unused) {
 }
 
 /* The active list, L = 3: managed while it fills. */
-static void what_the_plan_does_not_know(void **unused) {
+TEST(what_the_plan_does_not_know) {
     follow(two_sites);
     ASK(9, 64, "app+0x10", M, GM_REASON_LIST_FILLING);
     ASK(6, 64, NULL, M, GM_REASON_LIST_FILLING);
@@ -125,14 +125,14 @@ static void what_the_plan_does_not_know(void **unused) {
 }
 
 /* A rebuilt program has other offsets, but the order and sizes of the profile. */
-static void sites_that_moved(void **unused) {
+TEST(sites_that_moved) {
     follow(two_sites);
     ASK(1, 100, "app+0x18", A, GM_REASON_PLAN);
     ASK(4, 200, "lib.so+0x28", A, GM_REASON_PLAN);
     ASK(4, 100, "lib.so+0x28", M, GM_REASON_LIST_FILLING);
 }
 
-static void the_papers_list(void **unused) {
+TEST(the_papers_list) {
     static const char *const forms[] = {"10011", "1\n0\n0\n1\n1\n", " 1, 0, 0, 1, 1", "1,0,0,1,1\r\n", "\n\n100\n11"};
     static const enum gm_kind kinds[] = {A, M, M, A, A};
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
@@ -143,7 +143,7 @@ static void the_papers_list(void **unused) {
     }
 }
 
-static void managed_means_what_setup_said(void **unused) {
+TEST(managed_means_what_setup_said) {
     struct gm_policy_setup setup = setup_of("gpumem-plan 1\n1 managed\n2 async\n");
     setup.managed = GM_KIND_MANAGED_POOL;
     assert_int_equal(plan()->setup(&setup), GM_OK);
@@ -151,7 +151,7 @@ static void managed_means_what_setup_said(void **unused) {
     assert_int_equal(ask(2, 8, NULL).kind, A);
 }
 
-static void a_child_begins_anew(void **unused) {
+TEST(a_child_begins_anew) {
     follow(two_sites);
     ASK(1, 100, "app+0x10<app+0x99", A, GM_REASON_PLAN);
     plan()->after_fork();
@@ -159,7 +159,7 @@ static void a_child_begins_anew(void **unused) {
     ASK(1, 100, "app+0x10<app+0x99", A, GM_REASON_PLAN);
 }
 
-static void wrong_lines_are_named(void **unused) {
+TEST(wrong_lines_are_named) {
     static const char decisions[] = "a decision is native, cache, async, managed, managed-pool or guard";
     static const char lines[] =
         "a line is \"ID DECISION SIZE SITE\" or \"site NUMBER FRAMES\", ids rising from 1 to 100000000";
@@ -183,7 +183,7 @@ static void wrong_lines_are_named(void **unused) {
             "p line 2: a call site is MODULE+0xOFFSET, each caller after \"<\", or ?");
 }
 
-static void wrong_words_are_refused(void **unused) {
+TEST(wrong_words_are_refused) {
     static const char *const rests[] = {"1 async 1k",    "1 async 18446744073709551616",
                                         "1 async 8 1",   "1 async 8 0",
                                         "1 async 8 app", "1 async 8 - more"};
@@ -197,7 +197,7 @@ static void wrong_words_are_refused(void **unused) {
     }
 }
 
-static void files_that_are_none(void **unused) {
+TEST(files_that_are_none) {
     struct gm_policy_setup setup = setup_of("");
     setup.argument = "missing";
     assert_int_equal(plan()->setup(&setup), GM_INVALID_VALUE);
@@ -209,7 +209,7 @@ static void files_that_are_none(void **unused) {
 
 static void *no_memory(size_t bytes) { return NULL; }
 
-static void no_memory_is_said(void **unused) {
+TEST(no_memory_is_said) {
     struct gm_policy_setup setup = setup_of("1");
     setup.reserve = no_memory;
     assert_int_equal(plan()->setup(&setup), GM_OUT_OF_MEMORY);
@@ -217,7 +217,7 @@ static void no_memory_is_said(void **unused) {
 }
 
 /* Every object of a large plan finds its entry, in any order. */
-static void many(void **unused) {
+TEST(many) {
     enum { OBJECTS = 20000, SITES = 37 };
     char *text = malloc(OBJECTS * 40 + 4096), site[32];
     uint32_t taken[SITES] = {0};
@@ -242,20 +242,4 @@ static void many(void **unused) {
     free(text);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_order_of_the_profile),
-        cmocka_unit_test(another_order),
-        cmocka_unit_test(what_the_plan_does_not_know),
-        cmocka_unit_test(sites_that_moved),
-        cmocka_unit_test(the_papers_list),
-        cmocka_unit_test(managed_means_what_setup_said),
-        cmocka_unit_test(a_child_begins_anew),
-        cmocka_unit_test(wrong_lines_are_named),
-        cmocka_unit_test(wrong_words_are_refused),
-        cmocka_unit_test(files_that_are_none),
-        cmocka_unit_test(no_memory_is_said),
-        cmocka_unit_test(many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -9,7 +9,7 @@ static struct gm_policy_setup usual(void) {
         .list_length = 10, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = gm_pages};
 }
 
-static void find_reads_up_to_the_colon(void **unused) {
+TEST(find_reads_up_to_the_colon) {
     for (int i = 0; gm_policies[i]; i++) {
         char text[64];
         strcpy(text, gm_policies[i]->name);
@@ -27,9 +27,9 @@ static void find_reads_up_to_the_colon(void **unused) {
     assert_null(gm_policy_find("AUTO"));
 }
 
-static void the_default_is_auto(void **unused) { assert_string_equal(gm_policies[0]->name, "auto"); }
+TEST(the_default_is_auto) { assert_string_equal(gm_policies[0]->name, "auto"); }
 
-static void unwanted_arguments_are_named(void **unused) {
+TEST(unwanted_arguments_are_named) {
     for (int i = 0; gm_policies[i]; i++) {
         struct gm_policy_setup setup = usual();
         if (gm_policies[i]->takes_argument)
@@ -42,7 +42,7 @@ static void unwanted_arguments_are_named(void **unused) {
     }
 }
 
-static void long_arguments_are_cut(void **unused) {
+TEST(long_arguments_are_cut) {
     char argument[1000];
     struct gm_policy_setup setup = usual();
     memset(argument, 'a', sizeof argument - 1);
@@ -52,7 +52,7 @@ static void long_arguments_are_cut(void **unused) {
     assert_int_equal(strlen(setup.error), sizeof setup.error - 1);
 }
 
-static void range_beyond_length_warns(void **unused) {
+TEST(range_beyond_length_warns) {
     const struct gm_policy *policy = gm_policy_find("active-list");
     struct gm_policy_setup setup = usual();
     assert_int_equal(policy->setup(&setup), GM_OK);
@@ -62,7 +62,7 @@ static void range_beyond_length_warns(void **unused) {
     assert_non_null(strstr(setup.error, "never answered with managed memory again"));
 }
 
-static void managed_means_what_setup_said(void **unused) {
+TEST(managed_means_what_setup_said) {
     const enum gm_kind kinds[] = {GM_KIND_MANAGED, GM_KIND_MANAGED_POOL};
     const char *const names[] = {"managed", "active-list"};
     const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 64};
@@ -80,7 +80,7 @@ static void managed_means_what_setup_said(void **unused) {
 }
 
 /* auto serves by the cache what active-list would put into a pool and what turns over. The rest is native. */
-static void auto_follows_the_lists_verdict(void **unused) {
+TEST(auto_follows_the_lists_verdict) {
     struct gm_decision by_auto[60], by_list[60];
     for (int which = 0; which < 2; which++) {
         const struct gm_policy *policy = gm_policy_find(which ? "active-list" : "auto");
@@ -106,7 +106,7 @@ static void auto_follows_the_lists_verdict(void **unused) {
 }
 
 /* All sizes of a class are one: eight classes to a doubling. */
-static void auto_judges_by_class(void **unused) {
+TEST(auto_judges_by_class) {
     const struct gm_policy *policy = gm_policy_find("auto");
     struct gm_policy_setup setup = usual();
     struct gm_decision decision;
@@ -132,7 +132,7 @@ static void auto_judges_by_class(void **unused) {
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
 }
 
-static void names(void **unused) {
+TEST(names) {
     assert_string_equal(gm_call_name(GM_CALL_ALLOC), "cuMemAlloc");
     assert_string_equal(gm_call_name(GM_CALL_PRIMARY_RELEASE), "cuDevicePrimaryCtxRelease");
     assert_string_equal(gm_kind_name(GM_KIND_MANAGED_POOL), "managed-pool");
@@ -146,17 +146,4 @@ static void names(void **unused) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(find_reads_up_to_the_colon),
-        cmocka_unit_test(the_default_is_auto),
-        cmocka_unit_test(unwanted_arguments_are_named),
-        cmocka_unit_test(long_arguments_are_cut),
-        cmocka_unit_test(range_beyond_length_warns),
-        cmocka_unit_test(managed_means_what_setup_said),
-        cmocka_unit_test(auto_follows_the_lists_verdict),
-        cmocka_unit_test(auto_judges_by_class),
-        cmocka_unit_test(names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

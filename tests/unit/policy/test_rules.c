@@ -28,7 +28,7 @@ static int match(const struct gm_request *request) {
     return rule ? (int)(rule - rules) : -1;
 }
 
-static void sizes(void **unused) {
+TEST(sizes) {
     static const struct {
         const char *condition;
         uint64_t low, high;
@@ -60,7 +60,7 @@ static void sizes(void **unused) {
     }
 }
 
-static void each_condition(void **unused) {
+TEST(each_condition) {
     struct gm_site_keys keys, other;
     struct gm_request good = usual();
     assert_true(gm_site_keys_parse("app+0x10<lib.so+0x20<app+0x30", 29, &keys));
@@ -95,7 +95,7 @@ static void each_condition(void **unused) {
 #undef HOLDS
 }
 
-static void the_first_that_holds_wins(void **unused) {
+TEST(the_first_that_holds_wins) {
     struct gm_request request = usual();
     read_all("# large ones\nsize>=1M->managed,read-mostly,preferred-location=device,accessed-by=device,prefetch\n"
              "\n  size>=1K -> async ; device=1->native # not here\n*->cache;*->managed");
@@ -114,7 +114,7 @@ static void the_first_that_holds_wins(void **unused) {
     assert_int_equal(gm_rules_match(NULL, 0, &request) == NULL, true);
 }
 
-static void only_what_is_asked_is_wanted(void **unused) {
+TEST(only_what_is_asked_is_wanted) {
     static const struct {
         const char *text;
         uint32_t wants;
@@ -132,7 +132,7 @@ static void only_what_is_asked_is_wanted(void **unused) {
     }
 }
 
-static void wrong_rules_are_named(void **unused) {
+TEST(wrong_rules_are_named) {
     static const struct {
         const char *text;
         unsigned line, rule;
@@ -175,7 +175,7 @@ static void wrong_rules_are_named(void **unused) {
 }
 
 /* Conditions as an option takes them: without memory, and with "seen", which the caller judges. */
-static void conditions_alone(void **unused) {
+TEST(conditions_alone) {
     static const char good[] = "size>=1M,device=0 ; seen;site=app+0x10,seen # and no more";
     static const struct {
         const char *text;
@@ -207,7 +207,7 @@ static void conditions_alone(void **unused) {
     assert_int_equal(gm_rules_read("seen->async", 11, GM_KIND_MANAGED, rules, 32, &error), -1);
 }
 
-static void so_many_and_no_more(void **unused) {
+TEST(so_many_and_no_more) {
     enum { LENGTH = 9 };
     char *text = malloc((GM_RULES_MAX + 1) * LENGTH + 1);
     struct gm_rules_error error;
@@ -239,7 +239,7 @@ static struct gm_policy_setup setup_of(const char *argument) {
         .argument = argument, .managed = GM_KIND_MANAGED_POOL, .reserve = gm_pages, .load = load, .unload = unload};
 }
 
-static void the_policy_decides(void **unused) {
+TEST(the_policy_decides) {
     static const char *const forms[] = {"size>=1M->managed,read-mostly;*->async", "@good"};
     const struct gm_policy *policy = gm_policy_find("static");
     for (size_t i = 0; i < 2; i++) {
@@ -263,7 +263,7 @@ static void the_policy_decides(void **unused) {
     }
 }
 
-static void without_a_rule_native(void **unused) {
+TEST(without_a_rule_native) {
     const struct gm_policy *policy = gm_policy_find("static");
     struct gm_policy_setup setup = setup_of("size<1->async");
     struct gm_request request = usual();
@@ -274,7 +274,7 @@ static void without_a_rule_native(void **unused) {
     assert_int_equal(decision.reason, GM_REASON_POLICY);
 }
 
-static void wrong_arguments_are_one_line(void **unused) {
+TEST(wrong_arguments_are_one_line) {
     static const struct {
         const char *argument, *says;
     } rows[] = {
@@ -293,18 +293,4 @@ static void wrong_arguments_are_one_line(void **unused) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(each_condition),
-        cmocka_unit_test(the_first_that_holds_wins),
-        cmocka_unit_test(only_what_is_asked_is_wanted),
-        cmocka_unit_test(wrong_rules_are_named),
-        cmocka_unit_test(conditions_alone),
-        cmocka_unit_test(so_many_and_no_more),
-        cmocka_unit_test(the_policy_decides),
-        cmocka_unit_test(without_a_rule_native),
-        cmocka_unit_test(wrong_arguments_are_one_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

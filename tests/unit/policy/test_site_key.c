@@ -28,7 +28,7 @@ static void text_of(const struct frame *frames, size_t count, char *out, size_t 
     }
 }
 
-static void text_is_the_same_key(void **unused) {
+TEST(text_is_the_same_key) {
     static const struct frame chains[][3] = {
         {{"/usr/lib/libfoo.so.1", 0x12a0}, {"/home/me/app", 0x40f2}, {"/home/me/app", 0}},
         {{"app", UINT64_MAX}, {NULL, 0x1234}, {"/x/with blank#and<more>,%;.so", 1}},
@@ -45,14 +45,14 @@ static void text_is_the_same_key(void **unused) {
         }
 }
 
-static void folders_do_not_count(void **unused) {
+TEST(folders_do_not_count) {
     static const struct frame here = {"/opt/a/libfoo.so", 64}, there = {"/home/b/libfoo.so", 64},
                               replaced = {"/x/libfoo.so (deleted)", 64};
     assert_true(keys_of(&here, 1).chain == keys_of(&there, 1).chain);
     assert_true(keys_of(&here, 1).chain == keys_of(&replaced, 1).chain);
 }
 
-static void others_differ(void **unused) {
+TEST(others_differ) {
     static const struct frame frames[] = {{"libfoo.so", 64}, {"libfoo.so", 65}, {"libfop.so", 64}, {NULL, 64}};
     for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < i; j++)
@@ -63,12 +63,12 @@ static void others_differ(void **unused) {
     assert_true(keys_of(NULL, 0).chain == 0);
 }
 
-static void an_unknown_module_has_no_offsets(void **unused) {
+TEST(an_unknown_module_has_no_offsets) {
     static const struct frame one = {NULL, 1}, other = {NULL, 99};
     assert_true(keys_of(&one, 1).chain == keys_of(&other, 1).chain);
 }
 
-static void long_chains_end(void **unused) {
+TEST(long_chains_end) {
     struct frame frames[GM_SITE_KEY_FRAMES + 1];
     char text[8192];
     struct gm_site_keys keys;
@@ -81,7 +81,7 @@ static void long_chains_end(void **unused) {
     assert_false(gm_site_keys_parse(text, strlen(text), &keys));
 }
 
-static void wrong_texts_are_refused(void **unused) {
+TEST(wrong_texts_are_refused) {
     static const char *const wrong[] = {
         "",         "app",     "app+",    "app+0x",   "app+0xg", "+0x1",       "app+1",   "app+0x1<",
         "<app+0x1", "a b+0x1", "a%2+0x1", "a%zz+0x1", "??",      "app+0x1<?<", "a#b+0x1", "app+0x12345678901234567"};
@@ -90,13 +90,13 @@ static void wrong_texts_are_refused(void **unused) {
         assert_false(gm_site_keys_parse(wrong[i], strlen(wrong[i]), &keys));
 }
 
-static void text_is_cut_to_its_room(void **unused) {
+TEST(text_is_cut_to_its_room) {
     char out[8];
     assert_int_equal(gm_site_frame_text(out, sizeof out, "/lib/libverylong.so", 19, 0x1234), 7);
     assert_string_equal(out, "libvery");
 }
 
-static void the_c_library_is_known(void **unused) {
+TEST(the_c_library_is_known) {
     static const char *const yes[] = {"/lib/x86_64-linux-gnu/libc.so.6", "/lib/libc-2.17.so", "libpthread-2.17.so",
                                       "/lib64/ld-linux-x86-64.so.2"};
     static const char *const no[] = {"/usr/lib/libcudart.so.13", "/usr/lib/libcaffe.so", "/home/libc.so.6/app"};
@@ -106,12 +106,4 @@ static void the_c_library_is_known(void **unused) {
         assert_false(gm_site_is_c_library(no[i], strlen(no[i])));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_the_same_key),    cmocka_unit_test(folders_do_not_count),
-        cmocka_unit_test(others_differ),           cmocka_unit_test(an_unknown_module_has_no_offsets),
-        cmocka_unit_test(long_chains_end),         cmocka_unit_test(wrong_texts_are_refused),
-        cmocka_unit_test(text_is_cut_to_its_room), cmocka_unit_test(the_c_library_is_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

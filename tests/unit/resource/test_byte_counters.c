@@ -7,7 +7,7 @@
 
 static struct gm_byte_counters counters;
 
-static void test_ceiling_and_contexts(void **state) {
+TEST(test_ceiling_and_contexts) {
     assert_true(gm_byte_counters_add(&counters, 1, 60, 100));
     assert_false(gm_byte_counters_add(&counters, 2, 41, 100));
     assert_true(gm_byte_counters_add(&counters, 2, 40, 100));
@@ -22,7 +22,7 @@ static void test_ceiling_and_contexts(void **state) {
     assert_false(gm_byte_counters_add(&counters, 1, UINT64_MAX, 100));
 }
 
-static void test_contexts_beyond_the_rows(void **state) {
+TEST(test_contexts_beyond_the_rows) {
     for (uint64_t id = 1; id <= GM_BYTE_COUNTERS_CONTEXTS; id++)
         assert_true(gm_byte_counters_add(&counters, id * 977, 10, UINT64_MAX));
     assert_false(gm_byte_counters_add(&counters, 5, 10, UINT64_MAX));
@@ -49,7 +49,7 @@ static void *add_and_subtract(void *arg) {
     return NULL;
 }
 
-static void test_threads_never_pass_together(void **state) {
+TEST(test_threads_never_pass_together) {
     pthread_t threads[4];
     for (uintptr_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, add_and_subtract, (void *)(i + 1)), 0);
@@ -59,11 +59,4 @@ static void test_threads_never_pass_together(void **state) {
     assert_int_equal(gm_byte_counters_total(&counters), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ceiling_and_contexts),
-        cmocka_unit_test(test_contexts_beyond_the_rows),
-        cmocka_unit_test(test_threads_never_pass_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

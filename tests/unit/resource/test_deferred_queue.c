@@ -11,7 +11,7 @@ static void push(uint64_t address) {
     assert_int_equal(gm_deferred_queue_push(&queue, &deferred), GM_OK);
 }
 
-static void test_oldest_first_beyond_a_page(void **state) {
+TEST(test_oldest_first_beyond_a_page) {
     struct gm_deferred_block deferred;
     enum { COUNT = 5000 };
     for (int round = 0; round < 2; round++) {
@@ -28,7 +28,7 @@ static void test_oldest_first_beyond_a_page(void **state) {
     }
 }
 
-static void test_put_back(void **state) {
+TEST(test_put_back) {
     struct gm_deferred_block deferred;
     push(1);
     push(2);
@@ -45,10 +45,4 @@ static void test_put_back(void **state) {
     assert_int_equal(deferred.address, 3);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_oldest_first_beyond_a_page),
-        cmocka_unit_test(test_put_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

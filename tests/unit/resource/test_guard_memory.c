@@ -78,7 +78,7 @@ static unsigned take(int device, size_t mapped, size_t size) {
     return gm_guard_memory_take(&wanted, &memory) ? (unsigned)memory.extent.handle : HANDLES;
 }
 
-static void found_by_size_and_pattern(void **unused) {
+TEST_WITH(found_by_size_and_pattern, start, NULL) {
     assert_true(keep(1, 0, 2 * MIB, 512) && keep(2, 0, 2 * MIB, 1024) && keep(3, 0, 2 * MIB, 0));
     assert_int_equal(take(0, 4 * MIB, 512), HANDLES);
     assert_int_equal(take(1, 2 * MIB, 512), HANDLES);
@@ -90,7 +90,7 @@ static void found_by_size_and_pattern(void **unused) {
     assert_int_equal(all_released(), 0);
 }
 
-static void patterns_have_a_place(void **unused) {
+TEST_WITH(patterns_have_a_place, start, NULL) {
     const struct gm_guard_memory wanted = memory_of(0, 0, 2 * MIB, 512);
     struct gm_guard_memory memory = memory_of(1, 0, 2 * MIB, 512);
     assert_true(gm_guard_memory_has_pattern(&memory, &wanted));
@@ -101,7 +101,7 @@ static void patterns_have_a_place(void **unused) {
     assert_false(gm_guard_memory_has_pattern(&memory, &wanted));
 }
 
-static void bounded_by_device(void **unused) {
+TEST_WITH(bounded_by_device, start, NULL) {
     assert_false(gm_guard_memory_may_keep(0, 66 * MIB));
     assert_true(gm_guard_memory_may_keep(0, 64 * MIB));
     assert_false(keep(0, 0, 66 * MIB, 512));
@@ -119,7 +119,7 @@ static void bounded_by_device(void **unused) {
     assert_int_equal(gm_guard_memory_release_all(), 0);
 }
 
-static void bounded_in_number(void **unused) {
+TEST_WITH(bounded_in_number, start, NULL) {
     for (unsigned i = 0; i < 300; i++)
         assert_true(keep(i, (int)(i % 16), 2 * MIB, 512));
     assert_int_equal(all_released(), 300 - 256);
@@ -127,7 +127,7 @@ static void bounded_in_number(void **unused) {
     assert_int_equal(released[44], 0);
 }
 
-static void idle_memory_goes(void **unused) {
+TEST_WITH(idle_memory_goes, start, NULL) {
     const struct timespec pause = {.tv_nsec = (IDLE_MS + 50) * 1000000L};
     assert_true(keep(1, 0, 2 * MIB, 512));
     assert_true(keep(2, 1, 2 * MIB, 512));
@@ -138,7 +138,7 @@ static void idle_memory_goes(void **unused) {
 }
 
 /* Each range holds one mapping at a time, and is free again when its memory is closed or released. */
-static void open_at_a_range(void **unused) {
+TEST_WITH(open_at_a_range, start, NULL) {
     struct gm_guard_memory memory = memory_of(1, 0, 2 * MIB, 512), other = memory_of(2, 0, 2 * MIB, 512);
     assert_int_equal(gm_guard_memory_open(&memory), GM_OK);
     assert_int_equal(gm_guard_memory_open(&other), GM_OK);
@@ -180,11 +180,5 @@ int main(void) {
     gm_clock_init();
     gm_options_load(environment);
     gm_guard_ranges_setup(64 * MIB, reserve);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(found_by_size_and_pattern, start), cmocka_unit_test_setup(patterns_have_a_place, start),
-        cmocka_unit_test_setup(bounded_by_device, start),         cmocka_unit_test_setup(bounded_in_number, start),
-        cmocka_unit_test_setup(idle_memory_goes, start),          cmocka_unit_test_setup(forgotten_after_fork, start),
-        cmocka_unit_test_setup(open_at_a_range, start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void expect(uint64_t address, uint32_t site, enum gm_guard_state state) {
 }
 
 /* The first test: no arena exists yet. */
-static void test_found_by_any_address(void **state) {
+TEST(test_found_by_any_address) {
     struct gm_guard_block block;
     assert_int_equal(gm_guard_range_take(GM_GUARD_GRANULE), 0);
     gm_guard_ranges_setup(BUDGET, reserve);
@@ -77,7 +77,7 @@ static void test_found_by_any_address(void **state) {
     end(three, 7);
 }
 
-static void test_neighbours_are_apart(void **state) {
+TEST(test_neighbours_are_apart) {
     uint64_t blocks[8];
     struct gm_guard_block block[8];
     for (unsigned i = 0; i < 8; i++) {
@@ -92,7 +92,7 @@ static void test_neighbours_are_apart(void **state) {
         end(blocks[i], 0);
 }
 
-static void test_the_oldest_comes_back_first(void **state) {
+TEST(test_the_oldest_comes_back_first) {
     uint64_t first = 0, before = 0;
     for (unsigned round = 0; round < 3 * PLACES; round++) {
         uint64_t address = live(100, round);
@@ -110,7 +110,7 @@ static void test_the_oldest_comes_back_first(void **state) {
 }
 
 /* A freed block whose range was taken partly is forgotten as a whole. */
-static void test_reuse_by_another_size(void **state) {
+TEST(test_reuse_by_another_size) {
     uint64_t large[7], small[PLACES];
     struct gm_guard_block block;
     unsigned count = 0;
@@ -133,7 +133,7 @@ static void test_reuse_by_another_size(void **state) {
 
 static void count_one(const struct gm_guard_block *block, void *count) { ++*(unsigned *)count; }
 
-static void test_each_live_block_once(void **state) {
+TEST(test_each_live_block_once) {
     unsigned count = 0;
     uint64_t one = live(100, 1), two = live(9 * MIB, 2);
     gm_guard_each(count_one, &count);
@@ -147,18 +147,11 @@ static void test_each_live_block_once(void **state) {
     end(two, 0);
 }
 
-static void test_child_has_none(void **state) {
+TEST(test_child_has_none) {
     uint64_t address = live(100, 1);
     gm_guard_ranges_after_fork();
     assert_false(gm_guard_covers(address));
     assert_int_equal(live(100, 1), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_by_any_address),        cmocka_unit_test(test_neighbours_are_apart),
-        cmocka_unit_test(test_the_oldest_comes_back_first), cmocka_unit_test(test_reuse_by_another_size),
-        cmocka_unit_test(test_each_live_block_once),        cmocka_unit_test(test_child_has_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -26,7 +26,7 @@ static void add(struct gm_registry *registry, uint64_t address, size_t size) {
     assert_true(previous.address == 0);
 }
 
-static void test_add_find_take(void **state) {
+TEST(test_add_find_take) {
     struct gm_registry *registry = fresh();
     struct gm_block out;
     assert_false(gm_registry_find(registry, BASE, &out));
@@ -47,7 +47,7 @@ static void test_add_find_take(void **state) {
 
 /* Every size class, adjacent and far apart, with odd sizes. Searches for the first byte, the last byte and one byte
  * beyond. */
-static void test_ranges_of_all_sizes(void **state) {
+TEST(test_ranges_of_all_sizes) {
     struct gm_registry *registry = fresh();
     struct gm_block out;
     struct {
@@ -82,7 +82,7 @@ static void test_ranges_of_all_sizes(void **state) {
         assert_true(gm_registry_find_range(registry, blocks[i].address, &out) == (i % 2 == 1));
 }
 
-static void test_range_at_the_ends_of_the_space(void **state) {
+TEST(test_range_at_the_ends_of_the_space) {
     struct gm_registry *registry = fresh();
     struct gm_block out;
     add(registry, 1, 4096);
@@ -93,7 +93,7 @@ static void test_range_at_the_ends_of_the_space(void **state) {
     assert_false(gm_registry_find_range(registry, 0, &out));
 }
 
-static void test_replaced_record(void **state) {
+TEST(test_replaced_record) {
     struct gm_registry *registry = fresh();
     struct gm_block block = at(BASE, 100), previous, out;
     add(registry, BASE, 4000);
@@ -119,7 +119,7 @@ static struct gm_block_record *claim(struct gm_registry *registry, uint64_t addr
 }
 
 /* A claimed record stays, but to every search its block is gone, until it lives again. */
-static void test_claimed_record(void **state) {
+TEST(test_claimed_record) {
     struct gm_registry *registry = fresh();
     struct gm_block block = at(BASE, 4000), out;
     uint64_t sum[2] = {0};
@@ -145,7 +145,7 @@ static void test_claimed_record(void **state) {
 }
 
 /* The context of held memory ended, and another one got the address: the old record makes way, and is removed later. */
-static void test_record_makes_way(void **state) {
+TEST(test_record_makes_way) {
     struct gm_registry *registry = fresh();
     struct gm_block block = at(BASE, 4096), out;
     struct gm_block_record *old = gm_registry_add_held(registry, &block);
@@ -172,7 +172,7 @@ static void visit_dropped(const struct gm_block *block, void *arg) {
     visit->count++;
 }
 
-static void test_each_and_drop_context(void **state) {
+TEST(test_each_and_drop_context) {
     enum { BLOCKS = 5000, CONTEXTS = 5 };
     struct gm_registry *registry = fresh();
     uint64_t sum[2] = {0}, expected = 0;
@@ -218,7 +218,7 @@ static void all_come_again(const struct gm_block *block, void *arg) {
     }
 }
 
-static void test_drop_leaves_newer_blocks(void **state) {
+TEST(test_drop_leaves_newer_blocks) {
     struct come_again again = {fresh(), 5000, 0, 0};
     for (uint64_t i = 0; i < again.last; i++) {
         struct gm_block block = at(BASE + i * 512, 512);
@@ -235,7 +235,7 @@ static void test_drop_leaves_newer_blocks(void **state) {
 #define MILLION 1000000
 #endif
 
-static void test_a_million(void **state) {
+TEST(test_a_million) {
     struct gm_registry *registry = fresh();
     struct gm_block out;
     for (uint64_t i = 0; i < MILLION; i++)
@@ -314,10 +314,10 @@ static void run_threads(int ask_ranges_from) {
     assert_false(gm_registry_find_range(work.registry, BASE, &out));
 }
 
-static void test_threads_by_address(void **state) { run_threads(STEPS); }
-static void test_threads_by_range(void **state) { run_threads(0); }
+TEST(test_threads_by_address) { run_threads(STEPS); }
+TEST(test_threads_by_range) { run_threads(0); }
 /* The index is built while eight threads add and remove blocks: the walk may miss no block. */
-static void test_range_index_begun_amid_adds(void **state) {
+TEST(test_range_index_begun_amid_adds) {
     for (int round = 0; round < 4; round++)
         run_threads(500 + round * 1000);
 }
@@ -357,7 +357,7 @@ static void grow_amid_removals(void) {
     gm_registry_discard(work.registry);
 }
 
-static void test_range_index_grows_amid_removals(void **state) {
+TEST(test_range_index_grows_amid_removals) {
     alarm(100); /* a removed block that stays in the index makes a chain endless */
     for (int round = 0; round < 16; round++)
         grow_amid_removals();
@@ -373,7 +373,7 @@ static void *visit_again_and_again(void *arg) {
     return NULL;
 }
 
-static void test_walks_beside_threads(void **state) {
+TEST(test_walks_beside_threads) {
     pthread_t walker, threads[2];
     int stop = 0;
     work.registry = fresh();
@@ -409,7 +409,7 @@ static int child_works(void) {
     return sum[0] >= 4096 ? 0 : 3;
 }
 
-static void test_fork_amid_threads(void **state) {
+TEST(test_fork_amid_threads) {
     pthread_t threads[4];
 #if defined(__SANITIZE_THREAD__) /* ThreadSanitizer takes the parent's threads for threads of the child */
     skip();
@@ -433,30 +433,10 @@ static void test_fork_amid_threads(void **state) {
     assert_int_equal(work.wrong, 0);
 }
 
-static void test_one_for_the_process(void **state) {
+TEST(test_one_for_the_process) {
     struct gm_registry *registry = gm_registry_shared();
     assert_non_null(registry);
     assert_ptr_equal(registry, gm_registry_shared());
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_add_find_take),
-        cmocka_unit_test(test_ranges_of_all_sizes),
-        cmocka_unit_test(test_range_at_the_ends_of_the_space),
-        cmocka_unit_test(test_replaced_record),
-        cmocka_unit_test(test_claimed_record),
-        cmocka_unit_test(test_record_makes_way),
-        cmocka_unit_test(test_each_and_drop_context),
-        cmocka_unit_test(test_drop_leaves_newer_blocks),
-        cmocka_unit_test(test_a_million),
-        cmocka_unit_test(test_threads_by_address),
-        cmocka_unit_test(test_threads_by_range),
-        cmocka_unit_test(test_range_index_begun_amid_adds),
-        cmocka_unit_test(test_range_index_grows_amid_removals),
-        cmocka_unit_test(test_walks_beside_threads),
-        cmocka_unit_test(test_fork_amid_threads),
-        cmocka_unit_test(test_one_for_the_process),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -18,7 +18,7 @@ static gm_status get(size_t size, uint64_t context_id, struct gm_block *block) {
     return sim->ops->alloc(sim, &request, NULL, block);
 }
 
-static void test_reuses_the_last_freed_of_a_size(void **state) {
+TEST(test_reuses_the_last_freed_of_a_size) {
     struct gm_block a, b, c, other;
     assert_int_equal(get(1000, 1, &a), GM_OK);
     assert_int_equal(get(1000, 1, &b), GM_OK);
@@ -33,7 +33,7 @@ static void test_reuses_the_last_freed_of_a_size(void **state) {
     assert_int_equal(gm_sim_live_bytes(sim), 0);
 }
 
-static void test_refuses_what_is_not_live(void **state) {
+TEST(test_refuses_what_is_not_live) {
     struct gm_block a;
     assert_int_equal(get(512, 1, &a), GM_OK);
     assert_int_equal(sim->ops->free(sim, &a, &how), GM_OK);
@@ -42,7 +42,7 @@ static void test_refuses_what_is_not_live(void **state) {
     assert_int_equal(sim->ops->free(sim, &a, &how), GM_INVALID_VALUE);
 }
 
-static void test_fails_as_requested(void **state) {
+TEST(test_fails_as_requested) {
     struct gm_block a;
     gm_sim_fail(sim, 2, 999);
     assert_int_equal(get(512, 1, &a), GM_OK);
@@ -60,7 +60,7 @@ static void test_fails_as_requested(void **state) {
     gm_sim_set_memory(sim, 0);
 }
 
-static void test_forgets_a_context(void **state) {
+TEST(test_forgets_a_context) {
     struct gm_block a, b;
     assert_int_equal(get(512, 1, &a), GM_OK);
     assert_int_equal(get(512, 2, &b), GM_OK);
@@ -70,12 +70,4 @@ static void test_forgets_a_context(void **state) {
     assert_int_equal(sim->ops->free(sim, &b, &how), GM_OK);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reuses_the_last_freed_of_a_size),
-        cmocka_unit_test(test_refuses_what_is_not_live),
-        cmocka_unit_test(test_fails_as_requested),
-        cmocka_unit_test(test_forgets_a_context),
-    };
-    return cmocka_run_group_tests(tests, setup, NULL);
-}
+int main(void) { return run_all(setup, NULL); }

@@ -5,7 +5,7 @@
 
 #include "shim/resource/stack.h"
 
-static void test_plan(void **state) {
+TEST(test_plan) {
     struct gm_stack_plan plan;
     char error[320] = "";
     assert_int_equal(gm_stack_parse(" limit( 8 GiB , fail-nth(3,sim) ) ", 0, &plan, error, sizeof error), GM_OK);
@@ -17,7 +17,7 @@ static void test_plan(void **state) {
     assert_false(plan.items[2].has_argument);
 }
 
-static void test_two_wrapped_and_given(void **state) {
+TEST(test_two_wrapped_and_given) {
     struct gm_stack_plan plan;
     char error[320] = "";
     const char *text = "log(fallback(limit(1MiB,sim),fallback($2,$1)))";
@@ -44,7 +44,7 @@ static void test_two_wrapped_and_given(void **state) {
     gm_stack_discard(given[1]);
 }
 
-static void test_properties_of_what_is_wrapped(void **state) {
+TEST(test_properties_of_what_is_wrapped) {
     char error[320] = "";
     struct gm_resource *both = gm_resource_build("fallback(sim,new-delete)", error, sizeof error);
     assert_int_equal(both->properties, GM_PROP_READY_ANYWHERE);
@@ -53,7 +53,7 @@ static void test_properties_of_what_is_wrapped(void **state) {
     assert_non_null(strstr(error, "not stream-ordered"));
 }
 
-static void test_build(void **state) {
+TEST(test_build) {
     char error[320] = "";
     struct gm_resource *top = gm_resource_build("limit(8GiB,fail-nth(3,sim))", error, sizeof error);
     assert_non_null(top);
@@ -93,7 +93,7 @@ static const struct {
     {"sim\nsim", "\"sim?sim\"", "sim"},
 };
 
-static void test_errors(void **state) {
+TEST(test_errors) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char error[320] = "";
         struct gm_resource *top = gm_resource_build(wrong[i].text, error, sizeof error);
@@ -102,7 +102,7 @@ static void test_errors(void **state) {
     }
 }
 
-static void test_depth_and_short_buffers(void **state) {
+TEST(test_depth_and_short_buffers) {
     char text[2048] = "", error[320] = "";
     for (int i = 0; i < GM_STACK_DEPTH; i++)
         strcat(text, "fail-nth(9,");
@@ -119,7 +119,7 @@ static void test_depth_and_short_buffers(void **state) {
     }
 }
 
-static void test_promises(void **state) {
+TEST(test_promises) {
     struct gm_request request = {.promises =
                                      GM_PROMISE_READY_ANYWHERE | GM_PROMISE_IPC | GM_PROMISE_PEER | GM_PROMISE_RDMA};
     assert_true(gm_resource_keeps(GM_PROP_READY_ANYWHERE, &request));
@@ -135,15 +135,4 @@ static void test_promises(void **state) {
     assert_true(gm_resource_keeps(GM_PROP_STREAM_ORDERED | GM_PROP_CAPTURABLE, &request));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_wrapped_and_given),
-        cmocka_unit_test(test_properties_of_what_is_wrapped),
-        cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_build),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_depth_and_short_buffers),
-        cmocka_unit_test(test_promises),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

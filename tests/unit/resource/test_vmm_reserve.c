@@ -62,7 +62,7 @@ static unsigned all_released(void) {
     return sum;
 }
 
-static void handed_out_where_they_fit(void **unused) {
+TEST_WITH(handed_out_where_they_fit, start, NULL) {
     struct gm_extent got[GM_VMM_RESERVE_SLOTS];
     assert_int_equal(gm_vmm_reserve_take(0, 100 * MIB, got), 0);
     keep(0, 0, 3);
@@ -78,7 +78,7 @@ static void handed_out_where_they_fit(void **unused) {
     assert_int_equal(all_released(), 0);
 }
 
-static void one_set_a_device(void **unused) {
+TEST_WITH(one_set_a_device, start, NULL) {
     keep(0, 0, 2);
     keep(1, 2, 2);
     keep(0, 4, 4);
@@ -88,7 +88,7 @@ static void one_set_a_device(void **unused) {
     assert_int_equal(gm_vmm_reserve_release(false), 0);
 }
 
-static void too_much_is_released(void **unused) {
+TEST_WITH(too_much_is_released, start, NULL) {
     keep(0, 0, GM_VMM_RESERVE_SLOTS + 1);
     assert_int_equal(all_released(), GM_VMM_RESERVE_SLOTS + 1);
     assert_int_equal(gm_vmm_reserve_bytes(0), 0);
@@ -99,7 +99,7 @@ static void too_much_is_released(void **unused) {
     assert_int_equal(gm_vmm_reserve_bytes(0), limit.size);
 }
 
-static void little_memory_left(void **unused) {
+TEST_WITH(little_memory_left, start, NULL) {
     free_bytes = 2 * 1024 * MIB; /* 3 % of the device */
     keep(0, 0, 1);
     assert_int_equal(gm_vmm_reserve_bytes(0), 2 * MIB);
@@ -111,7 +111,7 @@ static void little_memory_left(void **unused) {
     assert_true(released[2]);
 }
 
-static void released_when_idle(void **unused) {
+TEST_WITH(released_when_idle, start, NULL) {
     uint64_t begin = gm_now_ns();
     keep(0, 0, 2);
     size_t at_once = gm_vmm_reserve_release(true);
@@ -124,7 +124,7 @@ static void released_when_idle(void **unused) {
 }
 
 /* During a capture idle extents stay; a release on request happens, in relaxed mode. */
-static void captures_are_left_alone(void **unused) {
+TEST_WITH(captures_are_left_alone, start, NULL) {
     const struct timespec nap = {0, 250000000};
     keep(0, 0, 2);
     nanosleep(&nap, NULL);
@@ -139,7 +139,7 @@ static void captures_are_left_alone(void **unused) {
     assert_int_equal(gm_vmm_reserve_release(true), 4 * MIB);
 }
 
-static void nothing_in_a_child(void **unused) {
+TEST_WITH(nothing_in_a_child, start, NULL) {
     struct gm_extent got[GM_VMM_RESERVE_SLOTS];
     keep(0, 0, 2);
     gm_fork_zero();
@@ -154,14 +154,5 @@ int main(void) {
     char *environment[] = {limit, idle, NULL};
     gm_clock_init();
     gm_options_load(environment);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(handed_out_where_they_fit, start),
-        cmocka_unit_test_setup(one_set_a_device, start),
-        cmocka_unit_test_setup(too_much_is_released, start),
-        cmocka_unit_test_setup(little_memory_left, start),
-        cmocka_unit_test_setup(released_when_idle, start),
-        cmocka_unit_test_setup(captures_are_left_alone, start),
-        cmocka_unit_test_setup(nothing_in_a_child, start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void expect(const char *text, const char *wrappers) {
     assert_true(found.count ? found.passing * 4 >= count * 3 : found.passing == 0);
 }
 
-static void test_one_function_requests_for_all(void **state) {
+TEST(test_one_function_requests_for_all) {
     expect("w1a1m1 w1b1m2", "w");
     expect("w1a1m1 w1b1m2 w1c1m3 d1m4", "w");
     expect("v1w1a1m1 v1w1b1m2", "vw"); /* through a chain */
@@ -47,7 +47,7 @@ static void test_one_function_requests_for_all(void **state) {
     expect("w1a1m1 w2b1m2 w1c1m3 w2d1m4", "w");
 }
 
-static void test_what_is_no_wrapper(void **state) {
+TEST(test_what_is_no_wrapper) {
     expect("a1m1", "");
     expect("a1m1 a2m1 a3m1", "");          /* a function with places of its own */
     expect("a1m1 a2m1 a1m2 a2m2", "");     /* its callers say no more than its lines */
@@ -58,17 +58,10 @@ static void test_what_is_no_wrapper(void **state) {
 }
 
 /* A class of the program requests in its constructor and when it grows, from one function. */
-static void test_several_wrappers(void **state) {
+TEST(test_several_wrappers) {
     expect("w1c1a1 w1c1b1 w1c1d1 w1c1e1 w1r1a2 w1r1b2 w1r1d2 w1r1e2", "wcr");
     expect("c1a1 c1b1 c1d1 c1e1 r1a2 r1b2 r1d2 r1e2", "cr");
     expect("c1a1 c1b1 r1a2 r1b2", ""); /* too few callers for two functions */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_function_requests_for_all),
-        cmocka_unit_test(test_what_is_no_wrapper),
-        cmocka_unit_test(test_several_wrappers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -12,7 +12,7 @@
 
 #define SECOND 1000000000ull
 
-static void test_judge(void **state) {
+TEST(test_judge) {
     struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = 7};
     assert_int_equal(gm_process_counters_judge(&page, sizeof page, 7), GM_COUNTERS_OK);
     assert_int_equal(gm_process_counters_judge(&page, sizeof page, 8), GM_COUNTERS_NO_COUNTERS);
@@ -50,7 +50,7 @@ static enum gm_counters_status found(const struct gm_stats *page, size_t length,
     return status;
 }
 
-static void test_fake_pages(void **state) {
+TEST(test_fake_pages) {
     struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = (int32_t)getpid(), .program = "fake", .live_bytes = {1234}},
                     read;
     assert_int_equal(found(&page, sizeof page, &read), GM_COUNTERS_OK);
@@ -92,7 +92,7 @@ static void close_all(void) {
         close(fd);
 }
 
-static void test_a_process(void **state) {
+TEST(test_a_process) {
     struct gm_stats page;
     struct gm_process_counters *counters, *other;
     pid_t pid = child_with_counters(NULL), closed = child_with_counters(close_all);
@@ -134,7 +134,7 @@ static void test_a_process(void **state) {
     assert_null(counters);
 }
 
-static void test_own_counters(void **state) {
+TEST(test_own_counters) {
     struct gm_process_counters *counters;
     pid_t pid = fork();
     if (!pid) { /* nobody else's descriptors and threads */
@@ -153,7 +153,7 @@ static void test_own_counters(void **state) {
     assert_int_equal(status, 0);
 }
 
-static void test_rates(void **state) {
+TEST(test_rates) {
     static struct gm_stats page;
     struct gm_counter_sample first, second;
     page = (struct gm_stats){.pid = 1, .program = "p", .policy = "cache"};
@@ -196,7 +196,7 @@ static void test_rates(void **state) {
 }
 
 /* A name of any bytes neither moves the cursor nor widens a line. */
-static void test_text(void **state) {
+TEST(test_text) {
     static struct gm_stats page;
     struct gm_counter_sample sample;
     char text[4096];
@@ -224,10 +224,4 @@ static void test_text(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_judge),        cmocka_unit_test(test_fake_pages), cmocka_unit_test(test_a_process),
-        cmocka_unit_test(test_own_counters), cmocka_unit_test(test_rates),      cmocka_unit_test(test_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -6,7 +6,7 @@
 
 #include "tests/test.h"
 
-static void expands_the_four_patterns(void **state) {
+TEST(expands_the_four_patterns) {
     char out[256], expected[256], host[128];
     setenv("RANK", "3", 1);
     gethostname(host, sizeof host);
@@ -15,7 +15,7 @@ static void expands_the_four_patterns(void **state) {
     assert_string_equal(out, expected);
 }
 
-static void refuses_unknown_patterns_and_long_names(void **state) {
+TEST(refuses_unknown_patterns_and_long_names) {
     char out[8];
     assert_int_equal(gm_trace_expand("a%q", out, sizeof out), -1);
     assert_int_equal(gm_trace_expand("a%", out, sizeof out), -1);
@@ -24,7 +24,7 @@ static void refuses_unknown_patterns_and_long_names(void **state) {
     assert_string_equal(out, "1234567");
 }
 
-static void finds_the_rank_of_each_launcher(void **state) {
+TEST(finds_the_rank_of_each_launcher) {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"};
     unsetenv("RANK");
     assert_int_equal(gm_trace_rank(), -1);
@@ -37,7 +37,7 @@ static void finds_the_rank_of_each_launcher(void **state) {
     }
 }
 
-static void writes_every_column(void **state) {
+TEST(writes_every_column) {
     char line[GM_TRACE_CSV_LINE];
     struct gm_event e = {.seq = 7,
                          .time_ns = 1234,
@@ -64,7 +64,7 @@ static void writes_every_column(void **state) {
                         "async,1,9,2,0,3,11\n");
 }
 
-static void a_line_never_exceeds_its_buffer(void **state) {
+TEST(a_line_never_exceeds_its_buffer) {
     char line[GM_TRACE_CSV_LINE];
     struct gm_event e;
     memset(&e, 0xff, sizeof e);
@@ -75,11 +75,4 @@ static void a_line_never_exceeds_its_buffer(void **state) {
     assert_int_equal(gm_trace_csv_line(line, 100, &e, 1, 1), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expands_the_four_patterns),       cmocka_unit_test(refuses_unknown_patterns_and_long_names),
-        cmocka_unit_test(finds_the_rank_of_each_launcher), cmocka_unit_test(writes_every_column),
-        cmocka_unit_test(a_line_never_exceeds_its_buffer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

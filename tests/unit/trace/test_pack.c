@@ -43,7 +43,7 @@ static void check_all(int count) {
     assert_memory_equal(events, read_back, (size_t)count * sizeof *events);
 }
 
-static void any_words_are_read_back(void **state) {
+TEST(any_words_are_read_back) {
     for (int i = 0; i < EVENTS; i++) {
         uint64_t words[GM_PACKED_WORDS];
         for (unsigned k = 0; k < GM_PACKED_WORDS; k++)
@@ -53,7 +53,7 @@ static void any_words_are_read_back(void **state) {
     check_all(EVENTS);
 }
 
-static void each_difference_of_one_word_is_read_back(void **state) {
+TEST(each_difference_of_one_word_is_read_back) {
     static const uint64_t values[] = {0,   1,   UINT64_MAX, 1u << 31, UINT64_C(1) << 32, UINT64_C(1) << 63,
                                       127, 128, UINT32_MAX};
     enum { VALUES = sizeof values / sizeof *values };
@@ -69,7 +69,7 @@ static void each_difference_of_one_word_is_read_back(void **state) {
     check_all(count);
 }
 
-static void pairs_of_a_call_site_take_a_few_bytes(void **state) {
+TEST(pairs_of_a_call_site_take_a_few_bytes) {
     memset(events, 0, sizeof events);
     for (int i = 0; i < EVENTS; i++)
         events[i] = (struct gm_event){.seq = 1000 + (uint64_t)i,
@@ -86,7 +86,7 @@ static void pairs_of_a_call_site_take_a_few_bytes(void **state) {
 }
 
 /* gm_unpack reads no byte behind the end: the copy ends where its memory ends, which sanitizers see. */
-static void damaged_bytes_end_the_chunk(void **state) {
+TEST(damaged_bytes_end_the_chunk) {
     size_t length = pack_all(40);
     for (size_t cut = 0; cut < length; cut++) {
         struct gm_packing packing = {0};
@@ -103,12 +103,4 @@ static void damaged_bytes_end_the_chunk(void **state) {
     assert_int_equal(unpack_all(200), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_words_are_read_back),
-        cmocka_unit_test(each_difference_of_one_word_is_read_back),
-        cmocka_unit_test(pairs_of_a_call_site_take_a_few_bytes),
-        cmocka_unit_test(damaged_bytes_end_the_chunk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }
