@@ -57,10 +57,13 @@ void *il_pages(size_t bytes);
 #define __atomic_compare_exchange_n(at, expected, value, weak, success, failure) \
     IL_CHANGE(at, __atomic_compare_exchange_n(at, expected, value, weak, success, failure))
 
-#define gm_spin_lock(lock)          il_lock(lock, IL_HERE)
-#define gm_spin_try(lock)           il_try(lock, IL_HERE)
-#define gm_spin_unlock(lock)        il_unlock(lock)
-#define sched_yield()               il_pause(IL_HERE)
+#define gm_spin_lock(lock)   il_lock(lock, IL_HERE)
+#define gm_spin_try(lock)    il_try(lock, IL_HERE)
+#define gm_spin_unlock(lock) il_unlock(lock)
+#define sched_yield()        il_pause(IL_HERE)
+#define gm_wait_for_users(users)                                                                           \
+    for (int il_turns = 0; __atomic_load_n(users, __ATOMIC_SEQ_CST) > 0 && il_turns < 1000000; il_turns++) \
+    sched_yield()
 #define gm_sleep(ns)                ((void)(ns), il_pause(IL_HERE))
 #define gm_pages(bytes)             il_pages(bytes)
 #define gm_ticks()                  ((uint64_t)1) /* no capture lasts long */
