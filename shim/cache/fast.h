@@ -1,5 +1,5 @@
-/* The first lines of gm_resource_ops.take and put of the cache: no other function, no driver, no wait, and no lock but
- * that of the thread's own free lists, which nearly always is free. Where they do not apply they change nothing.
+/* The first lines of gm_resource_ops.take and put of the cache: no driver, no wait, and no lock but that of the
+ * thread's own free lists, which nearly always is free. Where they do not apply they change nothing.
  *
  * `fast`: inlined into the calls of the program as their fast case. Such a call begins or ends the life of the block
  * under the lock, if nobody observes calls. */
@@ -9,17 +9,14 @@
 #include "shim/base/observers.h"
 #include "shim/cache/parts.h"
 
-/* A block up to GM_CACHE_SHARES may have twice the size of the class (gm_cache_most): takes the newest one of the next
- * bins. Where blocks of the class wait for their fences, these are queried before. */
+/* A block up to GM_CACHE_SHARES may have twice the size of the class (gm_cache_most). Where blocks of the class wait
+ * for their fences, these are queried before. */
 static GM_IN_PLACE struct gm_block_record *gm_cache_take_larger(struct gm_free_lists *lists, unsigned bin,
                                                                 size_t size) {
     const unsigned doubling = 8;
-    struct gm_block_record *record = NULL;
     if (size > GM_CACHE_SHARES || lists->bins[bin].pending || __atomic_load_n(&lists->share->tight, __ATOMIC_RELAXED))
         return NULL;
-    for (unsigned i = bin; !record && (i = gm_free_lists_next_filled(lists, i + 1)) <= bin + doubling;)
-        record = gm_free_lists_newest(lists, i, size);
-    return record;
+    return gm_free_lists_take(lists, bin + 1, bin + doubling, size, SIZE_MAX);
 }
 
 /* Takes the newest ready block of the class. `fast`: or a larger one; makes it live again, with `size` bytes. */

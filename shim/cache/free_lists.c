@@ -49,6 +49,16 @@ struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, struct gm_fence
 
 /* ---- ready blocks */
 
+/* The first bin from number `from` on that may have a ready block; GM_BINS: none. */
+static unsigned next_filled(const struct gm_free_lists *lists, unsigned from) {
+    for (; from < GM_BINS; from = (from / 64 + 1) * 64) {
+        uint64_t bits = lists->filled[from / 64] >> from % 64;
+        if (bits)
+            return from + (unsigned)__builtin_ctzll(bits);
+    }
+    return GM_BINS;
+}
+
 static struct gm_block_record *fitting(struct gm_bin *bin, size_t least, size_t most) {
     unsigned tries = TRIES;
     for (struct gm_link *at = bin->ready.next; at != &bin->ready && tries; at = at->next, tries--) {
@@ -62,8 +72,7 @@ static struct gm_block_record *fitting(struct gm_bin *bin, size_t least, size_t 
 struct gm_block_record *gm_free_lists_take(struct gm_free_lists *lists, unsigned from, unsigned until, size_t least,
                                            size_t most) {
     struct gm_block_record *found = NULL;
-    for (unsigned i = gm_free_lists_next_filled(lists, from); i <= until && i < GM_BINS && !found;
-         i = gm_free_lists_next_filled(lists, i + 1)) {
+    for (unsigned i = next_filled(lists, from); i <= until && i < GM_BINS && !found; i = next_filled(lists, i + 1)) {
         if (gm_link_is_empty(&lists->bins[i].ready))
             lists->filled[i / 64] &= ~(1ull << i % 64);
         else
@@ -196,8 +205,7 @@ static size_t release_oldest_in(struct gm_free_lists *lists, struct gm_bin *bin)
 /* The bin with the longest unused ready block. */
 static const struct gm_bin *longest_unused(const struct gm_free_lists *lists, unsigned from) {
     const struct gm_bin *found = NULL;
-    for (unsigned i = gm_free_lists_next_filled(lists, from); i < GM_BINS;
-         i = gm_free_lists_next_filled(lists, i + 1)) {
+    for (unsigned i = next_filled(lists, from); i < GM_BINS; i = next_filled(lists, i + 1)) {
         const struct gm_bin *bin = &lists->bins[i];
         if (bin->bytes && (!found || oldest_in(bin)->block.freed < oldest_in(found)->block.freed))
             found = bin;
@@ -219,7 +227,7 @@ size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, u
 }
 
 void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint64_t idle_ns) {
-    for (unsigned i = gm_free_lists_next_filled(lists, 0); i < GM_BINS; i = gm_free_lists_next_filled(lists, i + 1))
+    for (unsigned i = next_filled(lists, 0); i < GM_BINS; i = next_filled(lists, i + 1))
         while (lists->bins[i].bytes) {
             uint64_t freed = oldest_in(&lists->bins[i])->block.freed;
             if (now <= freed || gm_ticks_span_ns(now - freed) <= idle_ns)
@@ -230,13 +238,13 @@ void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint6
 
 size_t gm_free_lists_ready_from(const struct gm_free_lists *lists, unsigned from) {
     size_t bytes = 0;
-    for (unsigned i = gm_free_lists_next_filled(lists, from); i < GM_BINS; i = gm_free_lists_next_filled(lists, i + 1))
+    for (unsigned i = next_filled(lists, from); i < GM_BINS; i = next_filled(lists, i + 1))
         bytes += lists->bins[i].bytes;
     return bytes;
 }
 
 void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lists) {
-    for (unsigned i = gm_free_lists_next_filled(lists, 0); i < GM_BINS; i = gm_free_lists_next_filled(lists, i + 1))
+    for (unsigned i = next_filled(lists, 0); i < GM_BINS; i = next_filled(lists, i + 1))
         while (lists->bins[i].bytes)
             release_oldest_in(lists, &lists->bins[i]);
     while (lists->first)

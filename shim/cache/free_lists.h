@@ -197,16 +197,6 @@ static inline struct gm_block_record *gm_free_lists_newest(struct gm_free_lists 
     return record;
 }
 
-/* The first bin from number `from` on that may have a ready block; GM_BINS: none. */
-static inline unsigned gm_free_lists_next_filled(const struct gm_free_lists *lists, unsigned from) {
-    for (; from < GM_BINS; from = (from / 64 + 1) * 64) {
-        uint64_t bits = lists->filled[from / 64] >> from % 64;
-        if (bits)
-            return from + (unsigned)__builtin_ctzll(bits);
-    }
-    return GM_BINS;
-}
-
 /* ready -> claimed: takes a block of `least` to `most` bytes from bin number `from` or the first one behind it that has
  * such a block, up to number `until`. NULL: there is none. */
 GM_INTERNAL struct gm_block_record *gm_free_lists_take(struct gm_free_lists *lists, unsigned from, unsigned until,
