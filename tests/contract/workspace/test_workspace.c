@@ -337,26 +337,26 @@ static void the_environment_fixes_the_size(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
-    const struct CMUnitTest environment[] = {TEST(the_environment_fixes_the_size)};
+#define IN_BENCH(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
+    const struct CMUnitTest environment[] = {IN_BENCH(the_environment_fixes_the_size)};
     const struct CMUnitTest tests[] = {
-        TEST(starts_managed_with_one_mebibyte),
-        TEST(a_fixed_size_frees_what_was_there),
-        TEST(size_0_frees_and_returns_to_managed),
-        TEST(a_managed_workspace_grows),
-        TEST(a_fixed_workspace_never_grows),
-        TEST(a_loan_that_fits_makes_no_driver_call),
-        TEST(one_loan_is_alive_at_a_time),
-        TEST(mistakes_with_loans_are_reported),
-        TEST(a_loan_ends_with_its_scope),
-        TEST(a_loan_protects_the_workspace),
-        TEST(several_buffers_in_one_loan),
-        TEST(a_loan_holds_exactly_what_was_requested),
-        TEST(sums_do_not_overflow),
-        TEST(null_pointers_are_refused),
-        TEST(wrong_options_are_refused),
-        TEST(options_of_other_versions),
-        TEST(other_contexts_stay_current),
+        IN_BENCH(starts_managed_with_one_mebibyte),
+        IN_BENCH(a_fixed_size_frees_what_was_there),
+        IN_BENCH(size_0_frees_and_returns_to_managed),
+        IN_BENCH(a_managed_workspace_grows),
+        IN_BENCH(a_fixed_workspace_never_grows),
+        IN_BENCH(a_loan_that_fits_makes_no_driver_call),
+        IN_BENCH(one_loan_is_alive_at_a_time),
+        IN_BENCH(mistakes_with_loans_are_reported),
+        IN_BENCH(a_loan_ends_with_its_scope),
+        IN_BENCH(a_loan_protects_the_workspace),
+        IN_BENCH(several_buffers_in_one_loan),
+        IN_BENCH(a_loan_holds_exactly_what_was_requested),
+        IN_BENCH(sums_do_not_overflow),
+        IN_BENCH(null_pointers_are_refused),
+        IN_BENCH(wrong_options_are_refused),
+        IN_BENCH(options_of_other_versions),
+        IN_BENCH(other_contexts_stay_current),
     };
     return getenv("GPUMEM_WORKSPACE_SIZE") ? cmocka_run_group_tests(environment, NULL, NULL)
                                            : cmocka_run_group_tests(tests, NULL, NULL);
