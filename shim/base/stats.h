@@ -111,7 +111,7 @@ struct gm_stats {
     uint64_t peak_reserved_on[GM_STATS_DEVICES]; /* of reserved_on */
     uint64_t live_on[GM_STATS_DEVICES];          /* live_bytes by device, kinds on devices only: gm_stats_live_of */
     uint64_t peak_live_on[GM_STATS_DEVICES];
-    unsigned char uuid[GM_STATS_DEVICES][16]; /* of each device that was used; zeros = unknown */
+    uint64_t uuid[GM_STATS_DEVICES][2]; /* 16 bytes for each device that was used; zeros = unknown */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* frees that waited for work */

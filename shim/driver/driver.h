@@ -98,7 +98,7 @@ void gm_context_stays(CUcontext handle, uint64_t id);
  * never seen. */
 bool gm_context_end(CUcontext handle, uint64_t *id);
 /* A context destroys its objects when it ends, and another thread may end it at any time. A thread that names such an
- * object in a call that does not wait holds the context meanwhile: no call that ends it runs then. Returns a value for
+ * object in a call holds the context meanwhile: no call that ends it runs then. Returns a value for
  * gm_context_let_go; or GM_CONTEXT_ENDING (it may still exist afterwards) or GM_CONTEXT_DESTROYED, when nothing is
  * held. */
 enum { GM_CONTEXT_ENDING = -1, GM_CONTEXT_DESTROYED = -2 };

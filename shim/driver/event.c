@@ -1,5 +1,4 @@
-/* Each call holds the event's context, so that it cannot be destroyed meanwhile; a wait only checks that it lives
- * (event.h). */
+/* Each call holds the event's context, so that it cannot be destroyed meanwhile (event.h). */
 #include "shim/driver/event.h"
 
 static gm_status without_context(int life, bool own) {
@@ -22,10 +21,12 @@ gm_status gm_event_query(const struct gm_event_of *event, bool own) {
 }
 
 gm_status gm_event_wait(const struct gm_event_of *event, bool own) {
-    int life = gm_context_life(event->context, event->context_id);
-    if (life < 0)
-        return without_context(life, own);
-    return answer((gm_status)gm_drv.event_synchronize(event->event), own);
+    int hold = gm_context_hold(event->context, event->context_id);
+    if (hold < 0)
+        return without_context(hold, own);
+    gm_status status = gm_drv.event_synchronize(event->event);
+    gm_context_let_go(hold);
+    return answer(status, own);
 }
 
 gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context, CUstream stream) {

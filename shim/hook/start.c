@@ -320,9 +320,17 @@ static void describe_context(const struct gm_context *context) {
     gm_trace_record(&device.record.head);
 }
 
+/* Two threads may use a device for the first time at once. */
+static void publish_uuid(int device) {
+    uint64_t words[2];
+    if (device < 0 || device >= GM_STATS_DEVICES || !read_uuid(device, (unsigned char *)words))
+        return;
+    for (int i = 0; i < 2; i++)
+        __atomic_store_n(&gm_stats->uuid[device][i], words[i], __ATOMIC_RELAXED);
+}
+
 static void on_new_context(const struct gm_context *context) {
-    if (context->device >= 0 && context->device < GM_STATS_DEVICES)
-        read_uuid(context->device, gm_stats->uuid[context->device]);
+    publish_uuid(context->device);
     gm_free_sync_context(context);
     gm_hook_device_used(context->handle, context->device);
     describe_context(context);

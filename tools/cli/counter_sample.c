@@ -10,7 +10,7 @@ static uint64_t at_least_zero(uint64_t more, uint64_t less) { return more > less
 
 static void take_device(struct gm_device_sample *out, const struct gm_stats *s, int device) {
     static const unsigned char unknown[16];
-    const unsigned char *u = s->uuid[device];
+    const unsigned char *u = (const unsigned char *)s->uuid[device];
     *out = (struct gm_device_sample){.live = gm_stats_live_of(s, device),
                                      .peak_live = s->peak_live_on[device],
                                      .reserved = s->reserved_on[device],

@@ -218,13 +218,12 @@ static CUresult event_query(CUevent event) {
     return device.events[(uintptr_t)event - 1].covers & ~device.done ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
-/* gpumem may call it for an event whose context another thread destroys. */
 static CUresult event_synchronize(CUevent event) {
     il_point(&device, true, IL_HERE);
     il_note("event_synchronize");
     unsafe();
-    if (!device.events[(uintptr_t)event - 1].exists)
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (!has(event))
+        return CUDA_ERROR_INVALID_HANDLE;
     unsigned context = device.events[(uintptr_t)event - 1].context;
     if (answer(context))
         return answer(context);

@@ -45,15 +45,19 @@ static CUresult record(CUcontext context, CUevent event) {
         return fake.record;
     return fake.answer[(uintptr_t)event] = CUDA_ERROR_NOT_READY, CUDA_SUCCESS;
 }
-static CUresult query(CUevent event) {
+static CUresult answer(CUevent event, int *calls) {
     name(event);
-    fake.queries++;
+    ++*calls;
     __atomic_store_n(&fake.held_up, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&fake.hold_up, __ATOMIC_SEQ_CST))
         ;
     return fake.answer[(uintptr_t)event];
 }
-static CUresult wait(CUevent event) { return name(event), fake.waits++, fake.answer[(uintptr_t)event] = CUDA_SUCCESS; }
+static CUresult query(CUevent event) { return answer(event, &fake.queries); }
+static CUresult wait(CUevent event) {
+    fake.answer[(uintptr_t)event] = CUDA_SUCCESS;
+    return answer(event, &fake.waits);
+}
 
 static struct gm_context see(unsigned n) {
     struct gm_context context;
@@ -233,6 +237,7 @@ TEST_WITH(many_contexts_come_and_go, start, stop) {
 }
 
 static void *query_fence(void *fence) { return (void *)(intptr_t)gm_fence_query(fence); }
+static void *wait_for_fence(void *fence) { return (void *)(intptr_t)gm_fence_wait(fence); }
 
 static int ending;
 
@@ -242,12 +247,13 @@ static void *end_own(void *unused) {
     return unused;
 }
 
-TEST_WITH(destruction_waits_for_queries, start, stop) {
+static void end_during(void *(*call)(void *fence)) {
     struct gm_fence fence = {0};
-    pthread_t query_thread, end_thread;
+    pthread_t calling, end_thread;
     assert_int_equal(record_own(&fence), GM_OK);
+    ending = 0;
     fake.hold_up = 1;
-    assert_int_equal(pthread_create(&query_thread, NULL, query_fence, &fence), 0);
+    assert_int_equal(pthread_create(&calling, NULL, call, &fence), 0);
     while (!__atomic_load_n(&fake.held_up, __ATOMIC_SEQ_CST))
         ;
     assert_int_equal(pthread_create(&end_thread, NULL, end_own, NULL), 0);
@@ -256,10 +262,13 @@ TEST_WITH(destruction_waits_for_queries, start, stop) {
         assert_false(__atomic_load_n(&ending, __ATOMIC_SEQ_CST));
     }
     __atomic_store_n(&fake.hold_up, 0, __ATOMIC_SEQ_CST);
-    pthread_join(query_thread, NULL);
+    pthread_join(calling, NULL);
     pthread_join(end_thread, NULL);
     assert_true(ending);
 }
+
+TEST_WITH(destruction_waits_for_queries, start, stop) { end_during(query_fence); }
+TEST_WITH(destruction_waits_for_waits, start, stop) { end_during(wait_for_fence); }
 
 /* The last test: graphs stay possible. */
 TEST_WITH(a_graph_of_another_device_may_copy, start, stop) {
