@@ -63,7 +63,8 @@ static unsigned free_victims(struct gm_resource *self, struct gm_block_record **
 static size_t drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
     struct gm_block_record *victims[VICTIMS];
     size_t released = 0;
-    bool pushed, failed = false;
+    struct gm_context_held held;
+    bool failed = false;
     while (!failed) {
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
@@ -74,14 +75,11 @@ static size_t drain(struct gm_resource *self, struct gm_shard *shard, uint64_t c
             break;
         CUstreamCaptureMode mode = gm_capture_relax();
         /* Without the hold another thread could destroy the context, and new blocks could get these addresses. */
-        int hold = gm_context_hold(context, context_id);
-        bool inside = hold >= 0 && gm_context_enter(context, &pushed) == GM_OK;
+        bool inside = gm_context_enter_held(context, context_id, &held) == GM_OK;
         unsigned freed = inside ? free_victims(self, victims, count, &released) : 0;
         failed = freed < count;
         if (inside)
-            gm_context_leave(pushed);
-        if (hold >= 0)
-            gm_context_let_go(hold);
+            gm_context_leave_held(&held);
         gm_capture_unrelax(mode);
         gm_spin_lock(&shard->lock);
         lists = gm_free_lists_of(shard, context_id);

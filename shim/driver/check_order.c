@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "shim/driver/fence.h"
+#include "shim/driver/internal_stream.h"
 
 bool gm_check_order_on;
 
@@ -172,19 +173,15 @@ static void query_streams(const struct gm_context *context, struct gm_order_busy
 /* False: the streams cannot be queried now. */
 static bool query_in_context(const struct gm_context *context, struct gm_order_busy *streams, unsigned count) {
     CUstreamCaptureMode mode;
-    CUcontext popped;
-    bool queried = false;
-    int hold = gm_context_hold(context->handle, context->id);
-    if (hold < 0)
+    struct gm_context_held held;
+    if (gm_context_enter_held(context->handle, context->id, &held))
         return false;
-    if (gm_drv.ctx_push(context->handle) == CUDA_SUCCESS) {
-        if ((queried = gm_capture_guard_enter(&mode))) {
-            query_streams(context, streams, count);
-            gm_capture_guard_leave(mode);
-        }
-        gm_drv.ctx_pop(&popped);
+    bool queried = gm_capture_guard_enter(&mode);
+    if (queried) {
+        query_streams(context, streams, count);
+        gm_capture_guard_leave(mode);
     }
-    gm_context_let_go(hold);
+    gm_context_leave_held(&held);
     return queried;
 }
 

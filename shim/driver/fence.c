@@ -129,14 +129,12 @@ gm_status gm_fence_record(struct gm_fence *fence, const struct gm_context *conte
 
 /* Another thread may end the context; its work is done then. */
 static gm_status wait_for_context(const struct gm_context *context) {
-    bool pushed;
-    int life = gm_context_life(context->handle, context->id);
-    if (life < 0)
-        return life == GM_CONTEXT_DESTROYED ? GM_OK : GM_FENCE_PENDING;
-    if (gm_context_enter(context->handle, &pushed))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    gm_status status = gm_drv.ctx_synchronize();
-    gm_context_leave(pushed);
+    struct gm_context_held held;
+    gm_status status = gm_context_enter_held(context->handle, context->id, &held);
+    if (status)
+        return status == CUDA_ERROR_CONTEXT_IS_DESTROYED ? GM_OK : status;
+    status = gm_drv.ctx_synchronize();
+    gm_context_leave_held(&held);
     return gm_is_destroyed_error(status) ? GM_OK : status;
 }
 

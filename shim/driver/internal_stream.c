@@ -1,6 +1,7 @@
 /* The table of internal streams, one slot for each context (internal_stream.h). */
 #include "shim/driver/internal_stream.h"
 
+#include "shim/driver/event.h"
 #include "shim/driver/streams.h"
 
 /* `id` and `context` change with the slot's own lock held, inside of that of the table. */
@@ -75,6 +76,21 @@ void gm_context_leave(bool pushed) {
     CUcontext popped;
     if (pushed)
         gm_drv.ctx_pop(&popped);
+}
+
+gm_status gm_context_enter_held(CUcontext context, uint64_t context_id, struct gm_context_held *held) {
+    held->hold = gm_context_hold(context, context_id);
+    if (held->hold < 0)
+        return held->hold == GM_CONTEXT_DESTROYED ? CUDA_ERROR_CONTEXT_IS_DESTROYED : GM_FENCE_PENDING;
+    gm_status status = gm_context_enter(context, &held->pushed);
+    if (status)
+        gm_context_let_go(held->hold);
+    return status;
+}
+
+void gm_context_leave_held(const struct gm_context_held *held) {
+    gm_context_leave(held->pushed);
+    gm_context_let_go(held->hold);
 }
 
 /* Reads without the lock. Ids are never reused, so the stream belongs to the set when the slot had the set's id before

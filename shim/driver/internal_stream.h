@@ -3,7 +3,7 @@
  *
  * No lock is held across a driver call. Two threads that need the same stream at once both create it: one is stored,
  * the other destroyed. All functions must be called between gm_capture_guard_enter and gm_capture_guard_leave, except
- * gm_internal_of, gm_internal_stream_made, gm_context_enter, gm_context_leave and gm_internal_forget. */
+ * gm_internal_of, gm_internal_stream_made, gm_internal_forget, and those that enter and leave a context. */
 #ifndef GM_DRIVER_INTERNAL_STREAM_H
 #define GM_DRIVER_INTERNAL_STREAM_H
 
@@ -38,6 +38,17 @@ GM_INTERNAL void gm_internal_forget(uint64_t context_id);
 /* Makes the context current unless it is already. Pass *pushed to gm_context_leave. */
 GM_INTERNAL gm_status gm_context_enter(CUcontext context, bool *pushed);
 GM_INTERNAL void gm_context_leave(bool pushed);
+
+/* The context is current, and does not end before gm_context_leave_held. */
+struct gm_context_held {
+    int hold;
+    bool pushed;
+};
+
+/* GM_FENCE_PENDING: a call runs that may end the context. CUDA_ERROR_CONTEXT_IS_DESTROYED: it has ended. Otherwise the
+ * driver's own error. After each of them nothing is held. */
+GM_INTERNAL gm_status gm_context_enter_held(CUcontext context, uint64_t context_id, struct gm_context_held *held);
+GM_INTERNAL void gm_context_leave_held(const struct gm_context_held *held);
 
 /* The context must be current for the following functions. Errors: the driver's own. */
 GM_INTERNAL gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_internal_use use,

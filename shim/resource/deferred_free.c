@@ -33,17 +33,14 @@ static gm_status fence_stream(struct gm_deferred_block *deferred, const struct g
 }
 
 static gm_status free_now(const struct gm_deferred_free *frees, const struct gm_deferred_block *deferred) {
-    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
-    bool pushed;
+    struct gm_context_held held;
     if (!frees->in_context)
         return frees->free_now(deferred);
-    if (gm_context_life(context, deferred->context_id) == GM_CONTEXT_DESTROYED)
-        return GM_OK;
-    gm_status status = gm_context_enter(context, &pushed);
+    gm_status status = gm_context_enter_held((CUcontext)(uintptr_t)deferred->context, deferred->context_id, &held);
     if (status)
-        return status;
+        return status == CUDA_ERROR_CONTEXT_IS_DESTROYED ? GM_OK : status;
     status = frees->free_now(deferred);
-    gm_context_leave(pushed);
+    gm_context_leave_held(&held);
     return status;
 }
 

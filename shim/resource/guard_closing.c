@@ -161,20 +161,17 @@ struct way {
 /* Closes the first blocks, while their context cannot end. Returns how many blocks it looked at. */
 static unsigned close_some(struct way way, size_t *released, bool *progress) {
     struct gm_guard_block blocks[TOGETHER];
-    bool open[TOGETHER], pushed = false;
+    struct gm_context_held held;
+    bool open[TOGETHER];
     unsigned count = take(blocks, way.by_closer);
     if (!count)
         return 0;
     memset(open, true, sizeof open);
-    CUcontext context = (CUcontext)(uintptr_t)blocks->context;
-    int hold = gm_context_hold(context, blocks->context_id);
-    bool entered = hold >= 0 && !gm_context_enter(context, &pushed);
+    bool entered = !gm_context_enter_held((CUcontext)(uintptr_t)blocks->context, blocks->context_id, &held);
     if (way.waits || is_readable(blocks))
         *released += close_these(blocks, count, way.reuse, open);
     if (entered)
-        gm_context_leave(pushed);
-    if (hold >= 0)
-        gm_context_let_go(hold);
+        gm_context_leave_held(&held);
     for (unsigned i = 0; i < count; i++)
         *progress |= !open[i];
     put_back(open);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "shim/base/stats.h"
+#include "shim/driver/event.h"
 #include "shim/driver/internal_stream.h"
 
 #define PATTERN    0xe5
@@ -53,37 +54,29 @@ gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
 struct entered {
     CUstreamCaptureMode mode;
     CUstream stream; /* the private one */
-    int hold;
-    bool pushed;
+    struct gm_context_held context;
 };
 
 static void leave(const struct entered *entered) {
-    gm_context_leave(entered->pushed);
     gm_capture_guard_leave(entered->mode);
-    gm_context_let_go(entered->hold);
+    gm_context_leave_held(&entered->context);
 }
 
 /* GM_INVALID_CONTEXT: the context of the block ends or has ended, and so has all work in its private stream. After an
  * error nothing is entered. */
 static gm_status enter(const struct gm_guard_block *block, struct entered *entered) {
-    CUcontext context = (CUcontext)(uintptr_t)block->context;
-    gm_status status = GM_NOT_SUPPORTED;
-    entered->hold = gm_context_hold(context, block->context_id);
-    if (entered->hold < 0)
-        return GM_INVALID_CONTEXT;
-    if (!gm_capture_guard_enter(&entered->mode))
-        goto let_go;
-    status = gm_context_enter(context, &entered->pushed);
+    gm_status status =
+        gm_context_enter_held((CUcontext)(uintptr_t)block->context, block->context_id, &entered->context);
     if (status)
-        goto leave_guard;
-    status = private_stream(block, &entered->stream);
-    if (!status)
-        return GM_OK;
-    gm_context_leave(entered->pushed);
-leave_guard:
-    gm_capture_guard_leave(entered->mode);
-let_go:
-    gm_context_let_go(entered->hold);
+        return status == GM_FENCE_PENDING || gm_is_destroyed_error(status) ? GM_INVALID_CONTEXT : status;
+    status = GM_NOT_SUPPORTED;
+    if (gm_capture_guard_enter(&entered->mode)) {
+        status = private_stream(block, &entered->stream);
+        if (!status)
+            return GM_OK;
+        gm_capture_guard_leave(entered->mode);
+    }
+    gm_context_leave_held(&entered->context);
     return status;
 }
 
@@ -284,11 +277,11 @@ static bool close_room(struct room *room) {
 }
 
 static void free_pinned(const struct room *room) {
-    bool pushed;
-    if (gm_context_life(room->context, room->context_id) < 0 || gm_context_enter(room->context, &pushed))
+    struct gm_context_held held;
+    if (gm_context_enter_held(room->context, room->context_id, &held))
         return;
     (void)GM_TWICE(gm_drv.mem_free_host(room->edges));
-    gm_context_leave(pushed);
+    gm_context_leave_held(&held);
 }
 
 void gm_guard_pattern_trim(void) {
