@@ -100,6 +100,31 @@ TEST(test_pool_memory_put_aside_outlives_its_context) {
     }
 }
 
+/* Another thread is in a call that may end the context when a block put aside would be freed in it. */
+TEST(test_a_deferred_free_does_not_enter_a_context_that_ends) {
+    struct gm_resource *resource = stack_named("managed");
+    struct world world, other;
+    CUgraph graph;
+    world_open(&other);
+    world_open(&world);
+    struct gm_request request = plain_request(&world.origin, BYTES);
+    struct gm_block block = get(resource, &request);
+    gm_capture_begin(other.one, false, CU_STREAM_CAPTURE_MODE_RELAXED);
+    CU(cuStreamBeginCapture_v2(other.one, CU_STREAM_CAPTURE_MODE_RELAXED));
+    give(resource, &block);
+    CU(cuCtxSetCurrent(other.context));
+    CU(cuStreamEndCapture(other.one, &graph));
+    gm_capture_end(other.one, false);
+    uint64_t id = gm_context_ending(world.context), frees = simcuda_calls("cuMemFree_v2");
+    resource->ops->capture(resource, -1);
+    assert_int_equal(simcuda_calls("cuMemFree_v2"), frees);
+    gm_context_stays(world.context, id);
+    trim(resource);
+    assert_int_equal(simcuda_calls("cuMemFree_v2"), frees + 1);
+    world_close(&world, resource);
+    world_close(&other, resource);
+}
+
 TEST(test_free_with_another_context_current) {
     struct world world;
     EACH_STACK(resource, world) {
