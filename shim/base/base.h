@@ -90,8 +90,8 @@ static inline void gm_spin_lock(gm_spin *lock) {
 static inline bool gm_spin_try(gm_spin *lock) { return !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE); }
 static inline void gm_spin_unlock(gm_spin *lock) { __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE); }
 
-/* Waits until *users is 0, for users that stay inside for a few microseconds. The wait is bounded, so that a stopped
- * thread cannot hang the program. */
+/* Waits until *users is 0. Most users stay inside for a few microseconds, some until work of the device is done. The
+ * wait is bounded by about a second, so that a stopped thread cannot hang the program. */
 GM_INTERNAL void gm_wait_for_users(const int *users);
 
 /* ---- the child of a fork (spin.c). Its copy of the parent's memory may have locks that no thread of the child

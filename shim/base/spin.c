@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <string.h>
 
-enum { PAUSES = 200, YIELDS = 1000 };
+enum { PAUSES = 200, YIELDS = 1000, NAP_NS = 50000, NAPS = 10000 };
 
 static void pause_briefly(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -27,15 +27,18 @@ void gm_spin_lock_slow(gm_spin *lock) {
         } else if (tries < YIELDS) {
             sched_yield();
         } else {
-            gm_sleep(50000);
+            gm_sleep(NAP_NS);
         }
     }
     errno = saved;
 }
 
 void gm_wait_for_users(const int *users) {
-    for (int spins = 0; __atomic_load_n(users, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
-        sched_yield();
+    for (int tries = 0; __atomic_load_n(users, __ATOMIC_SEQ_CST) > 0 && tries < YIELDS + NAPS; tries++)
+        if (tries < YIELDS)
+            sched_yield();
+        else
+            gm_sleep(NAP_NS);
 }
 
 /* Where the linker puts the rows. */
