@@ -353,7 +353,7 @@ MUTATIONS = [
        "a slab starts behind the extra chunks of rows that are computed again"),
     of("slabs_still_move", "spgemm/gpu_move.c", "spg_mover_join", answers("cudaStreamWaitEvent", "cudaSuccess"),
        "spgemm_emulated_layouts", "C is used when all slabs are moved"),
-    of("sort_leaves_out_entries", "spgemm/kernels_table.cu", "sort_gathered", swaps("threads", "threads + 1", "__all_sync"),
+    of("sort_leaves_out_entries", "spgemm/table_sort.cuh", "sort_gathered", swaps("threads", "threads + 1", "__all_sync"),
        "spgemm_emulated", "a row's network holds all of its entries"),
     of("patterns_always_equal", "spgemm/structure.c", "same_patterns", never("hash[i] !="), "spgemm_handles",
        "a structure takes other positions only if nobody asks"),

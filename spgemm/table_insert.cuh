@@ -1,0 +1,302 @@
+/* Steps 1 and 2 of kernels_table.cu: a group of threads, or a block, adds the products of a row of C to its table in
+ * shared memory. */
+#ifndef SPG_TABLE_INSERT_CUH
+#define SPG_TABLE_INSERT_CUH
+
+#include "spgemm/kernels.h"
+#include "spgemm/operand.cuh"
+#include "spgemm/turns.cuh"
+#include "spgemm/warp.cuh"
+
+namespace {
+
+template <typename T> using Operand = spg_typed_operand<T>;
+
+constexpr int32_t NONE = SPG_EMPTY - 1; /* no column */
+constexpr int FULL = 1 << 30;           /* more than the entries of any row that warps compute (SPG_TABLE_PRODUCTS) */
+
+constexpr int log2_of(int number) { return number > 1 ? 1 + log2_of(number / 2) : 0; }
+
+/* An entry of A: its row of B and its value, in each row of the group. */
+template <typename T, int ALIKE> struct alignas(16) Term {
+    T factor[ALIKE] = {};
+    int32_t from = 0, length = 0;
+};
+
+/* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. ALIKE: rows that share a table.
+ */
+template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
+    static constexpr int alike = ALIKE;
+    static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
+    [[maybe_unused]] static constexpr int place_shift = 32 - log2_slots, log2_value = log2_of(sizeof(T));
+    static constexpr int threads = BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
+    static constexpr bool whole = threads > 32; /* the row has the block for itself */
+    static constexpr bool gathered = NUMERIC && !whole && sizeof(KEY) == sizeof(uint32_t); /* gather() */
+    [[maybe_unused]] static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
+    static constexpr int block = whole ? threads : BIN == 3 || ALIKE > 1 ? 128 : 256, rows = block / threads;
+    static constexpr int each = slots / threads; /* table slots that a thread sorts */
+    /* Threads of a multiprocessor: 64, 48 or 40 registers, or 32 where a block counts. Shared memory limits the rows of
+     * bin 3. */
+    static constexpr int most = whole || ALIKE > 1 ? 1024 : BIN == 3 || sizeof(KEY) == 8 ? 1280 : 1536;
+    static constexpr int resident = whole && !NUMERIC ? 2048 : most;
+    static constexpr int blocks = resident / block;
+    /* The rows of a warp step through their tables together. The padding puts them on different banks. */
+    static constexpr int stride = slots + (threads < 32 ? threads : 0);
+    static constexpr size_t keys = NUMERIC ? sizeof(KEY) : sizeof(int32_t);
+    static constexpr size_t tables = static_cast<size_t>(rows) * stride * (keys + (NUMERIC ? ALIKE * sizeof(T) : 0));
+    static constexpr size_t shared =
+        tables + (whole ? sizeof(spg_terms<T, threads>) : rows * (lanes + 1) * sizeof(Term<T, ALIKE>));
+};
+
+/* The rows of the group have `length` entries each, one row behind the other. */
+template <typename T, int ALIKE, bool NUMERIC>
+__device__ Term<T, ALIKE> read_term(const Operand<T> &a, const Operand<T> &b, int32_t k, int32_t length, int alike) {
+    Term<T, ALIKE> term;
+    int32_t middle = a.indices[k];
+    term.from = b.offsets[middle];
+    term.length = b.offsets[middle + 1] - term.from;
+#pragma unroll
+    for (int g = 0; g < ALIKE; g++)
+        if (NUMERIC && g < alike)
+            term.factor[g] = spg_read_value(a.values, k + g * length);
+    return term;
+}
+
+template <typename T> struct Entry {
+    int32_t column = NONE;
+    T value = 0;
+};
+
+template <typename T, bool NUMERIC> __device__ Entry<T> read_entry(const Operand<T> &b, int32_t l, int32_t end) {
+    Entry<T> entry;
+    if (l < end) {
+        entry.column = b.indices[l];
+        if (NUMERIC)
+            entry.value = spg_read_value(b.values, l);
+    }
+    return entry;
+}
+
+struct Inserted {
+    int claimed = 0; /* table slots that this thread claimed */
+    bool full = false;
+};
+
+/* Hide from the compiler how a number was computed, so that it is not computed again where it is used. */
+template <typename T> __device__ const T *kept(const T *pointer) {
+#ifdef __CUDA_ARCH__
+    size_t address = __cvta_generic_to_global(pointer);
+    asm("" : "+l"(address));
+    pointer = static_cast<const T *>(__cvta_global_to_generic(address));
+#endif
+    return pointer;
+}
+__device__ int kept(int number) {
+#ifdef __CUDA_ARCH__
+    asm("" : "+r"(number));
+#endif
+    return number;
+}
+
+/* The table of a row, its sums, and the terms that its group adds, at offsets in shared memory. A place is a table
+ * slot, in the high bits of a number. */
+template <typename T, typename S> struct Table {
+    unsigned char *memory;
+    int columns, sums, terms;
+
+    __device__ int column_at(uint32_t place) const { return columns + static_cast<int>(place >> (S::place_shift - 2)); }
+    __device__ int32_t *column(int at) const { return reinterpret_cast<int32_t *>(memory + at); }
+    __device__ T *sum(int g, uint32_t place) const {
+        constexpr int shift = S::place_shift - S::log2_value;
+        return reinterpret_cast<T *>(memory + (sums + static_cast<int>(place >> shift))) + g * S::stride;
+    }
+    /* S::lanes + 1; the last one has no entries. */
+    __device__ Term<T, S::alike> *term(int number) const {
+        return reinterpret_cast<Term<T, S::alike> *>(memory +
+                                                     (terms + number * static_cast<int>(sizeof(Term<T, S::alike>))));
+    }
+};
+
+template <typename T, int ALIKE> __device__ Term<T, ALIKE> load(const Term<T, ALIKE> *from) {
+    constexpr int parts = sizeof(Term<T, ALIKE>) / sizeof(uint4);
+    uint4 part[parts];
+    Term<T, ALIKE> term;
+#pragma unroll
+    for (int i = 0; i < parts; i++)
+        part[i] = reinterpret_cast<const uint4 *>(from)[i];
+    memcpy(&term, part, sizeof term);
+    return term;
+}
+
+/* The term's entry of B for this thread, from entry number `first` on. `columns` and `values` are B's, moved by the
+ * thread's number. */
+template <typename T, int ALIKE, bool NUMERIC>
+__device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane, const int32_t *columns,
+                             const T *values) {
+    Entry<T> entry;
+    if (first + lane < term.length) {
+        entry.column = columns[term.from + first];
+        if (NUMERIC)
+            entry.value = spg_read_value(values, term.from + first);
+    }
+    return entry;
+}
+
+/* Barriers for racecheck, which does not count votes as barriers. They are votes of the values that were read, so the
+ * warp needs no others. */
+__device__ void sync_reads() {
+#ifdef SPG_RACECHECK
+    __syncwarp();
+#endif
+}
+
+/* Writes a column to a slot that was empty, like other threads of the warp at the same time. racecheck takes writes of
+ * one instruction for a race, but not atomic ones. */
+__device__ void claim(int32_t *slot, int32_t column) {
+#ifdef SPG_RACECHECK
+    atomicExch(slot, column);
+#else
+    *slot = column;
+#endif
+}
+
+/* Searches the place of a column for each thread, or claims an empty one. The columns of a group's threads differ. All
+ * threads of the warp search together, so a claim needs no atomic operation: of several threads that write to a slot,
+ * the one that finds its column there has claimed it. A thread that meets another column goes on to the next
+ * slot: strides that differ from thread to thread are slower. Sets *missing if the table has no slot left.
+ */
+template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &table, int32_t column, bool *missing) {
+    constexpr uint32_t one = 1u << S::place_shift;
+    uint32_t place = static_cast<uint32_t>(column) * SPG_HASH_FACTOR & ~(one - 1);
+    int at = table.column_at(place);
+    int32_t here = column;
+    if (column != NONE)
+        here = *table.column(at);
+    bool differs = kept(here) != column; /* else the compiler moves `column` to `here` in each round */
+#pragma unroll 4
+    for (int left = 2 * S::slots; left && __any_sync(~0u, differs); left--) {
+        sync_reads();
+        if (here == SPG_EMPTY)
+            claim(table.column(at), column);
+        if (differs && here != SPG_EMPTY)
+            place += one;
+        at = table.column_at(place);
+        __syncwarp();
+        if (differs)
+            here = *table.column(at);
+        differs = kept(here) != column;
+    }
+    *missing = differs;
+    return place;
+}
+
+/* Adds one product for each thread of the warp. A thread that finds no slot gets a number of no entry. */
+template <typename T, typename S, bool NUMERIC>
+__device__ void add(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table, int *lane) {
+    bool missing;
+    uint32_t place = search(table, entry.column, &missing);
+    if (NUMERIC && entry.column != NONE && !missing)
+#pragma unroll
+        for (int g = 0; g < S::alike; g++)
+            *table.sum(g, place) = spg_plus_product(*table.sum(g, place), term.factor[g], entry.value);
+    *lane = missing ? FULL : *lane;
+    __syncwarp();
+}
+
+/* Adds the row's products, for a group inside a warp. The sums must be 0. All threads of the warp take part, with the
+ * same number of steps; a group without a row has first = end. An entry of B is read while the one before is added.
+ * Returns whether the table is too small. */
+template <typename T, typename S, bool NUMERIC>
+__device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int alike,
+                       const Table<T, S> &table) {
+    constexpr int LANES = S::lanes, ALIKE = S::alike;
+    const int thread = threadIdx.x % LANES;
+    int lane = thread; /* FULL, if the table is too small */
+    /* The reduction also shows the compiler that the threads of the warp go through the loops together. */
+    int32_t most = __reduce_max_sync(~0u, end - first);
+    const int32_t *columns = kept(b.indices + thread);
+    const T *values = kept(b.values + thread);
+    for (int32_t base = 0; base < most; base += LANES) {
+        Term<T, ALIKE> mine;
+        for (int step = LANES / 2; step > 0; step /= 2)
+            lane |= __shfl_xor_sync(~0u, lane, step) & FULL;
+        if (lane < end - first - base)
+            mine = read_term<T, ALIKE, NUMERIC>(a, b, first + base + lane, end - first, alike);
+        bool long_rows = __any_sync(~0u, mine.length > LANES);
+        *table.term(thread) = mine;
+        if (thread == 0)
+            *table.term(LANES) = Term<T, ALIKE>();
+        __syncwarp();
+        int here = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
+        Term<T, ALIKE> term = load(table.term(0));
+        Entry<T> entry = entry_of<T, ALIKE, NUMERIC>(term, 0, lane, columns, values);
+#pragma unroll 2
+        for (int j = 0; j < here; j++) {
+            Term<T, ALIKE> next = load(table.term(j + 1));
+            if (long_rows)
+                for (int32_t l = LANES; __any_sync(~0u, l + lane - thread < term.length); l += LANES) {
+                    Entry<T> following = entry_of<T, ALIKE, NUMERIC>(term, l, lane, columns, values);
+                    add<T, S, NUMERIC>(term, entry, table, &lane);
+                    entry = following;
+                }
+            Entry<T> ahead = entry_of<T, ALIKE, NUMERIC>(next, 0, lane, columns, values);
+            add<T, S, NUMERIC>(term, entry, table, &lane);
+            term = next;
+            entry = ahead;
+        }
+        __syncwarp();
+    }
+    return lane & FULL;
+}
+
+/* The same for a block, whose warps take turns (turns.cuh). The sums must be 0. */
+template <typename T, typename S, bool NUMERIC>
+__device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end,
+                                    int32_t *table, T *sums, spg_terms<T, S::threads> &terms) {
+    constexpr int warps = S::warps;
+    Inserted in;
+    for (; first < end; first += S::threads) {
+        Term<T, 1> mine;
+        int at = 0;
+        if (static_cast<int32_t>(threadIdx.x) < end - first)
+            mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x), 0, 1);
+        int turns = spg_terms_set(terms, mine.from, mine.from + mine.length, mine.factor[0]);
+        for (int number = threadIdx.x / 32; number < turns; number += warps) {
+            spg_turn<T> turn = spg_turn_at(terms, number, &at);
+            int slot[SPG_AHEAD];
+            Entry<T> entry[SPG_AHEAD];
+#pragma unroll
+            for (int i = 0; i < SPG_AHEAD; i++)
+                entry[i] =
+                    read_entry<T, NUMERIC>(b, turn.from + 32 * i + static_cast<int32_t>(threadIdx.x % 32), turn.end);
+#pragma unroll
+            for (int i = 0; i < SPG_AHEAD; i++) {
+                bool claimed = false;
+                slot[i] = -1;
+                if (entry[i].column != NONE && !in.full) {
+                    slot[i] = spg_table_find(table, S::log2_slots, entry[i].column, &claimed);
+                    in.full = slot[i] < 0;
+                }
+                in.claimed += claimed;
+            }
+            if (!NUMERIC)
+                continue;
+            spg_turn_wait<false>(&terms.turn, number);
+            T sum[SPG_AHEAD];
+#pragma unroll
+            for (int i = 0; i < SPG_AHEAD; i++)
+                sum[i] = slot[i] >= 0 ? sums[slot[i]] : T(0);
+#pragma unroll
+            for (int i = 0; i < SPG_AHEAD; i++)
+                if (slot[i] >= 0)
+                    sums[slot[i]] = spg_plus_product(sum[i], turn.factor, entry[i].value);
+            spg_turn_pass<false>(&terms.turn, number, turns);
+        }
+        __syncthreads();
+    }
+    return in;
+}
+
+} // namespace
+
+#endif

@@ -1,0 +1,131 @@
+/* Steps 3 and 4 of kernels_table.cu: the used slots of a row's table are sorted by their columns, and written to C.
+ * S: the Shape of table_insert.cuh. */
+#ifndef SPG_TABLE_SORT_CUH
+#define SPG_TABLE_SORT_CUH
+
+#include "spgemm/kernels.h"
+#include "spgemm/network.cuh"
+#include "spgemm/spread.cuh"
+#include "spgemm/warp.cuh"
+
+namespace {
+
+/* The number of a used table slot: number i of the thread. */
+template <typename S> __device__ uint32_t number_of(int32_t column, int i) {
+    return (static_cast<uint32_t>(column) << S::log2_slots | threadIdx.x % S::threads) + i * S::threads;
+}
+
+/* Replaces the table's columns by the numbers of its used slots, for a group inside a warp. Returns how many these are.
+ */
+template <typename S> __device__ int gather(int32_t *table, uint32_t *numbers) {
+    const int thread = threadIdx.x % S::threads;
+    int32_t column[S::each];
+    int used = S::each;
+#pragma unroll
+    for (int i = 0; i < S::each; i++) {
+        column[i] = table[i * S::threads + thread];
+        used += column[i] >> 31; /* SPG_EMPTY is negative */
+    }
+    int up_to = spg_sum_up_to<S::threads>(used);
+    __syncwarp();
+    uint32_t *to = numbers + (up_to - used);
+#pragma unroll
+    for (int i = 0; i < S::each; i++) {
+        if (column[i] >= 0)
+            to[i] = number_of<S>(column[i], i);
+        to += column[i] >> 31;
+    }
+    __syncwarp();
+    return __shfl_sync(~0u, up_to, S::threads - 1, S::threads);
+}
+
+/* Sorts the numbers of gather() with the smallest network that holds those of each row of the warp: K numbers a thread,
+ * where SMALLER were too few. */
+template <typename S, int K = S::each / 4, int SMALLER = 0> __device__ void sort_gathered(uint32_t *sorted, int count) {
+    if constexpr (K < S::each)
+        if (!__all_sync(~0u, count <= K * S::threads)) {
+            constexpr int larger = K < 6 ? K + 1 : K < 8 ? 8 : K + 4;
+            sort_gathered<S, larger, K>(sorted, count);
+            return;
+        }
+    uint32_t key[K];
+#pragma unroll
+    for (int i = 0; i < K; i++) {
+        int at = i * S::threads + static_cast<int>(threadIdx.x % S::threads);
+        key[i] = (S::lanes == 32 && i < SMALLER) || at < count ? sorted[at] : ~0u;
+    }
+    spg_network<S::threads, K>::sort(key, sorted);
+}
+
+/* Replaces the table's columns by the sorted numbers of its used slots, for a block. The rest of the memory holds
+ * larger numbers. */
+template <typename S> __device__ void sort(int32_t *table, uint32_t *sorted) {
+    uint32_t key[S::each];
+#pragma unroll
+    for (int i = 0; i < S::each; i++) {
+        int32_t column = table[i * S::threads + static_cast<int>(threadIdx.x)];
+        key[i] = column == SPG_EMPTY ? ~0u : number_of<S>(column, i);
+    }
+    spg_network<S::threads, S::each>::sort(key, sorted);
+}
+
+template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
+    int thread = threadIdx.x % S::threads;
+    int32_t column[S::each];
+#pragma unroll
+    for (int i = 0; i < S::each; i++)
+        column[i] = table[i * S::threads + thread];
+    spg_row_sync<S::threads>();
+#pragma unroll
+    for (int i = 0; i < S::each; i++) {
+        int slot = i * S::threads + thread;
+        sorted[slot] = column[i] == SPG_EMPTY
+                           ? ~uint64_t{0}
+                           : static_cast<uint64_t>(column[i]) << S::log2_slots | static_cast<uint64_t>(slot);
+    }
+    for (int run = 2; run <= S::slots; run *= 2) {
+        for (int stride = run / 2; stride > 0; stride /= 2) {
+            spg_row_sync<S::threads>();
+            for (int pair = thread; pair < S::slots / 2; pair += S::threads) {
+                int low = (pair & ~(stride - 1)) * 2 | (pair & (stride - 1));
+                if (low & run)
+                    spg_order_pair(sorted[low + stride], sorted[low]);
+                else
+                    spg_order_pair(sorted[low], sorted[low + stride]);
+            }
+        }
+    }
+    spg_row_sync<S::threads>();
+}
+
+/* Writes the entries of ranks `from` to `to` - 1 of a sorted row to the slots of their ranks, from `slot` on. */
+template <typename T, typename S, typename KEY>
+__device__ void write_ranks(const spg_target &c, int64_t slot, int from, int to, const KEY *sorted, const T *sums) {
+    int32_t *columns = c.columns + slot;
+    T *values = static_cast<T *>(c.values) + slot;
+#pragma unroll 4
+    for (int rank = from + static_cast<int>(threadIdx.x % S::threads); rank < to; rank += S::threads) {
+        KEY key = sorted[rank];
+        columns[rank] = static_cast<int32_t>(key >> S::log2_slots);
+        spg_write_value(values, rank, sums[key & (S::slots - 1)]);
+    }
+}
+
+/* Writes the sorted row to its slots. */
+template <typename T, typename S, typename KEY>
+__device__ void write(const spg_target &c, int32_t row, const KEY *sorted, const T *sums, int count) {
+    const spg_spread &spread = c.spread;
+    if (!spread.size) {
+        write_ranks<T, S>(c, c.start[row], 0, count, sorted, sums);
+        return;
+    }
+    int inside = min(count, spread.size);
+    write_ranks<T, S>(c, spg_spread_slot(&spread, spg_first_chunk(&spread, row), 0, 0), 0, inside, sorted, sums);
+    if (inside < count)
+        write_ranks<T, S>(c, spg_spread_slot(&spread, 0, spread.first_extra[row], inside) - inside, inside, count,
+                          sorted, sums);
+}
+
+} // namespace
+
+#endif
