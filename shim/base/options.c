@@ -4,7 +4,6 @@
 #include "policy/digits.h"
 #include "shim/base/base.h"
 #include "shim/base/config.h"
-#include "shim/base/file.h"
 #include "shim/base/once.h"
 
 #include <string.h>

@@ -67,8 +67,6 @@
     X(memcpy_2d_async, cuMemcpy2DAsync_v2, 0)                             \
     X(memset_d8_async, cuMemsetD8Async, 0)                                \
     X(memset_d8_async_ptsz, cuMemsetD8Async_ptsz, 0)                      \
-    X(memset_d16_async, cuMemsetD16Async, 0)                              \
-    X(memset_d32_async, cuMemsetD32Async, 0)                              \
     X(stream_create, cuStreamCreate, 0)                                   \
     X(stream_destroy, cuStreamDestroy_v2, 0)                              \
     X(stream_query, cuStreamQuery, 0)                                     \

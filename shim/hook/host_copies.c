@@ -6,7 +6,6 @@
  * other bytes than those that were hashed. Managed memory is never read, because reading it here would move it. */
 #include "shim/hook/diverted.h"
 
-#include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/hook/entry_points.h"
 #include "shim/hook/contents.h"

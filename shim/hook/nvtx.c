@@ -19,7 +19,6 @@
 #include "shim/hook/nvtx.h"
 #include "shim/hook/hook.h"
 #include "shim/start/recording.h"
-#include "shim/trace/writer.h"
 
 extern char **environ;
 

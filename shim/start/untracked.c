@@ -8,7 +8,6 @@
 #include "shim/base/stats.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/driver/driver.h"
-#include "shim/resource/releases.h"
 
 #define LEAST_STEP  ((uint64_t)32 << 20) /* growth of the peak between two measurements */
 #define LEAST_NS    100000000u           /* time between two measurements */
