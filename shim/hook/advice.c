@@ -1,8 +1,6 @@
 /* Hooks of cuMemAdvise and cuMemPrefetch. Advice stays with the memory after the program freed the block, so the
  * memory of an advised block must not be reused for another block: its free is native. */
 #include "shim/resource/registry.h"
-#include "shim/hook/freed.h"
-#include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
 
 /* Marks the block that starts at `base` when it contains the whole range. False: there is no such block. */

@@ -2,7 +2,6 @@
  * must not do certain things meanwhile. */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/arguments.h"
-#include "shim/hook/capture.h"
 #include "shim/hook/hook.h"
 
 static uint64_t begin(struct gm_scope *scope, CUstream stream, bool per_thread, CUstreamCaptureMode mode) {

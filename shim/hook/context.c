@@ -9,7 +9,6 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
 #include "shim/grow/handover.h"
-#include "shim/hook/context.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/reach.h"
 

@@ -7,7 +7,6 @@
  * starts, but only after there was a block of such a kind. Copies, fills and kernels that access freed memory are
  * not detected. */
 #include "shim/resource/registry.h"
-#include "shim/hook/freed.h"
 #include "shim/hook/hook.h"
 
 /* Whether there ever was a block of a kind with one of these traits. */

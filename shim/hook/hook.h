@@ -220,4 +220,29 @@ GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, 
         LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, native_##symbol));        \
     }
 
+/* ---- what a hook needs of another one's file */
+
+/* The block that contains `address` is identified by its address outside of gpumem (exported, tagged, advised). Its
+ * memory must not become another block (advice.c). */
+void gm_hook_pin(CUdeviceptr address);
+/* Records a capture that ended without cuStreamEndCapture; for gm_capture_on_lost (capture.c). */
+void gm_hook_capture_lost(const struct gm_capture *capture);
+/* Called when a device has a context. On return, live blocks of other devices are accessible to the device (context.c).
+ */
+void gm_hook_device_used(CUcontext context, CUdevice device);
+/* Bit d: the program set the current pool of device d (pool.c). */
+GM_INTERNAL extern uint64_t gm_hook_pools_set;
+/* True when this cuMemAllocAsync allocates from such a pool. Call only while a bit is set. */
+bool gm_hook_takes_from_set_pool(const struct gm_request *request);
+
+/* Decides whether the driver or gpumem answers a query about an address (freed.c). */
+enum gm_known {
+    GM_KNOWN_TO_DRIVER, /* the driver's answer is right */
+    GM_KNOWN_BLOCK,     /* *block contains the address; its size is the requested one, its memory may be larger */
+    /* The driver knows the address but natively would not: the program freed that memory, or requested less of it. */
+    GM_KNOWN_FREED,
+};
+enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block);
+bool gm_hook_is_freed(CUdeviceptr address);
+
 #endif

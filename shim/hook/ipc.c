@@ -1,8 +1,6 @@
 /* Hooks of memory that is shared with other processes and devices: IPC handles, exported ranges, peer access. */
 #include "shim/driver/free_sync.h"
 #include "shim/grow/grow.h"
-#include "shim/hook/freed.h"
-#include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
 
 static void seen_by_address(CUdeviceptr address) {

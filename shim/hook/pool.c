@@ -1,7 +1,6 @@
 /* Hooks of the program's own stream-ordered pools. Their memory is recorded and never moved. A pool that the program
  * sets as a device's current pool is such a pool as well: cuMemAllocAsync allocates from it. */
 #include "shim/driver/free_sync.h"
-#include "shim/hook/pool.h"
 #include "shim/hook/hook.h"
 
 enum { DEVICES = 64 };

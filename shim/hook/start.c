@@ -31,8 +31,6 @@
 #include "shim/hook/coverage.h"
 #include "shim/start/recording.h"
 #include "shim/hook/start.h"
-#include "shim/hook/context.h"
-#include "shim/hook/capture.h"
 #include "shim/hook/nvtx.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/hook.h"

@@ -4,7 +4,6 @@
  * buffers that come and go are kept for reuse (shim/cache/mapped.h). */
 #include "shim/cache/mapped.h"
 #include "shim/driver/free_sync.h"
-#include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/registry.h"
 
