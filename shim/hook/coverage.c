@@ -185,10 +185,10 @@ void gm_coverage_report(int fd) {
         line(fd, "    %s: %llu\n", ways[way], calls);
     }
     line(fd, "  calls by symbol:\n");
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
-        unsigned long long calls = __atomic_load_n(&gm_row_calls[i], __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
+        unsigned long long calls = __atomic_load_n(&gm_hook_calls[i], __ATOMIC_RELAXED);
         if (calls)
-            line(fd, "    %s: %llu\n", gm_row_name(i), calls);
+            line(fd, "    %s: %llu\n", gm_call_rows[i].symbol, calls);
     }
     size_t count = __atomic_load_n(&name_count, __ATOMIC_ACQUIRE);
     line(fd, "  memory-related names handed out unhooked: %zu\n", count);

@@ -25,43 +25,25 @@ void *gm_targets[GM_CALL_ROWS], *gm_unknown_functions[UNKNOWN];
 static void *functions[GM_CALL_ROWS];
 
 struct gm_real gm_real;
-uint64_t gm_row_calls[GM_ROW_COUNT];
+uint64_t gm_hook_calls[GM_CALL_ROWS];
 
-/* The entries of the rows; those of other look-ups than by symbol only for hooks. */
-static void (*const entries[GM_CALL_ROWS])(void) = {
-#define CALL(symbol, ...) gm_entry_##symbol,
-    GM_DRIVER_CALLS(CALL)
-#undef CALL
-};
-
+/* The entries of a row; those of other look-ups than by symbol only for hooks. */
 static const struct {
-    enum gm_call_number number;
-    void **true_function;
-    void *hook;
     void (*entries[GM_ENTRY_WAYS])(void);
-} hooks[GM_ROW_COUNT] = {
-#define HOOK_ROW(symbol)       \
-    {GM_AT_##symbol,           \
-     (void **)&gm_real.symbol, \
-     (void *)gm_hook_##symbol, \
-     {gm_entry_##symbol, gm_dlsym_##symbol, gm_resolver_##symbol, gm_audit_##symbol}},
-#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how(HOOK_ROW(symbol))
+    void *hook; /* NULL: a row without a hook */
+    void **true_function;
+} rows[GM_CALL_ROWS] = {
+#define LOOK_UPS(symbol) gm_dlsym_##symbol, gm_resolver_##symbol, gm_audit_##symbol
+#define CALL(symbol, name, version, twin, how, ...)                 \
+    {.entries = {gm_entry_##symbol, GM_IF_##how(LOOK_UPS(symbol))}, \
+     GM_IF_##how(.hook = (void *)gm_hook_##symbol, .true_function = (void **)&gm_real.symbol)},
     GM_DRIVER_CALLS(CALL)
 #undef CALL
 };
 
-/* GM_ROW_... of the hooked rows. */
-static const uint16_t hook_of[GM_CALL_ROWS] = {
-#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how([GM_AT_##symbol] = GM_ROW_##symbol, )
-    GM_DRIVER_CALLS(CALL)
-#undef CALL
-};
-
-static void *entry_of(unsigned number, enum gm_entry_way way) {
-    return (void *)(gm_call_rows[number].hooked ? hooks[hook_of[number]].entries[way] : entries[number]);
+static void *entry_of_row(unsigned number, enum gm_entry_way way) {
+    return (void *)rows[number].entries[rows[number].hook ? way : GM_ENTRY_SYMBOL];
 }
-
-const char *gm_row_name(enum gm_row row) { return gm_call_rows[hooks[row].number].symbol; }
 
 bool gm_is_entry(const void *address) {
     const char *at = address;
@@ -72,21 +54,21 @@ bool gm_is_entry(const void *address) {
 
 static struct gm_function_slot by_function[GM_FUNCTION_SLOTS];
 
-static unsigned slot_of(const void *function) {
+static unsigned slot_of_function(const void *function) {
     return (unsigned)(((uintptr_t)function >> 2) * 0x9e3779b97f4a7c15ull >> 52) % GM_FUNCTION_SLOTS;
 }
 
 static int find_number(const void *function) {
     void *there;
-    for (unsigned at = slot_of(function); (there = __atomic_load_n(&by_function[at].function, __ATOMIC_RELAXED));
-         at = (at + 1) % GM_FUNCTION_SLOTS)
+    for (unsigned at = slot_of_function(function);
+         (there = __atomic_load_n(&by_function[at].function, __ATOMIC_RELAXED)); at = (at + 1) % GM_FUNCTION_SLOTS)
         if (there == function)
             return __atomic_load_n(&by_function[at].number, __ATOMIC_RELAXED);
     return -1;
 }
 
 static void add_function(struct gm_function_slot *slots, void *function, unsigned number) {
-    unsigned at = slot_of(function);
+    unsigned at = slot_of_function(function);
     while (slots[at].function && slots[at].function != function)
         at = (at + 1) % GM_FUNCTION_SLOTS;
     if (!slots[at].function) {
@@ -156,7 +138,7 @@ void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *ho
         return function;
     int number = find_number(function);
     *hooked = number >= 0 && gm_call_rows[number].hooked;
-    return number < 0 ? route_unknown(function, name) : entry_of((unsigned)number, way);
+    return number < 0 ? route_unknown(function, name) : entry_of_row((unsigned)number, way);
 }
 
 /* ---- where entries continue */
@@ -229,15 +211,13 @@ static void store_once(void **at, void *value) {
 
 /* Threads that do this at the same time store the same values. Of functions and targets only the first store counts,
  * since calls may already read them, and hooks may stand in front. */
-static void publish(const struct gm_found *found) {
-    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
-        store_once(hooks[i].true_function, found->functions[hooks[i].number]);
-        store_once(&gm_targets[hooks[i].number], hooks[i].hook);
-    }
+static void publish_functions(const struct gm_found *found) {
     for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
-        void *function = found->functions[i];
+        void *function = found->functions[i], *target = function ? function : (void *)not_supported;
+        if (rows[i].hook)
+            store_once(rows[i].true_function, function);
         store_once(&functions[i], function);
-        store_once(&gm_targets[i], function ? function : (void *)not_supported);
+        store_once(&gm_targets[i], rows[i].hook ? rows[i].hook : target);
     }
     for (unsigned i = 0; i < GM_FUNCTION_SLOTS; i++) {
         __atomic_store_n(&by_function[i].number, found->by_function[i].number, __ATOMIC_RELAXED);
@@ -247,7 +227,7 @@ static void publish(const struct gm_found *found) {
 
 void gm_entry_points_find(struct gm_found *found) {
     find_functions(found);
-    publish(found);
+    publish_functions(found);
 }
 
 void gm_hook_context(struct gm_scope *scope) {
@@ -265,6 +245,6 @@ __attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symb
 void *gpumem_audit_entry(const char *symbol) {
     for (unsigned i = 0; i < GM_CALL_ROWS; i++)
         if (strcmp(gm_call_rows[i].symbol, symbol) == 0)
-            return entry_of(i, GM_ENTRY_AUDIT);
+            return entry_of_row(i, GM_ENTRY_AUDIT);
     return NULL;
 }

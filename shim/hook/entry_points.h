@@ -10,7 +10,6 @@
 void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *hooked);
 /* True when `address` is an entry of gpumem. */
 bool gm_is_entry(const void *address);
-const char *gm_row_name(enum gm_row row);
 
 /* Where entry `number` (hook/entry.S) continues, never NULL. *function: the function of the driver, NULL where it has
  * none. */

@@ -21,12 +21,6 @@
 
 #define GM_IF_HOOK(...) __VA_ARGS__
 #define GM_IF_JUMP(...)
-enum gm_row {
-#define CALL(symbol, name, version, twin, how, ...) GM_IF_##how(GM_ROW_##symbol, )
-    GM_DRIVER_CALLS(CALL)
-#undef CALL
-        GM_ROW_COUNT
-};
 
 /* The driver's own functions of the hooked symbols. NULL where this driver has none. */
 struct gm_real {
@@ -50,28 +44,27 @@ enum gm_pass {
 };
 
 /* Number of calls of each hooked symbol, for the coverage report. */
-extern uint64_t gm_row_calls[GM_ROW_COUNT];
+GM_INTERNAL extern uint64_t gm_hook_calls[GM_CALL_ROWS];
 GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
 
-/* What the table says of a hooked row. The compiler knows the answers. */
-static const struct gm_row_facts {
+/* What the table says of a row. The compiler knows the answers. */
+static const struct gm_hook_facts {
     uint8_t role, meaning;
     bool twin;
-} gm_row_facts[GM_ROW_COUNT] = {
-#define CALL(symbol, name, version, twin, how, role, stream, meaning, ...) \
-    GM_IF_##how({GM_ROLE_##role, GM_MEANING_##meaning, twin}, )
+} gm_hook_facts[GM_CALL_ROWS] = {
+#define CALL(symbol, name, version, twin, how, role, stream, meaning, ...) {GM_ROLE_##role, GM_MEANING_##meaning, twin},
     GM_DRIVER_CALLS(CALL)
 #undef CALL
 };
 
 /* What the row's role asks of a call while gm_watch is not zero (calls.h). A call of a resource that gpumem serves
  * decides itself. */
-static GM_IN_PLACE void gm_hook_look(enum gm_row row) {
-    enum gm_role role = (enum gm_role)gm_row_facts[row].role;
+static GM_IN_PLACE void gm_hook_look(enum gm_call_number number) {
+    enum gm_role role = (enum gm_role)gm_hook_facts[number].role;
     if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) &&
-        gm_call_ends_handover(role, (enum gm_meaning)gm_row_facts[row].meaning))
+        gm_call_ends_handover(role, (enum gm_meaning)gm_hook_facts[number].meaning))
         gm_handover_driver_entered();
-    if (gm_row_facts[row].twin && GM_UNLIKELY(gm_watch_has(GM_WATCH_PER_THREAD)))
+    if (gm_hook_facts[number].twin && GM_UNLIKELY(gm_watch_has(GM_WATCH_PER_THREAD)))
         gm_free_sync_per_thread();
     if (role == GM_ROLE_SUBMITS && GM_UNLIKELY(gm_in_flight_state() & GM_FLIGHT_OPEN))
         gm_free_sync_submit(false);
@@ -81,7 +74,7 @@ static GM_IN_PLACE void gm_hook_look(enum gm_row row) {
         gm_guard_orders();
 }
 
-static inline enum gm_pass gm_hook_enter(enum gm_row row) {
+static inline enum gm_pass gm_hook_enter(enum gm_call_number number) {
     if (GM_UNLIKELY(!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
         return gm_real.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
     if (GM_UNLIKELY(gm_mine.depth > 0))
@@ -90,7 +83,7 @@ static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     uint64_t *calls = &gm_stats_mine()->entries[gm_mine.entry_way];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(gm_coverage_on))
-        __atomic_add_fetch(&gm_row_calls[row], 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&gm_hook_calls[number], 1, __ATOMIC_RELAXED);
     return GM_PASS_HOOK;
 }
 
@@ -110,7 +103,7 @@ static inline void gm_hook_leave(void) {
 /* First line of a hook, with the hook's own arguments. */
 #define ENTER(symbol, ...)                                                                  \
     do {                                                                                    \
-        enum gm_pass pass = gm_hook_enter(GM_ROW_##symbol);                                 \
+        enum gm_pass pass = gm_hook_enter(GM_AT_##symbol);                                  \
         if (GM_UNLIKELY(pass == GM_PASS_NONE))                                              \
             return CUDA_ERROR_NOT_INITIALIZED;                                              \
         if (GM_UNLIKELY(pass == GM_PASS_DRIVER || !gm_real.symbol)) {                       \
@@ -118,7 +111,7 @@ static inline void gm_hook_leave(void) {
                 gm_hook_leave();                                                            \
             return gm_real.symbol ? gm_real.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED; \
         }                                                                                   \
-        gm_hook_look(GM_ROW_##symbol);                                                      \
+        gm_hook_look(GM_AT_##symbol);                                                       \
     } while (0)
 
 #define LEAVE(result)                \
