@@ -1,8 +1,12 @@
 /* Pages of the kernel cut into nodes. */
 #include "shim/base/nodes.h"
 
+#ifndef GM_NODES_BYTES /* fewer in the explorer of interleavings, whose states include them */
+#define GM_NODES_BYTES 65536
+#endif
+
 void *gm_node_take(gm_nodes *unused, size_t size, gm_spin *lock) {
-    const size_t bytes = (size_t)1 << 16;
+    const size_t bytes = GM_NODES_BYTES;
     if (!unused->first) {
         gm_spin_unlock(lock);
         char *pages = gm_pages(bytes);

@@ -10,10 +10,7 @@
 #include "shim/driver/stream_counts.h"
 #include "shim/driver/streams.h"
 
-enum {
-    FENCES = 32, /* frees that wait at one time; further ones wait for the whole context */
-    PAUSE_NS = 50000,
-};
+enum { PAUSE_NS = 50000 };
 
 #define BIT(reason) (1u << (reason))
 #define OTHERS      (BIT(GM_SYNC_OTHERS + 1) - 1)
@@ -103,32 +100,6 @@ bool gm_free_sync_observes(void) { return chosen == GM_FREE_SAFE; }
 
 /* ---- waits */
 
-static struct {
-    struct gm_fence fence;
-    int busy;
-} pool[FENCES];
-GM_ZERO_IN_CHILD(pool);
-static unsigned latest; /* index of the fence found last */
-
-static struct gm_fence *take_fence(void) {
-    unsigned from = __atomic_load_n(&latest, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < FENCES; i++) {
-        unsigned at = (from + i) % FENCES;
-        int idle = 0;
-        if (__atomic_load_n(&pool[at].busy, __ATOMIC_RELAXED) ||
-            !__atomic_compare_exchange_n(&pool[at].busy, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            continue;
-        if (i)
-            __atomic_store_n(&latest, at, __ATOMIC_RELAXED);
-        return &pool[at].fence;
-    }
-    return NULL;
-}
-
-static void return_fence(struct gm_fence *fence) {
-    __atomic_store_n(&pool[((char *)fence - (char *)pool) / sizeof *pool].busy, 0, __ATOMIC_RELEASE);
-}
-
 /* For an older driver, which has no event for a whole context. */
 static gm_status wait_for_context(CUcontext context) {
     CUstreamCaptureMode mode;
@@ -158,10 +129,9 @@ static gm_status wait_by_fence(const struct gm_context *context, struct gm_fence
 static gm_status wait_for_work(const struct gm_context *context) {
     gm_status status;
     for (;;) {
-        struct gm_fence *fence = gm_drv.ctx_record_event ? take_fence() : NULL;
+        struct gm_fence *fence = gm_drv.ctx_record_event ? gm_fence_take() : NULL;
         status = fence ? wait_by_fence(context, fence) : wait_for_context(context->handle);
-        if (fence)
-            return_fence(fence);
+        gm_fence_give(fence);
         if (status != GM_FENCE_PENDING)
             break;
         if (gm_context_life(context->handle, context->id) == GM_CONTEXT_DESTROYED)
