@@ -398,11 +398,12 @@ const char *gm_option_text(enum gm_option_id id) { return loaded() ? values[id].
 
 bool gm_option_is_set(enum gm_option_id id) { return loaded() && values[id].set; }
 
-const char *gm_option_label(enum gm_option_id id, struct gm_option_label *room) {
+struct gm_option_label gm_option_label(enum gm_option_id id) {
+    struct gm_option_label label;
     if (loaded() && values[id].line)
-        gm_format(room->text, sizeof room->text, "%.100s:%u: %s", values[GM_OPT_CONFIG].text, values[id].line,
+        gm_format(label.text, sizeof label.text, "%.100s:%u: %s", values[GM_OPT_CONFIG].text, values[id].line,
                   gm_option_rows[id].name);
     else
-        gm_format(room->text, sizeof room->text, "%s", gm_option_rows[id].name);
-    return room->text;
+        gm_format(label.text, sizeof label.text, "%s", gm_option_rows[id].name);
+    return label;
 }

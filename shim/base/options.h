@@ -159,7 +159,7 @@ bool gm_option_is_set(enum gm_option_id id);      /* set by the user, and valid 
 struct gm_option_label {
     char text[160];
 };
-const char *gm_option_label(enum gm_option_id id, struct gm_option_label *room);
+struct gm_option_label gm_option_label(enum gm_option_id id);
 
 /* Parses `text` by the type of `row`. Returns 0 and writes *number (choice index, bytes, ns ...), or returns -1 and
  * writes one line into error[size], which names the value and what is accepted. */

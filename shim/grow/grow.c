@@ -95,12 +95,11 @@ bool gm_grow_takes(const struct gm_request *request) {
 uint32_t gm_grow_start(void) {
     const char *initial = gm_option_rows[GM_OPT_GROW_MATCH].initial;
     char why[200];
-    struct gm_option_label label;
     gm_grow_mode = (enum gm_grow)gm_option_number(GM_OPT_GROW);
     if (gm_grow_mode == GM_GROW_OFF)
         return 0;
     if (!read_match(gm_option_text(GM_OPT_GROW_MATCH), why, sizeof why)) {
-        gm_log(GM_LOG_WARN, "%s: %s; using %s", gm_option_label(GM_OPT_GROW_MATCH, &label), why, initial);
+        gm_log(GM_LOG_WARN, "%s: %s; using %s", gm_option_label(GM_OPT_GROW_MATCH).text, why, initial);
         read_match(initial, why, sizeof why);
     }
     if (gm_grow_mode >= GM_GROW_MOVE && !gm_drv.ctx_record_event) {

@@ -483,10 +483,9 @@ static uint64_t total_of(int device) {
 bool gm_guard_start(bool by_policy) {
     const char *text = gm_option_text(GM_OPT_GUARD);
     struct gm_guard_choice choice = {0};
-    struct gm_option_label label;
     char error[160];
     if (gm_guard_parse(text, &choice, error, sizeof error))
-        gm_log(GM_LOG_ERROR, "%s=%.80s: %s; no block is guarded", gm_option_label(GM_OPT_GUARD, &label), text, error);
+        gm_log(GM_LOG_ERROR, "%s=%.80s: %s; no block is guarded", gm_option_label(GM_OPT_GUARD).text, text, error);
     gm_guard_every = choice.every;
     gm_guard_at_begin = choice.begin;
     gm_guard_total = total_of;

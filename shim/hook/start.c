@@ -101,23 +101,22 @@ static bool try_policy(const char *text, const struct gm_policy **policy, uint32
     };
     const struct gm_policy *found = gm_policy_find(text);
     char accepted[256] = "";
-    struct gm_option_label label;
-    const char *name = gm_option_label(GM_OPT_POLICY, &label);
+    const struct gm_option_label name = gm_option_label(GM_OPT_POLICY);
 
     if (!found) {
         for (size_t i = 0, used = 0; gm_policies[i] && used < sizeof(accepted); i++)
             used += (size_t)gm_format(accepted + used, sizeof(accepted) - used, "%s%s", i ? ", " : "",
                                       gm_policies[i]->name);
-        gm_log(GM_LOG_ERROR, "%s=%s is not a policy; accepted: %s; using %s", name, text, accepted,
+        gm_log(GM_LOG_ERROR, "%s=%s is not a policy; accepted: %s; using %s", name.text, text, accepted,
                gm_policies[0]->name);
         return false;
     }
     if (found->setup && found->setup(&setup) != GM_OK) {
-        gm_log(GM_LOG_ERROR, "%s=%s: %s; using %s", name, text, setup.error, gm_policies[0]->name);
+        gm_log(GM_LOG_ERROR, "%s=%s: %s; using %s", name.text, text, setup.error, gm_policies[0]->name);
         return false;
     }
     if (setup.error[0])
-        gm_log(GM_LOG_WARN, "%s=%s: %s", name, text, setup.error);
+        gm_log(GM_LOG_WARN, "%s=%s: %s", name.text, text, setup.error);
     *policy = found;
     *wants = setup.wants;
     return true;
@@ -157,8 +156,8 @@ static struct gm_resource *stacks_of_user[GM_KIND_COUNT];
 
 /* The stack that the user names for a kind. NULL: none, or one that cannot serve a program, which is logged. */
 static struct gm_resource *build_of_user(enum gm_option_id option) {
-    struct gm_option_label label;
-    const char *text = gm_option_text(option), *name = gm_option_label(option, &label);
+    const char *text = gm_option_text(option);
+    const struct gm_option_label name = gm_option_label(option);
     char error[400];
     if (!text[0])
         return NULL;
@@ -167,9 +166,9 @@ static struct gm_resource *build_of_user(enum gm_option_id option) {
     if (stack && !lacks && stack->kind != GM_KIND_SIM && !gm_stack_find(stack, &gm_resource_router))
         return stack;
     if (!stack)
-        gm_log(GM_LOG_ERROR, "%s: %s", name, error);
+        gm_log(GM_LOG_ERROR, "%s: %s", name.text, error);
     else
-        gm_log(GM_LOG_ERROR, "%s: \"%.80s\" cannot serve a program: %s%s", name, text,
+        gm_log(GM_LOG_ERROR, "%s: \"%.80s\" cannot serve a program: %s%s", name.text, text,
                lacks ? "its memory is not " : "it has no memory of its own", lacks ? lacks : "");
     gm_stack_discard(stack);
     return NULL;
@@ -243,10 +242,9 @@ static void choose_steps(void) {
     const char *initial = gm_option_rows[GM_OPT_OOM].initial;
     struct gm_oom_chain chain;
     char error[160];
-    struct gm_option_label label;
 
     if (gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof(error)) != GM_OK) {
-        gm_log(GM_LOG_WARN, "%s=%.80s: %s; using %s", gm_option_label(GM_OPT_OOM, &label), gm_option_text(GM_OPT_OOM),
+        gm_log(GM_LOG_WARN, "%s=%.80s: %s; using %s", gm_option_label(GM_OPT_OOM).text, gm_option_text(GM_OPT_OOM),
                error, initial);
         if (gm_oom_parse(initial, &chain, error, sizeof(error)) != GM_OK)
             return;
@@ -342,20 +340,19 @@ static void describe_contexts(void) {
 /* Returns whether the trace is a summary. */
 static bool sum_up(void) {
     uint64_t interval = gm_option_number(GM_OPT_TRACE_SUMMARY);
-    struct gm_option_label label;
     if (!interval)
         return false;
-    const char *name = gm_option_label(GM_OPT_TRACE_SUMMARY, &label);
+    const struct gm_option_label name = gm_option_label(GM_OPT_TRACE_SUMMARY);
     if (interval < GM_SUMMARY_LEAST) {
-        gm_log(GM_LOG_WARN, "%s is below 10ms: intervals of 10ms", name);
+        gm_log(GM_LOG_WARN, "%s is below 10ms: intervals of 10ms", name.text);
         interval = GM_SUMMARY_LEAST;
     }
     if (gm_option_text(GM_OPT_TRACE_RING)[0])
-        gm_log(GM_LOG_WARN, "%s: a summary has no single events, so GPUMEM_TRACE_RING has no effect", name);
+        gm_log(GM_LOG_WARN, "%s: a summary has no single events, so GPUMEM_TRACE_RING has no effect", name.text);
     if (gm_option_text(GM_OPT_TRACE_RANGE)[0])
-        gm_log(GM_LOG_WARN, "%s: a summary covers the whole run, so GPUMEM_TRACE_RANGE has no effect", name);
+        gm_log(GM_LOG_WARN, "%s: a summary covers the whole run, so GPUMEM_TRACE_RANGE has no effect", name.text);
     if (gm_option_bool(GM_OPT_TRACE_COPIES))
-        gm_log(GM_LOG_WARN, "%s: a summary has no single events, so GPUMEM_TRACE_COPIES has no effect", name);
+        gm_log(GM_LOG_WARN, "%s: a summary has no single events, so GPUMEM_TRACE_COPIES has no effect", name.text);
     gm_summary_setup(interval);
     return true;
 }
@@ -364,14 +361,13 @@ static void bound_trace(void) {
     uint64_t limit = gm_option_number(GM_OPT_TRACE_LIMIT), bytes = 0, ns = 0;
     const char *ring = sum_up() ? "" : gm_option_text(GM_OPT_TRACE_RING);
     const uint64_t least = GM_TRACE_LEAST;
-    struct gm_option_label label;
     if (limit && limit < least) {
-        gm_log(GM_LOG_WARN, "%s is below 1M: the trace has at most 1M", gm_option_label(GM_OPT_TRACE_LIMIT, &label));
+        gm_log(GM_LOG_WARN, "%s is below 1M: the trace has at most 1M", gm_option_label(GM_OPT_TRACE_LIMIT).text);
         limit = least;
     }
     if (ring[0] && !gm_option_ring(ring, &bytes, &ns)) {
         gm_log(GM_LOG_WARN, "%s=%.80s: accepted: " GM_RING_ACCEPTED "; keeping 64M",
-               gm_option_label(GM_OPT_TRACE_RING, &label), ring);
+               gm_option_label(GM_OPT_TRACE_RING).text, ring);
         bytes = (uint64_t)64 << 20;
     }
     gm_trace_bound(limit, bytes, ns);

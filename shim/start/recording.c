@@ -88,16 +88,13 @@ static void answer_start(uint32_t number, const char *name, unsigned stacks) {
         answer(number, text, true);
         return;
     }
-    if (ended) {
-        answer(number, "it is about to end", true);
-        return;
-    }
-    if (waits_for_range) {
-        answer(number, "GPUMEM_TRACE_RANGE says when it records", true);
-        return;
-    }
-    if (gm_option_number(GM_OPT_TRACE_SUMMARY)) {
-        answer(number, "GPUMEM_TRACE_SUMMARY is set, and a summary begins with the process", true);
+    const char *refusal = ended             ? "it is about to end"
+                          : waits_for_range ? "GPUMEM_TRACE_RANGE says when it records"
+                          : gm_option_number(GM_OPT_TRACE_SUMMARY)
+                              ? "GPUMEM_TRACE_SUMMARY is set, and a summary begins with the process"
+                              : NULL;
+    if (refusal) {
+        answer(number, refusal, true);
         return;
     }
     recording.bound();
@@ -205,13 +202,12 @@ void gm_recording_closed(void) {
 /* ---- life */
 
 void gm_recording_setup(const struct gm_recording_setup *setup) {
-    struct gm_option_label label;
     const char *glob = gm_option_text(GM_OPT_TRACE_RANGE);
     recording = *setup;
     gm_stats_requested = gm_trace_tick = requested;
     if (glob[0] && !gm_trace_is_on())
         gm_log(GM_LOG_WARN, "%s: ranges are recorded in the trace, so set GPUMEM_TRACE, too",
-               gm_option_label(GM_OPT_TRACE_RANGE, &label));
+               gm_option_label(GM_OPT_TRACE_RANGE).text);
     waits_for_range = glob[0] && gm_trace_is_on() && !gm_summary_on();
     if (waits_for_range)
         gm_trace_on = false;
@@ -227,10 +223,9 @@ void gm_recording_started(void) {
 }
 
 void gm_recording_report(void) {
-    struct gm_option_label label;
     if (waits_for_range && !opened_once)
         gm_log(GM_LOG_WARN, "%s=%.80s: no such NVTX range was opened%s, so nothing was recorded",
-               gm_option_label(GM_OPT_TRACE_RANGE, &label), gm_option_text(GM_OPT_TRACE_RANGE),
+               gm_option_label(GM_OPT_TRACE_RANGE).text, gm_option_text(GM_OPT_TRACE_RANGE),
                recording.sees_ranges() ? ""
                                        : " (NVTX_INJECTION64_PATH does not name this library, or NVTX was not used)");
 }
