@@ -55,16 +55,16 @@ static uint32_t this_thread(void) {
 
 /* ---- the list; the caller holds the lock */
 
-static void count(int change) {
+static void count_captures(int change) {
     __atomic_store_n(&gm_captures, gm_captures + change, __ATOMIC_SEQ_CST);
     gm_watch_set(GM_WATCH_CAPTURES, gm_captures > 0);
 }
 
-static void take_out(struct slot **link) {
+static void remove_capture(struct slot **link) {
     struct slot *slot = *link;
     *link = slot->next;
     gm_node_give(&unused, slot);
-    count(-1);
+    count_captures(-1);
 }
 
 static struct slot **find_serial(uint64_t serial) {
@@ -103,34 +103,16 @@ static bool remove_lost(bool (*matches)(const struct slot *slot, const void *wha
     gm_spin_lock(&lock);
     link = find_serial(serial);
     if (*link)
-        take_out(link);
+        remove_capture(link);
     gm_spin_unlock(&lock);
     return true;
 }
 
 /* ---- begin and end */
 
-static bool is_own(CUstream stream, bool per_thread) { return stream ? stream == CU_STREAM_PER_THREAD : per_thread; }
-
-static CUcontext current_context(void) {
-    CUcontext context = NULL;
-    if (!gm_drv.ctx_get_current || gm_drv.ctx_get_current(&context) != CUDA_SUCCESS)
-        return NULL;
-    return context;
-}
-
-/* False: the stream belongs to a green context, or the driver cannot name a stream's context. */
-static bool context_of(CUstream stream, CUcontext *context) {
-    bool context_known = stream > CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx &&
-                         gm_drv.stream_get_ctx(stream, context) == CUDA_SUCCESS;
-    if (!context_known)
-        *context = current_context();
-    return context_known;
-}
-
 uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode mode) {
-    struct gm_capture made = {stream, NULL, this_thread(), is_own(stream, per_thread), mode};
-    bool context_known = context_of(stream, &made.context);
+    struct gm_capture made = {stream, NULL, this_thread(), gm_is_per_thread(stream, per_thread), mode};
+    bool context_known = gm_context_of_stream(stream, &made.context);
     uint64_t serial = 0;
     gm_context_note_graphs();
     gm_spin_lock(&lock);
@@ -143,7 +125,7 @@ uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode 
     } else {
         unlisted++;
     }
-    count(1);
+    count_captures(1);
     gm_spin_unlock(&lock);
     gm_wait_for_users(&sections);
     return serial;
@@ -167,26 +149,26 @@ void gm_capture_begun(uint64_t serial, bool ok) {
     if (*link && ok)
         (*link)->begun = true;
     else if (*link)
-        take_out(link);
+        remove_capture(link);
     else if (!serial && !ok && unlisted)
-        unlisted--, count(-1);
+        unlisted--, count_captures(-1);
     gm_spin_unlock(&lock);
     if (ok && !thread.observed)
         thread.observed = gm_thread_at_exit(thread_ends, (void *)(uintptr_t)this_thread()) == 0;
 }
 
 void gm_capture_end(CUstream stream, bool per_thread) {
-    bool own = is_own(stream, per_thread);
+    bool own = gm_is_per_thread(stream, per_thread);
     uint32_t thread = own ? this_thread() : 0;
-    CUcontext context = own ? current_context() : NULL;
+    CUcontext context = own ? gm_context_handle() : NULL;
     gm_spin_lock(&lock);
     struct slot **link = &listed;
     while (*link && !is_stream(&(*link)->capture, stream, thread, context))
         link = &(*link)->next;
     if (*link)
-        take_out(link);
+        remove_capture(link);
     else if (unlisted) /* otherwise it is the end of a capture whose begin was not seen */
-        unlisted--, count(-1);
+        unlisted--, count_captures(-1);
     gm_spin_unlock(&lock);
 }
 
@@ -205,7 +187,7 @@ static bool is_of_destroyed(const struct slot *slot, const void *what) {
     return slot->ending && is_of_target(slot, what);
 }
 
-static void mark(const struct target *what, bool ending) {
+static void mark_ending(const struct target *what, bool ending) {
     gm_spin_lock(&lock);
     for (struct slot *slot = listed; slot; slot = slot->next)
         if (is_of_target(slot, what))
@@ -218,7 +200,7 @@ void gm_capture_ending(CUstream stream, CUcontext context) {
     if (!stream && !context)
         return;
     if (gm_capture_any())
-        mark(&what, true);
+        mark_ending(&what, true);
     gm_wait_for_users(&query_count);
 }
 
@@ -229,7 +211,7 @@ void gm_capture_destroyed(CUstream stream, CUcontext context, bool destroyed) {
     while (destroyed && remove_lost(is_of_destroyed, &what))
         ;
     if (!destroyed)
-        mark(&what, false);
+        mark_ending(&what, false);
 }
 
 /* ---- captures that last long */

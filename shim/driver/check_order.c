@@ -27,19 +27,13 @@ static bool is_created(const struct gm_order_stream *stream) {
     return stream->handle != (uintptr_t)CU_STREAM_LEGACY && stream->handle != (uintptr_t)CU_STREAM_PER_THREAD;
 }
 
-static uint64_t current_context(void) {
-    CUcontext context = NULL;
-    gm_drv.ctx_get_current(&context);
-    return (uintptr_t)context;
-}
-
 /* What the handle alone says about the stream. */
-static struct gm_order_stream describe(struct gm_check_stream of) {
+static struct gm_order_stream describe_stream(struct gm_check_stream of) {
     CUstream handle = of.handle ? of.handle : of.twin ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
     struct gm_order_stream stream = {.handle = (uintptr_t)handle, .kind = GM_ORDER_BLOCKING};
     if (is_created(&stream))
         return stream;
-    stream.context = current_context();
+    stream.context = (uintptr_t)gm_context_handle();
     if (handle == CU_STREAM_LEGACY)
         stream.kind = GM_ORDER_LEGACY;
     else
@@ -52,16 +46,16 @@ static void query_stream(struct gm_order_stream *stream) {
     CUstream handle = (CUstream)(uintptr_t)stream->handle;
     CUcontext context = NULL;
     unsigned flags = 0;
-    bool known = gm_drv.stream_get_ctx && gm_drv.stream_get_ctx(handle, &context) == CUDA_SUCCESS && context;
-    stream->context = known ? (uintptr_t)context : current_context();
+    bool known = gm_context_of_stream(handle, &context) && context;
+    stream->context = (uintptr_t)(known ? context : gm_context_handle());
     if (gm_drv.stream_get_flags && gm_drv.stream_get_flags(handle, &flags) == CUDA_SUCCESS &&
         flags & CU_STREAM_NON_BLOCKING)
         stream->kind = GM_ORDER_NON_BLOCKING;
 }
 
 /* Returns with the lock held. */
-static unsigned enter(struct gm_check_stream of) {
-    struct gm_order_stream stream = describe(of);
+static unsigned enter_stream(struct gm_check_stream of) {
+    struct gm_order_stream stream = describe_stream(of);
     gm_spin_lock(&lock);
     if (is_created(&stream) && gm_order_find(order, &stream) < 0) {
         gm_spin_unlock(&lock);
@@ -73,7 +67,7 @@ static unsigned enter(struct gm_check_stream of) {
 
 /* ---- calls */
 
-static void note(enum gm_check_call call, unsigned at, uint64_t event) {
+static void note_call(enum gm_check_call call, unsigned at, uint64_t event) {
     switch (call) {
     case GM_CHECK_WORK: gm_order_submit(order, at, false); break;
     case GM_CHECK_VISIBLE_WORK: gm_order_submit(order, at, true); break;
@@ -99,7 +93,7 @@ static void note(enum gm_check_call call, unsigned at, uint64_t event) {
 void gm_check_order_call(enum gm_check_call call, struct gm_check_stream stream, CUevent event) {
     if (!gm_check_order_on || (gm_capture_any() && gm_capture_on(stream.handle, stream.twin)))
         return;
-    note(call, enter(stream), (uintptr_t)event);
+    note_call(call, enter_stream(stream), (uintptr_t)event);
     gm_spin_unlock(&lock);
 }
 
@@ -113,7 +107,7 @@ void gm_check_order_call(enum gm_check_call call, struct gm_check_stream stream,
 void gm_check_order_event_done(CUevent event) { LOCKED(gm_order_host_event(order, (uintptr_t)event)); }
 
 void gm_check_order_context_done(CUcontext context) {
-    uint64_t of = context ? (uintptr_t)context : current_context();
+    uint64_t of = (uintptr_t)(context ? context : gm_context_handle());
     LOCKED(gm_order_host_context(order, of));
 }
 
@@ -129,7 +123,7 @@ void gm_check_order_context_destroyed(CUcontext context) {
 
 /* A free that listed the stream before may still name it. */
 void gm_check_order_stream_ending(struct gm_check_stream of) {
-    struct gm_order_stream stream = describe(of);
+    struct gm_order_stream stream = describe_stream(of);
     LOCKED({
         int at = gm_order_find(order, &stream);
         if (at >= 0)
@@ -141,7 +135,7 @@ void gm_check_order_stream_ending(struct gm_check_stream of) {
 /* ---- frees */
 
 /* True when all work of the context is done. For streams that cannot be named this is the only answer. */
-static bool is_idle(const struct gm_context *context) {
+static bool is_context_idle(const struct gm_context *context) {
     struct gm_fence fence = {0};
     if (!gm_drv.ctx_record_event)
         return false;
@@ -165,7 +159,7 @@ static void query_streams(const struct gm_context *context, struct gm_order_busy
         else
             all_named = false;
     }
-    bool idle = all_named || is_idle(context);
+    bool idle = all_named || is_context_idle(context);
     for (unsigned i = 0; i < count; i++)
         streams[i].busy |= !idle && !can_be_named(&streams[i]);
 }
@@ -193,7 +187,7 @@ static bool any_busy(const struct gm_order_busy *streams, unsigned count) {
 }
 
 /* The streams that may be busy. While `naming_count` is raised, none of the living ones is destroyed. */
-static unsigned list(CUcontext context, struct gm_order_busy streams[GM_ORDER_BUSY]) {
+static unsigned list_streams(CUcontext context, struct gm_order_busy streams[GM_ORDER_BUSY]) {
     gm_spin_lock(&lock);
     unsigned count = gm_order_candidates(order, (uintptr_t)context, streams);
     __atomic_add_fetch(&naming_count, 1, __ATOMIC_SEQ_CST);
@@ -207,7 +201,7 @@ void gm_check_order_free(CUcontext handle, uint64_t context_id, CUdevice device,
     struct gm_order_busy streams[GM_ORDER_BUSY];
     if (!gm_check_order_on)
         return;
-    unsigned count = list(handle, streams);
+    unsigned count = list_streams(handle, streams);
     bool queried = count && query_in_context(&context, streams, count);
     __atomic_sub_fetch(&naming_count, 1, __ATOMIC_SEQ_CST);
     if (!queried)

@@ -20,7 +20,7 @@ static uint64_t own_ids = 1ull << 48; /* far from the driver's small ids */
 static uint16_t numbers;
 static unsigned seen_count;
 
-static unsigned slot_of(CUcontext handle) {
+static unsigned first_slot_of(CUcontext handle) {
     return (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
 }
 
@@ -41,7 +41,7 @@ static inline bool read_slot(const struct gm_context *slot, CUcontext handle, st
 }
 
 static GM_APART bool find_further(CUcontext handle, struct gm_context *context) {
-    for (unsigned i = slot_of(handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
+    for (unsigned i = first_slot_of(handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
         if (!__atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE))
             return false;
         if (read_slot(&slots[i], handle, context))
@@ -50,15 +50,15 @@ static GM_APART bool find_further(CUcontext handle, struct gm_context *context) 
     return false;
 }
 
-static inline bool find(CUcontext handle, struct gm_context *context) {
-    return GM_LIKELY(read_slot(&slots[slot_of(handle)], handle, context)) || find_further(handle, context);
+static inline bool find_context(CUcontext handle, struct gm_context *context) {
+    return GM_LIKELY(read_slot(&slots[first_slot_of(handle)], handle, context)) || find_further(handle, context);
 }
 
-bool gm_context_find(CUcontext handle, struct gm_context *context) { return find(handle, context); }
+bool gm_context_find(CUcontext handle, struct gm_context *context) { return find_context(handle, context); }
 
 /* Index of the slot, or -1. */
 static int slot_with(CUcontext handle, uint64_t id) {
-    for (unsigned i = slot_of(handle), probes = 0; id && probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
+    for (unsigned i = first_slot_of(handle), probes = 0; id && probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
         CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
         if (seen == handle && __atomic_load_n(&slots[i].id, __ATOMIC_SEQ_CST) == id)
             return (int)i;
@@ -170,7 +170,7 @@ bool gm_context_other(CUdevice device) { return accessors_of(device, true, NULL,
 
 /* ---- contexts seen as current */
 
-static void describe(CUcontext handle, struct gm_context *context) {
+static void describe_context(CUcontext handle, struct gm_context *context) {
     unsigned long long id = 0;
     context->handle = handle;
     context->device = -1;
@@ -185,12 +185,12 @@ static void describe(CUcontext handle, struct gm_context *context) {
 }
 
 /* True when this call saw the context first. Otherwise *context is what another thread stored. */
-static bool remember(struct gm_context *context) {
+static bool remember_context(struct gm_context *context) {
     struct gm_context *vacant = NULL;
     bool is_new = false;
 
     gm_spin_lock(&lock);
-    for (unsigned i = slot_of(context->handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
+    for (unsigned i = first_slot_of(context->handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
         struct gm_context *slot = &slots[i];
         if (slot->handle == context->handle && slot->id) {
             *context = *slot;
@@ -218,8 +218,8 @@ done:
 
 static GM_RARE bool see_first(CUcontext handle, struct gm_context *context) {
     *context = (struct gm_context){0};
-    describe(handle, context);
-    if (remember(context) && gm_context_on_new)
+    describe_context(handle, context);
+    if (remember_context(context) && gm_context_on_new)
         gm_context_on_new(context);
     return true;
 }
@@ -230,7 +230,20 @@ bool gm_context_current(struct gm_context *context) {
         *context = (struct gm_context){.device = -1};
         return false;
     }
-    return GM_LIKELY(find(handle, context)) || see_first(handle, context);
+    return GM_LIKELY(find_context(handle, context)) || see_first(handle, context);
+}
+
+CUcontext gm_context_handle(void) {
+    CUcontext handle = NULL;
+    return gm_drv.ctx_get_current && gm_drv.ctx_get_current(&handle) == CUDA_SUCCESS ? handle : NULL;
+}
+
+bool gm_context_of_stream(CUstream stream, CUcontext *context) {
+    bool named = stream > CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx &&
+                 gm_drv.stream_get_ctx(stream, context) == CUDA_SUCCESS;
+    if (!named)
+        *context = gm_context_handle();
+    return named;
 }
 
 const struct gm_context gm_context_none = {.handle = (CUcontext)(uintptr_t)1, .device = -1};
@@ -248,7 +261,7 @@ uint64_t gm_context_current_id(const struct gm_context **at) {
     *at = &gm_context_none;
     if (gm_drv.ctx_get_current(&handle) != CUDA_SUCCESS)
         return 0;
-    const struct gm_context *slot = *at = &slots[slot_of(handle)];
+    const struct gm_context *slot = *at = &slots[first_slot_of(handle)];
     uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
     return GM_LIKELY(__atomic_load_n(&slot->handle, __ATOMIC_RELAXED) == handle) ? id : 0;
 }
@@ -295,11 +308,8 @@ bool gm_context_is_alone(CUcontext handle, uint64_t id, CUdevice device) {
 
 /* The lock is held. */
 static int slot_now(CUcontext handle) {
-    unsigned i = slot_of(handle);
-    for (unsigned probes = 0; handle && probes < SLOTS && slots[i].handle; i = (i + 1) % SLOTS, probes++)
-        if (slots[i].handle == handle && slots[i].id)
-            return (int)i;
-    return -1;
+    struct gm_context seen;
+    return find_context(handle, &seen) ? slot_with(handle, seen.id) : -1;
 }
 
 uint64_t gm_context_ending(CUcontext handle) {

@@ -131,6 +131,19 @@ bool gm_context_other(CUdevice device);
 enum { GM_CONTEXT_USERS = 32 };
 unsigned gm_context_users(struct gm_context *users, unsigned room, bool with_copies, unsigned *owners);
 
+/* ---- contexts and threads of streams */
+
+/* The handle of the context that is current in this thread; NULL: none. */
+GM_INTERNAL CUcontext gm_context_handle(void);
+/* Writes the stream's context. False: the driver cannot name it, since the stream is a default stream or belongs to a
+ * green context. *context is the current one then. */
+GM_INTERNAL bool gm_context_of_stream(CUstream stream, CUcontext *context);
+/* The stream is the default stream of the calling thread. `twin`: the call is the variant for per-thread default
+ * streams. */
+static inline bool gm_is_per_thread(CUstream stream, bool twin) {
+    return stream ? stream == CU_STREAM_PER_THREAD : twin;
+}
+
 /* ---- stream capture (capture.c). Every begin and end of a capture in the process is reported here.
  *
  * What a capture forbids (CUDA driver API: cuThreadExchangeStreamCaptureMode, cuCtxRecordEvent; programming guide,

@@ -79,10 +79,9 @@ void gm_streams_context_destroyed(CUcontext context) {
 }
 
 void gm_streams_made(CUstream stream) {
-    CUcontext context = NULL;
     if (!observing)
         return;
-    gm_drv.ctx_get_current(&context);
+    CUcontext context = gm_context_handle();
     gm_spin_lock(&lock);
     struct entry *entry = context ? entry_of(context) : NULL;
     if (entry && entry->count < MOST)

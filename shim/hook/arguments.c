@@ -13,8 +13,6 @@ CUstream gm_called_stream(const struct gm_called *call) {
     }
 }
 
-bool gm_is_per_thread(CUstream stream, bool twin) { return stream ? stream == CU_STREAM_PER_THREAD : twin; }
-
 /* Attributes that leave a kernel behind the earlier work of its stream. */
 static bool is_ordinary(const CUlaunchAttribute *attribute) {
     switch (attribute->id) {

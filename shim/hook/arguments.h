@@ -28,7 +28,6 @@ static inline void *gm_pointer_argument(const struct gm_called *call, unsigned i
 }
 /* The stream that the call names; NULL: the default stream, which for a twin is that of the thread. */
 GM_INTERNAL CUstream gm_called_stream(const struct gm_called *call);
-GM_INTERNAL bool gm_is_per_thread(CUstream stream, bool twin);
 /* False: the call launches a kernel that may start before earlier work of its stream ends, or that lets others see how
  * far it is. */
 GM_INTERNAL bool gm_is_ordinary_launch(const struct gm_called *call);

@@ -113,10 +113,8 @@ TAKES_MEMORY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 /* ---- streams; for some drivers gpumem must know all of them (shim/driver/streams.h) */
 
 static CUresult made(const CUstream *stream, CUresult result) {
-    CUcontext context = NULL;
     if (result == CUDA_SUCCESS) {
-        gm_drv.ctx_get_current(&context);
-        gm_free_sync_stream_created(context, *stream);
+        gm_free_sync_stream_created(gm_context_handle(), *stream);
         gm_streams_made(*stream);
     }
     return result;
@@ -129,15 +127,6 @@ PASSES(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int prior
 TAKES_MEMORY(cuGreenCtxStreamCreate, (CUstream * stream, CUgreenCtx green, unsigned flags, int priority),
              (stream, green, flags, priority))
 
-/* The driver refuses to destroy a default stream, and streams of other contexts may be destroyed. */
-static CUcontext context_of(CUstream stream) {
-    CUcontext context = NULL;
-    if (stream <= CU_STREAM_PER_THREAD || !gm_drv.stream_get_ctx ||
-        gm_drv.stream_get_ctx(stream, &context) != CUDA_SUCCESS)
-        gm_drv.ctx_get_current(&context);
-    return context;
-}
-
 static CUresult destroyed(CUstream stream, CUcontext context, CUresult result) {
     if (result == CUDA_SUCCESS)
         gm_free_sync_stream_destroyed(context);
@@ -145,10 +134,12 @@ static CUresult destroyed(CUstream stream, CUcontext context, CUresult result) {
     return result;
 }
 
+/* The driver refuses to destroy a default stream, and streams of other contexts may be destroyed. */
 #define DESTROY(symbol)                                            \
     HOOK(symbol, CUstream stream) {                                \
         ENTER(symbol, stream);                                     \
-        CUcontext context = context_of(stream);                    \
+        CUcontext context;                                         \
+        gm_context_of_stream(stream, &context);                    \
         gm_streams_ending(stream);                                 \
         gm_capture_ending(stream, NULL);                           \
         LEAVE(destroyed(stream, context, gm_real.symbol(stream))); \
