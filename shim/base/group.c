@@ -41,20 +41,15 @@ static const char *path_of(struct path *path, const char *name) {
     return path->text;
 }
 
-static bool lock_byte(int fd, int byte) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    return !gm_fcntl(fd, OFD_SETLK, (long)(uintptr_t)&lock);
+/* True: the command succeeded, and (OFD_GETLK) nobody has the lock. */
+static bool control_lock(int fd, int byte, int command, short type) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    return !gm_fcntl(fd, command, (long)(uintptr_t)&lock) && (command == OFD_SETLK || lock.l_type == F_UNLCK);
 }
 
-static void unlock_byte(int fd, int byte) {
-    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    gm_fcntl(fd, OFD_SETLK, (long)(uintptr_t)&lock);
-}
-
-static bool is_locked(int fd, int byte) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    return gm_fcntl(fd, OFD_GETLK, (long)(uintptr_t)&lock) || lock.l_type != F_UNLCK;
-}
+static bool lock_byte(int fd, int byte) { return control_lock(fd, byte, OFD_SETLK, F_WRLCK); }
+static void unlock_byte(int fd, int byte) { control_lock(fd, byte, OFD_SETLK, F_UNLCK); }
+static bool is_locked(int fd, int byte) { return !control_lock(fd, byte, OFD_GETLK, F_WRLCK); }
 
 /* A joining process holds the lock for microseconds, unless somebody stopped it there. */
 static bool lock_joining(int fd) {
@@ -276,7 +271,7 @@ enum answer { FITS, REFUSED, BUSY };
 
 /* Reads the wanted bytes before the live ones: a member raises its live bytes first and lowers its wanted bytes then,
  * so bytes may count twice meanwhile, but are never missed. */
-static enum answer decide(unsigned device, uint64_t bytes) {
+static enum answer decide_request(unsigned device, uint64_t bytes) {
     uint64_t limit = __atomic_load_n(&mine.group->limit, __ATOMIC_RELAXED);
     limit = limit ? limit : UINT64_MAX;
     uint64_t wanted = sum_of(mine.group, device, true), live = sum_of(mine.group, device, false);
@@ -286,22 +281,23 @@ static enum answer decide(unsigned device, uint64_t bytes) {
 }
 
 /* Where members want more together than there is room for, those behind the first one withdraw and try again. */
-static bool is_first(unsigned device) {
+static bool is_first_wanting(unsigned device) {
     for (const struct gm_group_member *member = mine.group->members; member < mine.place; member++)
         if (__atomic_load_n(&member->wanted[device], __ATOMIC_SEQ_CST))
             return false;
     return true;
 }
 
-static bool take(unsigned device, uint64_t bytes) {
+static bool take_bytes(unsigned device, uint64_t bytes) {
     struct gm_group_member *place = mine.place;
     enum answer answer = BUSY;
+    gm_spin_lock(&mine.taking);
     for (int attempt = 0; attempt < ATTEMPTS && answer == BUSY; attempt++) {
         __atomic_store_n(&place->wanted[device], bytes, __ATOMIC_SEQ_CST);
-        answer = decide(device, bytes);
+        answer = decide_request(device, bytes);
         if (answer == FITS)
             __atomic_add_fetch(&place->live[device], bytes, __ATOMIC_SEQ_CST);
-        if (answer == BUSY && is_first(device)) {
+        if (answer == BUSY && is_first_wanting(device)) {
             sched_yield();
             continue;
         }
@@ -310,20 +306,15 @@ static bool take(unsigned device, uint64_t bytes) {
             sched_yield();
     }
     __atomic_store_n(&place->wanted[device], 0, __ATOMIC_SEQ_CST);
+    gm_spin_unlock(&mine.taking);
     return answer == FITS;
 }
 
 bool gm_group_take(unsigned device, uint64_t bytes) {
-    gm_spin_lock(&mine.taking);
-    bool taken = take(device, bytes);
-    gm_spin_unlock(&mine.taking);
-    if (taken)
+    if (take_bytes(device, bytes))
         return true;
     gm_group_refresh(); /* a member that was killed may hold the bytes */
-    gm_spin_lock(&mine.taking);
-    taken = take(device, bytes);
-    gm_spin_unlock(&mine.taking);
-    return taken;
+    return take_bytes(device, bytes);
 }
 
 void gm_group_force(unsigned device, uint64_t bytes) {
