@@ -35,18 +35,15 @@ static inline bool is_hooked_name(const char *name) {
     return is_driver_name(name) || (is_nvml_name(name) && gm_nvml_is_hooked(name));
 }
 
+static void *next_function(const char *name) {
+    void *next = gm_real_dlsym(RTLD_NEXT, name);
+    next = next ? next : gm_elf_symbol("libc.so", name);
+    return next ? next : gm_elf_symbol("libdl.so", name);
+}
+
 static void find_next(void) {
-    void *next = gm_real_dlsym(RTLD_NEXT, "dlsym"), *next_versioned = gm_real_dlsym(RTLD_NEXT, "dlvsym");
-    if (!next)
-        next = gm_elf_symbol("libc.so", "dlsym");
-    if (!next)
-        next = gm_elf_symbol("libdl.so", "dlsym");
-    if (!next_versioned)
-        next_versioned = gm_elf_symbol("libc.so", "dlvsym");
-    if (!next_versioned)
-        next_versioned = gm_elf_symbol("libdl.so", "dlvsym");
-    __atomic_store_n(&gm_next_dlvsym, (dlvsym_function)next_versioned, __ATOMIC_RELEASE);
-    __atomic_store_n(&gm_next_dlsym, (dlsym_function)next, __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_next_dlvsym, (dlvsym_function)next_function("dlvsym"), __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_next_dlsym, (dlsym_function)next_function("dlsym"), __ATOMIC_RELEASE);
 }
 
 static void *route_to(void *function, const char *name, enum gm_entry_way way) {
@@ -58,7 +55,7 @@ static void *route_to(void *function, const char *name, enum gm_entry_way way) {
 }
 
 /* The result of a successful look-up of a driver's name. */
-static void *answer(void *function, const char *name) {
+static void *answer_lookup(void *function, const char *name) {
     if (gm_is_entry(function)) /* gpumem's own export, found through the program's own scope */
         return (gm_hooks_ready() || gm_driver_ready(false)) && gm_driver_symbol(name) ? function : NULL;
     if (!gm_hooks_ready())
@@ -69,7 +66,7 @@ static void *answer(void *function, const char *name) {
 /* The common part. 0: gpumem does not answer, and the entry jumps on with the caller's own return address. */
 static int route(void *handle, const char *name, void *found, void **result) {
     if (found) {
-        *result = is_driver_name(name) ? answer(found, name) : gm_nvml_route(name, found);
+        *result = is_driver_name(name) ? answer_lookup(found, name) : gm_nvml_route(name, found);
         if (!*result) /* gpumem's export must not make the program believe in a driver that is not there: set the C
                          library's error */
             gm_real_dlsym(RTLD_NEXT, name);
