@@ -70,7 +70,7 @@ static struct domain domains[DOMAINS]; /* the first is the default one, which ha
 static unsigned domain_count = 1;
 GM_LOCK(domain_lock);
 
-static uint32_t number_of(const struct domain *domain) {
+static uint32_t domain_number(const struct domain *domain) {
     return domain >= domains && domain < domains + DOMAINS ? (uint32_t)(domain - domains) : 0;
 }
 
@@ -78,24 +78,14 @@ static uint32_t number_of(const struct domain *domain) {
 static size_t to_utf8(char *out, size_t size, const wchar_t *text) {
     size_t used = 0;
     for (; text && *text && used + 4 <= size; text++) {
+        static const unsigned char heads[] = {0, 0xc0, 0xe0, 0xf0};
         uint32_t c = (uint32_t)*text;
-        if (c < 0x80) {
-            out[used++] = (char)c;
-        } else if (c < 0x800) {
-            out[used++] = (char)(0xc0 | c >> 6);
-            out[used++] = (char)(0x80 | (c & 63));
-        } else if (c < 0x10000 && (c < 0xd800 || c > 0xdfff)) {
-            out[used++] = (char)(0xe0 | c >> 12);
-            out[used++] = (char)(0x80 | (c >> 6 & 63));
-            out[used++] = (char)(0x80 | (c & 63));
-        } else if (c >= 0x10000 && c < 0x110000) {
-            out[used++] = (char)(0xf0 | c >> 18);
-            out[used++] = (char)(0x80 | (c >> 12 & 63));
-            out[used++] = (char)(0x80 | (c >> 6 & 63));
-            out[used++] = (char)(0x80 | (c & 63));
-        } else {
-            out[used++] = '?';
-        }
+        if (c >= 0x110000 || (c >= 0xd800 && c <= 0xdfff))
+            c = '?';
+        unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+        out[used++] = (char)(heads[more] | c >> 6 * more);
+        while (more--)
+            out[used++] = (char)(0x80 | (c >> 6 * more & 63));
     }
     return used;
 }
@@ -217,7 +207,7 @@ bool gm_nvtx_is_used(void) { return __atomic_load_n(&registered, __ATOMIC_RELAXE
 
 /* ---- ranges */
 
-static void begin(uint64_t range, uint32_t text) {
+static void begin_range(uint64_t range, uint32_t text) {
     if (GM_UNLIKELY(named_ranges() != NULL))
         note_begin(range, text & NAMED);
     text &= ~(uint32_t)NAMED;
@@ -248,64 +238,57 @@ static void end_in_trace(uint64_t range) {
     }
 }
 
-static void end(uint64_t range) {
+static void end_range(uint64_t range) {
     end_in_trace(range);
     if (GM_UNLIKELY(named_ranges() != NULL))
         note_end(range);
 }
 
-static uint64_t start(uint32_t text) {
+static uint64_t start_range(uint32_t domain, uint32_t text) {
     static uint64_t started;
     uint64_t range = started_number(__atomic_add_fetch(&started, 1, __ATOMIC_RELAXED), text & NAMED);
-    begin(range, text);
+    begin_range(range, text);
     return range;
 }
 
-static int push(uint32_t domain, uint32_t text) {
-    begin(domain, text);
+static int push_range(uint32_t domain, uint32_t text) {
+    begin_range(domain, text);
     return NO_PUSH_POP_TRACKING;
 }
 
-static int pop(uint32_t domain) {
-    end(domain);
+static int pop_range(uint32_t domain) {
+    end_range(domain);
     return NO_PUSH_POP_TRACKING;
 }
 
-static void mark(uint32_t text) {
+static void mark_range(uint32_t domain, uint32_t text) {
     if (traces())
         gm_phase_note(GM_ACT_MARK, 0, text & ~(uint32_t)NAMED);
 }
 
 /* ---- functions that NVTX calls */
 
-static void mark_ex(const struct attributes *a) { mark(text_in(0, a)); }
-static void mark_a(const char *text) { mark(text_of(0, text, NULL)); }
-static void mark_w(const wchar_t *text) { mark(text_of(0, NULL, text)); }
-static uint64_t start_ex(const struct attributes *a) { return start(text_in(0, a)); }
-static uint64_t start_a(const char *text) { return start(text_of(0, text, NULL)); }
-static uint64_t start_w(const wchar_t *text) { return start(text_of(0, NULL, text)); }
-static int push_ex(const struct attributes *a) { return push(0, text_in(0, a)); }
-static int push_a(const char *text) { return push(0, text_of(0, text, NULL)); }
-static int push_w(const wchar_t *text) { return push(0, text_of(0, NULL, text)); }
-static int pop_default(void) { return pop(0); }
+/* Those of the default domain and of a domain, which give texts in three ways. */
+#define TAKES_TEXT(type, name)                                                                    \
+    static type name##_ex(const struct attributes *a) { return name##_range(0, text_in(0, a)); }  \
+    static type name##_a(const char *text) { return name##_range(0, text_of(0, text, NULL)); }    \
+    static type name##_w(const wchar_t *text) { return name##_range(0, text_of(0, NULL, text)); } \
+    static type domain_##name(const struct domain *domain, const struct attributes *a) {          \
+        return name##_range(domain_number(domain), text_in(domain_number(domain), a));            \
+    }
+TAKES_TEXT(void, mark)
+TAKES_TEXT(uint64_t, start)
+TAKES_TEXT(int, push)
 
-static void domain_mark(const struct domain *domain, const struct attributes *a) {
-    mark(text_in(number_of(domain), a));
-}
-static uint64_t domain_start(const struct domain *domain, const struct attributes *a) {
-    return start(text_in(number_of(domain), a));
-}
-static void domain_end(const struct domain *domain, uint64_t range) { end(range); }
-static int domain_push(const struct domain *domain, const struct attributes *a) {
-    return push(number_of(domain), text_in(number_of(domain), a));
-}
-static int domain_pop(const struct domain *domain) { return pop(number_of(domain)); }
+static int pop_default(void) { return pop_range(0); }
+static void domain_end(const struct domain *domain, uint64_t range) { end_range(range); }
+static int domain_pop(const struct domain *domain) { return pop_range(domain_number(domain)); }
 
 static void *register_a(const struct domain *domain, const char *text) {
-    return (void *)(uintptr_t)text_of(number_of(domain), text, NULL);
+    return (void *)(uintptr_t)text_of(domain_number(domain), text, NULL);
 }
 static void *register_w(const struct domain *domain, const wchar_t *text) {
-    return (void *)(uintptr_t)text_of(number_of(domain), NULL, text);
+    return (void *)(uintptr_t)text_of(domain_number(domain), NULL, text);
 }
 
 /* One domain for each name, for all libraries of the program. When there are too many, further domains share the
@@ -335,7 +318,7 @@ static struct domain *create_w(const wchar_t *name) {
 /* Indexed by NVTX's numbers of its functions. */
 static const function core[] = {
     [1] = (function)mark_ex, [2] = (function)mark_a,  [3] = (function)mark_w,       [4] = (function)start_ex,
-    [5] = (function)start_a, [6] = (function)start_w, [7] = (function)end,          [8] = (function)push_ex,
+    [5] = (function)start_a, [6] = (function)start_w, [7] = (function)end_range,    [8] = (function)push_ex,
     [9] = (function)push_a,  [10] = (function)push_w, [11] = (function)pop_default,
 };
 static const function core2[] = {
@@ -344,7 +327,7 @@ static const function core2[] = {
     [11] = (function)register_w, [12] = (function)create_a,    [13] = (function)create_w,
 };
 
-static void fill(const struct callbacks *callbacks, int module, const function *functions, unsigned count) {
+static void fill_table(const struct callbacks *callbacks, int module, const function *functions, unsigned count) {
     function **table = NULL;
     unsigned size = 0;
     if (!callbacks->module_table(module, &table, &size) || !table)
@@ -387,7 +370,7 @@ int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
     }
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
         pthread_atfork(NULL, NULL, in_child);
-    fill(callbacks, MODULE_CORE, core, sizeof(core) / sizeof(core[0]));
-    fill(callbacks, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]));
+    fill_table(callbacks, MODULE_CORE, core, sizeof(core) / sizeof(core[0]));
+    fill_table(callbacks, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]));
     return 1;
 }
