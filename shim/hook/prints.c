@@ -21,41 +21,36 @@ static bool noted;
 
 static bool searches(void) { return gm_free_sync_observes() && !__atomic_load_n(&noted, __ATOMIC_RELAXED); }
 
-static void note(void) {
+static void note_prints(void) {
     gm_free_sync_note(GM_SYNC_PRINTF);
     __atomic_store_n(&noted, true, __ATOMIC_RELEASE);
 }
 
 /* No device is stated when they cannot be read, or are too many. */
-static struct gm_capabilities capabilities(void) {
-    struct gm_capabilities devices = {0}, none = {0};
-    int count = 0, major, minor;
-    if (gm_drv.device_get_count(&count) != CUDA_SUCCESS || count > (int)(sizeof devices.of / sizeof *devices.of))
-        return none;
-    for (; (int)devices.count < count; devices.count++) {
-        CUdevice device = (CUdevice)devices.count;
-        if (gm_drv.device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) != CUDA_SUCCESS ||
-            gm_drv.device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) != CUDA_SUCCESS)
-            return none;
-        devices.of[devices.count] = (uint16_t)(10 * major + minor);
+static const struct gm_capabilities *read_capabilities(struct gm_capabilities *devices) {
+    int count = 0, major = 0, minor = 0;
+    bool known =
+        gm_drv.device_get_count(&count) == CUDA_SUCCESS && count <= (int)(sizeof devices->of / sizeof *devices->of);
+    for (CUdevice device = 0; known && device < count; device++) {
+        known =
+            gm_drv.device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) == CUDA_SUCCESS &&
+            gm_drv.device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) == CUDA_SUCCESS;
+        devices->of[device] = (uint16_t)(10 * major + minor);
     }
+    devices->count = known ? (unsigned)count : 0;
     return devices;
 }
 
 void gm_prints_image(const void *image) {
-    if (!searches())
-        return;
-    struct gm_capabilities devices = capabilities();
-    if (gm_image_prints(image, &devices))
-        note();
+    struct gm_capabilities devices;
+    if (searches() && gm_image_prints(image, read_capabilities(&devices)))
+        note_prints();
 }
 
 void gm_prints_file(const char *file) {
-    if (!searches())
-        return;
-    struct gm_capabilities devices = capabilities();
-    if (gm_image_file_prints(file, &devices))
-        note();
+    struct gm_capabilities devices;
+    if (searches() && gm_image_file_prints(file, read_capabilities(&devices)))
+        note_prints();
 }
 
 bool gm_prints_later(const CUlibraryOption *options, void *const *values, unsigned count) {
@@ -67,7 +62,7 @@ bool gm_prints_later(const CUlibraryOption *options, void *const *values, unsign
 
 /* ---- the table; its lock is held */
 
-static struct unread **place_of(CUlibrary library) {
+static struct unread **place_of_library(CUlibrary library) {
     uintptr_t key = (uintptr_t)library;
     struct unread **place = &chains[((key >> 4) ^ (key >> 12) ^ (key >> 20)) % CHAINS];
     while (*place && (*place)->library != library)
@@ -80,7 +75,7 @@ void gm_prints_library(CUlibrary library, const void *image) {
         return;
     gm_spin_lock(&lock);
     struct unread *made = gm_node_take(&spare, sizeof *made, &lock); /* releases the lock, so it comes first */
-    struct unread **place = place_of(library), *unread = *place;
+    struct unread **place = place_of_library(library), *unread = *place;
     if (unread && made)
         gm_node_give(&spare, made);
     else if (made)
@@ -96,7 +91,7 @@ void gm_prints_request(CUlibrary library) {
     if (!searches())
         return;
     gm_spin_lock(&lock);
-    const struct unread *unread = *place_of(library);
+    const struct unread *unread = *place_of_library(library);
     const void *image = unread ? unread->image : NULL;
     gm_spin_unlock(&lock);
     if (!image)
@@ -107,7 +102,7 @@ void gm_prints_request(CUlibrary library) {
 
 const void *gm_prints_forget(CUlibrary library) {
     gm_spin_lock(&lock);
-    struct unread **place = place_of(library), *unread = *place;
+    struct unread **place = place_of_library(library), *unread = *place;
     const void *image = unread ? unread->image : NULL;
     if (unread) {
         *place = unread->next;
