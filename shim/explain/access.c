@@ -17,6 +17,10 @@ enum { SEEN = 1024 };
 static uint64_t seen[SEEN];
 static uint64_t found, explained;
 static bool faulted;
+GM_ZERO_IN_CHILD(seen);
+GM_ZERO_IN_CHILD(found);
+GM_ZERO_IN_CHILD(explained);
+GM_ZERO_IN_CHILD(faulted);
 
 static bool is_first(enum what what, uint32_t one, uint32_t two) {
     uint64_t key = (((uint64_t)one << 32 | two) ^ (uint64_t)what << 29) * 0x9e3779b97f4a7c15ull | 1;
@@ -287,10 +291,4 @@ void gm_explain_access_finish(void) {
     if (all > said)
         gm_log(GM_LOG_WARN, "memory errors: %lu in all; the first of each pair of call sites is explained above",
                (unsigned long)all);
-}
-
-void gm_explain_access_after_fork(void) {
-    memset(seen, 0, sizeof seen);
-    found = explained = 0;
-    faulted = false;
 }

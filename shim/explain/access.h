@@ -62,6 +62,5 @@ GM_INTERNAL void gm_explain_damage(const struct gm_guard_block *block, const str
 
 /* At the end of the process: how many were not explained. */
 GM_INTERNAL void gm_explain_access_finish(void);
-GM_INTERNAL void gm_explain_access_after_fork(void);
 
 #endif

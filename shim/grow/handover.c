@@ -22,25 +22,22 @@ struct deferred_copy {
 };
 
 GM_LOCK(lock);
-static struct deferred_copy deferred; /* `from` is 0: none */
-static bool busy;                     /* a thread is making the deferred copy or handing over pages */
-static uint64_t newest;              /* address of the newest block of resource "vmm"; 0: none, or no fence covers it */
-static uint64_t untouched;           /* the same until a thread enters the driver; then 0 */
-static struct gm_fence newest_fence; /* recorded when the newest block was created */
-static bool newest_fence_recorded;
-static int fences_taken; /* one thread at a time uses `newest_fence` and the fence of a copy */
-GM_ZERO_IN_CHILD(deferred);
-GM_ZERO_IN_CHILD(busy);
-GM_ZERO_IN_CHILD(newest);
-GM_ZERO_IN_CHILD(untouched);
-GM_ZERO_IN_CHILD(newest_fence);
-GM_ZERO_IN_CHILD(newest_fence_recorded);
-GM_ZERO_IN_CHILD(fences_taken);
+static struct {
+    struct deferred_copy deferred; /* `from` is 0: none */
+    bool busy;                     /* a thread is making the deferred copy or handing over pages */
+    uint64_t newest;               /* address of the newest block of resource "vmm"; 0: none, or no fence covers it */
+    uint64_t untouched;            /* the same until a thread enters the driver; then 0 */
+    struct gm_fence fence;         /* recorded when the newest block was created */
+    bool recorded;                 /* the fence */
+    struct gm_fence of_copy;       /* recorded when a copy began */
+    int fences_taken;              /* one thread at a time uses the two fences */
+} now;
+GM_ZERO_IN_CHILD(now);
 static unsigned contexts_created;
 static uint64_t handovers, handover_bytes, made_copies;
 
 /* The lock is held. */
-static void update_watch(void) { gm_watch_set(GM_WATCH_HANDOVER, deferred.from || untouched || busy); }
+static void update_watch(void) { gm_watch_set(GM_WATCH_HANDOVER, now.deferred.from || now.untouched || now.busy); }
 
 /* Also waits for the copy: the program may have synchronized before, so it need not order its next call behind it. */
 static void make_copy(const struct deferred_copy *copy) {
@@ -60,19 +57,19 @@ static void make_copy(const struct deferred_copy *copy) {
     __atomic_add_fetch(&made_copies, 1, __ATOMIC_RELAXED);
 }
 
-/* Waits while another thread is busy, then takes the deferred copy; `only_from` not 0: only a copy from that address.
- * True: the caller carries it out and calls finish(). */
-static bool take(struct deferred_copy *copy, uint64_t only_from) {
+/* Waits while another thread is busy, then takes the deferred copy; `only_from` not 0: only a copy from that
+ * address. True: the caller carries it out and calls finish_copy(). */
+static bool take_copy(struct deferred_copy *copy, uint64_t only_from) {
     for (;;) {
         gm_spin_lock(&lock);
-        if (!busy) {
-            bool found = deferred.from && (!only_from || deferred.from == only_from);
+        if (!now.busy) {
+            bool found = now.deferred.from && (!only_from || now.deferred.from == only_from);
             if (found) {
-                *copy = deferred;
-                deferred.from = 0;
-                busy = true;
+                *copy = now.deferred;
+                now.deferred.from = 0;
+                now.busy = true;
             } else if (!only_from) {
-                untouched = 0;
+                now.untouched = 0;
             }
             update_watch();
             gm_spin_unlock(&lock);
@@ -83,36 +80,36 @@ static bool take(struct deferred_copy *copy, uint64_t only_from) {
     }
 }
 
-static void finish(void) {
+static void finish_copy(void) {
     gm_spin_lock(&lock);
-    busy = false;
-    untouched = 0;
+    now.busy = false;
+    now.untouched = 0;
     update_watch();
     gm_spin_unlock(&lock);
 }
 
 void gm_handover_driver_entered(void) {
     struct deferred_copy copy;
-    if (!take(&copy, 0))
+    if (!take_copy(&copy, 0))
         return;
     make_copy(&copy);
-    finish();
+    finish_copy();
 }
 
 /* ---- the conditions */
 
-static gm_status record(struct gm_fence *fence, const struct gm_block *block) {
+static gm_status record_fence(struct gm_fence *fence, const struct gm_block *block) {
     const struct gm_context context = {(CUcontext)(uintptr_t)block->context, block->context_id, block->device};
     return gm_fence_record(fence, &context, GM_FENCE_COPIES);
 }
 
-/* Has the work that the fence covers finished? `now`: the fence is recorded first. Even an idle device needs
+/* Has the work that the fence covers finished? `records`: the fence is recorded first. Even an idle device needs
  * microseconds to answer, so the query is repeated for about the time of a small copy. */
-static bool is_idle(const struct gm_block *block, struct gm_fence *fence, bool now) {
+static bool is_work_done(const struct gm_block *block, struct gm_fence *fence, bool records) {
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode))
         return false;
-    gm_status status = now ? record(fence, block) : GM_OK;
+    gm_status status = records ? record_fence(fence, block) : GM_OK;
     if (!status)
         for (uint64_t begin = gm_ticks(); (status = gm_fence_query(fence)) == GM_FENCE_PENDING;)
             if (gm_ticks_span_ns(gm_ticks() - begin) > ANSWER_NS)
@@ -126,16 +123,16 @@ void gm_handover_created(const struct gm_block *block) {
     bool recorded = false;
     if (block->kind != GM_KIND_VMM)
         return;
-    if (!__atomic_exchange_n(&fences_taken, 1, __ATOMIC_ACQUIRE)) {
+    if (!__atomic_exchange_n(&now.fences_taken, 1, __ATOMIC_ACQUIRE)) {
         if (gm_capture_guard_enter(&mode)) {
-            recorded = record(&newest_fence, block) == GM_OK;
+            recorded = record_fence(&now.fence, block) == GM_OK;
             gm_capture_guard_leave(mode);
         }
-        __atomic_store_n(&fences_taken, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&now.fences_taken, 0, __ATOMIC_RELEASE);
     }
     gm_spin_lock(&lock);
-    newest = untouched = recorded ? block->address : 0;
-    newest_fence_recorded = recorded;
+    now.newest = now.untouched = recorded ? block->address : 0;
+    now.recorded = recorded;
     update_watch();
     gm_spin_unlock(&lock);
 }
@@ -153,13 +150,14 @@ static bool is_only_context(void) {
 static bool sees_all_calls(void) { return !gm_free_sync_is_noted(GM_SYNC_UNSEEN); }
 
 /* The lock is held. */
-static bool may_still_defer(CUdeviceptr to, bool whole) { return !busy && newest == to && (whole || untouched == to); }
+static bool may_still_defer(CUdeviceptr to, bool whole) {
+    return !now.busy && now.newest == to && (whole || now.untouched == to);
+}
 
 /* True when the copy may be deferred; fills *old. A handover replaces the whole front of the larger block. Where the
  * copy does not fill that front (*whole is false), bytes behind it would be lost that the program wrote after another
  * call into the driver, or that GPUMEM_FILL wrote. */
 static bool may_defer(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_block *old, bool *whole) {
-    static struct gm_fence now;
     struct gm_registry *registry = gm_registry_shared();
     struct gm_context peer;
     struct gm_block larger;
@@ -174,12 +172,12 @@ static bool may_defer(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_b
     if (!*whole && gm_option_number(GM_OPT_FILL))
         return false;
     gm_spin_lock(&lock);
-    bool may = newest_fence_recorded && may_still_defer(to, *whole);
+    bool may = now.recorded && may_still_defer(to, *whole);
     gm_spin_unlock(&lock);
-    if (!may || __atomic_exchange_n(&fences_taken, 1, __ATOMIC_ACQUIRE)) /* taken: another thread copies or allocates */
+    if (!may || __atomic_exchange_n(&now.fences_taken, 1, __ATOMIC_ACQUIRE)) /* another thread copies or allocates */
         return false;
-    bool idle = is_idle(&larger, &newest_fence, false) && is_idle(old, &now, true);
-    __atomic_store_n(&fences_taken, 0, __ATOMIC_RELEASE);
+    bool idle = is_work_done(&larger, &now.fence, false) && is_work_done(old, &now.of_copy, true);
+    __atomic_store_n(&now.fences_taken, 0, __ATOMIC_RELEASE);
     return idle;
 }
 
@@ -187,16 +185,16 @@ bool gm_handover_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream st
     struct gm_block old;
     bool whole;
     gm_spin_lock(&lock);
-    bool another = deferred.from || busy;
+    bool another = now.deferred.from || now.busy;
     gm_spin_unlock(&lock);
     if (another)
         gm_handover_driver_entered();
     if (stream == CU_STREAM_PER_THREAD || !may_defer(to, from, size, &old, &whole))
         return false;
     gm_spin_lock(&lock);
-    bool defer = !deferred.from && may_still_defer(to, whole) && sees_all_calls();
+    bool defer = !now.deferred.from && may_still_defer(to, whole) && sees_all_calls();
     if (defer)
-        deferred = (struct deferred_copy){
+        now.deferred = (struct deferred_copy){
             to, from, size, stream, (CUcontext)(uintptr_t)old.context, old.context_id, old.device};
     update_watch();
     gm_spin_unlock(&lock);
@@ -207,14 +205,14 @@ bool gm_handover_freed(const struct gm_block *block) {
     CUstreamCaptureMode mode;
     struct deferred_copy copy;
     struct gm_fence fence = {0};
-    if (!take(&copy, block->address)) {
+    if (!take_copy(&copy, block->address)) {
         gm_handover_driver_entered();
         return false;
     }
     bool moved = false;
     bool pushed;
     if (!block->pinned_native && gm_context_enter(copy.context, &pushed) == GM_OK) {
-        if (is_idle(block, &fence, true) && gm_capture_guard_enter(&mode)) {
+        if (is_work_done(block, &fence, true) && gm_capture_guard_enter(&mode)) {
             moved = gm_vmm_move(copy.from, copy.to) == GM_OK;
             gm_capture_guard_leave(mode);
         }
@@ -227,7 +225,7 @@ bool gm_handover_freed(const struct gm_block *block) {
     } else {
         make_copy(&copy);
     }
-    finish();
+    finish_copy();
     return moved;
 }
 

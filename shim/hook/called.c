@@ -30,6 +30,12 @@ static void submits(const struct gm_called *call) {
 
 /* ---- roles */
 
+/* The function of such a row finds out itself whether work in flight decides the answer (queries.c). */
+static bool is_query(const struct gm_call_row *row) {
+    return gm_free_sync_observes() &&
+           (row->meaning == GM_MEANING_QUERY_STREAM || row->meaning == GM_MEANING_QUERY_EVENT);
+}
+
 static void look(const struct gm_called *call) {
     enum gm_role role = (enum gm_role)call->row->role;
     if (GM_UNLIKELY(gm_check_order_on))
@@ -52,7 +58,7 @@ static void look(const struct gm_called *call) {
             submits(call);
         break;
     default:
-        if (gm_in_flight_state() && !gm_queries_answers(call->number))
+        if (gm_in_flight_state() && !is_query(call->row))
             gm_free_sync_notice();
     }
 }

@@ -99,9 +99,8 @@ static uint64_t forget_handle(CUcontext context) {
 }
 
 static void forget_id(uint64_t id) {
-    if (!id)
-        return;
-    gm_pipeline_context_destroyed(id);
+    if (id)
+        gm_pipeline_context_destroyed(id);
 }
 
 /* The driver gave this handle to a new context. NULL: which one is not known. */
@@ -339,7 +338,7 @@ PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, release_free_
 /* ---- green contexts: each has a part of a device's multiprocessors and a context that is destroyed with it */
 
 /* The context of a green context. */
-static CUcontext context_of(CUgreenCtx green) {
+static CUcontext context_of_green(CUgreenCtx green) {
     CUcontext context = NULL;
     return gm_drv.ctx_from_green && gm_drv.ctx_from_green(&context, green) == CUDA_SUCCESS ? context : NULL;
 }
@@ -351,12 +350,12 @@ HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice 
     gm_handover_context_created();
     CUresult result = WITH_TRIM_OF(device, gm_real.cuGreenCtxCreate(green, resources, device, flags));
     if (result == CUDA_SUCCESS)
-        replace_ending(context_of(*green));
+        replace_ending(context_of_green(*green));
     LEAVE(result);
 }
 
 /* The context was used before and has a generation of its own. */
-static bool is_own(CUcontext context, struct gm_context *seen) {
+static bool is_own_context(CUcontext context, struct gm_context *seen) {
     return gm_context_find(context, seen) && context != gm_context_primary(seen->device);
 }
 
@@ -368,8 +367,8 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     struct gm_context seen;
     ENTER(cuGreenCtxDestroy, green);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
-    CUcontext context = context_of(green);
-    bool own = is_own(context, &seen);
+    CUcontext context = context_of_green(green);
+    bool own = is_own_context(context, &seen);
     if (own) {
         gm_pipeline_context_moves(seen.id, seen.device);
         gm_pipeline_empty_context(seen.id);

@@ -6,23 +6,17 @@
 #include "shim/hook/entry_points.h"
 #include "shim/hook/hook.h"
 
-/* COPY(symbol, parameters, the call's arguments, stream) */
-#define COPIES_OF_DEVICE(COPY)                                                                                      \
-    COPY(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                  \
-    COPY(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                         \
-    COPY(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                    \
-         (to, from, size, stream), stream)                                                                          \
-    COPY(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), \
-         stream)
-/* Variants for programs built with per-thread default streams. Their copies are never deferred. */
-#define COPIES_OF_THREAD(COPY)                                                                                   \
-    COPY(cuMemcpyDtoD_v2_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size),                \
-         CU_STREAM_PER_THREAD)                                                                                   \
-    COPY(cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), CU_STREAM_PER_THREAD) \
-    COPY(cuMemcpyDtoDAsync_v2_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),            \
-         (to, from, size, stream), CU_STREAM_PER_THREAD)                                                         \
-    COPY(cuMemcpyAsync_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                   \
-         (to, from, size, stream), CU_STREAM_PER_THREAD)
+/* COPY(symbol, parameters, the call's arguments, stream). The variants for programs built with per-thread default
+ * streams come with the stream of the thread, and their copies are never deferred. */
+#define BOTH(COPY, symbol, suffix, parameters, arguments, stream) \
+    COPY(symbol, parameters, arguments, stream) COPY(symbol##suffix, parameters, arguments, CU_STREAM_PER_THREAD)
+#define COPIES(COPY)                                                                                            \
+    BOTH(COPY, cuMemcpyDtoD_v2, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL) \
+    BOTH(COPY, cuMemcpy, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)        \
+    BOTH(COPY, cuMemcpyDtoDAsync_v2, _ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),   \
+         (to, from, size, stream), stream)                                                                      \
+    BOTH(COPY, cuMemcpyAsync, _ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),          \
+         (to, from, size, stream), stream)
 
 /* True: the copy is deferred. False: the caller makes the copy now. */
 static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
@@ -45,15 +39,13 @@ static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream
             gm_grow_copied(to, from, size);                                                                      \
         return result;                                                                                           \
     }
-COPIES_OF_DEVICE(COPY)
-COPIES_OF_THREAD(COPY)
+COPIES(COPY)
 #undef COPY
 
 bool gm_copies_defers(unsigned call_number) {
     switch (call_number) {
 #define COPY(symbol, ...) case GM_AT_##symbol:
-        COPIES_OF_DEVICE(COPY)
-        COPIES_OF_THREAD(COPY)
+        COPIES(COPY)
 #undef COPY
         return gm_grow_sees_copies;
     default: return false;
@@ -64,7 +56,6 @@ void gm_copies_start(void) {
     if (!gm_grow_sees_copies)
         return;
 #define COPY(symbol, ...) gm_call_divert(GM_AT_##symbol, (void *)copy_##symbol, (void **)&real_##symbol);
-    COPIES_OF_DEVICE(COPY)
-    COPIES_OF_THREAD(COPY)
+    COPIES(COPY)
 #undef COPY
 }

@@ -14,7 +14,5 @@ GM_INTERNAL void gm_host_copies_start(void);
 
 /* Queries of streams and events, where GPUMEM_FREE lets frees leave work in flight. */
 GM_INTERNAL void gm_queries_start(void);
-/* True when the call is one of these: its function finds out whether work in flight decides the answer. */
-GM_INTERNAL bool gm_queries_answers(unsigned call_number);
 
 #endif

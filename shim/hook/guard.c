@@ -505,5 +505,4 @@ bool gm_guard_start(bool by_policy) {
 void gm_guard_after_fork(void) {
     gm_guard_graphs_after_fork();
     gm_kernels_after_fork();
-    gm_explain_access_after_fork();
 }

@@ -27,16 +27,6 @@
 QUERIES(QUERY)
 #undef QUERY
 
-bool gm_queries_answers(unsigned call_number) {
-    switch (call_number) {
-#define QUERY(symbol, type) case GM_AT_##symbol:
-        QUERIES(QUERY)
-#undef QUERY
-        return gm_free_sync_observes();
-    default: return false;
-    }
-}
-
 void gm_queries_start(void) {
     if (!gm_free_sync_observes())
         return;
