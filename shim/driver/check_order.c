@@ -67,33 +67,25 @@ static unsigned enter_stream(struct gm_check_stream of) {
 
 /* ---- calls */
 
-static void note_call(enum gm_check_call call, unsigned at, uint64_t event) {
-    switch (call) {
-    case GM_CHECK_WORK: gm_order_submit(order, at, false); break;
-    case GM_CHECK_VISIBLE_WORK: gm_order_submit(order, at, true); break;
-    case GM_CHECK_WAITED_WORK:
-        gm_order_submit(order, at, false);
+static void note_call(unsigned effects, unsigned at, uint64_t event) {
+    if (effects & GM_CHECK_AWAITS)
+        gm_order_waits_unseen(order, at);
+    if (effects & GM_CHECK_SUBMITS)
+        gm_order_submit(order, at, effects & GM_CHECK_VISIBLE);
+    if (effects & GM_CHECK_TELLS_HOST)
+        gm_order_tells_host(order, at);
+    if (effects & GM_CHECK_RECORDS)
+        gm_order_record(order, at, event);
+    if (effects & GM_CHECK_WAITS)
+        gm_order_wait_event(order, at, event);
+    if (effects & GM_CHECK_HOST_WAITED)
         gm_order_host_stream(order, at);
-        break;
-    case GM_CHECK_HOST_WORK:
-        gm_order_submit(order, at, true);
-        gm_order_tells_host(order, at);
-        break;
-    case GM_CHECK_SIGNAL:
-        gm_order_submit(order, at, false);
-        gm_order_tells_host(order, at);
-        break;
-    case GM_CHECK_AWAIT: gm_order_waits_unseen(order, at); break;
-    case GM_CHECK_RECORD: gm_order_record(order, at, event); break;
-    case GM_CHECK_WAIT: gm_order_wait_event(order, at, event); break;
-    case GM_CHECK_SYNCHRONISE: gm_order_host_stream(order, at); break;
-    }
 }
 
-void gm_check_order_call(enum gm_check_call call, struct gm_check_stream stream, CUevent event) {
+void gm_check_order_call(unsigned effects, struct gm_check_stream stream, CUevent event) {
     if (!gm_check_order_on || (gm_capture_any() && gm_capture_on(stream.handle, stream.twin)))
         return;
-    note_call(call, enter_stream(stream), (uintptr_t)event);
+    note_call(effects, enter_stream(stream), (uintptr_t)event);
     gm_spin_unlock(&lock);
 }
 

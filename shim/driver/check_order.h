@@ -23,18 +23,17 @@ struct gm_check_stream {
     bool twin;
 };
 
-enum gm_check_call {
-    GM_CHECK_WORK,         /* work is submitted */
-    GM_CHECK_VISIBLE_WORK, /* work whose result the host may read */
-    GM_CHECK_WAITED_WORK,  /* work that is done when the call returns */
-    GM_CHECK_HOST_WORK,    /* a host function: sees all earlier work and may pass its results on */
-    GM_CHECK_SIGNAL,       /* writes a value that others may wait for */
-    GM_CHECK_AWAIT,        /* waits for a value that others write */
-    GM_CHECK_RECORD,       /* records an event */
-    GM_CHECK_WAIT,         /* waits for an event */
-    GM_CHECK_SYNCHRONISE,  /* the host waits for the stream, or found it idle */
+/* What a call does, one after the other. */
+enum gm_check_effect {
+    GM_CHECK_AWAITS = 1,       /* waits for a value that others write */
+    GM_CHECK_SUBMITS = 2,      /* submits work */
+    GM_CHECK_VISIBLE = 4,      /* whose result the host may read */
+    GM_CHECK_TELLS_HOST = 8,   /* passes on that all earlier work is done: a host function, a value that is written */
+    GM_CHECK_RECORDS = 16,     /* records the event */
+    GM_CHECK_WAITS = 32,       /* makes the stream wait for the event */
+    GM_CHECK_HOST_WAITED = 64, /* the host waits for the stream, or found it idle */
 };
-GM_INTERNAL void gm_check_order_call(enum gm_check_call call, struct gm_check_stream stream, CUevent event);
+GM_INTERNAL void gm_check_order_call(unsigned effects, struct gm_check_stream stream, CUevent event);
 GM_INTERNAL void gm_check_order_event_done(CUevent event);
 /* NULL: the current context. */
 GM_INTERNAL void gm_check_order_context_done(CUcontext context);

@@ -2,7 +2,7 @@
  * method). */
 #include "shim/driver/order.h"
 
-enum { PROBES = 16 };
+enum { PROBES = 16, NAME_BYTES = 64 };
 
 #define LEGACY_HANDLE     1 /* CU_STREAM_LEGACY */
 #define PER_THREAD_HANDLE 2 /* CU_STREAM_PER_THREAD */
@@ -14,7 +14,7 @@ typedef struct gm_order_clock clock;
 
 static void raise(uint64_t *count, uint64_t to) { *count = *count < to ? to : *count; }
 
-static void join(const struct gm_order *order, clock *to, const clock *from) {
+static void join_clock(const struct gm_order *order, clock *to, const clock *from) {
     for (unsigned i = 0; i < order->count; i++)
         raise(&to->of[i], from->of[i]);
 }
@@ -27,7 +27,7 @@ static bool is_of(const entry *stream, uint64_t context) { return stream->used &
 static void join_all(const struct gm_order *order, clock *to, uint64_t context) {
     for (unsigned i = 0; i < order->count; i++)
         if (!context || is_of(&order->entries[i], context))
-            join(order, to, &order->entries[i].knows);
+            join_clock(order, to, &order->entries[i].knows);
 }
 
 /* The legacy default stream waits for the blocking streams of its context, and they wait for it. */
@@ -40,7 +40,7 @@ static void join_implicitly(struct gm_order *order, unsigned at) {
         entry *other = &order->entries[i];
         if (i != at && is_of(other, own->stream.context) &&
             other->stream.kind == (legacy ? GM_ORDER_BLOCKING : GM_ORDER_LEGACY))
-            join(order, &own->knows, &other->knows);
+            join_clock(order, &own->knows, &other->knows);
     }
 }
 
@@ -69,8 +69,8 @@ static void set_counted(struct gm_order *order, uint64_t number) {
 }
 
 /* `relying` NULL: the host relies. */
-static void find(struct gm_order *order, const struct gm_order_mark *mark, const struct gm_order_stream *busy,
-                 const struct gm_order_stream *relying) {
+static void add_finding(struct gm_order *order, const struct gm_order_mark *mark, const struct gm_order_stream *busy,
+                        const struct gm_order_stream *relying) {
     struct gm_order_finding *finding = finding_of(order, mark->site);
     order->host_relies |= !relying;
     if (!finding) {
@@ -93,7 +93,7 @@ static void find(struct gm_order *order, const struct gm_order_mark *mark, const
 static void close_host(struct gm_order *order, unsigned at) {
     entry *own = &order->entries[at];
     if (own->host.up_to > order->waited.of[at])
-        find(order, &own->host, &own->stream, NULL);
+        add_finding(order, &own->host, &own->stream, NULL);
     own->host.up_to = 0;
 }
 
@@ -111,7 +111,7 @@ int gm_order_find(const struct gm_order *order, const struct gm_order_stream *st
 }
 
 /* An unused entry, otherwise that of a destroyed stream, otherwise the one least recently used. */
-static unsigned make_room(struct gm_order *order) {
+static unsigned take_entry(struct gm_order *order) {
     unsigned best = 0;
     if (order->count < GM_ORDER_STREAMS)
         return order->count++;
@@ -129,7 +129,7 @@ static unsigned make_room(struct gm_order *order) {
 unsigned gm_order_stream(struct gm_order *order, const struct gm_order_stream *stream) {
     int known = gm_order_find(order, stream);
     if (known < 0) {
-        unsigned at = make_room(order);
+        unsigned at = take_entry(order);
         uint64_t count = submitted(order, at);
         order->entries[at] = (entry){.stream = *stream, .used = true, .alive = true, .settled = count};
         order->entries[at].knows.of[at] = count;
@@ -164,7 +164,7 @@ void gm_order_submit(struct gm_order *order, unsigned at, bool visible) {
         const entry *busy = &order->entries[i];
         if (i == at || busy->freed.up_to <= own->knows.of[i] || busy->freed.up_to <= order->host.of[i])
             continue;
-        find(order, &busy->freed, &busy->stream, &own->stream);
+        add_finding(order, &busy->freed, &busy->stream, &own->stream);
         own->knows.of[i] = busy->freed.up_to;
     }
     own->knows.of[at]++;
@@ -172,7 +172,9 @@ void gm_order_submit(struct gm_order *order, unsigned at, bool visible) {
         own->visible = own->knows.of[at];
 }
 
-void gm_order_tells_host(struct gm_order *order, unsigned at) { join(order, &order->host, &order->entries[at].knows); }
+void gm_order_tells_host(struct gm_order *order, unsigned at) {
+    join_clock(order, &order->host, &order->entries[at].knows);
+}
 
 void gm_order_waits_unseen(struct gm_order *order, unsigned at) { join_all(order, &order->entries[at].knows, 0); }
 
@@ -203,12 +205,12 @@ static void join_event(struct gm_order *order, clock *to, uint64_t handle) {
     if (at < 0)
         join_all(order, to, 0);
     else
-        join(order, to, &order->events[at].knows);
+        join_clock(order, to, &order->events[at].knows);
 }
 
 void gm_order_record(struct gm_order *order, unsigned at, uint64_t event) {
     join_implicitly(order, at);
-    join(order, clear_event(order, event), &order->entries[at].knows);
+    join_clock(order, clear_event(order, event), &order->entries[at].knows);
 }
 
 void gm_order_wait_event(struct gm_order *order, unsigned at, uint64_t event) {
@@ -223,8 +225,8 @@ void gm_order_context_record(struct gm_order *order, uint64_t context, uint64_t 
 void gm_order_context_wait(struct gm_order *order, uint64_t event) { join_event(order, &order->host, event); }
 
 static void host_waited(struct gm_order *order, const clock *knows) {
-    join(order, &order->waited, knows);
-    join(order, &order->host, knows);
+    join_clock(order, &order->waited, knows);
+    join_clock(order, &order->host, knows);
 }
 
 void gm_order_host_stream(struct gm_order *order, unsigned at) {
@@ -288,20 +290,20 @@ void gm_order_end(struct gm_order *order) {
 
 /* ---- text */
 
-const char *gm_order_name(const struct gm_order_stream *stream, char out[GM_ORDER_NAME]) {
+/* "stream 3 (0x55d0)", "the default stream" ... */
+static void write_name(const struct gm_order_stream *stream, char out[NAME_BYTES]) {
     if (stream->handle == LEGACY_HANDLE)
-        gm_format(out, GM_ORDER_NAME, "the default stream");
+        gm_format(out, NAME_BYTES, "the default stream");
     else if (stream->handle == PER_THREAD_HANDLE)
-        gm_format(out, GM_ORDER_NAME, "the default stream of thread %u", stream->thread);
+        gm_format(out, NAME_BYTES, "the default stream of thread %u", stream->thread);
     else
-        gm_format(out, GM_ORDER_NAME, "stream %u (0x%llx)", stream->number, (unsigned long long)stream->handle);
-    return out;
+        gm_format(out, NAME_BYTES, "stream %u (0x%llx)", stream->number, (unsigned long long)stream->handle);
 }
 
 void gm_order_say(const struct gm_order_finding *finding, char *out, size_t size) {
-    char busy[GM_ORDER_NAME], relying[GM_ORDER_NAME];
-    gm_order_name(&finding->busy, busy);
-    gm_order_name(&finding->relying, relying);
+    char busy[NAME_BYTES], relying[NAME_BYTES];
+    write_name(&finding->busy, busy);
+    write_name(&finding->relying, relying);
     gm_format(out, size, "%s may rely on the wait for %s%s", finding->host ? "the host" : relying, busy,
               finding->others ? ", and others" : "");
 }

@@ -23,7 +23,6 @@ enum {
     GM_ORDER_EVENTS = 1024,
     GM_ORDER_SITES = 256, /* counted separately */
     GM_ORDER_BUSY = 32,   /* queried by one free */
-    GM_ORDER_NAME = 64,   /* bytes of a stream's name */
 };
 
 enum gm_order_kind { GM_ORDER_NON_BLOCKING, GM_ORDER_BLOCKING, GM_ORDER_LEGACY };
@@ -124,8 +123,6 @@ GM_INTERNAL bool gm_order_free(struct gm_order *order, const struct gm_order_bus
 /* The process ends. Work that the host has not waited for counts as never waited for. */
 GM_INTERNAL void gm_order_end(struct gm_order *order);
 
-/* "stream 3 (0x55d0)", "the default stream" ... */
-GM_INTERNAL const char *gm_order_name(const struct gm_order_stream *stream, char out[GM_ORDER_NAME]);
 /* "stream 4 (0x55e0) may rely on the wait for stream 3 (0x55d0)" */
 GM_INTERNAL void gm_order_say(const struct gm_order_finding *finding, char *out, size_t size);
 /* Sorts the findings by count, the largest first; returns their number. */

@@ -18,42 +18,41 @@ static bool shares_memory; /* kernels may access memory that the host reads */
 /* ---- meaning of a call */
 
 /* A copy to pageable memory is complete when the call returns. */
-static enum gm_check_call copy_to(CUdeviceptr address) {
+static unsigned copy_to(CUdeviceptr address) {
     bool managed;
     unsigned type = gm_memory_type(&gm_drv, address, &managed);
     if (!type)
-        return GM_CHECK_WAITED_WORK;
-    return managed || type == CU_MEMORYTYPE_HOST ? GM_CHECK_VISIBLE_WORK : GM_CHECK_WORK;
+        return GM_CHECK_SUBMITS | GM_CHECK_HOST_WAITED;
+    return GM_CHECK_SUBMITS | (managed || type == CU_MEMORYTYPE_HOST ? GM_CHECK_VISIBLE : 0);
 }
 
 /* For CUDA_MEMCPY2D and similar structs, which have the same members. */
 #define COPY_BY(type, call)                                                                             \
     ({                                                                                                  \
         const type *copy = gm_pointer_argument(call, 0);                                                \
-        !copy                                          ? GM_CHECK_WORK                                  \
+        !copy                                          ? GM_CHECK_SUBMITS                               \
         : copy->dstMemoryType == CU_MEMORYTYPE_HOST    ? copy_to((CUdeviceptr)(uintptr_t)copy->dstHost) \
         : copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED ? copy_to(copy->dstDevice)                       \
-                                                       : GM_CHECK_WORK;                                 \
+                                                       : GM_CHECK_SUBMITS;                              \
     })
 
-static enum gm_check_call meaning_of(const struct gm_called *call) {
+static unsigned effects_of(const struct gm_called *call) {
     switch ((enum gm_meaning)call->row->meaning) {
     case GM_MEANING_CONFIG:
     case GM_MEANING_KERNEL:
-        return __atomic_load_n(&shares_memory, __ATOMIC_RELAXED) ? GM_CHECK_VISIBLE_WORK : GM_CHECK_WORK;
+        return GM_CHECK_SUBMITS | (__atomic_load_n(&shares_memory, __ATOMIC_RELAXED) ? GM_CHECK_VISIBLE : 0);
     case GM_MEANING_COPY: return copy_to(gm_argument(call, 0));
     case GM_MEANING_COPY_2D: return COPY_BY(CUDA_MEMCPY2D, call);
     case GM_MEANING_COPY_3D: return COPY_BY(CUDA_MEMCPY3D, call);
     case GM_MEANING_COPY_3D_PEER: return COPY_BY(CUDA_MEMCPY3D_PEER, call);
-    case GM_MEANING_VISIBLE: return GM_CHECK_VISIBLE_WORK;
-    case GM_MEANING_FUNCTION: return GM_CHECK_HOST_WORK;
-    case GM_MEANING_SIGNAL:
-    case GM_MEANING_BATCH: return GM_CHECK_SIGNAL;
-    case GM_MEANING_AWAIT: return GM_CHECK_AWAIT;
-    case GM_MEANING_QUERY_STREAM:
-    case GM_MEANING_SYNCHRONISE: return GM_CHECK_SYNCHRONISE;
-    case GM_MEANING_WAITED: return GM_CHECK_WAITED_WORK;
-    default: return GM_CHECK_WORK;
+    case GM_MEANING_VISIBLE: return GM_CHECK_SUBMITS | GM_CHECK_VISIBLE;
+    case GM_MEANING_FUNCTION: return GM_CHECK_SUBMITS | GM_CHECK_VISIBLE | GM_CHECK_TELLS_HOST;
+    case GM_MEANING_SIGNAL: return GM_CHECK_SUBMITS | GM_CHECK_TELLS_HOST;
+    case GM_MEANING_BATCH: return GM_CHECK_AWAITS | GM_CHECK_SUBMITS | GM_CHECK_TELLS_HOST;
+    case GM_MEANING_AWAIT: return GM_CHECK_AWAITS;
+    case GM_MEANING_SYNCHRONISE: return GM_CHECK_HOST_WAITED;
+    case GM_MEANING_WAITED: return GM_CHECK_SUBMITS | GM_CHECK_HOST_WAITED;
+    default: return GM_CHECK_SUBMITS;
     }
 }
 
@@ -61,7 +60,7 @@ static struct gm_check_stream stream_of(const struct gm_called *call) {
     return (struct gm_check_stream){gm_called_stream(call), call->row->twin};
 }
 
-static uint32_t site_of(void *arg) {
+static uint32_t site_of_call(void *arg) {
     const struct gm_called *call = arg;
     return gm_site_find(call->caller, (uintptr_t)call->stack);
 }
@@ -72,7 +71,8 @@ static void observe_free(const struct gm_called *call) {
     struct gm_block block;
     if (registry && gm_registry_find(registry, gm_argument(call, 0), &block) && block.call != GM_CALL_ALLOC_ASYNC &&
         block.call != GM_CALL_ALLOC_FROM_POOL)
-        gm_check_order_free((CUcontext)(uintptr_t)block.context, block.context_id, block.device, site_of, (void *)call);
+        gm_check_order_free((CUcontext)(uintptr_t)block.context, block.context_id, block.device, site_of_call,
+                            (void *)call);
 }
 
 /* The program learns that the event is done only if its own query says so. */
@@ -101,7 +101,7 @@ void gm_check_observe(const struct gm_called *call) {
         break;
     case GM_MEANING_QUERY_STREAM:
         if (((CUresult(CUDAAPI *)(CUstream))call->function)(gm_called_stream(call)) == CUDA_SUCCESS)
-            gm_check_order_call(GM_CHECK_SYNCHRONISE, stream_of(call), NULL);
+            gm_check_order_call(GM_CHECK_HOST_WAITED, stream_of(call), NULL);
         break;
     case GM_MEANING_CONTEXT_DONE: gm_check_order_context_done(NULL); break;
     case GM_MEANING_NAMED_CONTEXT_DONE: gm_check_order_context_done(gm_pointer_argument(call, 0)); break;
@@ -115,13 +115,9 @@ void gm_check_observe(const struct gm_called *call) {
         break;
     case GM_MEANING_SHARES_MEMORY: __atomic_store_n(&shares_memory, true, __ATOMIC_RELAXED); break;
     case GM_MEANING_FREE: observe_free(call); break;
-    case GM_MEANING_BATCH:
-        gm_check_order_call(GM_CHECK_AWAIT, stream_of(call), NULL);
-        gm_check_order_call(GM_CHECK_SIGNAL, stream_of(call), NULL);
-        break;
-    case GM_MEANING_RECORD: gm_check_order_call(GM_CHECK_RECORD, stream_of(call), gm_pointer_argument(call, 0)); break;
-    case GM_MEANING_WAIT: gm_check_order_call(GM_CHECK_WAIT, stream_of(call), gm_pointer_argument(call, 1)); break;
-    default: gm_check_order_call(meaning_of(call), stream_of(call), NULL);
+    case GM_MEANING_RECORD: gm_check_order_call(GM_CHECK_RECORDS, stream_of(call), gm_pointer_argument(call, 0)); break;
+    case GM_MEANING_WAIT: gm_check_order_call(GM_CHECK_WAITS, stream_of(call), gm_pointer_argument(call, 1)); break;
+    default: gm_check_order_call(effects_of(call), stream_of(call), NULL);
     }
 }
 
@@ -152,7 +148,7 @@ static void write_row(struct gm_stats_reliance *row, const struct gm_order_findi
 
 static void write_line(int fd, const struct gm_stats_reliance *row) {
     const char *slash = strrchr(row->module, '/');
-    char line[600];
+    char line[800];
     int length = gm_format(line, sizeof line, "gpumem: check-order: %llu %s at ", (unsigned long long)row->count,
                            row->count == 1 ? "cudaFree" : "cudaFrees");
     for (unsigned i = 0; i < row->frame_count; i++)
