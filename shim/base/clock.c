@@ -161,21 +161,14 @@ static void warm_up(struct segment *first) {
 
 /* Copies segment `number`. False: a newer segment replaced it meanwhile. */
 static bool get_segment(const struct segment *first, uint64_t number, struct segment *segment) {
-    if (!number) {
-        segment->from = first->from;
-        segment->seen = first->seen;
-        segment->slope = __atomic_load_n(&first->slope, __ATOMIC_ACQUIRE);
-        segment->due = __atomic_load_n(&first->due, __ATOMIC_RELAXED);
-        return true;
-    }
-    const struct segment *slot = &ring[number % RING];
+    const struct segment *slot = number ? &ring[number % RING] : first;
     segment->from.tick = __atomic_load_n(&slot->from.tick, __ATOMIC_ACQUIRE);
     segment->from.ns = __atomic_load_n(&slot->from.ns, __ATOMIC_ACQUIRE);
     segment->slope = __atomic_load_n(&slot->slope, __ATOMIC_ACQUIRE);
     segment->due = __atomic_load_n(&slot->due, __ATOMIC_ACQUIRE);
     segment->seen.tick = __atomic_load_n(&slot->seen.tick, __ATOMIC_ACQUIRE);
     segment->seen.ns = __atomic_load_n(&slot->seen.ns, __ATOMIC_ACQUIRE);
-    return __atomic_load_n(&newest, __ATOMIC_RELAXED) < number + RING - 1;
+    return !number || __atomic_load_n(&newest, __ATOMIC_RELAXED) < number + RING - 1;
 }
 
 /* Appends segment `number` + 1 behind `last`. Gives up when it was interrupted; the next conversion tries again. */
@@ -192,14 +185,14 @@ static void append(const struct segment *last, uint64_t number) {
     next.from.ns = on_line(last, next.from.tick);
     uint64_t window_ns = now.ns - last->seen.ns;
     window_ns = window_ns < PERIOD_NS / 2 ? 2 * window_ns : PERIOD_NS;
-    int64_t late = (int64_t)(now.ns - on_line(last, now.tick)); /* clock ahead of the line: positive */
-    if (late > STEP_NS) {
-        next.from.ns += (uint64_t)late;
-    } else if (late < -STEP_NS) {
+    int64_t ahead = (int64_t)(now.ns - on_line(last, now.tick)); /* clock ahead of the line: positive */
+    if (ahead > STEP_NS) {
+        next.from.ns += (uint64_t)ahead;
+    } else if (ahead < -STEP_NS) {
         next.slope -= next.slope / 2;
     } else {
         int64_t most = (int64_t)(next.slope / MAX_CORRECTION);
-        int64_t correction = (int64_t)((__int128)late * (__int128)next.slope / (__int128)window_ns);
+        int64_t correction = (int64_t)((__int128)ahead * (__int128)next.slope / (__int128)window_ns);
         correction = correction > most ? most : correction < -most ? -most : correction;
         next.slope = (uint64_t)((int64_t)next.slope + correction);
     }
