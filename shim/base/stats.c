@@ -131,13 +131,8 @@ struct gm_stats_shard *gm_stats_take_shard(void) {
 
 static bool name_script(struct gm_stats *stats) {
     char words[4096];
-    int fd = gm_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? 0 : gm_read(fd, words, sizeof words - 1);
-    if (fd >= 0)
-        gm_close(fd);
-    length = length > 0 ? length : 0;
-    words[length] = 0;
-    return gm_script_name(words, (size_t)length, stats->program, sizeof stats->program);
+    size_t length = gm_read_text("/proc/self/cmdline", words, sizeof words);
+    return gm_script_name(words, length, stats->program, sizeof stats->program);
 }
 
 /* A Python program is named by its script. */
