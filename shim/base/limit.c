@@ -16,11 +16,9 @@ static int16_t numbers[GM_LIMIT_DEVICES]; /* of each device in the group, plus 1
 static uint64_t hashes[GM_LIMIT_DEVICES]; /* of each device's UUID; 0 = not looked up */
 static struct gm_once starting;
 
-static bool is_known(int device) { return device >= 0 && device < GM_LIMIT_DEVICES; }
-
 /* ---- the group */
 
-static void join(const uint64_t *bytes) {
+static void join_group(const uint64_t *bytes) {
     const char *why;
     group = gm_group_join(group_name, bytes, &why);
     memset(numbers, 0, sizeof numbers);
@@ -36,7 +34,7 @@ void gm_limit_start(const char *name, uint64_t bytes) {
         gm_log(GM_LOG_ERROR, "GPUMEM_GROUP=%.80s is not a name; " GM_GROUP_ACCEPTED, name);
     } else if (*name) {
         gm_format(group_name, sizeof group_name, "%s", name);
-        join(bytes ? &bytes : NULL);
+        join_group(bytes ? &bytes : NULL);
         gm_limit_bytes = bytes ? bytes : group ? UINT64_MAX : 0;
     }
     gm_once_end(&starting);
@@ -48,7 +46,7 @@ void gm_limit_publish(void) {
         __atomic_store_n(&gm_stats->limit_bytes, gm_limit_bytes, __ATOMIC_RELAXED);
 }
 
-static uint64_t hash_of(int device) {
+static uint64_t hash_of_device(int device) {
     unsigned char uuid[16] = {0};
     uint64_t hash = __atomic_load_n(&hashes[device], __ATOMIC_RELAXED);
     if (hash)
@@ -61,15 +59,21 @@ static uint64_t hash_of(int device) {
     return hash;
 }
 
-/* The device's number in the group; -1: the group has no room for it. */
-static int number_of(int device) {
+/* Where the bytes of a device count: in this process' own counter, nowhere, or at this number in the group. */
+enum { OWN = -1, NOWHERE = -2 };
+
+static int place_of_device(int device) {
+    if (device < 0 || device >= GM_LIMIT_DEVICES)
+        return NOWHERE;
+    if (!group)
+        return OWN;
     int number = __atomic_load_n(&numbers[device], __ATOMIC_RELAXED);
     if (!number) {
-        int found = gm_group_device(group, hash_of(device), true);
+        int found = gm_group_device(group, hash_of_device(device), true);
         number = found < 0 ? -1 : found + 1;
         __atomic_store_n(&numbers[device], (int16_t)number, __ATOMIC_RELAXED);
     }
-    return number < 0 ? -1 : number - 1;
+    return number < 0 ? NOWHERE : number - 1;
 }
 
 /* ---- bytes */
@@ -83,12 +87,9 @@ uint64_t gm_limit_now(void) {
 }
 
 bool gm_limit_take(int device, uint64_t bytes) {
-    if (!is_known(device))
-        return true;
-    if (group) {
-        int number = number_of(device);
-        return number < 0 || gm_group_take((unsigned)number, bytes);
-    }
+    int place = place_of_device(device);
+    if (place != OWN)
+        return place == NOWHERE || gm_group_take((unsigned)place, bytes);
     uint64_t limit = gm_limit_now(), seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED);
     do {
         if (bytes > limit || seen > limit - bytes)
@@ -99,22 +100,19 @@ bool gm_limit_take(int device, uint64_t bytes) {
 }
 
 void gm_limit_force(int device, uint64_t bytes) {
-    if (!is_known(device))
-        return;
-    if (!group)
+    int place = place_of_device(device);
+    if (place == OWN)
         __atomic_add_fetch(&live[device], bytes, __ATOMIC_RELAXED);
-    else if (number_of(device) >= 0)
-        gm_group_force((unsigned)number_of(device), bytes);
+    else if (place != NOWHERE)
+        gm_group_force((unsigned)place, bytes);
 }
 
 void gm_limit_give(int device, uint64_t bytes) {
-    if (!is_known(device))
+    int place = place_of_device(device);
+    if (place >= 0)
+        gm_group_give((unsigned)place, bytes);
+    if (place != OWN)
         return;
-    if (group) {
-        if (number_of(device) >= 0)
-            gm_group_give((unsigned)number_of(device), bytes);
-        return;
-    }
     uint64_t seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED), remaining;
     do {
         remaining = seen > bytes ? seen - bytes : 0; /* a child may free a block of its parent */
@@ -122,11 +120,10 @@ void gm_limit_give(int device, uint64_t bytes) {
 }
 
 uint64_t gm_limit_live(int device) {
-    if (!is_known(device))
-        return 0;
-    if (!group)
+    int place = place_of_device(device);
+    if (place == OWN)
         return __atomic_load_n(&live[device], __ATOMIC_RELAXED);
-    return number_of(device) < 0 ? 0 : gm_group_live(group, (unsigned)number_of(device));
+    return place == NOWHERE ? 0 : gm_group_live(group, (unsigned)place);
 }
 
 /* ---- what queries answer */
@@ -160,7 +157,7 @@ void gm_limit_view_uuid(const unsigned char uuid[16], uint64_t *free_bytes, uint
     if (number >= 0)
         used = gm_group_live(group, (unsigned)number);
     for (int device = 0; !group && device < GM_LIMIT_DEVICES; device++)
-        if (gm_limit_live(device) && hash_of(device) == hash)
+        if (gm_limit_live(device) && hash_of_device(device) == hash)
             used = gm_limit_live(device);
     view(used, free_bytes, total);
 }
@@ -169,5 +166,5 @@ void gm_limit_after_fork(void) {
     memset(live, 0, sizeof live);
     gm_group_after_fork();
     if (group)
-        join(NULL);
+        join_group(NULL);
 }
