@@ -216,7 +216,7 @@ static void report_unknown(const char *name, size_t length) {
         gm_log(GM_LOG_WARN, "%.*s is not an option of gpumem (\"gpumem run --help\" lists them)", shown, name);
 }
 
-static const struct gm_option *find_row(const char *name, size_t length) {
+static const struct gm_option *find_option(const char *name, size_t length) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         if (strlen(gm_option_rows[i].name) == length && !memcmp(gm_option_rows[i].name, name, length))
             return &gm_option_rows[i];
@@ -243,7 +243,7 @@ static void set_default(const struct gm_option *row) {
  * options sets the row. */
 static void take_entry(const char *entry, uint64_t *seen, bool report) {
     size_t length = strcspn(entry, "=");
-    const struct gm_option *row = find_row(entry, length);
+    const struct gm_option *row = find_option(entry, length);
     if (!entry[length])
         return;
     if (!row) {
@@ -280,13 +280,12 @@ static void scan(char *const *environment, bool report) {
 
 _Static_assert(GM_OPTION_COUNT_ <= 64, "take_entry keeps a bit for each option");
 
-/* The path that the first entry with a value gives, as in take_entry; "" = none. */
-static const char *config_path(char *const *environment) {
-    const size_t name = strlen("GPUMEM_CONFIG=");
-    for (; *environment; environment++) {
-        if (!strncmp(*environment, "GPUMEM_CONFIG=", name) && (*environment)[name])
-            return *environment + name;
-    }
+/* The first entry with a value counts, as in take_entry. */
+const char *gm_environment_value(char *const *environment, const char *name) {
+    size_t length = strlen(name);
+    for (; environment && *environment; environment++)
+        if (!strncmp(*environment, name, length) && (*environment)[length] == '=' && (*environment)[length + 1])
+            return *environment + length + 1;
     return "";
 }
 
@@ -322,7 +321,7 @@ static const struct gm_option *row_of_line(const struct gm_config_line *line, ch
         return NULL;
     }
     bool fits = variable_name(name, sizeof name, line->name);
-    const struct gm_option *row = fits ? find_row(name, strlen(name)) : NULL;
+    const struct gm_option *row = fits ? find_option(name, strlen(name)) : NULL;
     if (row && row->id != GM_OPT_CONFIG && row->id != GM_OPT_STATS)
         return row;
     const struct gm_option *similar = fits && !row ? nearest(name, strlen(name)) : NULL;
@@ -368,7 +367,7 @@ static void read_config(const char *path, bool report) {
 void gm_options_load(char *const *environment) {
     if (!environment || !gm_once_begin(&loading))
         return;
-    const char *path = config_path(environment);
+    const char *path = gm_environment_value(environment, "GPUMEM_CONFIG");
     for (int i = 0; i < GM_OPTION_COUNT_; i++)
         set_default(&gm_option_rows[i]);
     for (int report = 0; report < 2; report++) {

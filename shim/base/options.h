@@ -155,6 +155,9 @@ uint64_t gm_option_number(enum gm_option_id id);  /* count, bytes, nanoseconds o
 const char *gm_option_text(enum gm_option_id id); /* never NULL */
 bool gm_option_is_set(enum gm_option_id id);      /* set by the user, and valid */
 
+/* The value of a variable of any name in an environment; "" = it has none. */
+const char *gm_environment_value(char *const *environment, const char *name);
+
 /* Names the option in a message: GPUMEM_POLICY, or FILE:3: GPUMEM_POLICY if that line of the file of options set it. */
 struct gm_option_label {
     char text[160];

@@ -350,17 +350,11 @@ static void in_child(void) {
     gm_recording_after_fork(gm_nvtx_open_ranges());
 }
 
-static bool trace_is_wanted(void) {
-    for (char **variable = environ; variable && *variable; variable++)
-        if (!strncmp(*variable, "GPUMEM_TRACE=", 13) && (*variable)[13])
-            return true;
-    return false;
-}
-
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
 /* Called by each copy of NVTX in the process. 0 leaves NVTX without a tool. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
-    const struct callbacks *callbacks = trace_is_wanted() ? export_table(TABLE_CALLBACKS) : NULL;
+    const struct callbacks *callbacks =
+        *gm_environment_value(environ, "GPUMEM_TRACE") ? export_table(TABLE_CALLBACKS) : NULL;
     if (!callbacks || callbacks->size < sizeof(*callbacks))
         return 0;
     gm_options_load(environ);

@@ -66,21 +66,16 @@ static bool debugger_attached(void) {
 
 /* Development tools must see the program's own blocks. Returns the name of a tool that is active, NULL: none. */
 static const char *active_tool(void) {
-    const char *preload = "";
-    for (char **variable = environ; variable && *variable; variable++) {
-        if (starts_with(*variable, "CUDA_INJECTION64_PATH=") && (*variable)[22])
-            return "CUDA_INJECTION64_PATH";
+    const char *preload = gm_environment_value(environ, "LD_PRELOAD");
+    if (*gm_environment_value(environ, "CUDA_INJECTION64_PATH"))
+        return "CUDA_INJECTION64_PATH";
+    for (char **variable = environ; variable && *variable; variable++)
         if (starts_with(*variable, "NV_SANITIZER") || starts_with(*variable, "NV_COMPUTE_SANITIZER"))
             return "compute-sanitizer";
-        if (starts_with(*variable, "LD_PRELOAD="))
-            preload = *variable;
-    }
     if (strstr(preload, "libsanitizer-collection") || strstr(preload, "libInterceptorInjectionTarget"))
         return "compute-sanitizer";
     return debugger_attached() ? "cuda-gdb" : NULL;
 }
-
-static void *reserve(size_t bytes) { return gm_pages(bytes); }
 
 static const char *load(const char *path, size_t *bytes, const char **why) {
     const char *text = gm_file_map(path, bytes);
@@ -95,7 +90,7 @@ static bool try_policy(const char *text, const struct gm_policy **policy, uint32
         .list_length = (unsigned)gm_option_number(GM_OPT_LIST_LENGTH),
         .list_range = (unsigned)gm_option_number(GM_OPT_LIST_RANGE),
         .managed = gm_option_number(GM_OPT_MANAGED) == 1 ? GM_KIND_MANAGED : GM_KIND_MANAGED_POOL,
-        .reserve = reserve,
+        .reserve = gm_pages,
         .load = load,
         .unload = gm_file_unmap,
     };
@@ -141,7 +136,7 @@ static const struct gm_policy *choose_policy(bool *user_named, uint32_t *wants) 
 
 /* ---- resources: one maker for each kind, wrapped in the adaptors that the options select */
 
-static struct gm_resource *build(const char *text) {
+static struct gm_resource *build_resource(const char *text) {
     char error[400];
     struct gm_resource *resource = gm_resource_build(text, error, sizeof(error));
     if (!resource)
@@ -220,7 +215,7 @@ static struct gm_resource *build_resources(const struct gm_policy *policy) {
 
     for (const struct gm_resource_ops *const *row = gm_resource_rows; *row; row++)
         if ((*row)->serves)
-            gm_router_serve((*row)->kind, build((*row)->serves));
+            gm_router_serve((*row)->kind, build_resource((*row)->serves));
     serve_by_users();
     if (policy->keeps_mapped)
         gm_router_serve(GM_KIND_MAPPED, gm_mapped_start());
@@ -233,7 +228,7 @@ static struct gm_resource *build_resources(const struct gm_policy *policy) {
         gm_format(wrapped, sizeof(wrapped), "fail-nth(%llu,%s)", nth, text);
         strcpy(text, wrapped);
     }
-    return build(text);
+    return build_resource(text);
 }
 
 /* ---- out of memory */
@@ -501,10 +496,7 @@ void gm_process_start(void) {
 /* Whether a driver was loaded that no entry point saw. Such a process starts nothing, and the coverage report says
  * so. */
 static bool was_bypassed(void) {
-    bool requested = false;
-    for (char **variable = environ; variable && *variable; variable++)
-        requested |= starts_with(*variable, "GPUMEM_COVERAGE=");
-    if (!requested || !gm_real_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
+    if (!*gm_environment_value(environ, "GPUMEM_COVERAGE") || !gm_real_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
         return false;
     gm_options_load(environ);
     return gm_option_bool(GM_OPT_COVERAGE);
