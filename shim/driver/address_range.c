@@ -87,10 +87,7 @@ gm_status gm_address_range_map_all(const struct gm_address_range *range, const s
     for (unsigned i = 0; i < count; i++) {
         gm_status status = gm_address_range_map(range, location, offset, &extents[i]);
         if (status) {
-            while (i-- > 0) {
-                offset -= extents[i].size;
-                (void)gm_address_range_unmap(range, offset, &extents[i]);
-            }
+            (void)gm_extents_unmap(gm_program_driver(), range->base, extents, i);
             return status;
         }
         offset += extents[i].size;

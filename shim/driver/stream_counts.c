@@ -12,23 +12,21 @@ static struct living {
 GM_LOCK(lock);
 static bool some;
 
-/* The lock is held. NULL: no entry is unused. */
-static struct living *unused(void) {
+/* The lock is held. NULL: there is no such entry. `context` NULL: an unused one. */
+static struct living *entry_of_counts(CUcontext context) {
     for (unsigned i = 0; i < CONTEXTS; i++)
-        if (!living[i].handle)
-            return &living[i];
-    return NULL;
-}
-
-/* The lock is held. NULL: the context is not listed. */
-static struct living *find(CUcontext context) {
-    for (unsigned i = 0; i < CONTEXTS && context; i++)
         if (living[i].handle == context)
             return &living[i];
     return NULL;
 }
 
-static void unlock(void) {
+/* Takes the lock. NULL: the context is not listed. */
+static struct living *lock_counts(CUcontext context) {
+    gm_spin_lock(&lock);
+    return context ? entry_of_counts(context) : NULL;
+}
+
+static void unlock_changed(void) {
     bool any = false;
     for (unsigned i = 0; i < CONTEXTS && !any; i++)
         any = living[i].handle && living[i].created != living[i].settled;
@@ -41,60 +39,53 @@ bool gm_stream_counts_any(void) {
 }
 
 bool gm_stream_counts_has(CUcontext context) {
-    gm_spin_lock(&lock);
-    bool listed = find(context) != NULL;
+    bool listed = lock_counts(context) != NULL;
     gm_spin_unlock(&lock);
     return listed;
 }
 
 bool gm_stream_counts_list(CUcontext context) {
-    gm_spin_lock(&lock);
-    bool listed = find(context) != NULL;
-    struct living *added = listed ? NULL : unused();
+    bool listed = lock_counts(context) != NULL;
+    struct living *added = listed ? NULL : entry_of_counts(NULL);
     if (added)
         *added = (struct living){.handle = context};
-    unlock();
+    unlock_changed();
     return !listed;
 }
 
 bool gm_stream_counts_forget(CUcontext context) {
-    gm_spin_lock(&lock);
-    struct living *of = find(context);
+    struct living *of = lock_counts(context);
     if (of)
         *of = (struct living){0};
-    unlock();
+    unlock_changed();
     return of != NULL;
 }
 
 void gm_stream_counts_created(CUcontext context) {
-    gm_spin_lock(&lock);
-    struct living *of = find(context);
+    struct living *of = lock_counts(context);
     if (of)
         of->created++;
-    unlock();
+    unlock_changed();
 }
 
 void gm_stream_counts_destroyed(CUcontext context) {
-    gm_spin_lock(&lock);
-    struct living *of = find(context);
+    struct living *of = lock_counts(context);
     if (of)
         of->destroyed++;
-    unlock();
+    unlock_changed();
 }
 
 uint32_t gm_stream_counts_begin(CUcontext context) {
-    gm_spin_lock(&lock);
-    const struct living *of = find(context);
+    const struct living *of = lock_counts(context);
     uint32_t destroyed = of ? of->destroyed : 0;
     gm_spin_unlock(&lock);
     return destroyed;
 }
 
 void gm_stream_counts_settle(CUcontext context, uint32_t destroyed) {
-    gm_spin_lock(&lock);
-    struct living *of = find(context);
+    struct living *of = lock_counts(context);
     bool more = of && (int32_t)(destroyed - of->settled) > 0;
     if (more)
         of->settled = destroyed;
-    more ? unlock() : gm_spin_unlock(&lock);
+    more ? unlock_changed() : gm_spin_unlock(&lock);
 }

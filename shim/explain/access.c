@@ -22,7 +22,7 @@ GM_ZERO_IN_CHILD(found);
 GM_ZERO_IN_CHILD(explained);
 GM_ZERO_IN_CHILD(faulted);
 
-static bool is_first(enum what what, uint32_t one, uint32_t two) {
+static bool is_first_pair(enum what what, uint32_t one, uint32_t two) {
     uint64_t key = (((uint64_t)one << 32 | two) ^ (uint64_t)what << 29) * 0x9e3779b97f4a7c15ull | 1;
     __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < SEEN; i++) {
@@ -47,7 +47,7 @@ struct work {
 };
 
 /* NULL: the kernel has no memory, and nothing is explained. */
-static struct work *begin(void) {
+static struct work *begin_text(void) {
     struct work *w = gm_pages(sizeof *w);
     if (w)
         w->lines = (struct gm_log_lines){w->text, sizeof w->text, 0};
@@ -59,10 +59,10 @@ static void count_error(void) { __atomic_add_fetch(&gm_stats->guard_errors, 1, _
 /* Counts the error. NULL: an error of the same two call sites was explained before. */
 static struct work *begin_first(enum what what, uint32_t one, uint32_t two) {
     count_error();
-    return is_first(what, one, two) ? begin() : NULL;
+    return is_first_pair(what, one, two) ? begin_text() : NULL;
 }
 
-static void end(struct work *w) {
+static void end_text(struct work *w) {
     gm_log_lines(GM_LOG_ERROR, &w->lines);
     munmap(w, sizeof *w);
 }
@@ -89,22 +89,20 @@ static const char *size_of(struct work *w, const struct gm_guard_block *block) {
 }
 
 /* Where the address lies, seen from the block. */
-static const char *place_of(struct work *w, const struct gm_guard_block *block, uint64_t address) {
-    uint64_t end = block->address + block->size;
+static const char *place_text(struct work *w, const struct gm_guard_block *block, uint64_t address) {
+    uint64_t from = block->address, end = from + block->size;
+    uint64_t distance = address < from ? from - address : address < end ? address - from : address - end;
     const char *freed = block->state == GM_GUARD_FREED ? " that was freed" : "";
-    if (address < block->address)
-        gm_format(w->place, sizeof w->place, "%lu bytes before a block of %s%s",
-                  (unsigned long)(block->address - address), size_of(w, block), freed);
-    else if (address == end)
-        gm_format(w->place, sizeof w->place, "the end of a block of %s%s", size_of(w, block), freed);
-    else if (address > end)
-        gm_format(w->place, sizeof w->place, "%lu bytes behind the end of a block of %s%s",
-                  (unsigned long)(address - end), size_of(w, block), freed);
-    else if (address == block->address)
-        gm_format(w->place, sizeof w->place, "a block of %s%s", size_of(w, block), freed);
+    const char *where = address < from   ? "before "
+                        : address > end  ? "behind the end of "
+                        : address == end ? "the end of "
+                        : distance       ? "inside "
+                                         : "";
+    if (distance)
+        gm_format(w->place, sizeof w->place, "%lu bytes %sa block of %s%s", (unsigned long)distance, where,
+                  size_of(w, block), freed);
     else
-        gm_format(w->place, sizeof w->place, "%lu bytes inside a block of %s%s",
-                  (unsigned long)(address - block->address), size_of(w, block), freed);
+        gm_format(w->place, sizeof w->place, "%sa block of %s%s", where, size_of(w, block), freed);
     return w->place;
 }
 
@@ -134,7 +132,7 @@ static void add_outside(struct work *w, const struct gm_access *access, const st
     uint64_t behind = last > end ? last - (access->address > end ? access->address : end) : 0;
     if (block->state == GM_GUARD_FREED)
         gm_log_add(&w->lines, "%s %s %lu bytes at %s", access->call, verb, (unsigned long)access->size,
-                   place_of(w, block, access->address));
+                   place_text(w, block, access->address));
     else if (before)
         gm_log_add(&w->lines, "%s %s %lu bytes, the first %lu before a block of %s", access->call, verb,
                    (unsigned long)access->size, (unsigned long)(before < access->size ? before : access->size),
@@ -151,7 +149,7 @@ void gm_explain_access(const struct gm_access *access, const struct gm_guard_blo
     add_outside(w, access, block);
     gm_log_add(&w->lines, "  called by     %s", gm_site_text(&w->site, access->site));
     add_life(w, block, "");
-    end(w);
+    end_text(w);
 }
 
 /* ---- kernels */
@@ -164,12 +162,12 @@ void gm_explain_argument(const struct gm_launch *launch, const struct gm_launch_
         return;
     gm_log_add(&w->lines, "kernel %s %s: argument %u points to %s", kernel_name(w, launch),
                freed ? "gets a pointer to freed memory" : "may use memory before it is allocated", pointer->argument,
-               place_of(w, block, pointer->address));
+               place_text(w, block, pointer->address));
     add_launcher(w, launch);
     add_life(w, block, freed ? "" : ORDERED);
     if (!freed)
         gm_log_add(&w->lines, MISSING);
-    end(w);
+    end_text(w);
 }
 
 void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block, uint32_t site) {
@@ -182,7 +180,7 @@ void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_gua
     gm_log_add(&w->lines, "  freed by      %s" ORDERED, gm_site_text(&w->site, site));
     add_life(w, block, "");
     gm_log_add(&w->lines, MISSING);
-    end(w);
+    end_text(w);
 }
 
 /* ---- at a fault: arguments that are no pointers to guarded blocks */
@@ -239,7 +237,7 @@ static void add_launch(struct work *w, const struct gm_fault *fault, const struc
         else
             gm_format(w->argument, sizeof w->argument, "an argument");
         gm_log_add(&w->lines, "    %s  %s, allocated by %s", w->argument,
-                   place_of(w, &block, launch->pointers[i].address), gm_site_text(&w->site, block.allocated_at));
+                   place_text(w, &block, launch->pointers[i].address), gm_site_text(&w->site, block.allocated_at));
         if (block.state == GM_GUARD_FREED)
             gm_log_add(&w->lines, "      freed by  %s", freed_by(w, &block));
     }
@@ -248,7 +246,7 @@ static void add_launch(struct work *w, const struct gm_fault *fault, const struc
 
 void gm_explain_fault(const struct gm_fault *fault) {
     struct work *w;
-    if (__atomic_exchange_n(&faulted, true, __ATOMIC_RELAXED) || !(w = begin()))
+    if (__atomic_exchange_n(&faulted, true, __ATOMIC_RELAXED) || !(w = begin_text()))
         return;
     count_error();
     gm_log_add(&w->lines, "%s; %s returned the error",
@@ -262,14 +260,14 @@ void gm_explain_fault(const struct gm_fault *fault) {
         gm_log_add(&w->lines, "  kernel        not known: none was launched by a call that gpumem sees");
     else if (!fault->exact && fault->count > 1)
         gm_log_add(&w->lines, "  try           GPUMEM_GUARD=all,blocking, which names the kernel at fault");
-    end(w);
+    end_text(w);
 }
 
 /* ---- bytes behind a block */
 
 void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard_damage *damage) {
     struct work *w;
-    if (!is_first(DAMAGE, block->allocated_at, block->freed_at) || !(w = begin()))
+    if (!is_first_pair(DAMAGE, block->allocated_at, block->freed_at) || !(w = begin_text()))
         return;
     gm_format(w->place, sizeof w->place, damage->distance ? "%lu bytes" : "right", (unsigned long)damage->distance);
     gm_log_add(&w->lines, "%lu %s written %s %s of a block of %s", (unsigned long)damage->count,
@@ -281,7 +279,7 @@ void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard
                    damage->found == GM_GUARD_AT_EXIT ? "the process" : "its context");
     else
         gm_log_add(&w->lines, "  found         at its free by %s", gm_site_text(&w->site, block->freed_at));
-    end(w);
+    end_text(w);
 }
 
 /* ---- life */

@@ -32,14 +32,14 @@ GM_ZERO_IN_CHILD(explained);
 GM_ZERO_IN_CHILD(moves_explained);
 
 /* True the first time for the device. */
-static bool is_first(uint64_t *seen, int device) {
+static bool is_first_on_device(uint64_t *seen, int device) {
     uint64_t bit = 1ull << (device & 63);
     return !(__atomic_load_n(seen, __ATOMIC_RELAXED) & bit) && !(__atomic_fetch_or(seen, bit, __ATOMIC_RELAXED) & bit);
 }
 
 static bool is_first_of(enum cause cause, int device) {
     __atomic_add_fetch(&counts[cause], 1, __ATOMIC_RELAXED);
-    return is_first(&explained[cause], device);
+    return is_first_on_device(&explained[cause], device);
 }
 
 /* ---- out of memory */
@@ -59,7 +59,6 @@ struct work {
     struct gm_site_text site;
     uintptr_t frames[GM_SITE_NAMED];
     struct gm_size_text size[3];
-    struct gm_oom_text steps;
     char text[8192];
 };
 
@@ -132,14 +131,13 @@ static void add_card(struct work *w) {
 static void add_holders(struct work *w) {
     for (unsigned i = 0; i < GM_HOLDERS && w->holders.most[i].count; i++) {
         const struct gm_holder *row = &w->holders.most[i];
-        const char *label = i ? "" : "held by", *blocks = row->count == 1 ? "block" : "blocks";
+        const char *label = i ? "              " : "held by       ", *blocks = row->count == 1 ? "block" : "blocks";
         if (row->site)
-            gm_log_add(&w->lines, "  %s%.*s%s in %lu %s: %s", label, 14 - (int)strlen(label), "              ",
-                       SIZE(0, row->bytes), (unsigned long)row->count, blocks, holder_text(w, row));
+            gm_log_add(&w->lines, "  %s%s in %lu %s: %s", label, SIZE(0, row->bytes), (unsigned long)row->count, blocks,
+                       holder_text(w, row));
         else
-            gm_log_add(&w->lines, "  %s%.*s%s in %lu %s of %s, %s", label, 14 - (int)strlen(label), "              ",
-                       SIZE(0, row->bytes), (unsigned long)row->count, blocks, SIZE(1, row->size),
-                       gm_kind_name((enum gm_kind)row->kind));
+            gm_log_add(&w->lines, "  %s%s in %lu %s of %s, %s", label, SIZE(0, row->bytes), (unsigned long)row->count,
+                       blocks, SIZE(1, row->size), gm_kind_name((enum gm_kind)row->kind));
     }
 }
 
@@ -158,7 +156,8 @@ static void add_largest(struct work *w) {
 static void add_advice(struct work *w) {
     const struct gm_oom_chain *steps = gm_router_steps();
     const char *higher = w->cause == LIMIT ? "a higher GPUMEM_LIMIT, or " : "";
-    const char *now = gm_oom_text(&w->steps, steps);
+    const struct gm_oom_text text = gm_oom_text(steps);
+    const char *now = text.text;
     if (w->cause == CAPTURE)
         gm_log_add(&w->lines, "  try           to allocate before the capture begins");
     else if (w->card.known && w->request->size > w->card.total)
@@ -222,17 +221,16 @@ void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, boo
 
 static GM_RARE void explain_move(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
     struct gm_size_text size, limit;
-    struct gm_oom_text steps;
     const char *where = kind == GM_KIND_HOST_NUMA ? "host memory, many times slower than the card's"
                                                   : "managed memory, slow where it does not fit the card";
     gm_log(GM_LOG_WARN, "device %d has no room%s%s: %s of %s, and what follows it, is served from %s (GPUMEM_OOM=%s)",
            request->device, beyond_limit ? " below GPUMEM_LIMIT=" : "",
            beyond_limit ? gm_size_text(&limit, gm_limit_now()) : "", gm_call_name(request->call),
-           gm_size_text(&size, request->size), where, gm_oom_text(&steps, gm_router_steps()));
+           gm_size_text(&size, request->size), where, gm_oom_text(gm_router_steps()).text);
 }
 
 void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
-    if (is_first(&moves_explained[kind], request->device))
+    if (is_first_on_device(&moves_explained[kind], request->device))
         explain_move(request, kind, beyond_limit);
 }
 

@@ -21,7 +21,7 @@ static bool is_asked_for(const struct gm_holders *holders, const struct gm_block
     return block->device == holders->device && gm_kind_is_on_device(block->kind);
 }
 
-static struct gm_holder *row_of(struct gm_holders *holders, uint32_t site, size_t size, uint8_t kind) {
+static struct gm_holder *row_of_site(struct gm_holders *holders, uint32_t site, size_t size, uint8_t kind) {
     uint64_t hash = (site ? site : size * 16 + kind) * 0x9e3779b97f4a7c15ull >> 32;
     for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++) {
         struct gm_holder *row = &holders->table[(hash + i) % GM_HOLDERS_TABLE];
@@ -39,7 +39,7 @@ static struct gm_holder *row_of(struct gm_holders *holders, uint32_t site, size_
     return NULL;
 }
 
-static void count(const struct gm_block *block, void *arg) {
+static void count_block(const struct gm_block *block, void *arg) {
     struct gm_holders *holders = arg;
     if (!is_asked_for(holders, block))
         return;
@@ -47,7 +47,7 @@ static void count(const struct gm_block *block, void *arg) {
     holders->bytes += bytes;
     holders->reserved += bytes + block->reserved - block->size;
     holders->count++;
-    struct gm_holder *row = row_of(holders, block->site, block->size, block->kind);
+    struct gm_holder *row = row_of_site(holders, block->site, block->size, block->kind);
     if (row) {
         row->bytes += bytes;
         row->count++;
@@ -100,7 +100,7 @@ static unsigned count_same(const struct gm_holders *holders, unsigned a, unsigne
 }
 
 /* Joins rows of the same first frame. The text of a row has the frames that all its stacks share. */
-static void join(struct gm_holders *holders) {
+static void join_rows(struct gm_holders *holders) {
     struct gm_holder *rows = holders->table; /* its rows are ranked */
     unsigned first[GM_HOLDERS_NAMED], count = 0;
     name_rows(holders);
@@ -130,9 +130,9 @@ void gm_holders_find(struct gm_holders *holders, int device, bool host, uint32_t
     holders->host = host;
     holders->request = request;
     if (registry)
-        gm_registry_each(registry, count, holders);
+        gm_registry_each(registry, count_block, holders);
     for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++)
         if (holders->table[i].count)
             rank(holders, &holders->table[i]);
-    join(holders);
+    join_rows(holders);
 }

@@ -37,13 +37,13 @@ gm_status gm_oom_parse(const char *text, struct gm_oom_chain *out, char *error, 
     return GM_OK;
 }
 
-const char *gm_oom_text(struct gm_oom_text *room, const struct gm_oom_chain *chain) {
+struct gm_oom_text gm_oom_text(const struct gm_oom_chain *chain) {
+    struct gm_oom_text steps = {""};
     size_t length = 0;
-    room->text[0] = '\0';
     for (unsigned i = 0; i < chain->count; i++)
-        length += (size_t)gm_format(room->text + length, sizeof room->text - length, "%s%s", i ? "," : "",
+        length += (size_t)gm_format(steps.text + length, sizeof steps.text - length, "%s%s", i ? "," : "",
                                     names[chain->steps[i]]);
-    return room->text;
+    return steps;
 }
 
 bool gm_oom_has(const struct gm_oom_chain *chain, enum gm_oom_step step) {

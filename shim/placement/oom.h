@@ -22,11 +22,11 @@ struct gm_oom_chain {
 /* Parses a list such as "trim,host,fail". Each step may appear once, and nothing may follow fail. Returns GM_OK, or
  * GM_INVALID_VALUE with *chain untouched and a one-line error that names the wrong word and what is accepted. */
 GM_INTERNAL gm_status gm_oom_parse(const char *text, struct gm_oom_chain *chain, char *error, size_t error_size);
-/* Writes the steps as GPUMEM_OOM takes them. Returns the text. */
+/* The steps as GPUMEM_OOM takes them. */
 struct gm_oom_text {
     char text[32];
 };
-GM_INTERNAL const char *gm_oom_text(struct gm_oom_text *room, const struct gm_oom_chain *chain);
+GM_INTERNAL struct gm_oom_text gm_oom_text(const struct gm_oom_chain *chain);
 GM_INTERNAL bool gm_oom_has(const struct gm_oom_chain *chain, enum gm_oom_step step);
 
 #endif
