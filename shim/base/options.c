@@ -224,19 +224,15 @@ static const struct gm_option *find_option(const char *name, size_t length) {
     return NULL;
 }
 
-static void set(const struct gm_option *row, uint64_t number, const char *text, unsigned line) {
-    values[row->id].number = number;
-    values[row->id].set = true;
-    values[row->id].line = line;
-    gm_format(values[row->id].text, TEXT_SIZE, "%s", text);
-}
-
-static void set_default(const struct gm_option *row) {
-    char error[256];
-    gm_option_parse(row, row->initial, &values[row->id].number, error, sizeof error);
-    values[row->id].set = false;
-    values[row->id].line = 0;
-    gm_format(values[row->id].text, TEXT_SIZE, "%s", row->initial);
+/* Sets the value of a row, and its default where the text is "" or wrong. False: it is wrong, and `error` says why. */
+static bool set_value(const struct gm_option *row, const char *text, unsigned line, char *error, size_t size) {
+    bool right = !*text || !gm_option_parse(row, text, &values[row->id].number, error, size), is_set = *text && right;
+    if (!is_set)
+        parse(row, row->initial, &values[row->id].number);
+    values[row->id].set = is_set;
+    values[row->id].line = is_set ? line : 0;
+    gm_format(values[row->id].text, TEXT_SIZE, "%s", is_set ? text : row->initial);
+    return right;
 }
 
 /* `entry` is NAME=value, and the name begins with GPUMEM_. An empty value counts as not set, also where the file of
@@ -254,19 +250,10 @@ static void take_entry(const char *entry, uint64_t *seen, bool report) {
     const char *text = entry + length + 1;
     if (*seen & UINT64_C(1) << row->id)
         return;
-    if (!*text) {
-        set_default(row);
-        return;
-    }
-    *seen |= UINT64_C(1) << row->id; /* when a name has several entries the first counts, as for getenv */
+    if (*text)
+        *seen |= UINT64_C(1) << row->id; /* when a name has several entries the first counts, as for getenv */
     char error[256];
-    uint64_t number;
-    if (!gm_option_parse(row, text, &number, error, sizeof error)) {
-        set(row, number, text, 0);
-        return;
-    }
-    set_default(row);
-    if (report)
+    if (!set_value(row, text, 0, error, sizeof error) && report)
         gm_log(GM_LOG_WARN, "%s; using %s", error, *row->initial ? row->initial : "none");
 }
 
@@ -340,19 +327,8 @@ static const struct gm_option *row_of_line(const struct gm_config_line *line, ch
 static void take_line(void *arg, const struct gm_config_line *line) {
     const struct config *config = arg;
     char error[256];
-    uint64_t number;
     const struct gm_option *row = row_of_line(line, error, sizeof error);
-    if (row && !*line->value) {
-        set_default(row);
-        return;
-    }
-    if (row && !gm_option_parse(row, line->value, &number, error, sizeof error)) {
-        set(row, number, line->value, line->number);
-        return;
-    }
-    if (row)
-        set_default(row);
-    if (config->report)
+    if ((!row || !set_value(row, line->value, line->number, error, sizeof error)) && config->report)
         gm_log(GM_LOG_WARN, "%s:%u: %s; the line is ignored", config->path, line->number, error);
 }
 
@@ -369,7 +345,7 @@ void gm_options_load(char *const *environment) {
         return;
     const char *path = gm_environment_value(environment, "GPUMEM_CONFIG");
     for (int i = 0; i < GM_OPTION_COUNT_; i++)
-        set_default(&gm_option_rows[i]);
+        set_value(&gm_option_rows[i], "", 0, NULL, 0);
     for (int report = 0; report < 2; report++) {
         read_config(path, report);
         scan(environment, report);
@@ -386,8 +362,7 @@ uint64_t gm_option_number(enum gm_option_id id) {
     if (loaded())
         return values[id].number;
     uint64_t number = 0;
-    char error[256];
-    gm_option_parse(&gm_option_rows[id], gm_option_rows[id].initial, &number, error, sizeof error);
+    parse(&gm_option_rows[id], gm_option_rows[id].initial, &number);
     return number;
 }
 
