@@ -17,22 +17,16 @@ static struct gpumem_resource *serving;
 
 /* ---- the resource */
 
-/* Takes a resource into use unless one is. False: it was not needed. */
-static bool take_into_use(struct gpumem_resource *resource) {
-    struct gpumem_resource *none = NULL;
-    return __atomic_compare_exchange_n(&serving, &none, resource, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-
 GM_PUBLIC struct gpumem_resource *gpumem_plug_resource(void) { return __atomic_load_n(&serving, __ATOMIC_ACQUIRE); }
 
 GM_PUBLIC enum gpumem_status gpumem_plug_use(const char *text) {
-    struct gpumem_resource *resource;
+    struct gpumem_resource *resource, *none = NULL;
     struct gpumem_resource_view view;
     enum gpumem_status status = gpumem_resource_create(text, &resource);
     if (status)
         return status;
     status = gpumem_resource_view_of(resource, GPUMEM_DEVICE_ACCESSIBLE, &view);
-    if (!status && !take_into_use(resource))
+    if (!status && !__atomic_compare_exchange_n(&serving, &none, resource, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         status = (enum gpumem_status)gm_fail(GPUMEM_INVALID_VALUE, "%s: allocations already use %s", text,
                                              gpumem_resource_text(gpumem_plug_resource()));
     if (status)
@@ -68,7 +62,7 @@ struct entered {
     CUdevice device;
 };
 
-static enum gpumem_status enter(int device, struct entered *entered) {
+static enum gpumem_status enter_device(int device, struct entered *entered) {
     CUdevice current;
     CUcontext primary;
     *entered = (struct entered){false, device};
@@ -87,7 +81,7 @@ static enum gpumem_status enter(int device, struct entered *entered) {
     return (enum gpumem_status)gm_fail((gm_status)result, "the context of device %d cannot be entered", device);
 }
 
-static void leave(const struct entered *entered) {
+static void leave_device(const struct entered *entered) {
     CUcontext popped;
     if (!entered->pushed)
         return;
@@ -198,12 +192,12 @@ GM_PUBLIC void *gpumem_plug_allocate(ptrdiff_t bytes, int device, struct CUstrea
     struct gpumem_resource *resource = resource_in_use();
     struct entered entered;
     void *memory = NULL;
-    enum gpumem_status status = resource ? enter(device, &entered) : GPUMEM_OUT_OF_MEMORY;
+    enum gpumem_status status = resource ? enter_device(device, &entered) : GPUMEM_OUT_OF_MEMORY;
     if (!status) {
         status = stream_ordered(resource) ? gpumem_resource_allocate_async_aligned(resource, (size_t)bytes, ALIGNMENT,
                                                                                    view_of(stream), &memory)
                                           : gpumem_resource_allocate(resource, (size_t)bytes, ALIGNMENT, &memory);
-        leave(&entered);
+        leave_device(&entered);
     }
     if (GM_UNLIKELY(status))
         gm_log(GM_LOG_WARN, "%lld bytes for device %d: %s", (long long)bytes, device, gpumem_last_error());
@@ -215,14 +209,14 @@ GM_PUBLIC void gpumem_plug_free(void *memory, ptrdiff_t bytes, int device, struc
     struct entered entered;
     if (!memory || !resource)
         return;
-    enum gpumem_status status = enter(device, &entered);
+    enum gpumem_status status = enter_device(device, &entered);
     if (!status) {
         /* A plain free waits for the work of all streams. */
         status =
             order_behind(take_uses(memory), stream) && stream_ordered(resource)
                 ? gpumem_resource_deallocate_async_aligned(resource, memory, (size_t)bytes, ALIGNMENT, view_of(stream))
                 : gpumem_resource_deallocate(resource, memory, (size_t)bytes, ALIGNMENT);
-        leave(&entered);
+        leave_device(&entered);
     }
     if (GM_UNLIKELY(status) && status != (enum gpumem_status)CUDA_ERROR_DEINITIALIZED) /* the program is ending */
         gm_log(GM_LOG_ERROR, "free of %p: %s", memory, gpumem_last_error());
