@@ -7,15 +7,11 @@
 #include "shim/hook/hook.h"
 #include "shim/resource/registry.h"
 
-HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted,
-     unsigned long long flags) {
-    struct gm_scope scope;
-    ENTER(cuMemAddressReserve, address, size, alignment, wanted, flags);
-    BEGIN(&scope, GM_CALL_VMM_RESERVE, size);
-    CUresult result = gm_mapped_reserve(&scope.request, address, size, alignment, wanted, flags);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, result ? 0 : *address, 0, result);
-    LEAVE(result);
-}
+/* The addresses of a kept buffer serve, or those that the call reserves. */
+#define RESERVED(call) gm_mapped_reserve(&scope.request, address, size, alignment, wanted, flags)
+MAKES(cuMemAddressReserve,
+      (CUdeviceptr * address, size_t size, size_t alignment, CUdeviceptr wanted, unsigned long long flags),
+      (address, size, alignment, wanted, flags), GM_CALL_VMM_RESERVE, size, GM_KIND_VMM, *address, GM_SYNC_NO, RESERVED)
 
 static gm_status free_address(const struct gm_scope *scope, uint64_t key) {
     return gm_mapped_address_free(gm_key_value(key), scope->request.size);
