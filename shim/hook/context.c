@@ -17,12 +17,11 @@ enum { DEVICES = 64 };
 /* Releases the free blocks of a device, which need not be the current one. */
 static size_t trim_device(CUdevice device) {
     struct gm_context seen;
-    CUcontext popped;
     if (!gm_context_on(device, &seen) || gm_drv.ctx_push(seen.handle) != CUDA_SUCCESS)
         return 0;
-    size_t given = gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY);
-    gm_drv.ctx_pop(&popped);
-    return given;
+    size_t released = gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY);
+    gm_context_leave(true);
+    return released;
 }
 
 /* WITH_TRIM for a device that is not current: a new context takes memory of its device. */
@@ -188,14 +187,18 @@ CREATES(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *parameters, uns
 
 /* ---- contexts that are destroyed */
 
+/* Makes the context current. False: it was not seen before, or has ended. */
+static bool enter_seen(CUcontext context, struct gm_context *seen) {
+    return context && gm_context_find(context, seen) && gm_drv.ctx_push(context) == CUDA_SUCCESS;
+}
+
 /* A context ends with all its memory. Blocks of the program in gpumem's pools are released as well. */
 static void release_pool_blocks(CUcontext context) {
     struct gm_context seen;
-    CUcontext popped;
-    if (!context || !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
+    if (!enter_seen(context, &seen))
         return;
     gm_pipeline_context_ending(seen.id, seen.device);
-    gm_drv.ctx_pop(&popped);
+    gm_context_leave(true);
 }
 
 static bool is_primary(CUcontext context) {
@@ -214,43 +217,25 @@ static void count_reference(CUdevice device, int change) {
 /* Releases the free blocks when this release is the last one as far as gpumem knows. Live blocks stay, because it
  * may not be the last one. */
 static void release_free_blocks(CUdevice device, CUcontext context) {
-    CUcontext popped;
     struct gm_context seen;
-    if (device < 0 || device >= DEVICES || __atomic_load_n(&references[device], __ATOMIC_RELAXED) != 1 || !context ||
-        !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
+    if (device < 0 || device >= DEVICES || __atomic_load_n(&references[device], __ATOMIC_RELAXED) != 1 ||
+        !enter_seen(context, &seen))
         return;
     gm_pipeline_empty_context(seen.id);
     gm_pipeline_trim(SIZE_MAX, GM_REASON_CONTEXT_GONE);
-    gm_drv.ctx_pop(&popped);
+    gm_context_leave(true);
 }
-
-/* The driver refuses to destroy a primary context. */
-#define DESTROY(symbol)                                \
-    HOOK(symbol, CUcontext context) {                  \
-        struct gm_scope scope;                         \
-        ENTER(symbol, context);                        \
-        BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);         \
-        if (!is_primary(context))                      \
-            release_pool_blocks(context);              \
-        struct ending ending = begin_destroy(context); \
-        CUresult result = gm_real.symbol(context);     \
-        end_destroy(&scope, &ending, result);          \
-        LEAVE(result);                                 \
-    }
-DESTROY(cuCtxDestroy)
-DESTROY(cuCtxDestroy_v2)
 
 /* A context ends with its last reference. */
 HOOK(cuCtxDetach, CUcontext context) {
     struct gm_scope scope;
-    CUcontext popped;
     ENTER(cuCtxDetach, context);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
     struct ending ending = begin_destroy(context);
     CUresult result = gm_real.cuCtxDetach(context);
     bool lives = result != CUDA_SUCCESS || gm_drv.ctx_push(context) == CUDA_SUCCESS;
     if (result == CUDA_SUCCESS && lives)
-        gm_drv.ctx_pop(&popped);
+        gm_context_leave(true);
     if (lives)
         not_destroyed(&ending);
     else
@@ -311,29 +296,39 @@ static bool released_but_active(CUdevice device) {
     return primary_is_active(device);
 }
 
-#define PRIMARY_END(symbol, call, before, still_there)  \
-    HOOK(symbol, CUdevice device) {                     \
-        struct gm_scope scope;                          \
-        ENTER(symbol, device);                          \
-        BEGIN(&scope, call, 0);                         \
-        lock_primary(device);                           \
-        CUcontext context = gm_context_primary(device); \
-        before;                                         \
-        struct ending ending = begin_destroy(context);  \
-        CUresult result = gm_real.symbol(device);       \
-        if (result != CUDA_SUCCESS || !(still_there))   \
-            end_destroy(&scope, &ending, result);       \
-        else                                            \
-            not_destroyed(&ending);                     \
-        unlock_primary(device);                         \
-        LEAVE(result);                                  \
+/* A call that ends a context. `of`: its argument, `device` that of a primary context, else -1. `before`: what is done
+ * first. `lives`: a call that succeeded may leave the context. */
+#define ENDS(symbol, type, of, device, gm_call, ended, before, lives) \
+    HOOK(symbol, type of) {                                           \
+        struct gm_scope scope;                                        \
+        ENTER(symbol, of);                                            \
+        BEGIN(&scope, gm_call, 0);                                    \
+        lock_primary(device);                                         \
+        CUcontext context = ended;                                    \
+        before;                                                       \
+        struct ending ending = begin_destroy(context);                \
+        CUresult result = gm_real.symbol(of);                         \
+        if (result != CUDA_SUCCESS || !(lives))                       \
+            end_destroy(&scope, &ending, result);                     \
+        else                                                          \
+            not_destroyed(&ending);                                   \
+        unlock_primary(device);                                       \
+        LEAVE(result);                                                \
     }
-PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, release_pool_blocks(context), false)
-PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, release_pool_blocks(context), false)
-PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, release_free_blocks(device, context),
-            released_but_active(device))
-PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, release_free_blocks(device, context),
-            released_but_active(device))
+/* The driver refuses to destroy a primary context. */
+#define DESTROYS(symbol)                                     \
+    ENDS(symbol, CUcontext, of, -1, GM_CALL_CTX_DESTROY, of, \
+         is_primary(context) ? (void)0 : release_pool_blocks(context), false)
+DESTROYS(cuCtxDestroy)
+DESTROYS(cuCtxDestroy_v2)
+#define ENDS_PRIMARY(symbol, gm_call, before, lives) \
+    ENDS(symbol, CUdevice, device, device, gm_call, gm_context_primary(device), before, lives)
+ENDS_PRIMARY(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, release_pool_blocks(context), false)
+ENDS_PRIMARY(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, release_pool_blocks(context), false)
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, release_free_blocks(device, context),
+             released_but_active(device))
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, release_free_blocks(device, context),
+             released_but_active(device))
 
 /* ---- green contexts: each has a part of a device's multiprocessors and a context that is destroyed with it */
 
