@@ -15,7 +15,7 @@ struct spec {
     int longs; /* 0 int, 1 long, 2 long long, 3 size_t */
 };
 
-static void put(struct sink *sink, char c) {
+static void put_char(struct sink *sink, char c) {
     if (sink->length + 1 < sink->size)
         sink->out[sink->length] = c;
     sink->length++;
@@ -23,7 +23,7 @@ static void put(struct sink *sink, char c) {
 
 static void pad(struct sink *sink, char c, size_t width, size_t used) {
     for (; used < width; used++)
-        put(sink, c);
+        put_char(sink, c);
 }
 
 static void put_number(struct sink *sink, const struct spec *spec, const char *sign, uint64_t value, unsigned base) {
@@ -38,11 +38,11 @@ static void put_number(struct sink *sink, const struct spec *spec, const char *s
     if (!spec->zero)
         pad(sink, ' ', spec->width, signs + count);
     for (size_t i = 0; i < signs; i++)
-        put(sink, sign[i]);
+        put_char(sink, sign[i]);
     if (spec->zero)
         pad(sink, '0', spec->width, signs + count);
     while (count)
-        put(sink, digits[--count]);
+        put_char(sink, digits[--count]);
 }
 
 static void put_text(struct sink *sink, const struct spec *spec, const char *text) {
@@ -53,7 +53,7 @@ static void put_text(struct sink *sink, const struct spec *spec, const char *tex
         length++;
     pad(sink, ' ', spec->width, length);
     for (size_t i = 0; i < length; i++)
-        put(sink, text[i]);
+        put_char(sink, text[i]);
 }
 
 /* A va_list that is an array type cannot be passed on by address. A struct around it can. */
@@ -121,10 +121,10 @@ static const char *parse_spec(const char *p, struct spec *spec, struct arguments
 static bool convert(struct sink *sink, char conversion, const struct spec *spec, struct arguments *args) {
     int64_t number;
     switch (conversion) {
-    case '%': put(sink, '%'); return true;
+    case '%': put_char(sink, '%'); return true;
     case 'c':
         pad(sink, ' ', spec->width, 1);
-        put(sink, (char)va_arg(args->list, int));
+        put_char(sink, (char)va_arg(args->list, int));
         return true;
     case 's': put_text(sink, spec, va_arg(args->list, const char *)); return true;
     case 'd':
@@ -146,14 +146,14 @@ int gm_vformat(char *out, size_t size, const char *format, va_list list) {
     for (const char *p = format; *p; p++) {
         struct spec spec;
         if (*p != '%') {
-            put(&sink, *p);
+            put_char(&sink, *p);
             continue;
         }
         const char *start = p;
         p = parse_spec(p + 1, &spec, &args);
         if (!convert(&sink, *p, &spec, &args)) {
             for (p = start; *p; p++)
-                put(&sink, *p);
+                put_char(&sink, *p);
             break;
         }
     }

@@ -13,7 +13,7 @@ struct name {
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 
-static void put(struct name *n, const char *text, size_t length) {
+static void append_text(struct name *n, const char *text, size_t length) {
     if (length > n->size - 1 - n->used)
         length = n->size - 1 - n->used;
     memcpy(n->out + n->used, text, length);
@@ -23,13 +23,13 @@ static void put(struct name *n, const char *text, size_t length) {
 
 static void begin_part(struct name *n) {
     if (n->used)
-        put(n, "::", 2);
+        append_text(n, "::", 2);
     n->last = n->used;
 }
 
 static void put_part(struct name *n, const char *text) {
     begin_part(n);
-    put(n, text, strlen(text));
+    append_text(n, text, strlen(text));
 }
 
 /* Reads a name that begins with its length. NULL: its end is missing. */
@@ -61,7 +61,7 @@ static const char *skip_substitution(const char *at) {
     return at + (*at == '_');
 }
 
-enum opened { PLAIN, LITERAL, LAMBDA };
+enum opened { GROUP, LITERAL, LAMBDA };
 
 /* Skips the number of a literal ("Lj4E"), which is no length of a name. */
 static const char *after_name(const char *at, enum opened inside) {
@@ -71,7 +71,7 @@ static const char *after_name(const char *at, enum opened inside) {
 /* Skips what begins here and ends with the E that belongs to it. NULL: the name ends before. */
 static const char *skip_to_end(const char *at) {
     enum { DEPTH = 64 };
-    enum opened opened[DEPTH] = {PLAIN};
+    enum opened opened[DEPTH] = {GROUP};
     unsigned depth = 0;
     size_t length;
     do {
@@ -90,7 +90,7 @@ static const char *skip_to_end(const char *at) {
             opened[++depth] = LITERAL;
             at += is_digit(at[1]) || at[1] == 'N' ? 1 : 1 + strcspn(at + 1, "E");
         } else if (strchr("INXJFZL", c) || (c == 'D' && (at[1] == 't' || at[1] == 'T'))) {
-            opened[++depth] = PLAIN;
+            opened[++depth] = GROUP;
             at += 1 + (c == 'D');
         } else if (is_digit(c)) {
             if (!source_name(&at, &length))
@@ -149,7 +149,7 @@ static bool put_source_name(struct name *n) {
         return true;
     }
     begin_part(n);
-    put(n, text, length);
+    append_text(n, text, length);
     return true;
 }
 
@@ -209,7 +209,7 @@ void gm_function_name(char *out, size_t size, const char *symbol) {
     if (!strncmp(symbol, "_Z", 2))
         read_encoding(&n);
     if (!n.used)
-        put(&n, symbol, strlen(symbol));
+        append_text(&n, symbol, strlen(symbol));
 }
 
 bool gm_function_is_runtime(const char *symbol) {

@@ -21,7 +21,7 @@ struct scratch {
 static bool read_number(const char *text, uint64_t *number) { return gm_read_digits(&text, NULL, number); }
 
 /* The number behind `key`, which stands at the beginning of a line or behind a space; 0 when there is none. */
-static uint64_t number_of(const char *text, const char *key) {
+static uint64_t number_behind(const char *text, const char *key) {
     uint64_t number = 0;
     for (const char *at = text; (at = strstr(at, key)) != NULL; at++)
         if (at == text || at[-1] == '\n' || at[-1] == ' ') {
@@ -43,15 +43,15 @@ static bool read_machine(const char *root, struct gm_hostmem *memory, struct scr
     gm_format(scratch->path, sizeof scratch->path, "%s/proc/meminfo", root);
     if (!gm_read_text(scratch->path, scratch->text, sizeof scratch->text))
         return false;
-    memory->available = number_of(scratch->text, "MemAvailable:") << 10;
-    memory->total = number_of(scratch->text, "MemTotal:") << 10;
+    memory->available = number_behind(scratch->text, "MemAvailable:") << 10;
+    memory->total = number_behind(scratch->text, "MemTotal:") << 10;
     return memory->total > 0;
 }
 
 static uint64_t node_total(const char *root, int node, struct scratch *scratch) {
     gm_format(scratch->path, sizeof scratch->path, "%s/sys/devices/system/node/node%d/meminfo", root, node);
     return gm_read_text(scratch->path, scratch->text, sizeof scratch->text)
-               ? number_of(scratch->text, "MemTotal:") << 10
+               ? number_behind(scratch->text, "MemTotal:") << 10
                : 0;
 }
 
@@ -77,7 +77,8 @@ static bool nodes_cover_machine(const char *root, uint64_t machine, struct scrat
 static void bound_by_node(const char *root, int node, struct gm_hostmem *memory, struct scratch *scratch) {
     if (node >= 0 && node_total(root, node, scratch) && nodes_cover_machine(root, memory->total, scratch) &&
         node_total(root, node, scratch))
-        bound(memory, (number_of(scratch->text, "MemFree:") + number_of(scratch->text, "Inactive(file):")) << 10);
+        bound(memory, (number_behind(scratch->text, "MemFree:") + number_behind(scratch->text, "Inactive(file):"))
+                          << 10);
 }
 
 /* ---- control groups */
@@ -101,7 +102,7 @@ static void bound_by_group(const char *root, const struct layout *layout, const 
         limit >= UNLIMITED || !read_in(root, layout, group, layout->use, scratch) || !read_number(scratch->text, &used))
         return;
     if (read_in(root, layout, group, "memory.stat", scratch))
-        cached = number_of(scratch->text, layout->cached);
+        cached = number_behind(scratch->text, layout->cached);
     used = used > cached ? used - cached : 0;
     bound(memory, limit > used ? limit - used : 0);
     if (limit < memory->total)

@@ -2,8 +2,8 @@
  * the processes of the group share the limit (group.h). `gpumem limit` changes it while the processes run.
  *
  * The live blocks of the program count, from the request until the free, whichever resource serves them. Free blocks
- * of the cache do not count, and neither do blocks that the out-of-memory steps placed elsewhere (oom.h). Bytes are
- * counted before the memory is requested, so that parallel calls cannot exceed the limit together. A lowered limit
+ * of the cache do not count, and neither do blocks that the out-of-memory steps placed in other memory (oom.h). Bytes
+ * are counted before the memory is requested, so that parallel calls cannot exceed the limit together. A lowered limit
  * takes no memory away: requests are refused until enough blocks are freed. All functions are safe in any thread. */
 #ifndef GM_BASE_LIMIT_H
 #define GM_BASE_LIMIT_H

@@ -129,11 +129,11 @@ static void *from_libc(const char *symbol, const char *older_library) {
 }
 
 /* Several threads at once find the same address, so no lock is needed. */
-#define LIBC_FUNCTION(symbol, home)                              \
+#define LIBC_FUNCTION(symbol, older_library)                     \
     static void *cached;                                         \
     void *function = __atomic_load_n(&cached, __ATOMIC_ACQUIRE); \
     if (GM_UNLIKELY(!function)) {                                \
-        function = from_libc(symbol, home);                      \
+        function = from_libc(symbol, older_library);             \
         __atomic_store_n(&cached, function, __ATOMIC_RELEASE);   \
     }
 

@@ -147,7 +147,7 @@ static void name_program(struct gm_stats *stats) {
 }
 
 /* Takes the first free slot; NULL when all are in use. */
-static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
+static struct gm_stats *take_stats_slot(struct gm_stats *slots, int fd) {
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
         int32_t nobody = 0;
         if (__atomic_load_n(&slots[i].pid, __ATOMIC_RELAXED))
@@ -256,7 +256,7 @@ static struct gm_stats *map_slot(const char *path) {
     int fd = -1;
     if (path != file_name)
         gm_format(file_name, sizeof file_name, "%s", path);
-    struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_slot(slots, fd) : NULL;
+    struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_stats_slot(slots, fd) : NULL;
     int seals = slot ? gm_fcntl(fd, GET_SEALS, 0) : -1;
     if (seals >= 0 && seals & SEAL_SHRINK)
         keep_descriptor(gm_lift(fd));

@@ -15,16 +15,16 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-static unsigned plain_epoch = 1; /* used where the kernel cannot wipe pages */
-static unsigned *epoch;          /* the current epoch; 0 = wiped by a fork */
-static unsigned last_epoch = 1;  /* survives the fork; no epoch is above it */
+static unsigned fallback_epoch = 1; /* used where the kernel cannot wipe pages */
+static unsigned *epoch;             /* the current epoch; 0 = wiped by a fork */
+static unsigned last_epoch = 1;     /* survives the fork; no epoch is above it */
 
 __thread struct gm_mine gm_mine __attribute__((tls_model("initial-exec")));
 
 static __thread int cached_id __attribute__((tls_model("initial-exec")));
 static __thread unsigned cached_epoch __attribute__((tls_model("initial-exec")));
 
-static void forked(void) { plain_epoch++; }
+static void forked(void) { fallback_epoch++; }
 
 static unsigned *find_epoch(void) {
     unsigned *current = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE), *expected = NULL;
@@ -37,7 +37,7 @@ static unsigned *find_epoch(void) {
         munmap(page_epoch, (size_t)page);
         page_epoch = NULL;
     }
-    current = page_epoch ? page_epoch : &plain_epoch;
+    current = page_epoch ? page_epoch : &fallback_epoch;
     if (page_epoch)
         *page_epoch = 1;
     if (__atomic_compare_exchange_n(&epoch, &expected, current, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {

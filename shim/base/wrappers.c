@@ -61,11 +61,11 @@ static bool path_matches(const char *glob, const char *path) {
 
 struct names {
     const struct gm_wrapper_frame *frame;
-    char plain[256]; /* "" = unknown */
+    char name[256]; /* "" = unknown */
 };
 
 static bool function_matches(const char *glob, const struct names *n) {
-    return (n->plain[0] && gm_glob_matches(glob, n->plain)) ||
+    return (n->name[0] && gm_glob_matches(glob, n->name)) ||
            (has(n->frame->function) && gm_glob_matches(glob, n->frame->function));
 }
 
@@ -83,7 +83,7 @@ static bool matches(enum where where, const char *glob, const struct names *n) {
     }
 }
 
-static enum gm_wrapper_kind kind_of(enum where where) {
+static enum gm_wrapper_kind kind_of_place(enum where where) {
     switch (where) {
     case DISPATCH: return GM_WRAPPER_DISPATCH;
     case STANDARD: return GM_WRAPPER_STANDARD;
@@ -96,10 +96,10 @@ static enum gm_wrapper_kind kind_of(enum where where) {
 enum gm_wrapper_kind gm_wrapper_kind(const struct gm_wrapper_frame *frame) {
     struct names n = {.frame = frame};
     if (has(frame->symbol))
-        gm_function_name(n.plain, sizeof n.plain, frame->symbol);
+        gm_function_name(n.name, sizeof n.name, frame->symbol);
     for (unsigned i = 0; i < ROWS; i++)
         if (matches(rows[i].where, rows[i].glob, &n))
-            return kind_of(rows[i].where);
+            return kind_of_place(rows[i].where);
     for (unsigned i = 0; i < user_count; i++)
         if (matches(ANYWHERE, user_globs[i], &n))
             return GM_WRAPPER_LAYER;

@@ -212,7 +212,7 @@ unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, st
     unsigned count = gm_order_sort(order);
     for (unsigned i = 0; i < count && i < room; i++)
         out[i] = order->findings[i];
-    *sums = (struct gm_check_sums){order->frees, order->beyond, order->host_relies};
+    *sums = (struct gm_check_sums){order->frees, order->unlisted, order->host_relies};
     gm_spin_unlock(&lock);
     return count;
 }

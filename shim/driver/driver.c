@@ -22,7 +22,7 @@ void *gm_driver_resolve(gm_resolver *resolver, const struct gm_call_row *row) {
 
 /* Optional functions come from cuGetProcAddress, which knows what the driver really offers. The others are looked up
  * by their exact names. */
-static void *find(void *handle, gm_resolver *resolver, const struct gm_call_row *row, bool optional) {
+static void *find_function(void *handle, gm_resolver *resolver, const struct gm_call_row *row, bool optional) {
 #ifdef GM_TEST_HIDE /* only in builds for tests: simulates a driver without this function */
     if (__builtin_strcmp(row->symbol, GM_TEST_HIDE) == 0)
         return NULL;
@@ -57,13 +57,13 @@ static void hold_waits(struct gm_driver *table) {
 #undef WAIT
 }
 
-static bool fill(void *handle, struct gm_driver *table) {
+static bool fill_table(void *handle, struct gm_driver *table) {
     gm_resolver *resolver = (gm_resolver *)gm_real_dlsym(handle, "cuGetProcAddress_v2");
     const char *missing = NULL;
     static int reported;
-#define X(field, symbol, optional)                                                                            \
-    table->field = (__typeof__(table->field))find(handle, resolver, &gm_call_rows[GM_AT_##symbol], optional); \
-    if (!table->field && !(optional))                                                                         \
+#define X(field, symbol, optional)                                                                                     \
+    table->field = (__typeof__(table->field))find_function(handle, resolver, &gm_call_rows[GM_AT_##symbol], optional); \
+    if (!table->field && !(optional))                                                                                  \
         missing = #symbol;
     GM_DRIVER_SYMBOLS(X)
 #undef X
@@ -73,7 +73,7 @@ static bool fill(void *handle, struct gm_driver *table) {
 }
 
 /* Calls read the table plainly. So one thread stores it, and others wait for the moment that this takes. */
-static bool publish(void *handle, struct gm_driver *table) {
+static bool publish_table(void *handle, struct gm_driver *table) {
     static struct gm_once storing;
     if (!gm_once_begin(&storing))
         return gm_driver_handle() != NULL;
@@ -99,11 +99,11 @@ bool gm_driver_ready(bool load) {
     void *handle = gm_real_dlopen("libcuda.so.1", RTLD_LAZY | (load ? 0 : RTLD_NOLOAD));
     if (!handle)
         return false;
-    if (!fill(handle, &table)) {
+    if (!fill_table(handle, &table)) {
         __atomic_store_n(&unusable, true, __ATOMIC_RELAXED);
         return false;
     }
-    return publish(handle, &table);
+    return publish_table(handle, &table);
 }
 
 void gm_driver_use(const struct gm_driver *table) {

@@ -154,7 +154,7 @@ static void finish_at_exit(void) {
         gm_in_flight_finish(false);
 }
 
-static GM_RARE void announce(const struct gm_context *context) {
+static GM_RARE void announce_context(const struct gm_context *context) {
     gm_in_flight_announce(context);
     review();
     /* Registered after the driver's own exit function, so it runs before that. */
@@ -163,7 +163,7 @@ static GM_RARE void announce(const struct gm_context *context) {
 }
 
 /* All later work of the context runs behind the work of the streams that were destroyed then. */
-static void settle(CUcontext handle, uint32_t destroyed) {
+static void settle_destroyed(CUcontext handle, uint32_t destroyed) {
     gm_stream_counts_settle(handle, destroyed);
     __atomic_store_n(&synchronised, true, __ATOMIC_RELAXED);
 }
@@ -174,7 +174,7 @@ static GM_APART gm_status wait_in_free(const struct gm_context *context, bool *s
     gm_status status = wait_for_work(context);
     if (status)
         return status;
-    settle(context->handle, destroyed);
+    settle_destroyed(context->handle, destroyed);
     *settled = !(reasons() & BIT(GM_SYNC_GREEN)) && !gm_context_reach(context->device, &peer, 1);
     return GM_OK;
 }
@@ -200,7 +200,7 @@ static GM_APART gm_status before_free(CUcontext context, uint64_t context_id, CU
     if (must_wait())
         return wait_in_free(&of, settled);
     if (!gm_in_flight_context(&announced) || announced.id != context_id)
-        announce(&of);
+        announce_context(&of);
     gm_in_flight_leave();
     if (gm_stream_counts_any())
         return order_in_free(&of, settled);

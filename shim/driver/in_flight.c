@@ -9,7 +9,7 @@
 #include "shim/driver/quiesce.h"
 #include "shim/driver/stream_counts.h"
 
-enum { PAUSE_NS = 50000, TURNS = 0xffff / GM_FLIGHT_TURN };
+enum { PAUSE_NS = 50000, NUMBERS = 0xffff / GM_FLIGHT_NUMBER };
 
 struct gm_watch gm_watch = {GM_FLIGHT_NONE, GM_WATCH_CLOSED};
 
@@ -20,7 +20,7 @@ GM_LOCK(recording);
 GM_ZERO_IN_CHILD(only);
 GM_ZERO_IN_CHILD(recorded);
 GM_ZERO_IN_CHILD(gm_watch.state);
-static uint32_t turns;
+static uint32_t recordings;
 bool gm_in_flight_refused;
 
 void gm_watch_set(enum gm_watch_flag flag, bool value) {
@@ -99,7 +99,7 @@ static gm_status record_on_legacy(const struct gm_context *context, CUevent even
 /* GM_FENCE_PENDING: the context may be ending. An error of a capture: a stream captures. With `order` the event is
  * recorded again behind the waits of the streams, because cuStreamQuery reports a stream whose wait is not over as
  * busy: then the event tells when it is. */
-static gm_status record(const struct gm_context *context, bool order) {
+static gm_status record_event(const struct gm_context *context, bool order) {
     CUstreamCaptureMode mode;
     struct gm_event_of event;
     if (!gm_capture_guard_enter(&mode))
@@ -131,30 +131,27 @@ static gm_status wait_for(const struct gm_event_of *event) {
     return status == GM_FENCE_PENDING ? GM_OK : status;
 }
 
-/* ---- turns */
+/* ---- recordings, by one thread at a time */
 
-enum turn_kind {
-    LET_GO,
-    ORDER,
-    WAIT
-}; /* later work goes on, runs behind the event, or goes on when that is complete */
+/* Later work goes on, runs behind the event, or goes on when that is complete. */
+enum later_work { LET_GO, ORDER, WAIT };
 
 static bool change(uint16_t from, uint16_t to) {
     return __atomic_compare_exchange_n(&gm_watch.state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the state in which the turn ends. Where nothing can be recorded the turn waits as a native free does. */
-static uint16_t take_turn(uint16_t turn, enum turn_kind kind, gm_status *status) {
+/* Returns the state in which the recording ends. Where nothing can be recorded it waits as a native free does. */
+static uint16_t record_or_wait(uint16_t own, enum later_work later, gm_status *status) {
     struct gm_context context;
     struct gm_event_of event;
     if (!gm_in_flight_context(&context))
         return GM_FLIGHT_NONE;
     uint32_t destroyed = gm_stream_counts_begin(context.handle);
-    if (gm_stream_counts_any() && kind == LET_GO)
-        kind = ORDER;
-    if (kind == ORDER && GM_UNLIKELY(!gm_drv.ctx_record_event || !gm_drv.ctx_wait_event))
-        kind = WAIT;
-    *status = record(&context, kind == ORDER);
+    if (gm_stream_counts_any() && later == LET_GO)
+        later = ORDER;
+    if (later == ORDER && GM_UNLIKELY(!gm_drv.ctx_record_event || !gm_drv.ctx_wait_event))
+        later = WAIT;
+    *status = record_event(&context, later == ORDER);
     if (*status == GM_FENCE_PENDING) {
         *status = GM_OK;
         if (gm_context_life(context.handle, context.id) == GM_CONTEXT_DESTROYED)
@@ -167,12 +164,12 @@ static uint16_t take_turn(uint16_t turn, enum turn_kind kind, gm_status *status)
         *status = gm_wait_natively(context.handle);
     } else if (*status) { /* no event, for example, in a full context */
         *status = gm_wait_natively(context.handle);
-    } else if (kind == WAIT && copy_event(&event)) {
+    } else if (later == WAIT && copy_event(&event)) {
         *status = wait_for(&event);
     } else {
-        if (kind == ORDER)
+        if (later == ORDER)
             gm_stream_counts_settle(context.handle, destroyed);
-        return (uint16_t)((turn & ~GM_FLIGHT_OPEN) | (kind == ORDER ? 0 : GM_FLIGHT_LOOSE));
+        return (uint16_t)((own & ~GM_FLIGHT_OPEN) | (later == ORDER ? 0 : GM_FLIGHT_LOOSE));
     }
     if (!*status)
         gm_stream_counts_settle(context.handle, destroyed);
@@ -180,25 +177,25 @@ static uint16_t take_turn(uint16_t turn, enum turn_kind kind, gm_status *status)
 }
 
 /* Returns when the event is recorded, or nothing is in flight any more. */
-static gm_status record_once(enum turn_kind kind) {
+static gm_status record_once(enum later_work later) {
     gm_status status = GM_OK;
     uint16_t state;
     while ((state = gm_in_flight_state()) & GM_FLIGHT_OPEN) {
-        /* A turn goes on when a free has overtaken it. It must not record the event again after the next turn. */
+        /* A recording goes on when a free has overtaken it. It must not record the event again after the next one. */
         if (state != GM_FLIGHT_UNRECORDED || !gm_spin_try(&recording)) {
             sched_yield();
             continue;
         }
-        uint32_t before = __atomic_fetch_add(&turns, 1, __ATOMIC_SEQ_CST);
-        uint16_t turn = (uint16_t)(1 + before % TURNS) * GM_FLIGHT_TURN | GM_FLIGHT_UNRECORDED;
-        if (change(GM_FLIGHT_UNRECORDED, turn))
-            change(turn, take_turn(turn, kind, &status)); /* unless a free came meanwhile */
+        uint32_t before = __atomic_fetch_add(&recordings, 1, __ATOMIC_SEQ_CST);
+        uint16_t own = (uint16_t)(1 + before % NUMBERS) * GM_FLIGHT_NUMBER | GM_FLIGHT_UNRECORDED;
+        if (change(GM_FLIGHT_UNRECORDED, own))
+            change(own, record_or_wait(own, later, &status)); /* unless a free came meanwhile */
         gm_spin_unlock(&recording);
     }
     return status;
 }
 
-uint32_t gm_in_flight_turns(void) { return __atomic_load_n(&turns, __ATOMIC_ACQUIRE); }
+uint32_t gm_in_flight_recordings(void) { return __atomic_load_n(&recordings, __ATOMIC_ACQUIRE); }
 
 gm_status gm_in_flight_submit(bool order) { return record_once(order ? ORDER : LET_GO); }
 

@@ -8,21 +8,21 @@
  *   of the context run behind the event.
  * - A call that could notice waits for that event. It never waits for work behind the free.
  *
- * gm_watch.state is one of these; the number t of a turn comes again after 8191 turns:
+ * gm_watch.state is one of these; the number t of a recording comes again after 8191 others:
  *
  *     none           nothing is in flight
  *     unrecorded     a free left work in flight, and nothing was submitted since
- *     recording(t)   one thread records the event now, as turn t
- *     recorded(t)    the event of turn t is recorded, and may not have completed. It is loose as long as no later work
+ *     recording(t)   one thread records the event now, for the t-th time
+ *     recorded(t)    the t-th event is recorded, and may not have completed. It is loose as long as no later work
  *                    waits for it: then a launch that may overtake its own stream makes all later work wait
  *
  *     state \ call   free         submission                    notice                             end of the context
  *     none           unrecorded   -                             -                                  -
  *     unrecorded     -            recording(t)                  recording(t)                       none
- *     recording(t)   unrecorded   waits for the end of turn t   waits for the end of turn t        none
+ *     recording(t)   unrecorded   waits for the end of it       waits for the end of it            none
  *     recorded(t)    unrecorded   -                             waits; none, if still recorded(t)  none
  *
- * The thread that records ends its turn in one of three states, unless a free or the end of the context came first:
+ * The thread that records ends in one of three states, unless a free or the end of the context came first:
  *     recorded(t)    the driver recorded the event
  *     none           the driver refused, and the thread waited for the work in another way; or the context has ended
  *     unrecorded     the context may be ending; the thread, and those that wait for it, try again
@@ -40,9 +40,9 @@ enum {
     GM_FLIGHT_NONE = 0,
     GM_FLIGHT_OPEN = 1,       /* the bit that a submission looks for: the event is not recorded yet */
     GM_FLIGHT_PENDING = 2,    /* the bit that other calls look for */
-    GM_FLIGHT_UNRECORDED = 3, /* both, of no turn */
+    GM_FLIGHT_UNRECORDED = 3, /* both, of no recording */
     GM_FLIGHT_LOOSE = 4,      /* recorded, and only the order of its stream holds later work behind it */
-    GM_FLIGHT_TURN = 8,       /* the lowest bit of the turn of the thread that records, or recorded */
+    GM_FLIGHT_NUMBER = 8,     /* the lowest bit of the number of the recording */
 };
 
 /* Why an entry (hook/entry.S) calls gm_called before it jumps on. */
@@ -75,8 +75,8 @@ GM_INTERNAL bool gm_in_flight_context(struct gm_context *context);
 /* A context was destroyed: its work is done. */
 GM_INTERNAL void gm_in_flight_context_destroyed(uint64_t context_id);
 
-/* How many turns have begun, modulo 2^32: streams may wait for the event of a turn from its begin on. */
-GM_INTERNAL uint32_t gm_in_flight_turns(void);
+/* How many recordings have begun, modulo 2^32: streams may wait for the event of one from its begin on. */
+GM_INTERNAL uint32_t gm_in_flight_recordings(void);
 
 /* Before work is submitted. `order`: work of other streams, or work that overtakes its own stream, must run behind what
  * is in flight. GM_OK, or the driver's own error, which the program's next call returns as well. */

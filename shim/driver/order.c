@@ -74,7 +74,7 @@ static void add_finding(struct gm_order *order, const struct gm_order_mark *mark
     struct gm_order_finding *finding = finding_of(order, mark->site);
     order->host_relies |= !relying;
     if (!finding) {
-        order->beyond++;
+        order->unlisted++;
         return;
     }
     if (!finding->count) {

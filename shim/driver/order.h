@@ -78,8 +78,8 @@ struct gm_order {
     } events[GM_ORDER_EVENTS];
     struct gm_order_finding findings[GM_ORDER_SITES];
     unsigned found;
-    uint64_t beyond;  /* findings at sites that did not fit */
-    bool host_relies; /* the host relied on a free, at any site */
+    uint64_t unlisted; /* findings at sites that did not fit */
+    bool host_relies;  /* the host relied on a free, at any site */
 };
 
 /* Index of a living stream; -1: not known. A handle that is unique in the process has thread 0, and its context is

@@ -20,7 +20,7 @@ static void *find_hook(gm_resolver *resolver, const struct gm_call_row *row, voi
     return hook ? hook : original;
 }
 
-static void fill(gm_resolver *resolver) {
+static void fill_hooked(gm_resolver *resolver) {
 #define X(field, symbol, optional) \
     hooked.field = (__typeof__(hooked.field))find_hook(resolver, &gm_call_rows[GM_AT_##symbol], (void *)gm_drv.field);
     GM_DRIVER_SYMBOLS(X)
@@ -42,7 +42,7 @@ const struct gm_driver *gm_program_driver(void) {
     }
     if (__atomic_exchange_n(&filling, true, __ATOMIC_RELAXED))
         return &gm_drv; /* another thread is filling the table */
-    fill(resolver);
+    fill_hooked(resolver);
     __atomic_store_n(&published, &hooked, __ATOMIC_RELEASE);
     return &hooked;
 }

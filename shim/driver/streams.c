@@ -43,7 +43,7 @@ bool gm_streams_usable(void) {
 
 /* ---- the table; its lock is held */
 
-static struct entry *entry_of(CUcontext context) {
+static struct entry *entry_of_context(CUcontext context) {
     for (unsigned i = 0; i < CONTEXTS; i++)
         if (entries[i].context == context)
             return &entries[i];
@@ -62,7 +62,7 @@ void gm_streams_context(CUcontext context) {
     if (!observing || !context)
         return;
     gm_spin_lock(&lock);
-    struct entry *entry = entry_of(context) ? NULL : entry_of(NULL);
+    struct entry *entry = entry_of_context(context) ? NULL : entry_of_context(NULL);
     if (entry)
         *entry = (struct entry){.context = context};
     gm_spin_unlock(&lock);
@@ -72,7 +72,7 @@ void gm_streams_context_destroyed(CUcontext context) {
     if (!observing || !context)
         return;
     gm_spin_lock(&lock);
-    struct entry *entry = entry_of(context);
+    struct entry *entry = entry_of_context(context);
     if (entry)
         entry->context = NULL;
     gm_spin_unlock(&lock);
@@ -83,7 +83,7 @@ void gm_streams_made(CUstream stream) {
         return;
     CUcontext context = gm_context_handle();
     gm_spin_lock(&lock);
-    struct entry *entry = context ? entry_of(context) : NULL;
+    struct entry *entry = context ? entry_of_context(context) : NULL;
     if (entry && entry->count < MOST)
         entry->streams[entry->count++] = stream;
     else if (entry)
@@ -97,14 +97,14 @@ void gm_streams_made(CUstream stream) {
 static CUstream own(CUcontext context, size_t which, unsigned flags) {
     CUstream seen = NULL, made = NULL;
     gm_spin_lock(&lock);
-    struct entry *entry = entry_of(context);
+    struct entry *entry = entry_of_context(context);
     if (entry)
         seen = *(CUstream *)((char *)entry + which);
     gm_spin_unlock(&lock);
     if (seen || !entry || gm_drv.stream_create(&made, flags) != CUDA_SUCCESS)
         return seen;
     gm_spin_lock(&lock);
-    entry = entry_of(context);
+    entry = entry_of_context(context);
     CUstream *field = entry ? (CUstream *)((char *)entry + which) : NULL;
     seen = field ? *field : NULL;
     if (field && !seen)
@@ -176,7 +176,7 @@ unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
         return 0;
     __atomic_add_fetch(&holders, 1, __ATOMIC_SEQ_CST);
     gm_spin_lock(&lock);
-    const struct entry *entry = entry_of(context);
+    const struct entry *entry = entry_of_context(context);
     if (entry && entry->count <= MOST && entry->count + GM_STREAMS_OWN <= room) {
         memcpy(streams, entry->streams, entry->count * sizeof *streams);
         count = entry->count;

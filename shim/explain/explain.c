@@ -64,12 +64,12 @@ struct work {
 
 #define SIZE(i, bytes) gm_size_text(&w->size[i], bytes)
 
-static enum cause cause_of(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
+static enum cause cause_of(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit) {
     if (kind == GM_KIND_HOST)
         return HOST;
     if (request->capturing)
         return CAPTURE;
-    return beyond_limit ? LIMIT : CARD;
+    return exceeds_limit ? LIMIT : CARD;
 }
 
 static void add_head(struct work *w) {
@@ -211,27 +211,27 @@ static GM_RARE void explain_failure(const struct gm_request *request, enum cause
     munmap(w, sizeof *w);
 }
 
-void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
-    enum cause cause = cause_of(request, kind, beyond_limit);
+void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit) {
+    enum cause cause = cause_of(request, kind, exceeds_limit);
     if (is_first_of(cause, request->device))
         explain_failure(request, cause);
 }
 
-/* ---- memory from elsewhere */
+/* ---- memory of another kind */
 
-static GM_RARE void explain_move(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
+static GM_RARE void explain_move(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit) {
     struct gm_size_text size, limit;
     const char *where = kind == GM_KIND_HOST_NUMA ? "host memory, many times slower than the card's"
                                                   : "managed memory, slow where it does not fit the card";
     gm_log(GM_LOG_WARN, "device %d has no room%s%s: %s of %s, and what follows it, is served from %s (GPUMEM_OOM=%s)",
-           request->device, beyond_limit ? " below GPUMEM_LIMIT=" : "",
-           beyond_limit ? gm_size_text(&limit, gm_limit_now()) : "", gm_call_name(request->call),
+           request->device, exceeds_limit ? " below GPUMEM_LIMIT=" : "",
+           exceeds_limit ? gm_size_text(&limit, gm_limit_now()) : "", gm_call_name(request->call),
            gm_size_text(&size, request->size), where, gm_oom_text(gm_router_steps()).text);
 }
 
-void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool beyond_limit) {
+void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit) {
     if (is_first_on_device(&moves_explained[kind], request->device))
-        explain_move(request, kind, beyond_limit);
+        explain_move(request, kind, exceeds_limit);
 }
 
 /* ---- wrong frees */

@@ -1,5 +1,5 @@
 /* Explains errors of memory on stderr when they happen: out of memory, memory that an out-of-memory step took from
- * elsewhere, wrong frees. Each cause is explained once for each device; later ones are only counted, and one line at
+ * another kind, wrong frees. Each cause is explained once for each device; later ones are only counted, and one line at
  * the end states how many there were. A program that allocates until it fails is therefore neither flooded nor slowed
  * down.
  *
@@ -14,11 +14,11 @@
  * as while a stream captures. NULL: there is no driver. Set it before the first request. */
 GM_INTERNAL extern bool (*gm_explain_card)(size_t *free_bytes, size_t *total);
 
-/* The request failed for lack of memory of `kind`, after all steps of GPUMEM_OOM. `beyond_limit`: GPUMEM_LIMIT refused
+/* The request failed for lack of memory of `kind`, after all steps of GPUMEM_OOM. `exceeds_limit`: GPUMEM_LIMIT refused
  * it, not the driver. */
-GM_INTERNAL void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, bool beyond_limit);
+GM_INTERNAL void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit);
 /* A step of GPUMEM_OOM served the request with memory of another kind. */
-GM_INTERNAL void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool beyond_limit);
+GM_INTERNAL void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit);
 /* A free failed because no block is live at `address`. Call sites must be known. */
 GM_INTERNAL void gm_explain_wrong_free(const struct gm_request *request, uint64_t address);
 

@@ -39,7 +39,7 @@ static struct gm_holder *row_of_site(struct gm_holders *holders, uint32_t site, 
     return NULL;
 }
 
-static void count_block(const struct gm_block *block, void *arg) {
+static void add_held_block(const struct gm_block *block, void *arg) {
     struct gm_holders *holders = arg;
     if (!is_asked_for(holders, block))
         return;
@@ -130,7 +130,7 @@ void gm_holders_find(struct gm_holders *holders, int device, bool host, uint32_t
     holders->host = host;
     holders->request = request;
     if (registry)
-        gm_registry_each(registry, count_block, holders);
+        gm_registry_each(registry, add_held_block, holders);
     for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++)
         if (holders->table[i].count)
             rank(holders, &holders->table[i]);

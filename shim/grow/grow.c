@@ -31,7 +31,7 @@ static bool is_noted(const uint64_t *sites, uint32_t site) {
     return site && site < SITES && __atomic_load_n(&sites[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1;
 }
 
-static void note(uint64_t *sites, uint32_t site) {
+static void note_site(uint64_t *sites, uint32_t site) {
     if (site && site < SITES)
         __atomic_fetch_or(&sites[site / 64], 1ull << site % 64, __ATOMIC_RELAXED);
 }
@@ -42,7 +42,7 @@ void gm_grow_exported(uint64_t address) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
     if (gm_grow_mode >= GM_GROW_VMM && registry && gm_registry_find_range(registry, address, &block))
-        note(exported_sites, block.site);
+        note_site(exported_sites, block.site);
 }
 
 /* ---- GPUMEM_GROW_MATCH: conditions as in the rules of policy static, plus `seen` */
@@ -151,7 +151,7 @@ static void count_growths(uint64_t freed) {
     gm_spin_lock(&lock);
     for (unsigned i = 0; i < COPIES; i++) {
         if (copies[i].from == freed) {
-            note(grown_sites, copies[i].site);
+            note_site(grown_sites, copies[i].site);
             grown.count++;
             grown.bytes += copies[i].size;
             grown.largest = copies[i].size > grown.largest ? copies[i].size : grown.largest;

@@ -4,7 +4,7 @@
 #include "shim/hook/arguments.h"
 #include "shim/hook/hook.h"
 
-static uint64_t begin(struct gm_scope *scope, CUstream stream, bool per_thread, CUstreamCaptureMode mode) {
+static uint64_t begin_capture(struct gm_scope *scope, CUstream stream, bool per_thread, CUstreamCaptureMode mode) {
     scope->request.stream = (uint64_t)(uintptr_t)stream;
     scope->request.per_thread = per_thread;
     uint64_t serial = gm_capture_begin(stream, per_thread, mode);
@@ -28,13 +28,13 @@ void gm_hook_capture_lost(const struct gm_capture *capture) {
     gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-#define BEGINS(symbol, twin, mode, parameters, arguments)       \
-    HOOK(symbol, LIST parameters) {                             \
-        struct gm_scope scope;                                  \
-        ENTER(symbol, LIST arguments);                          \
-        BEGIN(&scope, GM_CALL_NONE, 0);                         \
-        uint64_t serial = begin(&scope, stream, twin, mode);    \
-        LEAVE(begun(&scope, serial, gm_real.symbol arguments)); \
+#define BEGINS(symbol, twin, mode, parameters, arguments)            \
+    HOOK(symbol, LIST parameters) {                                  \
+        struct gm_scope scope;                                       \
+        ENTER(symbol, LIST arguments);                               \
+        BEGIN(&scope, GM_CALL_NONE, 0);                              \
+        uint64_t serial = begin_capture(&scope, stream, twin, mode); \
+        LEAVE(begun(&scope, serial, gm_real.symbol arguments));      \
     }
 #define BEGINS_CAPTURE(symbol, ...)    \
     BEGINS(symbol, false, __VA_ARGS__) \

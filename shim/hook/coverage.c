@@ -47,7 +47,7 @@ static char name_bytes[NAME_BYTES];
 static size_t name_count, name_used; /* a counted name never changes: it is read without the lock */
 GM_LOCK(names_lock);
 
-static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
+static bool starts_with(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
 
 /* Whether a function allocates, maps, exports or describes memory. Functions that move bytes or give hints do not
  * count. */
@@ -68,10 +68,10 @@ static bool concerns_memory(const char *name) {
                                         "cuMemRangeGet",   "cuMemDiscard", "cuMemBatchDecompress", "cuGraphAddMemcpy",
                                         "cuGraphAddMemset"};
     for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++)
-        if (begins(name, moves[i]))
+        if (starts_with(name, moves[i]))
             return false;
     for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
-        if (begins(name, families[i]))
+        if (starts_with(name, families[i]))
             return true;
     return false;
 }
@@ -147,7 +147,7 @@ struct escape_search {
     unsigned count;
 };
 
-static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
+static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
     struct escape_search *search = arg;
     const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
 
@@ -197,7 +197,7 @@ void gm_coverage_report(int fd) {
     report_bytes(fd);
     line(fd,
          "  modules with a CUDA runtime that never looked anything up through gpumem (unused, or they escape it):\n");
-    dl_iterate_phdr(visit, &search);
+    dl_iterate_phdr(visit_module, &search);
     if (!search.count)
         line(fd, "    none\n");
 }

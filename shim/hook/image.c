@@ -69,7 +69,7 @@ static bool is_text(const unsigned char *image, size_t limit, size_t *size) {
     return at == limit || !image[at];
 }
 
-static bool plain_prints(const unsigned char *image, size_t limit, const struct gm_capabilities *devices) {
+static bool unwrapped_prints(const unsigned char *image, size_t limit, const struct gm_capabilities *devices) {
     uint32_t magic = 0;
     size_t size;
     for (unsigned i = 0; i < sizeof magic && i < limit && (i == 0 || image[i - 1]); i++) /* a text may be shorter */
@@ -92,7 +92,7 @@ bool gm_image_prints(const void *image, const struct gm_capabilities *devices) {
         return false;
     for (unsigned i = 0; i < sizeof wrapper.magic; i++)
         if (((const unsigned char *)image)[i] != (WRAPPER_MAGIC >> 8 * i & 255))
-            return plain_prints(image, SIZE_MAX / 2, devices);
+            return unwrapped_prints(image, SIZE_MAX / 2, devices);
     memcpy(&wrapper, image, sizeof wrapper);
     bool prints = wrapper.version < 1 || wrapper.version > 2 ||
                   (wrapper.fat && gm_fatbin_has(wrapper.fat, SIZE_MAX / 2, devices, code_prints));
@@ -106,7 +106,7 @@ bool gm_image_file_prints(const char *file, const struct gm_capabilities *device
     const char *bytes = file ? gm_file_map(file, &size) : NULL;
     if (!bytes) /* the driver reads a pipe, too, and may find memory; other files it does not read either */
         return file && (errno == EINVAL || errno == ENOMEM);
-    bool prints = plain_prints((const unsigned char *)bytes, size, devices);
+    bool prints = unwrapped_prints((const unsigned char *)bytes, size, devices);
     gm_file_unmap(bytes, size);
     return prints;
 }

@@ -31,24 +31,24 @@ typedef int (*uuid_query)(void *device, char *text, unsigned length);
 int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *memory);
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *memory);
 
-enum { PLAIN, V2, ROWS };
+enum { V1, V2, ROWS };
 static struct {
     const char *name;
     void *entry;
     void *true_function;
 } rows[ROWS] = {
-    [PLAIN] = {"nvmlDeviceGetMemoryInfo", (void *)nvmlDeviceGetMemoryInfo, NULL},
+    [V1] = {"nvmlDeviceGetMemoryInfo", (void *)nvmlDeviceGetMemoryInfo, NULL},
     [V2] = {"nvmlDeviceGetMemoryInfo_v2", (void *)nvmlDeviceGetMemoryInfo_v2, NULL},
 };
 
-static int find_row(const char *name) {
+static int find_query(const char *name) {
     for (int row = 0; row < ROWS; row++)
         if (!strcmp(name, rows[row].name))
             return row;
     return -1;
 }
 
-bool gm_nvml_is_hooked(const char *name) { return name && !strncmp(name, "nvmlD", 5) && find_row(name) >= 0; }
+bool gm_nvml_is_hooked(const char *name) { return name && !strncmp(name, "nvmlD", 5) && find_query(name) >= 0; }
 
 static void *loaded_symbol(const char *name) {
     void *library = gm_real_dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -68,7 +68,7 @@ static void *true_function(int row) {
 }
 
 void *gm_nvml_route(const char *name, void *found) {
-    int row = find_row(name);
+    int row = find_query(name);
     if (row < 0)
         return found;
     if (found != rows[row].entry)
@@ -120,7 +120,7 @@ static bool view(void *device, unsigned long long *free_bytes, unsigned long lon
 }
 
 __attribute__((visibility("default"))) int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *memory) {
-    memory_query query = (memory_query)true_function(PLAIN);
+    memory_query query = (memory_query)true_function(V1);
     int result = query ? query(device, memory) : NVML_ERROR_FUNCTION_NOT_FOUND;
     if (result == NVML_SUCCESS && memory && view(device, &memory->free, &memory->total))
         memory->used = memory->total - memory->free;

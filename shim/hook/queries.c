@@ -11,18 +11,18 @@
 
 /* An answer of "done" depends on nothing in flight. Otherwise work in flight may be the reason: what was in flight
  * before the query, or what another thread's free left meanwhile. Then that work is waited for, and asked again. */
-#define QUERY(symbol, type)                                                                 \
-    static CUresult(CUDAAPI *next_##symbol)(type);                                          \
-    static CUresult CUDAAPI query_##symbol(type subject) {                                  \
-        __typeof__(next_##symbol) next = __atomic_load_n(&next_##symbol, __ATOMIC_RELAXED); \
-        for (;;) {                                                                          \
-            uint32_t turns = gm_in_flight_turns();                                          \
-            bool none = !gm_in_flight_state();                                              \
-            CUresult result = next(subject);                                                \
-            if (result != CUDA_ERROR_NOT_READY || (none && gm_in_flight_turns() == turns))  \
-                return result;                                                              \
-            gm_free_sync_notice();                                                          \
-        }                                                                                   \
+#define QUERY(symbol, type)                                                                      \
+    static CUresult(CUDAAPI *next_##symbol)(type);                                               \
+    static CUresult CUDAAPI query_##symbol(type subject) {                                       \
+        __typeof__(next_##symbol) next = __atomic_load_n(&next_##symbol, __ATOMIC_RELAXED);      \
+        for (;;) {                                                                               \
+            uint32_t before = gm_in_flight_recordings();                                         \
+            bool none = !gm_in_flight_state();                                                   \
+            CUresult result = next(subject);                                                     \
+            if (result != CUDA_ERROR_NOT_READY || (none && gm_in_flight_recordings() == before)) \
+                return result;                                                                   \
+            gm_free_sync_notice();                                                               \
+        }                                                                                        \
     }
 QUERIES(QUERY)
 #undef QUERY

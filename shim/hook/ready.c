@@ -50,7 +50,7 @@ static bool wait_for_start(void) {
 }
 
 /* One thread starts the process. False: gpumem gave up. */
-static bool start(const struct gm_found *found) {
+static bool start_process(const struct gm_found *found) {
     int idle = IDLE, self = getpid();
     if (!__atomic_compare_exchange_n(&start_state, &idle, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return wait_for_start();
@@ -67,7 +67,7 @@ bool gm_hooks_ready(void) {
     if (starting || __atomic_load_n(&start_state, __ATOMIC_ACQUIRE) == GAVE_UP)
         return false;
     starting = true;
-    bool ready = query_loader(&found) && start(found);
+    bool ready = query_loader(&found) && start_process(found);
     if (found)
         munmap(found, sizeof *found);
     if (ready) {

@@ -64,7 +64,7 @@ HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
 }
 
 /* Allocators retain the handle of their own buffer in order to release it twice. Whoever retains another handle, or one
- * that the program has released, may use the memory from elsewhere. */
+ * that the program has released, may use the memory at another address. */
 HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
     ENTER(cuMemRetainAllocationHandle, handle, address);
     if (!gm_mapped_may_retain((CUdeviceptr)(uintptr_t)address))

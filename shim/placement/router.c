@@ -46,7 +46,7 @@ static inline bool is_refused(enum gm_kind kind, const struct gm_request *reques
 }
 
 /* GPUMEM_LIMIT leaves no room for the request on the device. */
-static inline bool is_beyond_limit(const struct gm_decision *decision) {
+static inline bool exceeds_limit(const struct gm_decision *decision) {
     return decision->reason == GM_REASON_OUT_OF_MEMORY;
 }
 
@@ -78,7 +78,7 @@ static size_t trim_servers(size_t bytes, bool host) {
 static gm_status trim_and_retry(const struct gm_request *request, const struct gm_decision *decision,
                                 enum gm_reason reason, struct gm_block *block) {
     struct gm_resource *native = servers[GM_KIND_NATIVE];
-    if (is_beyond_limit(decision) || !native)
+    if (exceeds_limit(decision) || !native)
         return GM_OUT_OF_MEMORY;
     struct gm_releases releases;
     gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
@@ -163,7 +163,7 @@ static GM_APART gm_status serve_by_next(const struct gm_request *request, const 
 
 static gm_status router_alloc(struct gm_resource *self, const struct gm_request *request,
                               const struct gm_decision *decision, struct gm_block *block) {
-    if (GM_UNLIKELY(is_beyond_limit(decision)))
+    if (GM_UNLIKELY(exceeds_limit(decision)))
         return serve_by_steps(request, decision, GM_REASON_NONE, block);
     gm_status status = allocate_from(decision->kind, request, decision, block);
     if (GM_UNLIKELY(status))

@@ -13,7 +13,7 @@
 #include "shim/start/untracked.h"
 #include "shim/trace/summary.h"
 
-enum { LATE_NS = 1000000, LATE_TURNS = 1000 }; /* how long a stop waits for calls that are being recorded */
+enum { POLL_NS = 1000000, POLLS = 1000 }; /* how long a stop waits for calls that are being recorded */
 
 static struct gm_recording_setup recording;
 GM_LOCK(busy);
@@ -34,7 +34,7 @@ static void set_up_sites(unsigned frames) {
 }
 
 /* False: *why is the reason. */
-static bool start(unsigned frames, bool fresh, const char **why) {
+static bool start_recording(unsigned frames, bool fresh, const char **why) {
     __atomic_store_n(&gm_trace_paused, false, __ATOMIC_RELAXED);
     if (!gm_trace_start(fresh, why))
         return false;
@@ -50,11 +50,11 @@ static bool start(unsigned frames, bool fresh, const char **why) {
     return true;
 }
 
-static void stop(void) {
+static void stop_recording(void) {
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_SEQ_CST);
     gm_stats->recording.state = GM_STATS_OFF;
-    for (int turn = 0; turn < LATE_TURNS; turn++) {
-        gm_sleep(LATE_NS);
+    for (int poll = 0; poll < POLLS; poll++) {
+        gm_sleep(POLL_NS);
         if (gm_pipeline_wrote_frees())
             break;
     }
@@ -65,7 +65,7 @@ static void stop(void) {
     if (recording.keeps_sites)
         return;
     __atomic_store_n(&gm_sites_on, false, __ATOMIC_SEQ_CST);
-    gm_sleep(LATE_NS);
+    gm_sleep(POLL_NS);
     if (gm_registry_known)
         gm_registry_forget_sites(gm_registry_known);
     gm_pipeline_observe(false);
@@ -73,7 +73,7 @@ static void stop(void) {
 
 /* ---- requests */
 
-static void answer(uint32_t number, const char *text, bool failed) {
+static void answer_request(uint32_t number, const char *text, bool failed) {
     struct gm_stats_recording *r = &gm_stats->recording;
     gm_format(r->text, sizeof r->text, "%s", text);
     r->failed = failed;
@@ -85,7 +85,7 @@ static void answer_start(uint32_t number, const char *name, unsigned stacks) {
     if (gm_trace_is_on()) {
         static char text[sizeof gm_stats->recording.text]; /* under `busy` */
         gm_format(text, sizeof text, "it records already%s%s", gm_trace_file()[0] ? ", into " : "", gm_trace_file());
-        answer(number, text, true);
+        answer_request(number, text, true);
         return;
     }
     const char *refusal = ended             ? "it is about to end"
@@ -94,30 +94,31 @@ static void answer_start(uint32_t number, const char *name, unsigned stacks) {
                               ? "GPUMEM_TRACE_SUMMARY is set, and a summary begins with the process"
                               : NULL;
     if (refusal) {
-        answer(number, refusal, true);
+        answer_request(number, refusal, true);
         return;
     }
     recording.bound();
     unsigned frames = stacks == UINT32_MAX ? (unsigned)gm_option_number(GM_OPT_STACKS) : stacks;
     bool started = gm_trace_prepare(name, (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                                     gm_option_number(GM_OPT_TRACE_FLUSH), gm_stats->policy, GM_VERSION) &&
-                   start(frames, true, &why);
-    answer(number, started ? gm_trace_file() : why, !started);
+                   start_recording(frames, true, &why);
+    answer_request(number, started ? gm_trace_file() : why, !started);
 }
 
 static void answer_stop(uint32_t number) {
     static char name[sizeof gm_stats->recording.text]; /* under `busy` */
     if (!gm_trace_is_on()) {
-        answer(number, waits_for_range ? "it waits for a range of GPUMEM_TRACE_RANGE" : "it does not record", true);
+        answer_request(number, waits_for_range ? "it waits for a range of GPUMEM_TRACE_RANGE" : "it does not record",
+                       true);
         return;
     }
     gm_format(name, sizeof name, "%s", gm_trace_file());
     waits_for_range = false;
     bool lost = name[0] && !gm_trace_is_in_place();
-    stop();
+    stop_recording();
     if (lost)
         gm_format(name + strlen(name), sizeof name - strlen(name), ": somebody removed or renamed the file meanwhile");
-    answer(number, name, lost);
+    answer_request(number, name, lost);
 }
 
 /* Copies the request. 0: it is being written. */
@@ -142,7 +143,7 @@ static void serve_request(void) {
     else if (request.wanted == GM_STATS_STOP)
         answer_stop(number);
     else
-        answer(number, "an unknown request", true);
+        answer_request(number, "an unknown request", true);
 }
 
 static bool is_requested(void) {
@@ -159,14 +160,14 @@ static void requested(void) {
 /* ---- ranges */
 
 /* Own calls of the driver are not the program's. */
-static int enter(void) {
+static int lock_recording(void) {
     int depth = gm_mine.depth;
     gm_mine.depth = 1;
     gm_spin_lock(&busy);
     return depth;
 }
 
-static void leave(int depth) {
+static void unlock_recording(int depth) {
     gm_spin_unlock(&busy);
     gm_mine.depth = (__typeof__(gm_mine.depth))depth;
 }
@@ -179,24 +180,24 @@ static void begin_by_range(void) {
     if (gm_trace_is_on()) {
         __atomic_store_n(&gm_trace_paused, false, __ATOMIC_SEQ_CST);
         gm_pipeline_record_live();
-    } else if (!start((unsigned)gm_option_number(GM_OPT_STACKS), false, &why)) {
+    } else if (!start_recording((unsigned)gm_option_number(GM_OPT_STACKS), false, &why)) {
         gm_log(GM_LOG_ERROR, "%s", why);
         waits_for_range = false;
     }
 }
 
 void gm_recording_opened(void) {
-    int depth = enter();
+    int depth = lock_recording();
     if (++open_ranges == 1 && set_up && waits_for_range)
         begin_by_range();
-    leave(depth);
+    unlock_recording(depth);
 }
 
 void gm_recording_closed(void) {
-    int depth = enter();
+    int depth = lock_recording();
     if (open_ranges && --open_ranges == 0 && set_up && waits_for_range && gm_trace_is_on())
         __atomic_store_n(&gm_trace_paused, true, __ATOMIC_RELAXED);
-    leave(depth);
+    unlock_recording(depth);
 }
 
 /* ---- life */
@@ -215,11 +216,11 @@ void gm_recording_setup(const struct gm_recording_setup *setup) {
 }
 
 void gm_recording_started(void) {
-    int depth = enter();
+    int depth = lock_recording();
     set_up = true;
     if (open_ranges && waits_for_range)
         begin_by_range();
-    leave(depth);
+    unlock_recording(depth);
 }
 
 void gm_recording_report(void) {
@@ -232,8 +233,8 @@ void gm_recording_report(void) {
 
 void gm_recording_end(void) {
     bool mine = false;
-    for (int turn = 0; turn < 3 * LATE_TURNS && !(mine = gm_spin_try(&busy)); turn++)
-        gm_sleep(LATE_NS);
+    for (int poll = 0; poll < 3 * POLLS && !(mine = gm_spin_try(&busy)); poll++)
+        gm_sleep(POLL_NS);
     ended = true;
     if (mine)
         gm_spin_unlock(&busy);

@@ -328,7 +328,7 @@ TEST_WITH(the_most_frequent_come_first, set_up, tear_down) {
     assert_int_equal(order->findings[0].site, 9);
     assert_int_equal(order->findings[0].count, 3);
     assert_int_equal(order->findings[1].site, 1);
-    assert_int_equal(order->beyond, 2);
+    assert_int_equal(order->unlisted, 2);
 }
 
 /* ---- the host */
