@@ -4,7 +4,7 @@
  * The file also holds who uses a context while another thread ends it, which contexts may use the memory of another
  * device, and the primary context of each device. */
 #include "shim/base/base.h"
-#include "shim/driver/internal_stream.h"
+#include "shim/driver/driver.h"
 
 enum { SLOTS = 1024 }; /* contexts alive at once; further ones get a new id at each look-up */
 
@@ -370,17 +370,19 @@ CUcontext gm_context_primary(CUdevice device) {
 
 /* The primary context may never have been current while its green contexts work. Then it is made current once. */
 bool gm_context_primary_lives(CUdevice device, struct gm_context *primary) {
-    CUcontext handle = gm_context_primary(device);
+    CUcontext handle = gm_context_primary(device), popped;
     unsigned flags;
     int active = 0;
-    bool pushed;
     if (!handle || gm_context_find(handle, primary))
         return handle != NULL;
-    if (gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || !active ||
-        gm_context_enter(handle, &pushed))
+    if (gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || !active)
+        return false;
+    bool inside = gm_context_handle() == handle;
+    if (!inside && gm_drv.ctx_push(handle) != CUDA_SUCCESS)
         return false;
     bool known = gm_context_current(primary);
-    gm_context_leave(pushed);
+    if (!inside)
+        gm_drv.ctx_pop(&popped);
     return known;
 }
 
