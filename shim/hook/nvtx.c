@@ -268,7 +268,8 @@ static void mark_range(uint32_t domain, uint32_t text) {
 
 /* ---- functions that NVTX calls */
 
-/* Those of the default domain and of a domain, which give texts in three ways. */
+/* Those of the default domain, which give the text in three ways, and of a domain. The domain tells only ranges that
+ * are pushed apart. */
 #define TAKES_TEXT(type, name)                                                                    \
     static type name##_ex(const struct attributes *a) { return name##_range(0, text_in(0, a)); }  \
     static type name##_a(const char *text) { return name##_range(0, text_of(0, text, NULL)); }    \
