@@ -289,7 +289,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resour
 
 GM_PUBLIC enum gpumem_status gpumem_resource_trim(struct gpumem_resource *resource, size_t bytes, size_t *released) {
     GM_NEED(resource);
-    size_t given = GM_ASK(resource->top, trim, bytes);
+    size_t given = gm_stack_trim(resource->top, bytes);
     if (released)
         *released = given;
     return GPUMEM_OK;

@@ -355,7 +355,7 @@ static void let_go(struct gpumem_resource *resource);
 
 static void discard(struct gpumem_resource *resource) {
     gm_pipeline_unwatch(resource->top);
-    GM_ASK(resource->top, trim, SIZE_MAX);
+    gm_stack_trim(resource->top, SIZE_MAX);
     if (resource->top != resource->stack)
         gm_stack_discard(resource->top);
     gm_stack_discard(resource->stack);
@@ -375,7 +375,7 @@ static gm_status check_end(struct gpumem_resource *resource) {
     struct census live = live_blocks(resource);
     if (live.count) {
         if (resource->tracked)
-            resource->top->ops->report(resource->top);
+            GM_TELL(resource->top, report);
         return gm_fail(GM_INVALID_VALUE, "the resource %s has %llu live blocks of %llu bytes", resource->text,
                        (unsigned long long)live.count, (unsigned long long)live.bytes);
     }

@@ -110,7 +110,7 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
         gm_stats_oom_step();
         gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
         releases.request = request;
-        size_t released = gm_cache_trim(self, SIZE_MAX);
+        size_t released = gm_stack_trim(self, SIZE_MAX);
         gm_releases_end(&releases, false);
         if (released || least < size) {
             gm_cache_count_released(state, request->device, size - least);
@@ -321,7 +321,7 @@ static void cache_open_block_to(struct gm_resource *self, const struct gm_block 
 }
 
 static bool cache_keeps(struct gm_resource *self, uint64_t address) {
-    return gm_adaptor_keeps(self, address) || gm_registry_holds(gm_registry_shared(), address, self);
+    return gm_registry_holds(gm_registry_shared(), address, self);
 }
 
 static void cache_context_destroyed(struct gm_resource *self, uint64_t context_id) {
@@ -332,7 +332,6 @@ static void cache_context_destroyed(struct gm_resource *self, uint64_t context_i
         gm_spin_unlock(&state->shards[i].lock);
     }
     gm_internal_forget(context_id);
-    gm_adaptor_context_destroyed(self, context_id);
 }
 
 void gm_cache_pass(struct gm_resource *self) {
@@ -362,7 +361,6 @@ static void cache_after_fork(struct gm_resource *self) {
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
     set_up_shards(self);
-    gm_adaptor_after_fork(self);
 }
 
 static const struct gm_option argument_row = {
@@ -414,9 +412,6 @@ const struct gm_resource_ops gm_resource_cache = {
     .context_ending = gm_cache_empty,
     .abandon = cache_abandon,
     .context_destroyed = cache_context_destroyed,
-    .capture = gm_adaptor_capture,
-    .open_to = gm_adaptor_open_to,
     .open_block_to = cache_open_block_to,
-    .report = gm_adaptor_report,
     .after_fork = cache_after_fork,
 };

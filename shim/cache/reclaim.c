@@ -391,7 +391,7 @@ size_t gm_cache_trim(struct gm_resource *self, size_t bytes) {
         }
     if (bytes == SIZE_MAX && device >= 0 && device < GM_CACHE_DEVICES)
         gm_cache_forget_peak(state, device);
-    return released < bytes ? released + gm_adaptor_trim(self, bytes - released) : released;
+    return released;
 }
 
 void gm_cache_empty(struct gm_resource *self, uint64_t context_id) {
@@ -405,7 +405,6 @@ void gm_cache_empty(struct gm_resource *self, uint64_t context_id) {
         gm_spin_unlock(&shard->lock);
         gm_cache_drain(self, shard, context_id);
     }
-    gm_adaptor_context_ending(self, context_id);
 }
 
 /* Queries all fences of the context, so that a program that reads its free memory after a free sees the freed bytes.
@@ -418,7 +417,7 @@ static void query_fences(struct gm_shard *shard, uint64_t context_id) {
 }
 
 /* Releases all ready blocks of the current context, without waiting. */
-static size_t release_all_ready(struct gm_resource *self, int device) {
+static void release_all_ready(struct gm_resource *self, int device) {
     struct gm_cache *state = self->state;
     struct gm_context context;
     bool able = !gm_capture_any() && gm_context_current(&context) && context.device == device;
@@ -434,14 +433,13 @@ static size_t release_all_ready(struct gm_resource *self, int device) {
         gm_spin_unlock(&shard->lock);
         gm_cache_drain(self, shard, context.id);
     }
-    return gm_adaptor_releasable(self, device);
 }
 
 /* Bytes that trim would release without waiting: ready blocks with pages of their own. */
 static size_t count_ready(struct gm_resource *self, int device) {
     struct gm_cache *state = self->state;
     struct gm_context context;
-    size_t bytes = gm_adaptor_releasable(self, device);
+    size_t bytes = 0;
     bool known = gm_context_current(&context);
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
@@ -463,17 +461,18 @@ static size_t count_ready(struct gm_resource *self, int device) {
 size_t gm_cache_releasable(struct gm_resource *self, int device) {
     bool must_give = gm_kind_traits(self->kind) & (GM_TRAIT_POOLED | GM_TRAIT_MANAGED);
     struct gm_releases releases;
+    if (!must_give)
+        return count_ready(self, device);
     gm_releases_begin(&releases, GM_REASON_TRIM_CALL);
-    size_t bytes = must_give ? release_all_ready(self, device) : count_ready(self, device);
+    release_all_ready(self, device);
     gm_releases_end(&releases, false);
-    return bytes;
+    return 0;
 }
 
 /* Blocks that wait for fences, and small ones, whose pages also hold other blocks. */
 void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
     struct gm_cache *state = self->state;
     bool own_pages = !(gm_kind_traits(self->kind) & GM_TRAIT_POOLED);
-    gm_adaptor_held(self, device, bytes);
     for (unsigned i = 0; device >= 0 && device < GM_CACHE_DEVICES && i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
         size_t ready = 0, large = 0;

@@ -126,7 +126,9 @@ static void note_release(const struct gm_block *block, bool kept) {
 }
 
 static void release(const struct gm_block *block, void *arg) {
-    GM_TELL(block->owner ? gm_router_server(block->kind) : NULL, abandon, block);
+    struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
+    if (server && server->ops->abandon)
+        server->ops->abandon(server, block);
     note_release(block, false);
 }
 
@@ -165,11 +167,11 @@ void gm_pipeline_context_ending(uint64_t context_id, int device) {
             continue;
         struct ending ending = {context_id, server};
         gm_registry_each(registry, free_block, &ending);
-        GM_ASK(server, trim, SIZE_MAX);
+        gm_stack_trim(server, SIZE_MAX);
     }
     EACH_GUEST(top)
     if (top->properties & GM_PROP_OUTLIVES_CONTEXT)
-        GM_ASK(top, trim, SIZE_MAX);
+        gm_stack_trim(top, SIZE_MAX);
     gm_releases_end(&releases, false);
 }
 
@@ -237,9 +239,9 @@ void gm_pipeline_pin(uint64_t base) {
 size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
     struct gm_releases releases;
     gm_releases_begin(&releases, reason);
-    size_t given = GM_ASK(gm_pipeline.root, trim, bytes);
+    size_t given = gm_stack_trim(gm_pipeline.root, bytes);
     EACH_GUEST(top)
-    given += given < bytes ? GM_ASK(top, trim, bytes - given) : 0;
+    given += given < bytes ? gm_stack_trim(top, bytes - given) : 0;
     gm_releases_end(&releases, false);
     return given;
 }
@@ -248,14 +250,14 @@ bool gm_pipeline_is_free(uint64_t address) {
     struct gm_registry *registry = gm_registry_shared();
     bool kept = registry && gm_registry_holds(registry, address, NULL);
     EACH_TOP(top)
-    kept = kept || GM_ASK(top, keeps, address);
+    kept = kept || gm_stack_keeps(top, address);
     return kept;
 }
 
 size_t gm_pipeline_releasable(int device) {
     size_t bytes = 0;
     EACH_TOP(top)
-    bytes += GM_ASK(top, releasable, device);
+    bytes += gm_stack_releasable(top, device);
     return bytes;
 }
 
@@ -270,8 +272,10 @@ void gm_pipeline_capture(int change) {
 }
 
 static void open_block(const struct gm_block *block, void *device) {
-    if (block->owner && block->device != *(const int *)device)
-        GM_TELL(gm_router_server(block->kind), open_block_to, block, *(const int *)device);
+    struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
+    int to = *(const int *)device;
+    if (server && server->ops->open_block_to && block->device != to)
+        server->ops->open_block_to(server, block, to);
 }
 
 void gm_pipeline_open_to(int device) {

@@ -35,7 +35,7 @@ void gm_router_serve(enum gm_kind kind, struct gm_resource *resource) {
 
 void gm_router_call_natively(struct gm_resource *native) { own_call = native; }
 
-void gm_router_trim_kind(enum gm_kind kind) { GM_ASK(servers[kind], trim, SIZE_MAX); }
+void gm_router_trim_kind(enum gm_kind kind) { gm_stack_trim(servers[kind], SIZE_MAX); }
 
 struct gm_resource *gm_router_server(enum gm_kind kind) {
     return servers[kind];
@@ -71,7 +71,7 @@ static size_t trim_servers(size_t bytes, bool host) {
     size_t released = 0;
     for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
         if (host || gm_kind_is_on_device((enum gm_kind)kind))
-            released += GM_ASK(servers[kind], trim, bytes - released);
+            released += gm_stack_trim(servers[kind], bytes - released);
     return released;
 }
 
@@ -193,13 +193,13 @@ static size_t router_releasable(struct gm_resource *self, int device) {
     size_t bytes = 0;
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
         if (serves_device_memory(kind) && !serves_before(kind))
-            bytes += GM_ASK(servers[kind], releasable, device);
+            bytes += gm_stack_releasable(servers[kind], device);
     return bytes;
 }
 
 static bool router_keeps(struct gm_resource *self, uint64_t address) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (GM_ASK(servers[kind], keeps, address))
+        if (gm_stack_keeps(servers[kind], address))
             return true;
     return false;
 }

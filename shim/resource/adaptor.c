@@ -1,4 +1,4 @@
-/* Ops that pass a call on to the upstream resource (adaptor.h). */
+/* What adaptors share (adaptor.h). */
 #include "shim/resource/adaptor.h"
 #include "shim/base/error.h"
 
@@ -31,45 +31,6 @@ gm_status gm_adaptor_grow(struct gm_resource *self, struct gm_block *block, size
     return upstream->ops->grow ? upstream->ops->grow(upstream, block, size) : GM_NOT_SUPPORTED;
 }
 
-size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes) {
-    size_t released = GM_ASK(self->upstream, trim, bytes);
-    return released < bytes ? released + GM_ASK(self->second, trim, bytes - released) : released;
-}
-
-size_t gm_adaptor_releasable(struct gm_resource *self, int device) {
-    return GM_ASK(self->upstream, releasable, device) + GM_ASK(self->second, releasable, device);
-}
-
-bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address) {
-    return GM_ASK(self->upstream, keeps, address) || GM_ASK(self->second, keeps, address);
-}
-
-#define EACH_UPSTREAM(...)                    \
-    do {                                      \
-        GM_TELL(self->upstream, __VA_ARGS__); \
-        GM_TELL(self->second, __VA_ARGS__);   \
-    } while (0)
-
-void gm_adaptor_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
-    EACH_UPSTREAM(held, device, bytes);
-}
-
-void gm_adaptor_after_fork(struct gm_resource *self) { EACH_UPSTREAM(after_fork); }
-
-void gm_adaptor_context_ending(struct gm_resource *self, uint64_t context_id) {
-    EACH_UPSTREAM(context_ending, context_id);
-}
-
-void gm_adaptor_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    EACH_UPSTREAM(context_destroyed, context_id);
-}
-
-void gm_adaptor_capture(struct gm_resource *self, int change) { EACH_UPSTREAM(capture, change); }
-
-void gm_adaptor_open_to(struct gm_resource *self, int device) { EACH_UPSTREAM(open_to, device); }
-
-void gm_adaptor_report(struct gm_resource *self) { EACH_UPSTREAM(report); }
-
 gm_status gm_adaptor_remember(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct gm_registry *registry = *(struct gm_registry **)self->state = gm_registry_new();
     if (!registry)
@@ -81,13 +42,9 @@ static void forget(const struct gm_block *block, void *arg) {}
 
 void gm_adaptor_forget_all(struct gm_resource *self, uint64_t context_id) {
     gm_registry_drop_context(gm_adaptor_blocks(self), context_id, NULL, forget, NULL);
-    gm_adaptor_context_destroyed(self, context_id);
 }
 
-void gm_adaptor_forget_locks(struct gm_resource *self) {
-    gm_registry_after_fork(gm_adaptor_blocks(self));
-    gm_adaptor_after_fork(self);
-}
+void gm_adaptor_forget_locks(struct gm_resource *self) { gm_registry_after_fork(gm_adaptor_blocks(self)); }
 
 void gm_adaptor_discard(struct gm_resource *self) { gm_registry_discard(gm_adaptor_blocks(self)); }
 

@@ -116,6 +116,7 @@ const struct gm_resource_ops gm_resource_aligned = {
     .summary = "aligns each block of the wrapped resource to at least so many bytes, a power of two",
     .properties = ~0u,
     .breaks = "a block that is aligned beyond what its resource does takes up to one alignment more",
+    .adaptor = true,
     .arguments = "BYTES",
     .alignment = GM_ALIGNMENT_ANY,
     .state_size = sizeof(struct state),
@@ -123,7 +124,5 @@ const struct gm_resource_ops gm_resource_aligned = {
     .alloc = align_alloc,
     .free = align_free,
     .grow = align_grow,
-    .report = gm_adaptor_report,
     GM_ADAPTOR_REMEMBERS,
-    GM_ADAPTOR_HANDS_ON,
 };

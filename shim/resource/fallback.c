@@ -64,6 +64,7 @@ const struct gm_resource_ops gm_resource_fallback = {
     .summary = "the second resource serves what the first cannot: out of memory, or not supported",
     .properties = ~0u,
     .breaks = "its memory has only the properties that both have",
+    .adaptor = true,
     .two = true,
     .needs = GM_PROP_READY_ANYWHERE,
     .state_size = sizeof(struct gm_registry *),
@@ -71,7 +72,5 @@ const struct gm_resource_ops gm_resource_fallback = {
     .alloc = fallback_alloc,
     .free = fallback_free,
     .grow = fallback_grow,
-    .report = gm_adaptor_report,
     GM_ADAPTOR_REMEMBERS,
-    GM_ADAPTOR_HANDS_ON,
 };

@@ -105,10 +105,7 @@ static gm_status fill_free(struct gm_resource *self, const struct gm_block *bloc
     return gm_adaptor_free(self, block, &behind);
 }
 
-static void fill_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_internal_forget(context_id);
-    gm_adaptor_context_destroyed(self, context_id);
-}
+static void fill_context_destroyed(struct gm_resource *self, uint64_t context_id) { gm_internal_forget(context_id); }
 
 const struct gm_resource_ops gm_resource_fill = {
     .name = "fill",
@@ -118,13 +115,11 @@ const struct gm_resource_ops gm_resource_fill = {
     .breaks =
         "each call writes all of the memory; while a stream captures, only allocations in stream order are filled; a "
         "free that fails has poisoned the block; managed pages move to the device",
+    .adaptor = true,
     .arguments = "off|zero|poison",
     .state_size = sizeof(struct state),
     .open = fill_open,
     .alloc = fill_alloc,
     .free = fill_free,
-    .after_fork = gm_adaptor_after_fork,
     .context_destroyed = fill_context_destroyed,
-    .report = gm_adaptor_report,
-    GM_ADAPTOR_HANDS_ON,
 };

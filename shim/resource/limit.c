@@ -77,12 +77,10 @@ static gm_status limit_grow(struct gm_resource *self, struct gm_block *block, si
 static void limit_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     struct state *state = self->state;
     gm_byte_counters_forget(&state->live, context_id);
-    gm_adaptor_context_destroyed(self, context_id);
 }
 
 static void limit_after_fork(struct gm_resource *self) {
     gm_byte_counters_after_fork(&((struct state *)self->state)->live);
-    gm_adaptor_after_fork(self);
 }
 
 const struct gm_resource_ops gm_resource_limit = {
@@ -90,6 +88,7 @@ const struct gm_resource_ops gm_resource_limit = {
     .summary = "fails with out of memory above this number of live bytes of the wrapped resource",
     .properties = ~0u,
     .breaks = "a block freed in stream order stops counting at the call, before the stream has reached it",
+    .adaptor = true,
     .arguments = "BYTES",
     .state_size = sizeof(struct state),
     .open = limit_open,
@@ -98,6 +97,4 @@ const struct gm_resource_ops gm_resource_limit = {
     .after_fork = limit_after_fork,
     .context_destroyed = limit_context_destroyed,
     .grow = limit_grow,
-    .report = gm_adaptor_report,
-    GM_ADAPTOR_HANDS_ON,
 };

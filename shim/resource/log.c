@@ -40,10 +40,8 @@ const struct gm_resource_ops gm_resource_log = {
     .summary = "writes a line to the log for each allocation and free of the wrapped resource",
     .properties = ~0u,
     .breaks = "each line is one write to standard error",
+    .adaptor = true,
     .alloc = log_alloc,
     .free = log_free,
     .grow = log_grow,
-    .report = gm_adaptor_report,
-    GM_ADAPTOR_REMEMBERS_NONE,
-    GM_ADAPTOR_HANDS_ON,
 };

@@ -360,10 +360,13 @@ size_t gm_pool_releasable(struct gm_resource *self, int device) {
     uint64_t reserved = reserved_of(pool);
     if (gm_internal_stream_made(&internal, GM_INTERNAL_ALLOC, &stream) && answers_idle(stream)) {
         uint64_t before = reserved;
+        struct gm_releases releases;
+        gm_releases_begin(&releases, GM_REASON_TRIM_CALL);
         gm_drv.mem_pool_trim_to(pool, 0);
         reserved = reserved_of(pool);
         gm_stats_trimmed(before > reserved ? before - reserved : 0);
         count_size(family, device);
+        gm_releases_end(&releases, false);
     }
     uint64_t unused = unused_in(pool, reserved);
     gm_capture_guard_leave(mode);

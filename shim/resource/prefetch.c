@@ -18,9 +18,7 @@ const struct gm_resource_ops gm_resource_prefetch = {
     .properties = ~(uint32_t)GM_PROP_GROWABLE,
     .needs = GM_PROP_HOST_ACCESSIBLE | GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_OVERSUBSCRIBABLE | GM_PROP_READY_ANYWHERE,
     .breaks = "",
+    .adaptor = true,
     .alloc = prefetch_alloc,
     .free = gm_adaptor_free,
-    .report = gm_adaptor_report,
-    GM_ADAPTOR_REMEMBERS_NONE,
-    GM_ADAPTOR_HANDS_ON,
 };

@@ -174,15 +174,6 @@ struct gm_resource_ops {
     void (*close)(struct gm_resource *self);
 };
 
-/* Calls an op that the resource may lack; `resource` may be NULL. GM_ASK: one that returns something, else 0. */
-#define GM_TELL(resource, op, ...)                \
-    do {                                          \
-        struct gm_resource *told_ = (resource);   \
-        if (told_ && told_->ops->op)              \
-            told_->ops->op(told_, ##__VA_ARGS__); \
-    } while (0)
-#define GM_ASK(resource, op, ...) ((resource) && (resource)->ops->op ? (resource)->ops->op(resource, ##__VA_ARGS__) : 0)
-
 /* A resource whose memory has the alignment of the request (gm_request.alignment). */
 #define GM_ALIGNMENT_ANY 63
 
@@ -196,6 +187,21 @@ struct gm_resource {
     size_t granule;               /* effective */
     void *state;                  /* ops->state_size zeroed bytes */
 };
+
+/* Resource `index` of a stack, which may be NULL: each comes before those that it wraps. NULL: there are no more. */
+struct gm_resource *gm_stack_at(struct gm_resource *top, unsigned index);
+/* Calls the op of each resource of the stack that has it. */
+#define GM_TELL(top, op, ...)                                               \
+    do {                                                                    \
+        struct gm_resource *told_;                                          \
+        for (unsigned i_ = 0; (told_ = gm_stack_at(top, i_)) != NULL; i_++) \
+            if (told_->ops->op)                                             \
+                told_->ops->op(told_, ##__VA_ARGS__);                       \
+    } while (0)
+/* The ops trim, releasable and keeps for the whole stack. */
+size_t gm_stack_trim(struct gm_resource *top, size_t bytes);
+size_t gm_stack_releasable(struct gm_resource *top, int device);
+bool gm_stack_keeps(struct gm_resource *top, uint64_t address);
 
 extern const struct gm_resource_ops *const gm_resource_rows[]; /* NULL-terminated */
 

@@ -28,11 +28,9 @@ const struct gm_resource_ops gm_resource_retry = {
     .summary = "asks the program where memory is out, and tries again (gpumem_resource_on_failure)",
     .properties = ~0u,
     .breaks = "",
+    .adaptor = true,
     .state_size = sizeof(struct state),
     .alloc = retry_alloc,
     .free = gm_adaptor_free,
     .grow = gm_adaptor_grow,
-    .report = gm_adaptor_report,
-    GM_ADAPTOR_REMEMBERS_NONE,
-    GM_ADAPTOR_HANDS_ON,
 };

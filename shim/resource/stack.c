@@ -326,13 +326,46 @@ struct gm_resource *gm_stack_of(const struct gm_resource_ops *maker) {
     return build_plan(&plan, NULL, error, sizeof error);
 }
 
+static struct gm_resource *count_down(struct gm_resource *at, unsigned *index) {
+    if (!at || !(*index)--)
+        return at;
+    struct gm_resource *found = count_down(at->upstream, index);
+    return found ? found : count_down(at->second, index);
+}
+
+struct gm_resource *gm_stack_at(struct gm_resource *top, unsigned index) {
+    return count_down(top, &index);
+}
+
 struct gm_resource *gm_stack_find(struct gm_resource *top, const struct gm_resource_ops *row) {
-    struct gm_resource *found = NULL;
-    if (top && top->ops == row)
-        return top;
-    if (top && top->upstream)
-        found = gm_stack_find(top->upstream, row);
-    return !found && top && top->second ? gm_stack_find(top->second, row) : found;
+    struct gm_resource *at;
+    for (unsigned i = 0; (at = gm_stack_at(top, i)) && at->ops != row; i++)
+        ;
+    return at;
+}
+
+size_t gm_stack_trim(struct gm_resource *top, size_t bytes) {
+    struct gm_resource *at;
+    size_t released = 0;
+    for (unsigned i = 0; released < bytes && (at = gm_stack_at(top, i)); i++)
+        released += at->ops->trim ? at->ops->trim(at, bytes - released) : 0;
+    return released;
+}
+
+size_t gm_stack_releasable(struct gm_resource *top, int device) {
+    struct gm_resource *at;
+    size_t bytes = 0;
+    for (unsigned i = 0; (at = gm_stack_at(top, i)); i++)
+        bytes += at->ops->releasable ? at->ops->releasable(at, device) : 0;
+    return bytes;
+}
+
+bool gm_stack_keeps(struct gm_resource *top, uint64_t address) {
+    struct gm_resource *at;
+    for (unsigned i = 0; (at = gm_stack_at(top, i)); i++)
+        if (at->ops->keeps && at->ops->keeps(at, address))
+            return true;
+    return false;
 }
 
 /* The outermost resource comes right after the head. */

@@ -80,7 +80,6 @@ static void statistics_context_destroyed(struct gm_resource *self, uint64_t cont
     struct state *state = self->state;
     gm_byte_counters_forget(&state->bytes, context_id);
     gm_byte_counters_forget(&state->blocks, context_id);
-    gm_adaptor_context_destroyed(self, context_id);
 }
 
 static void statistics_after_fork(struct gm_resource *self) {
@@ -88,7 +87,6 @@ static void statistics_after_fork(struct gm_resource *self) {
     state->lock.held = 0;
     gm_byte_counters_after_fork(&state->bytes);
     gm_byte_counters_after_fork(&state->blocks);
-    gm_adaptor_after_fork(self);
 }
 
 static void statistics_report(struct gm_resource *self) {
@@ -101,7 +99,6 @@ static void statistics_report(struct gm_resource *self) {
            (unsigned long long)counts.deallocations, (unsigned long long)counts.total_bytes,
            (unsigned long long)counts.live_count, (unsigned long long)counts.live_bytes,
            (unsigned long long)counts.peak_count, (unsigned long long)counts.peak_bytes);
-    gm_adaptor_report(self);
 }
 
 const struct gm_resource_ops gm_resource_statistics = {
@@ -110,6 +107,7 @@ const struct gm_resource_ops gm_resource_statistics = {
         "counts calls, failures, live bytes and their peak; an unmodified program gets them at its end in the log",
     .properties = ~0u,
     .breaks = "",
+    .adaptor = true,
     .state_size = sizeof(struct state),
     .alloc = statistics_alloc,
     .free = statistics_free,
@@ -117,5 +115,4 @@ const struct gm_resource_ops gm_resource_statistics = {
     .after_fork = statistics_after_fork,
     .context_destroyed = statistics_context_destroyed,
     .report = statistics_report,
-    GM_ADAPTOR_HANDS_ON,
 };

@@ -64,12 +64,10 @@ const struct gm_resource_ops gm_resource_stream_bound = {
     .properties = ~(uint32_t)(GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_CAPTURABLE | GM_PROP_GROWABLE),
     .needs = GM_PROP_STREAM_ORDERED,
     .breaks = "the memory can be used without synchronisation on that stream only",
+    .adaptor = true,
     .arguments = "STREAM",
     .state_size = sizeof(struct state),
     .open = bound_open,
     .alloc = bound_alloc,
     .free = bound_free,
-    .report = gm_adaptor_report,
-    GM_ADAPTOR_REMEMBERS_NONE,
-    GM_ADAPTOR_HANDS_ON,
 };

@@ -84,7 +84,6 @@ static void track_report(struct gm_resource *self) {
     if (leaks.count)
         gm_log(GM_LOG_WARN, "track: %llu blocks of %s leaked, %llu bytes", (unsigned long long)leaks.count,
                self->upstream->ops->name, (unsigned long long)leaks.bytes);
-    gm_adaptor_report(self);
 }
 
 const struct gm_resource_ops gm_resource_track = {
@@ -93,6 +92,7 @@ const struct gm_resource_ops gm_resource_track = {
         "remembers live blocks with their call stacks; those that the program never frees are reported at its end",
     .properties = ~0u,
     .breaks = "",
+    .adaptor = true,
     .state_size = sizeof(struct state),
     .open = gm_adaptor_remember,
     .alloc = track_alloc,
@@ -100,5 +100,4 @@ const struct gm_resource_ops gm_resource_track = {
     .grow = track_grow,
     .report = track_report,
     GM_ADAPTOR_REMEMBERS,
-    GM_ADAPTOR_HANDS_ON,
 };

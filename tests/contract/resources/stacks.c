@@ -81,10 +81,7 @@ void give(struct gm_resource *resource, const struct gm_block *block) {
     assert_int_equal(release(resource, block, &how), GM_OK);
 }
 
-void trim(struct gm_resource *resource) {
-    if (resource->ops->trim)
-        resource->ops->trim(resource, SIZE_MAX);
-}
+void trim(struct gm_resource *resource) { gm_stack_trim(resource, SIZE_MAX); }
 
 int build_stacks(void **state) {
     for (int i = 0; i < STACKS; i++)

@@ -143,8 +143,8 @@ static void *work(void *argument) {
             replace_stream(worker, pick(worker, STREAMS - 1));
         if (rare == 0)
             MUST(cuCtxSynchronize());
-        if (rare == 1 && resource->ops->trim)
-            resource->ops->trim(resource, SIZE_MAX);
+        if (rare == 1)
+            gm_stack_trim(resource, SIZE_MAX);
     }
     for (unsigned slot = 0; slot < SLOTS; slot++)
         if (worker->slots[slot].block.address)

@@ -18,8 +18,7 @@ TEST(test_a_capture_is_not_disturbed) {
 
         gm_capture_begin(world.one, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
         CU(cuStreamBeginCapture_v2(world.one, CU_STREAM_CAPTURE_MODE_GLOBAL));
-        if (resource->ops->capture)
-            resource->ops->capture(resource, 1);
+        GM_TELL(resource, capture, 1);
         request.capturing = true;
         assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
         request.capturing = false; /* the capture began after the request was made */
@@ -35,8 +34,7 @@ TEST(test_a_capture_is_not_disturbed) {
         assert_int_equal(simcuda_calls("cuCtxRecordEvent"), 0);
         CU(cuStreamEndCapture(world.one, &graph));
         gm_capture_end(world.one, false);
-        if (resource->ops->capture)
-            resource->ops->capture(resource, -1);
+        GM_TELL(resource, capture, -1);
 
         block = get(resource, &request);
         give(resource, &block);
@@ -94,7 +92,7 @@ TEST(test_pool_memory_put_aside_outlives_its_context) {
         CU(cuCtxSetCurrent(other.context));
         CU(cuStreamEndCapture(other.one, &graph));
         gm_capture_end(other.one, false);
-        resource->ops->capture(resource, -1);
+        GM_TELL(resource, capture, -1);
         assert_int_equal(simcuda_live_blocks(), live);
         world_close(&other, resource);
     }
@@ -170,8 +168,7 @@ static void check_peers(struct gm_resource *resource, bool primary) {
     assert_true(gm_context_current(&accessor));
     gm_context_note_reach(0, &accessor);
     assert_true(gm_reach_note(1));
-    if (resource->ops->open_to)
-        resource->ops->open_to(resource, 1);
+    GM_TELL(resource, open_to, 1);
     if (resource->ops->open_block_to)
         resource->ops->open_block_to(resource, &early, 1);
     CU(cuModuleLoadData(&module, "peer"));
@@ -201,8 +198,7 @@ static void check_peers(struct gm_resource *resource, bool primary) {
     gm_context_note_primary(1, NULL);
     CU(cuCtxDestroy_v2(peer));
     assert_true(gm_context_end(peer, &ended));
-    if (resource->ops->context_destroyed)
-        resource->ops->context_destroyed(resource, ended);
+    GM_TELL(resource, context_destroyed, ended);
     CU(cuCtxSetCurrent(world.context));
     /* Fences still work without the peer. */
     for (int i = 0; i < 40; i++) {

@@ -161,15 +161,15 @@ TEST(test_cached_memory_is_free_memory) {
     struct gm_block block = get(resource, &request);
     give(resource, &block);
     CU(cuMemGetInfo_v2(&after, &total));
-    assert_int_equal(before - after, resource->ops->releasable(resource, 0));
+    assert_int_equal(before - after, gm_stack_releasable(resource, 0));
     simcuda_set_streams("manual");
     block = get(resource, &request);
     assert_true(block.hit);
     world_fill(&world, world.one, &block, 1);
     give(resource, &block);
-    assert_int_equal(resource->ops->releasable(resource, 0), 0); /* in use still */
+    assert_int_equal(gm_stack_releasable(resource, 0), 0); /* in use still */
     simcuda_run_all();
-    assert_int_equal(resource->ops->trim(resource, 1), request.size);
+    assert_int_equal(gm_stack_trim(resource, 1), request.size);
     CU(cuMemGetInfo_v2(&after, &total));
     assert_int_equal(before, after);
     world_close(&world, resource);
@@ -178,7 +178,7 @@ TEST(test_cached_memory_is_free_memory) {
 /* A pool releases its unused memory when free memory is queried, beside a live block and without waiting. */
 /* Free memory of the device as gpumem tells it, with what the resource keeps unused. */
 static size_t free_with(struct gm_resource *resource) {
-    size_t free_bytes, total, unused = resource->ops->releasable(resource, 0);
+    size_t free_bytes, total, unused = gm_stack_releasable(resource, 0);
     CU(cuMemGetInfo_v2(&free_bytes, &total));
     return free_bytes + unused;
 }

@@ -32,7 +32,7 @@ static void give(struct gm_resource *resource, const struct gm_block *block) {
 
 static void finish(struct gm_resource *resource, const struct world *world, size_t live) {
     CU(cuCtxSynchronize());
-    resource->ops->trim(resource, SIZE_MAX);
+    gm_stack_trim(resource, SIZE_MAX);
     assert_int_equal(simcuda_live_blocks(), live);
     assert_int_equal(simcuda_violations(), 0);
     assert_int_equal(gm_managed_alive(), 0);
@@ -106,7 +106,7 @@ static void test_a_pair_of_the_pool_does_not_wait(void **state) {
 
 /* ---- the managed quota */
 
-static void trim_cache(void) { built[CACHED]->ops->trim(built[CACHED], SIZE_MAX); }
+static void trim_cache(void) { gm_stack_trim(built[CACHED], SIZE_MAX); }
 
 static void test_free_blocks_count_and_are_released(void **state) {
     struct gm_resource *resource = built[CACHED], *plain = built[PLAIN];
@@ -242,7 +242,7 @@ static void test_prefetch_comes_before_the_free(void **state) {
             struct gm_block warm = get(resource, &request);
             give(resource, &warm);
             CU(cuCtxSynchronize());
-            resource->ops->trim(resource, SIZE_MAX);
+            gm_stack_trim(resource, SIZE_MAX);
             simcuda_set_streams("manual");
             for (int i = 0; i < 8; i++)
                 blocks[i] = get(resource, &request);
@@ -338,8 +338,7 @@ static void test_advice_ends_during_a_capture(void **state) {
         give(resource, &block);
         CU(cuStreamEndCapture(world.one, &graph));
         gm_capture_end(world.one, false);
-        if (resource->ops->capture)
-            resource->ops->capture(resource, -1);
+        GM_TELL(resource, capture, -1);
         next = get(resource, &request);
         assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, next.address, next.size), 0);
         assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, next.address, next.size),

@@ -169,7 +169,7 @@ static void test_fork_amid_calls(void **state) {
             signal(SIGALRM, SIG_DFL);
             alarm(10);
             gm_fork_zero();
-            stack->ops->after_fork(stack);
+            GM_TELL(stack, after_fork);
             _exit(get_and_put(stack) ? 0 : 1);
         }
         assert_int_equal(waitpid(child, &status, 0), child);

@@ -67,7 +67,7 @@ TEST(test_limit) {
     assert_int_equal(allocate(limit, &rest, &b), 701);
     assert_int_equal(allocate(limit, &rest, &b), GM_OK);
 
-    limit->ops->context_destroyed(limit, origin.context_id);
+    GM_TELL(limit, context_destroyed, origin.context_id);
     assert_int_equal(gm_sim_live_count(sim), 0);
     struct gm_request all = plain_request(&origin, 1048576);
     assert_int_equal(allocate(limit, &all, &a), GM_OK);

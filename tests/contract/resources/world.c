@@ -37,14 +37,13 @@ void world_close(struct world *world, struct gm_resource *resource) {
     simcuda_set_streams("immediate");
     simcuda_run_all();
     if (resource->properties & GM_PROP_OUTLIVES_CONTEXT)
-        resource->ops->trim(resource, SIZE_MAX);
+        gm_stack_trim(resource, SIZE_MAX);
     gm_context_note_primary(0, NULL);
     gm_streams_context_destroyed(world->context);
     CU(cuCtxDestroy_v2(world->context));
     assert_true(gm_context_end(world->context, &id));
     assert_true(id == world->origin.context_id);
-    if (resource->ops->context_destroyed)
-        resource->ops->context_destroyed(resource, id);
+    GM_TELL(resource, context_destroyed, id);
 }
 
 static void launch(CUfunction kernel, CUstream stream, const struct gm_block *block, uint32_t pattern) {

@@ -97,9 +97,9 @@ TEST(threads_that_run_share_no_shard) {
 
 TEST(nothing_remains_of_destroyed_contexts) {
     const struct gm_cache *inside = cache->state;
-    cache->ops->context_destroyed(cache, contexts[0].id);
+    GM_TELL(cache, context_destroyed, contexts[0].id);
     cache->ops->trim(cache, SIZE_MAX);
-    cache->ops->context_destroyed(cache, contexts[1].id);
+    GM_TELL(cache, context_destroyed, contexts[1].id);
     for (int i = 0; i < GM_CACHE_SHARDS; i++)
         assert_true(!inside->shards[i].shares[0].bytes && !inside->shards[i].unfenced);
     assert_int_equal(gm_registry_count(gm_registry_shared()), 0);

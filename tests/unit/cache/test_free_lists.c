@@ -226,7 +226,7 @@ TEST(a_context_is_forgotten_without_the_driver) {
         int records = fake.records, queries = fake.queries;
         uint64_t id;
         assert_true(gm_context_end(CONTEXT(1), &id));
-        cache->ops->context_destroyed(cache, id);
+        GM_TELL(cache, context_destroyed, id);
         assert_true(fake.records == records && fake.queries == queries && !fake.waits);
         assert_int_equal(gm_sim_live_count(maker), 0);
         for (int i = 0; i < 18; i++)

@@ -56,16 +56,8 @@ static gm_status delaying_free(struct gm_resource *self, const struct gm_block *
     return status;
 }
 
-static void delaying_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    self->upstream->ops->context_destroyed(self->upstream, context_id);
-}
-
-static const struct gm_resource_ops delaying_row = {.name = "delaying",
-                                                    .properties = ~0u,
-                                                    .adaptor = true,
-                                                    .alloc = delaying_alloc,
-                                                    .free = delaying_free,
-                                                    .context_destroyed = delaying_context_destroyed};
+static const struct gm_resource_ops delaying_row = {
+    .name = "delaying", .properties = ~0u, .adaptor = true, .alloc = delaying_alloc, .free = delaying_free};
 struct gm_resource delaying = {.ops = &delaying_row};
 
 /* ---- the program's side */
