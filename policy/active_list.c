@@ -127,20 +127,11 @@ static void *take_table_memory(size_t bytes) {
     return memory;
 }
 
-static gm_status refuse_length(struct gm_policy_setup *setup) {
-    char room[GM_DIGITS];
-    const char *const words[] = {"list length ", gm_setup_digits(room, setup->list_length), " is not between 1 and 64",
-                                 NULL};
-    gm_setup_error(setup, words);
-    return GM_INVALID_VALUE;
-}
-
 gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
-    static const char *const no_memory[] = {"no memory for the tables of the active list", NULL};
-    static const char *const never_managed[] = {
-        "list range X is not below list length L: steady growth is never answered with managed memory again", NULL};
+    char room[GM_DIGITS];
     if (setup->list_length < 1 || setup->list_length > GM_LIST_LENGTH_MAX)
-        return refuse_length(setup);
+        return gm_setup_error(setup, "list length ", gm_setup_digits(room, setup->list_length),
+                              " is not between 1 and 64");
     unsigned places = GM_LIST_HISTORY;
     while (places < setup->list_length + GM_LIST_HISTORY)
         places *= 2;
@@ -148,7 +139,7 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     char *nodes = setup->reserve(GM_LIST_SIZES * node_bytes);
     char *table = nodes ? setup->reserve(TABLE_BYTES) : NULL;
     if (!table) {
-        gm_setup_error(setup, no_memory);
+        gm_setup_error(setup, "no memory for the tables of the active list");
         return GM_OUT_OF_MEMORY;
     }
     lock(&state.locked);
@@ -165,7 +156,8 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     state.generation++;
     unlock(&state.locked);
     if (setup->list_range >= setup->list_length)
-        gm_setup_error(setup, never_managed);
+        gm_setup_error(setup, "list range X is not below list length L: "
+                              "steady growth is never answered with managed memory again");
     return GM_OK;
 }
 
@@ -340,25 +332,19 @@ unsigned gm_active_list_read(int device, size_t size, uint32_t *entries, uint32_
     return count;
 }
 
-static gm_status setup_policy(struct gm_policy_setup *given) {
-    gm_status status = gm_refuse_argument(given, "active-list");
-    return status == GM_OK ? gm_active_list_setup(given) : status;
-}
-
 /* A stream-ordered call of a short-lived size stays native, because its own pool already serves it well. */
-static void decide(const struct gm_request *request, struct gm_decision *decision) {
+static void active_list_decide(const struct gm_request *request, struct gm_decision *decision) {
     enum gm_reason reason;
     enum gm_kind kind = gm_active_list_allocated(request, &reason);
     gm_decide_kind(request, kind, reason, decision);
 }
 
-extern const struct gm_policy gm_policy_active_list;
 const struct gm_policy gm_policy_active_list = {
     .name = "active-list",
     .summary = "Serve short-lived sizes from a stream-ordered pool and lasting sizes from managed memory, as observed "
                "while the program runs.",
-    .setup = setup_policy,
-    .decide = decide,
+    .setup = gm_active_list_setup,
+    .decide = active_list_decide,
     .failed = gm_active_list_failed,
     .freed = gm_active_list_freed,
     .after_fork = gm_active_list_after_fork,

@@ -8,21 +8,16 @@
 
 enum { GRANULE = 512 };
 
-static gm_status setup(struct gm_policy_setup *given) {
-    gm_status status = gm_refuse_argument(given, "auto");
-    return status == GM_OK ? gm_active_list_setup(given) : status;
-}
-
 static struct gm_request by_class(const struct gm_request *request) {
     struct gm_request same = *request;
     same.size = request->size <= SIZE_MAX / 4 ? gm_size_class(request->size, GRANULE) : request->size;
     return same;
 }
 
-static void decide(const struct gm_request *request, struct gm_decision *decision) {
+static void auto_decide(const struct gm_request *request, struct gm_decision *decision) {
     const struct gm_request class = by_class(request);
     enum gm_reason reason;
-    gm_decide_unordered(request, GM_KIND_CACHE, decision);
+    gm_decide_kind(request, GM_KIND_CACHE, GM_REASON_POLICY, decision);
     decision->verdict = gm_active_list_allocated(&class, &reason);
     decision->exact = reason == GM_REASON_LIST_GROWING;
     if (!request->capturing)
@@ -41,14 +36,13 @@ static void freed(const struct gm_request *request) {
 
 static const struct gm_decision reuse = {GM_KIND_CACHE, GM_REASON_FREE_BLOCK, GM_KIND_ASYNC};
 
-extern const struct gm_policy gm_policy_auto;
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
     .summary = "Serve native memory and reuse freed blocks; sizes whose blocks accumulate are not rounded up.",
     .keeps_mapped = true,
     .reuse = &reuse,
-    .setup = setup,
-    .decide = decide,
+    .setup = gm_active_list_setup,
+    .decide = auto_decide,
     .failed = failed,
     .freed = freed,
     .after_fork = gm_active_list_after_fork,

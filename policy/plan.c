@@ -77,34 +77,22 @@ struct text {
     enum gm_kind managed;
 };
 
-static gm_status refuse(struct gm_policy_setup *setup, const char *file, const char *what) {
-    const char *const words[] = {file, ": ", what, NULL};
-    gm_setup_error(setup, words);
-    return GM_INVALID_VALUE;
-}
-
-static gm_status refuse_line(struct gm_policy_setup *setup, const char *file, const struct gm_plan_reader *reader) {
-    char room[GM_DIGITS];
-    const char *const words[] = {file, " line ", gm_setup_digits(room, reader->line), ": ", reader->error, NULL};
-    gm_setup_error(setup, words);
-    return GM_INVALID_VALUE;
-}
-
 static gm_status count_items(struct gm_policy_setup *setup, const struct text *text, uint32_t *objects,
                              uint32_t *sites) {
     struct gm_plan_reader reader;
+    char room[GM_DIGITS];
     gm_plan_open(&reader, text->bytes, text->length, text->managed);
     *objects = 0;
     for (;;) {
         struct gm_plan_item item = gm_plan_next(&reader);
         if (item.type == GM_PLAN_WRONG)
-            return refuse_line(setup, text->file, &reader);
+            return gm_setup_error(setup, text->file, " line ", gm_setup_digits(room, reader.line), ": ", reader.error);
         if (item.type == GM_PLAN_END)
             break;
         *objects += item.type == GM_PLAN_OBJECT;
     }
     *sites = reader.sites;
-    return *objects ? GM_OK : refuse(setup, text->file, "the plan has no object");
+    return *objects ? GM_OK : gm_setup_error(setup, text->file, ": the plan has no object");
 }
 
 static bool reserve_tables(struct gm_policy_setup *setup, uint32_t objects, uint32_t sites, uint64_t **keys) {
@@ -161,20 +149,20 @@ static void fill(const struct text *text, uint64_t *keys, uint32_t objects) {
     fill_groups();
 }
 
+static void count_from_zero(void) { plan.by_order = plan.by_site = plan.unmatched = 0; }
+
 static gm_status build(struct gm_policy_setup *setup, const struct text *text) {
-    uint32_t objects, sites;
+    uint32_t objects, sites = 0;
     uint64_t *keys;
     gm_status status = count_items(setup, text, &objects, &sites);
     if (status)
         return status;
     if (!reserve_tables(setup, objects, sites, &keys)) {
-        refuse(setup, text->file, "no memory for a plan of this size");
+        gm_setup_error(setup, text->file, ": no memory for a plan of this size");
         return GM_OUT_OF_MEMORY;
     }
     fill(text, keys, objects);
-    atomic_store(&plan.by_order, 0);
-    atomic_store(&plan.by_site, 0);
-    atomic_store(&plan.unmatched, 0);
+    count_from_zero();
     return GM_OK;
 }
 
@@ -182,11 +170,11 @@ static gm_status setup_plan(struct gm_policy_setup *setup) {
     struct text text = {.file = setup->argument, .managed = setup->managed};
     const char *why = "files cannot be read here";
     if (!text.file || !*text.file)
-        return refuse(setup, "policy plan needs a plan file", "plan:FILE");
+        return gm_setup_error(setup, "policy plan needs a plan file: plan:FILE");
     if (setup->load)
         text.bytes = setup->load(text.file, &text.length, &why);
     if (!text.bytes)
-        return refuse(setup, text.file, why);
+        return gm_setup_error(setup, text.file, ": ", why);
     gm_status status = build(setup, &text);
     setup->unload(text.bytes, text.length);
     if (status)
@@ -231,7 +219,7 @@ static const struct entry *match(const struct gm_request *request, enum gm_reaso
 
 static void count(_Atomic uint64_t *counter) { atomic_fetch_add_explicit(counter, 1, memory_order_relaxed); }
 
-static void decide(const struct gm_request *request, struct gm_decision *decision) {
+static void plan_decide(const struct gm_request *request, struct gm_decision *decision) {
     enum gm_reason reason, list_reason;
     enum gm_kind kind = gm_active_list_allocated(request, &list_reason);
     const struct entry *entry = request->object ? match(request, &reason) : NULL;
@@ -246,34 +234,26 @@ static void after_fork(void) {
     gm_active_list_after_fork();
     for (uint32_t g = 1; g <= plan.group_count; g++)
         atomic_store_explicit(&plan.groups[g].seen, 0, memory_order_relaxed);
-    atomic_store(&plan.by_order, 0);
-    atomic_store(&plan.by_site, 0);
-    atomic_store(&plan.unmatched, 0);
+    count_from_zero();
 }
 
 static bool ended(char *line, size_t size) {
     char order[GM_DIGITS], site[GM_DIGITS], none[GM_DIGITS], entries[GM_DIGITS];
-    const char *const words[] = {"plan: matched by order ",
-                                 gm_setup_digits(order, atomic_load(&plan.by_order)),
-                                 ", by call site ",
-                                 gm_setup_digits(site, atomic_load(&plan.by_site)),
-                                 ", not in the plan ",
-                                 gm_setup_digits(none, atomic_load(&plan.unmatched)),
-                                 "; objects in the plan ",
-                                 gm_setup_digits(entries, plan.entry_count),
-                                 NULL};
-    gm_setup_text(line, size, words);
+    gm_setup_text(line, size,
+                  GM_WORDS("plan: matched by order ", gm_setup_digits(order, atomic_load(&plan.by_order)),
+                           ", by call site ", gm_setup_digits(site, atomic_load(&plan.by_site)), ", not in the plan ",
+                           gm_setup_digits(none, atomic_load(&plan.unmatched)), "; objects in the plan ",
+                           gm_setup_digits(entries, plan.entry_count)));
     return true;
 }
 
-extern const struct gm_policy gm_policy_plan;
 const struct gm_policy gm_policy_plan = {
     .name = "plan",
     .summary = "Serve each object as a plan says that gpumem plan made from an earlier trace. The active list decides "
                "objects that are not in the plan.",
     .takes_argument = true,
     .setup = setup_plan,
-    .decide = decide,
+    .decide = plan_decide,
     .failed = gm_active_list_failed,
     .freed = gm_active_list_freed,
     .after_fork = after_fork,

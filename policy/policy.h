@@ -338,7 +338,7 @@ struct gm_policy {
     /* A free block that can serve a plain request serves it, with this decision and without decide(); freed() is not
      * called for it either. NULL: the policy decides each request. */
     const struct gm_decision *reuse;
-    gm_status (*setup)(struct gm_policy_setup *setup);
+    gm_status (*setup)(struct gm_policy_setup *setup); /* NULL: there is nothing to do */
     void (*decide)(const struct gm_request *request, struct gm_decision *decision);
     /* The request failed after decide(): the policy undoes what decide() recorded. May be NULL. */
     void (*failed)(const struct gm_request *request);
@@ -356,6 +356,10 @@ extern const struct gm_policy *const gm_policies[]; /* NULL-terminated; the defa
 
 /* The policy whose name is `text` up to a colon or the end; NULL when there is none. */
 const struct gm_policy *gm_policy_find(const char *text);
+
+/* Sets the policy up, which may be done again. GM_INVALID_VALUE or GM_OUT_OF_MEMORY, with a line in setup->error: also
+ * for an argument that the policy does not take. */
+gm_status gm_policy_open(const struct gm_policy *policy, struct gm_policy_setup *setup);
 
 static inline bool gm_call_is_movable(const struct gm_request *request) {
     return gm_call_traits(request->call) & GM_CALL_MOVABLE;

@@ -21,38 +21,14 @@ const struct gm_policy *gm_policy_find(const char *text) {
     return NULL;
 }
 
-const char *gm_call_name(enum gm_call call) {
-    static const char *const names[] = {
-#define X(e, name, space, traits) [e] = name,
-        GM_CALLS(X)
-#undef X
-    };
-    return (unsigned)call < GM_CALL_COUNT ? names[call] : "unknown";
-}
-
-const char *gm_kind_colour(enum gm_kind kind) {
-    static const char *const colours[] = {
-#define X(e, name, colour, traits) [e] = colour,
-        GM_KINDS(X)
-#undef X
-    };
-    return (unsigned)kind < GM_KIND_COUNT ? colours[kind] : "#808080";
-}
-
-const char *gm_kind_name(enum gm_kind kind) {
-    static const char *const names[] = {
-#define X(e, name, colour, traits) [e] = name,
-        GM_KINDS(X)
-#undef X
-    };
-    return (unsigned)kind < GM_KIND_COUNT ? names[kind] : "unknown";
-}
-
-const char *gm_reason_name(enum gm_reason reason) {
-    static const char *const names[] = {
-#define X(e, n) [e] = n,
-        GM_REASONS(X)
-#undef X
-    };
-    return (unsigned)reason < GM_REASON_COUNT ? names[reason] : "unknown";
-}
+#define NAME(e, name, ...)           [e] = name,
+#define COLOUR(e, name, colour, ...) [e] = colour,
+#define NAMES(function, type, ROWS, ROW, count, unknown)             \
+    const char *function(type value) {                               \
+        static const char *const names[] = {ROWS(ROW)};              \
+        return (unsigned)value < (count) ? names[value] : (unknown); \
+    }
+NAMES(gm_call_name, enum gm_call, GM_CALLS, NAME, GM_CALL_COUNT, "unknown")
+NAMES(gm_kind_name, enum gm_kind, GM_KINDS, NAME, GM_KIND_COUNT, "unknown")
+NAMES(gm_kind_colour, enum gm_kind, GM_KINDS, COLOUR, GM_KIND_COUNT, "#808080")
+NAMES(gm_reason_name, enum gm_reason, GM_REASONS, NAME, GM_REASON_COUNT, "unknown")

@@ -24,8 +24,7 @@ static bool wrong(struct parser *p, const char *what, const char *word, size_t l
     for (; used < length && used + 1 < sizeof shown; used++)
         shown[used] = word[used] >= ' ' && word[used] < 127 ? word[used] : '?';
     shown[used] = '\0';
-    const char *const words[] = {what, " \"", shown, "\"; accepted: ", accepted, NULL};
-    gm_setup_text(p->error->text, sizeof p->error->text, words);
+    gm_setup_text(p->error->text, sizeof p->error->text, GM_WORDS(what, " \"", shown, "\"; accepted: ", accepted));
     return false;
 }
 

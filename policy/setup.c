@@ -13,30 +13,20 @@ void gm_setup_text(char *out, size_t size, const char *const *words) {
         out[used] = '\0';
 }
 
-void gm_setup_error(struct gm_policy_setup *setup, const char *const *words) {
+gm_status gm_setup_error_words(struct gm_policy_setup *setup, const char *const *words) {
     gm_setup_text(setup->error, sizeof setup->error, words);
-}
-
-gm_status gm_refuse_argument(struct gm_policy_setup *setup, const char *policy) {
-    if (!setup->argument || !*setup->argument)
-        return GM_OK;
-    const char *const words[] = {"policy ", policy, " takes no argument, and got \"", setup->argument, "\"", NULL};
-    gm_setup_error(setup, words);
     return GM_INVALID_VALUE;
 }
 
-void gm_decide_unordered(const struct gm_request *request, enum gm_kind kind, struct gm_decision *decision) {
-    *decision = (struct gm_decision){kind, GM_REASON_POLICY, kind};
-    if (request->capturing)
-        decision->reason = GM_REASON_CAPTURE;
-    if (request->capturing || request->call == GM_CALL_ALLOC_ASYNC)
-        decision->kind = GM_KIND_NATIVE;
+gm_status gm_policy_open(const struct gm_policy *policy, struct gm_policy_setup *setup) {
+    if (!policy->takes_argument && setup->argument && *setup->argument)
+        return gm_setup_error(setup, "policy ", policy->name, " takes no argument, and got \"", setup->argument, "\"");
+    return policy->setup ? policy->setup(setup) : GM_OK;
 }
 
 void gm_decide_kind(const struct gm_request *request, enum gm_kind kind, enum gm_reason reason,
                     struct gm_decision *decision) {
-    decision->kind = decision->verdict = kind;
-    decision->reason = reason;
+    *decision = (struct gm_decision){kind, reason, kind};
     if (request->capturing) {
         decision->kind = GM_KIND_NATIVE;
         decision->reason = GM_REASON_CAPTURE;

@@ -4,23 +4,19 @@
 
 #include "policy/policy.h"
 
-/* Setup of a policy without an argument. When an argument was given: GM_INVALID_VALUE and a line in setup->error. */
-gm_status gm_refuse_argument(struct gm_policy_setup *setup, const char *policy);
-
 /* Fills *decision for `kind`. The request stays native while its stream captures. A stream-ordered call also stays
  * native for kinds async and cache, because its own pool does the same. */
 void gm_decide_kind(const struct gm_request *request, enum gm_kind kind, enum gm_reason reason,
                     struct gm_decision *decision);
 
-/* Fills *decision with `kind` for each call that is not stream-ordered. Stream-ordered calls stay native, and so
- * does every request while its stream captures. */
-void gm_decide_unordered(const struct gm_request *request, enum gm_kind kind, struct gm_decision *decision);
-
 /* Concatenates the words into out[size], cut to fit and terminated. The list ends with NULL. */
 void gm_setup_text(char *out, size_t size, const char *const *words);
 
-/* Concatenates the words into setup->error, cut to fit. The list ends with NULL. */
-void gm_setup_error(struct gm_policy_setup *setup, const char *const *words);
+#define GM_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* Concatenates the words into setup->error, cut to fit. Returns GM_INVALID_VALUE. */
+gm_status gm_setup_error_words(struct gm_policy_setup *setup, const char *const *words);
+#define gm_setup_error(setup, ...) gm_setup_error_words(setup, GM_WORDS(__VA_ARGS__))
 
 /* Writes the decimal digits of `value` into `room` and returns their begin. */
 #define GM_DIGITS 24

@@ -14,29 +14,23 @@ struct text {
     size_t length;
 };
 
-static gm_status refuse(struct gm_policy_setup *setup, const struct text *text, const struct gm_rules_error *error) {
+static gm_status refuse_rule(struct gm_policy_setup *setup, const struct text *text,
+                             const struct gm_rules_error *error) {
     char room[GM_DIGITS];
-    const char *number = gm_setup_digits(room, text->file ? error->line : error->rule);
-    const char *const words[] = {
-        text->file ? text->file : "", text->file ? " line " : "rule ", number, ": ", error->text, NULL};
-    gm_setup_error(setup, words);
-    return GM_INVALID_VALUE;
+    return gm_setup_error(setup, text->file ? text->file : "", text->file ? " line " : "rule ",
+                          gm_setup_digits(room, text->file ? error->line : error->rule), ": ", error->text);
 }
 
 static gm_status read_rules(struct gm_policy_setup *setup, const struct text *text) {
-    static const char *const none[] = {"policy static needs rules: static:RULES or static:@FILE", NULL};
-    static const char *const no_memory[] = {"no memory for the rules", NULL};
     struct gm_rules_error error;
     int count = gm_rules_read(text->bytes, text->length, setup->managed, NULL, 0, &error);
     if (count < 0)
-        return refuse(setup, text, &error);
-    if (!count) {
-        gm_setup_error(setup, none);
-        return GM_INVALID_VALUE;
-    }
+        return refuse_rule(setup, text, &error);
+    if (!count)
+        return gm_setup_error(setup, "policy static needs rules: static:RULES or static:@FILE");
     struct gm_rule *rules = setup->reserve((size_t)count * sizeof *rules);
     if (!rules) {
-        gm_setup_error(setup, no_memory);
+        gm_setup_error(setup, "no memory for the rules");
         return GM_OUT_OF_MEMORY;
     }
     gm_rules_read(text->bytes, text->length, setup->managed, rules, (unsigned)count, &error);
@@ -56,23 +50,19 @@ static gm_status setup_static(struct gm_policy_setup *setup) {
     }
     text.file = argument + 1;
     text.bytes = setup->load ? setup->load(text.file, &text.length, &why) : NULL;
-    if (!text.bytes) {
-        const char *const words[] = {text.file, ": ", why, NULL};
-        gm_setup_error(setup, words);
-        return GM_INVALID_VALUE;
-    }
+    if (!text.bytes)
+        return gm_setup_error(setup, text.file, ": ", why);
     gm_status status = read_rules(setup, &text);
     setup->unload(text.bytes, text.length);
     return status;
 }
 
-static void decide(const struct gm_request *request, struct gm_decision *decision) {
+static void static_decide(const struct gm_request *request, struct gm_decision *decision) {
     const struct gm_rule *rule = gm_rules_match(state.rules, state.count, request);
     gm_decide_kind(request, rule ? rule->kind : GM_KIND_NATIVE, rule ? GM_REASON_RULE : GM_REASON_POLICY, decision);
     decision->advice = rule && !request->capturing ? rule->advice : 0;
 }
 
-extern const struct gm_policy gm_policy_static;
 const struct gm_policy gm_policy_static = {
     .name = "static",
     .summary = "Memory by rules on size, call, device, stream, thread, call site and order, in the argument or (@FILE) "
@@ -80,5 +70,5 @@ const struct gm_policy gm_policy_static = {
                "where no rule matches.",
     .takes_argument = true,
     .setup = setup_static,
-    .decide = decide,
+    .decide = static_decide,
 };

@@ -17,13 +17,13 @@ def of(name, file, place, operation, test, shows):
 
 MUTATIONS = [
     # ---- hybrid-allocation-he
-    of("managed_serves_native", "policy/managed.c", "decide", swaps("managed,", "GM_KIND_NATIVE,"), "pipeline table",
+    of("managed_serves_native", "policy/managed.c", "managed_decide", swaps("managed,", "GM_KIND_NATIVE,"), "pipeline table",
        "paper: managed memory as the baseline"),
     of("managed_beyond_free_memory", "shim/resource/managed_quota.c", "ceiling_for", gives("available"),
        "resources failures, one device", "paper: managed memory serves more than the card has"),
     of("free_never_waits", "shim/driver/free_sync.c", "why_wait", sets("why", "0"), "preload free_sync",
        "paper: cudaFree synchronises the device"),
-    of("async_serves_native", "policy/async.c", "decide", passes("gm_decide_unordered", 1, "GM_KIND_NATIVE"), "policies",
+    of("async_serves_native", "policy/async.c", "async_decide", passes("gm_decide_kind", 1, "GM_KIND_NATIVE"), "policies",
        "paper: temporary buffers from cudaMallocAsync"),
     of("kept_mapped_memory_uncounted", "shim/pipeline/counts.c", "gm_count_handle_destroyed", drops("gm_stats_take"),
        "reserved mapped", "memory that the program mapped and gpumem keeps is reserved"),

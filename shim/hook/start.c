@@ -106,7 +106,7 @@ static bool try_policy(const char *text, const struct gm_policy **policy, uint32
                gm_policies[0]->name);
         return false;
     }
-    if (found->setup && found->setup(&setup) != GM_OK) {
+    if (gm_policy_open(found, &setup)) {
         gm_log(GM_LOG_ERROR, "%s=%s: %s; using %s", name.text, text, setup.error, gm_policies[0]->name);
         return false;
     }

@@ -70,7 +70,7 @@ static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
         snprintf(r->out->error, sizeof r->out->error, "there is no policy '%s'", text);
         return NULL;
     }
-    if (policy->setup(&setup)) {
+    if (gm_policy_open(policy, &setup)) {
         snprintf(r->out->error, sizeof r->out->error, "replay: --policy=%s: %s", text, setup.error);
         return NULL;
     }

@@ -75,7 +75,7 @@ static int check_policy_argument(const struct gm_policy *policy, const char *val
         .load = load,
         .unload = gm_file_unmap,
     };
-    return policy->setup && policy->setup(&setup) ? gm_usage_error("policy '%s': %s", value, setup.error) : 0;
+    return gm_policy_open(policy, &setup) ? gm_usage_error("policy '%s': %s", value, setup.error) : 0;
 }
 
 static int check_policy(const char *value) {

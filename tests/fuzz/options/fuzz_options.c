@@ -27,7 +27,7 @@ static void try_policy(const char *text) {
         return;
     struct gm_policy_setup setup = {.list_length = 10, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
     setup.argument = strchr(text, ':') ? strchr(text, ':') + 1 : NULL;
-    gm_status status = policy->setup(&setup);
+    gm_status status = gm_policy_open(policy, &setup);
     must(memchr(setup.error, '\0', sizeof setup.error) != NULL);
     must(status == GM_OK || setup.error[0]);
 }

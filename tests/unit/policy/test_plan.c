@@ -37,7 +37,7 @@ static const struct gm_policy *plan(void) { return gm_policy_find("plan"); }
 
 static void follow(const char *text) {
     struct gm_policy_setup setup = setup_of(text);
-    gm_status status = plan()->setup(&setup);
+    gm_status status = gm_policy_open(plan(), &setup);
     if (status)
         print_error("%s\n", setup.error);
     assert_int_equal(status, GM_OK);
@@ -46,7 +46,7 @@ static void follow(const char *text) {
 
 static void refused(const char *text, const char *line) {
     struct gm_policy_setup setup = setup_of(text);
-    assert_int_equal(plan()->setup(&setup), GM_INVALID_VALUE);
+    assert_int_equal(gm_policy_open(plan(), &setup), GM_INVALID_VALUE);
     assert_string_equal(setup.error, line);
 }
 
@@ -146,7 +146,7 @@ TEST(the_papers_list) {
 TEST(managed_means_what_setup_said) {
     struct gm_policy_setup setup = setup_of("gpumem-plan 1\n1 managed\n2 async\n");
     setup.managed = GM_KIND_MANAGED_POOL;
-    assert_int_equal(plan()->setup(&setup), GM_OK);
+    assert_int_equal(gm_policy_open(plan(), &setup), GM_OK);
     assert_int_equal(ask(1, 8, NULL).kind, GM_KIND_MANAGED_POOL);
     assert_int_equal(ask(2, 8, NULL).kind, A);
 }
@@ -192,7 +192,7 @@ TEST(wrong_words_are_refused) {
         struct gm_policy_setup setup;
         snprintf(text, sizeof text, "gpumem-plan 1\n%s\n", rests[i]);
         setup = setup_of(text);
-        assert_int_equal(plan()->setup(&setup), GM_INVALID_VALUE);
+        assert_int_equal(gm_policy_open(plan(), &setup), GM_INVALID_VALUE);
         assert_memory_equal(setup.error, "p line 2: ", 10);
     }
 }
@@ -200,10 +200,10 @@ TEST(wrong_words_are_refused) {
 TEST(files_that_are_none) {
     struct gm_policy_setup setup = setup_of("");
     setup.argument = "missing";
-    assert_int_equal(plan()->setup(&setup), GM_INVALID_VALUE);
+    assert_int_equal(gm_policy_open(plan(), &setup), GM_INVALID_VALUE);
     assert_string_equal(setup.error, "missing: No such file");
     setup.argument = NULL;
-    assert_int_equal(plan()->setup(&setup), GM_INVALID_VALUE);
+    assert_int_equal(gm_policy_open(plan(), &setup), GM_INVALID_VALUE);
     assert_string_equal(setup.error, "policy plan needs a plan file: plan:FILE");
 }
 
@@ -212,7 +212,7 @@ static void *no_memory(size_t bytes) { return NULL; }
 TEST(no_memory_is_said) {
     struct gm_policy_setup setup = setup_of("1");
     setup.reserve = no_memory;
-    assert_int_equal(plan()->setup(&setup), GM_OUT_OF_MEMORY);
+    assert_int_equal(gm_policy_open(plan(), &setup), GM_OUT_OF_MEMORY);
     assert_string_equal(setup.error, "p: no memory for a plan of this size");
 }
 

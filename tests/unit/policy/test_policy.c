@@ -35,7 +35,7 @@ TEST(unwanted_arguments_are_named) {
         if (gm_policies[i]->takes_argument)
             continue;
         setup.argument = "surprise";
-        assert_int_equal(gm_policies[i]->setup(&setup), GM_INVALID_VALUE);
+        assert_int_equal(gm_policy_open(gm_policies[i], &setup), GM_INVALID_VALUE);
         assert_non_null(strstr(setup.error, gm_policies[i]->name));
         assert_non_null(strstr(setup.error, "surprise"));
         assert_null(strchr(setup.error, '\n'));
@@ -48,17 +48,17 @@ TEST(long_arguments_are_cut) {
     memset(argument, 'a', sizeof argument - 1);
     argument[sizeof argument - 1] = '\0';
     setup.argument = argument;
-    assert_int_equal(gm_policy_find("observe")->setup(&setup), GM_INVALID_VALUE);
+    assert_int_equal(gm_policy_open(gm_policy_find("observe"), &setup), GM_INVALID_VALUE);
     assert_int_equal(strlen(setup.error), sizeof setup.error - 1);
 }
 
 TEST(range_beyond_length_warns) {
     const struct gm_policy *policy = gm_policy_find("active-list");
     struct gm_policy_setup setup = usual();
-    assert_int_equal(policy->setup(&setup), GM_OK);
+    assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
     assert_string_equal(setup.error, "");
     setup.list_range = 10;
-    assert_int_equal(policy->setup(&setup), GM_OK);
+    assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
     assert_non_null(strstr(setup.error, "never answered with managed memory again"));
 }
 
@@ -71,7 +71,7 @@ TEST(managed_means_what_setup_said) {
             struct gm_policy_setup setup = usual();
             struct gm_decision decision;
             setup.managed = kinds[k];
-            assert_int_equal(gm_policy_find(names[n])->setup(&setup), GM_OK);
+            assert_int_equal(gm_policy_open(gm_policy_find(names[n]), &setup), GM_OK);
             gm_policy_find(names[n])->decide(&request, &decision);
             assert_int_equal(decision.kind, kinds[k]);
             assert_int_equal(decision.verdict, kinds[k]);
@@ -85,7 +85,7 @@ TEST(auto_follows_the_lists_verdict) {
     for (int which = 0; which < 2; which++) {
         const struct gm_policy *policy = gm_policy_find(which ? "active-list" : "auto");
         struct gm_policy_setup setup = usual();
-        assert_int_equal(policy->setup(&setup), GM_OK);
+        assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
         for (int i = 0; i < 60; i++) {
             struct gm_request request = {.call = GM_CALL_ALLOC, .size = i % 2 ? 512 : 1024}; /* two classes */
             policy->decide(&request, which ? &by_list[i] : &by_auto[i]);
@@ -110,7 +110,7 @@ TEST(auto_judges_by_class) {
     const struct gm_policy *policy = gm_policy_find("auto");
     struct gm_policy_setup setup = usual();
     struct gm_decision decision;
-    assert_int_equal(policy->setup(&setup), GM_OK);
+    assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
     for (size_t i = 0; i < 40; i++) {
         const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000000 + 512 * i};
         policy->decide(&request, &decision);

@@ -246,7 +246,7 @@ TEST(the_policy_decides) {
         struct gm_policy_setup setup = setup_of(forms[i]);
         struct gm_request request = usual();
         struct gm_decision decision = {0};
-        assert_int_equal(policy->setup(&setup), GM_OK);
+        assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
         assert_int_equal(setup.wants, 0);
         policy->decide(&request, &decision);
         assert_int_equal(decision.kind, GM_KIND_ASYNC);
@@ -268,7 +268,7 @@ TEST(without_a_rule_native) {
     struct gm_policy_setup setup = setup_of("size<1->async");
     struct gm_request request = usual();
     struct gm_decision decision = {.kind = GM_KIND_ASYNC};
-    assert_int_equal(policy->setup(&setup), GM_OK);
+    assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
     policy->decide(&request, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
     assert_int_equal(decision.reason, GM_REASON_POLICY);
@@ -288,7 +288,7 @@ TEST(wrong_arguments_are_one_line) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gm_policy_setup setup = setup_of(rows[i].argument);
-        assert_int_equal(gm_policy_find("static")->setup(&setup), GM_INVALID_VALUE);
+        assert_int_equal(gm_policy_open(gm_policy_find("static"), &setup), GM_INVALID_VALUE);
         assert_string_equal(setup.error, rows[i].says);
     }
 }
