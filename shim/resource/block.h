@@ -17,6 +17,12 @@ static inline bool gm_request_is_device(const struct gm_request *request) {
            request->call == GM_CALL_ALLOC_ASYNC;
 }
 
+/* The same, without a capture. */
+static inline bool gm_request_is_uncaptured(const struct gm_request *request) {
+    return gm_request_is_device(request) && request->size && !request->capturing &&
+           !(request->promises & GM_PROMISE_CAPTURE);
+}
+
 /* Fills in what the maker knows. The fields that the pipeline owns (times, sequence, policy bits) stay untouched. */
 static inline void gm_block_fill(struct gm_block *block, struct gm_resource *owner, const struct gm_request *request,
                                  const struct gm_piece *piece) {

@@ -31,26 +31,21 @@ bool gm_byte_counters_add(struct gm_byte_counters *counters, uint64_t context_id
     return fits;
 }
 
-static void take(struct gm_byte_counters *counters, int row, uint64_t bytes) {
-    if (bytes > counters->rows[row].bytes)
-        bytes = counters->rows[row].bytes;
-    counters->rows[row].bytes -= bytes;
-    __atomic_store_n(&counters->total, counters->total - bytes, __ATOMIC_RELAXED);
-}
-
 void gm_byte_counters_subtract(struct gm_byte_counters *counters, uint64_t context_id, uint64_t bytes) {
     gm_spin_lock(&counters->lock);
     int row = find_row(counters, context_id);
-    if (row >= 0 && counters->rows[row].context_id == context_id)
-        take(counters, row, bytes);
+    if (row >= 0 && counters->rows[row].context_id == context_id) {
+        if (bytes > counters->rows[row].bytes)
+            bytes = counters->rows[row].bytes;
+        counters->rows[row].bytes -= bytes;
+        __atomic_store_n(&counters->total, counters->total - bytes, __ATOMIC_RELAXED);
+    }
     gm_spin_unlock(&counters->lock);
 }
 
 void gm_byte_counters_forget(struct gm_byte_counters *counters, uint64_t context_id) {
     gm_byte_counters_subtract(counters, context_id, UINT64_MAX);
 }
-
-void gm_byte_counters_after_fork(struct gm_byte_counters *counters) { counters->lock.held = 0; }
 
 uint64_t gm_byte_counters_total(const struct gm_byte_counters *counters) {
     return __atomic_load_n(&counters->total, __ATOMIC_RELAXED);

@@ -9,7 +9,7 @@
 #define GM_BYTE_COUNTERS_CONTEXTS 128 /* contexts with live bytes at one time */
 
 struct gm_byte_counters {
-    gm_spin lock;
+    gm_spin lock; /* to be released in the child of a fork */
     uint64_t total;
     struct {
         uint64_t context_id, bytes;
@@ -24,8 +24,6 @@ GM_INTERNAL bool gm_byte_counters_add(struct gm_byte_counters *counters, uint64_
 GM_INTERNAL void gm_byte_counters_subtract(struct gm_byte_counters *counters, uint64_t context_id, uint64_t bytes);
 /* Subtracts all bytes of a destroyed context. */
 GM_INTERNAL void gm_byte_counters_forget(struct gm_byte_counters *counters, uint64_t context_id);
-/* In the child of a fork: releases the lock, which another thread of the parent may have held. */
-GM_INTERNAL void gm_byte_counters_after_fork(struct gm_byte_counters *counters);
 GM_INTERNAL uint64_t gm_byte_counters_total(const struct gm_byte_counters *counters);
 
 #endif

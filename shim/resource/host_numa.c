@@ -136,11 +136,6 @@ GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 /* ---- requests */
 
-static bool serves(const struct gm_request *request) {
-    return gm_request_is_device(request) && request->size && request->context_id && !request->capturing &&
-           !(request->promises & GM_PROMISE_CAPTURE) && request->device >= 0 && request->device < DEVICES;
-}
-
 static gm_status shape(const struct gm_request *request, const struct gm_location *location, struct gm_piece *piece) {
     bool pushed;
     gm_status status = gm_context_enter((CUcontext)(uintptr_t)request->context, &pushed);
@@ -187,7 +182,7 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
     struct device known;
     CUdeviceptr address;
 
-    if (!serves(request))
+    if (!gm_request_is_uncaptured(request) || !request->context_id || request->device < 0 || request->device >= DEVICES)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;

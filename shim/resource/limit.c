@@ -79,9 +79,7 @@ static void limit_context_destroyed(struct gm_resource *self, uint64_t context_i
     gm_byte_counters_forget(&state->live, context_id);
 }
 
-static void limit_after_fork(struct gm_resource *self) {
-    gm_byte_counters_after_fork(&((struct state *)self->state)->live);
-}
+static void limit_after_fork(struct gm_resource *self) { ((struct state *)self->state)->live.lock.held = 0; }
 
 const struct gm_resource_ops gm_resource_limit = {
     .name = "limit",

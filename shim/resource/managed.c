@@ -37,11 +37,6 @@ static gm_status alloc_charged(const struct gm_request *request, struct gm_piece
     return status;
 }
 
-static bool serves(const struct gm_request *request) {
-    return gm_request_is_device(request) && request->size && request->context_id && !request->capturing &&
-           !(request->promises & GM_PROMISE_CAPTURE);
-}
-
 static gm_status device_has_managed(int device) {
     int managed = 0;
     gm_status status = gm_drv.device_get_attribute(&managed, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, device);
@@ -54,7 +49,7 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
                                const struct gm_decision *decision, struct gm_block *block) {
     struct gm_piece piece;
 
-    if (!serves(request))
+    if (!gm_request_is_uncaptured(request) || !request->context_id)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;

@@ -47,32 +47,35 @@ static gm_status prefetch_internally(CUcontext context, uint64_t context_id, int
     return status ? status : prefetch(address, bytes, device, stream, false);
 }
 
+/* New memory of the request. */
+static gm_status prefetch_new(const struct gm_request *request, CUdeviceptr address, size_t bytes) {
+    if (!device_migrates(request->device))
+        return GM_NOT_SUPPORTED;
+    if (request->call == GM_CALL_ALLOC_ASYNC)
+        return prefetch(address, bytes, request->device, (CUstream)request->stream, request->per_thread);
+    return prefetch_internally((CUcontext)(uintptr_t)request->context, request->context_id, request->device, address,
+                               bytes);
+}
+
 void gm_managed_advice_prefetch(const struct gm_request *request, const struct gm_piece *piece) {
     static int once;
-    gm_status status;
     if (GM_LIKELY(!gm_option_bool(GM_OPT_MANAGED_PREFETCH)) || !device_migrates(request->device))
         return;
-    if (request->call == GM_CALL_ALLOC_ASYNC)
-        status =
-            prefetch(piece->address, piece->reserved, request->device, (CUstream)request->stream, request->per_thread);
-    else
-        status = prefetch_internally((CUcontext)(uintptr_t)request->context, request->context_id, request->device,
-                                     piece->address, piece->reserved);
+    gm_status status = prefetch_new(request, piece->address, piece->reserved);
     if (status)
         gm_log_once(&once, GM_LOG_INFO, "managed memory is not prefetched to device %d: the driver reports error %d",
                     request->device, status);
 }
 
 void gm_managed_advice_settle(const struct gm_block *block) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     struct gm_internal internal;
     CUstream stream;
     if (!gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal) ||
         !gm_internal_stream_made(&internal, GM_INTERNAL_PREFETCH, &stream))
         return;
-    gm_drv.thread_exchange_capture_mode(&mode);
+    CUstreamCaptureMode mode = gm_capture_relax();
     gm_drv.stream_synchronize(stream);
-    gm_drv.thread_exchange_capture_mode(&mode);
+    gm_capture_unrelax(mode);
 }
 
 /* ---- advice */
@@ -103,14 +106,14 @@ static gm_status unset_all(const struct gm_block *block) {
 }
 
 gm_status gm_managed_advice_undo(const struct gm_block *block) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED, saved;
+    CUstreamCaptureMode saved;
     bool pushed;
     gm_status status = gm_context_enter((CUcontext)(uintptr_t)block->context, &pushed);
     if (status)
         return status;
-    gm_drv.thread_exchange_capture_mode(&mode);
+    CUstreamCaptureMode mode = gm_capture_relax();
     status = unset_all(block);
-    gm_drv.thread_exchange_capture_mode(&mode);
+    gm_capture_unrelax(mode);
     /* The location of the pages is no promise. So a capture or a refusal leaves them where they are. */
     if (!status && device_migrates(block->device) && gm_capture_guard_enter(&saved)) {
         prefetch_internally((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address,
@@ -150,15 +153,6 @@ static gm_status advise_all(uint32_t advice, const struct gm_block *block) {
     return first;
 }
 
-static gm_status prefetch_to_device(const struct gm_request *request, const struct gm_block *block) {
-    if (!device_migrates(block->device))
-        return GM_NOT_SUPPORTED;
-    if (request->call == GM_CALL_ALLOC_ASYNC)
-        return prefetch(block->address, block->reserved, block->device, (CUstream)request->stream, request->per_thread);
-    return prefetch_internally((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address,
-                               block->reserved);
-}
-
 void gm_managed_advice_advise(const struct gm_request *request, uint32_t advice, struct gm_block *block) {
     static int once;
     CUstreamCaptureMode mode;
@@ -169,7 +163,8 @@ void gm_managed_advice_advise(const struct gm_request *request, uint32_t advice,
     if (gm_capture_guard_enter(&mode)) {
         block->pinned_native |= reused;
         gm_status status = advise_all(advice, block);
-        gm_status prefetched = advice & GM_ADVICE_PREFETCH ? prefetch_to_device(request, block) : GM_OK;
+        gm_status prefetched =
+            advice & GM_ADVICE_PREFETCH ? prefetch_new(request, block->address, block->reserved) : GM_OK;
         gm_capture_guard_leave(mode);
         if (status || prefetched)
             gm_log_once(&once, GM_LOG_INFO,

@@ -4,51 +4,33 @@
 #include "shim/resource/block.h"
 #include "shim/resource/rows.h"
 
-static gm_status alloc_pitch(const struct gm_request *request, struct gm_piece *piece) {
-    CUdeviceptr address;
-    size_t pitch;
-    gm_status status =
-        (gm_status)gm_drv.mem_alloc_pitch(&address, &pitch, request->width, request->height, request->element_size);
-    if (!status)
-        *piece = (struct gm_piece){address, pitch * request->height, pitch};
-    return status;
-}
-
-static gm_status alloc_plain(const struct gm_request *request, struct gm_piece *piece) {
-    CUdeviceptr address;
-    gm_status status = gm_drv.mem_alloc(&address, request->size);
-    if (!status)
-        *piece = (struct gm_piece){address, request->size, 0};
-    return status;
-}
-
-static gm_status alloc_async(const struct gm_request *request, struct gm_piece *piece) {
+static gm_status alloc_async(const struct gm_request *request, CUdeviceptr *address) {
     __typeof__(gm_drv.mem_alloc_async) alloc =
         request->per_thread ? gm_drv.mem_alloc_async_ptsz : gm_drv.mem_alloc_async;
-    CUdeviceptr address;
-    if (!alloc)
-        return GM_NOT_SUPPORTED;
-    gm_status status = alloc(&address, request->size, (CUstream)request->stream);
-    if (!status)
-        *piece = (struct gm_piece){address, request->size, 0};
-    return status;
+    return alloc ? (gm_status)alloc(address, request->size, (CUstream)request->stream) : GM_NOT_SUPPORTED;
 }
 
 static gm_status native_alloc(struct gm_resource *self, const struct gm_request *request,
                               const struct gm_decision *decision, struct gm_block *block) {
-    struct gm_piece piece;
+    struct gm_piece piece = {.reserved = request->size};
+    CUdeviceptr address = 0;
     gm_status status;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     switch (request->call) {
-    case GM_CALL_ALLOC: status = alloc_plain(request, &piece); break;
-    case GM_CALL_ALLOC_PITCH: status = alloc_pitch(request, &piece); break;
-    case GM_CALL_ALLOC_ASYNC: status = alloc_async(request, &piece); break;
+    case GM_CALL_ALLOC: status = gm_drv.mem_alloc(&address, request->size); break;
+    case GM_CALL_ALLOC_PITCH:
+        status = gm_drv.mem_alloc_pitch(&address, &piece.pitch, request->width, request->height, request->element_size);
+        piece.reserved = piece.pitch * request->height;
+        break;
+    case GM_CALL_ALLOC_ASYNC: status = alloc_async(request, &address); break;
     default: return GM_NOT_SUPPORTED;
     }
-    if (!status)
-        gm_block_fill(block, self, request, &piece);
-    return status;
+    if (status)
+        return status;
+    piece.address = address;
+    gm_block_fill(block, self, request, &piece);
+    return GM_OK;
 }
 
 static gm_status native_free(struct gm_resource *self, const struct gm_block *block,

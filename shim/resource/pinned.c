@@ -12,16 +12,12 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
 static struct gm_deferred_free deferred_frees = {.free_now = free_now, .in_context = true};
 GM_ZERO_IN_CHILD(deferred_frees.pending);
 
-static bool serves(const struct gm_request *request) {
-    return gm_request_is_device(request) && request->size && request->context_id && !request->capturing;
-}
-
 static gm_status pinned_alloc(struct gm_resource *self, const struct gm_request *request,
                               const struct gm_decision *decision, struct gm_block *block) {
     struct gm_piece piece;
     CUstreamCaptureMode mode;
     void *memory;
-    if (!serves(request))
+    if (!gm_request_is_device(request) || !request->size || !request->context_id || request->capturing)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;

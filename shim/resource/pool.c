@@ -159,8 +159,7 @@ static void count_size(struct gm_pool_family *family, int device) {
 /* ---- allocation */
 
 bool gm_pool_serves(const struct gm_request *request) {
-    return gm_request_is_device(request) && request->size && !request->capturing &&
-           !(request->promises & GM_PROMISE_CAPTURE) && request->device >= 0 && request->device < GM_POOL_DEVICES;
+    return gm_request_is_uncaptured(request) && request->device >= 0 && request->device < GM_POOL_DEVICES;
 }
 
 /* True for a stream of another context: its allocation would be on the device of that context. */

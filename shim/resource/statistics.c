@@ -84,9 +84,7 @@ static void statistics_context_destroyed(struct gm_resource *self, uint64_t cont
 
 static void statistics_after_fork(struct gm_resource *self) {
     struct state *state = self->state;
-    state->lock.held = 0;
-    gm_byte_counters_after_fork(&state->bytes);
-    gm_byte_counters_after_fork(&state->blocks);
+    state->lock.held = state->bytes.lock.held = state->blocks.lock.held = 0;
 }
 
 static void statistics_report(struct gm_resource *self) {
