@@ -5,7 +5,7 @@
 #include "shim/base/error.h"
 #include "shim/gpumem_resource.h"
 #ifdef GM_HAVE_CUDA
-#include "shim/driver/driver.h"
+#include "shim/driver/program_driver.h"
 #endif
 
 enum { DEVICES = 64 };
@@ -16,10 +16,9 @@ static struct gpumem_resource *current[DEVICES]; /* each is one more owner's */
 static gm_status find_device(int *device) {
 #ifdef GM_HAVE_CUDA
     struct gm_context context;
-    if (!gm_driver_ready(true))
-        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
-    if (!gm_context_current(&context))
-        return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    gm_status status = gm_program_context(&context);
+    if (status)
+        return status;
     *device = context.device;
     return *device < DEVICES ? GM_OK : gm_fail(GM_NOT_SUPPORTED, "device %d: at most %d devices", *device, DEVICES);
 #else

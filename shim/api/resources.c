@@ -426,21 +426,11 @@ GM_PUBLIC enum gpumem_status gpumem_resource_get_statistics(const struct gpumem_
     GM_NEED(resource);
     GM_NEED(statistics);
     struct gm_resource *found = gm_stack_find(resource->stack, &gm_resource_statistics);
-    struct gm_resource_counts counts;
+    struct gpumem_statistics counts;
     if (!found)
         return gm_fail(GPUMEM_NOT_FOUND, "the resource %s has no adaptor statistics", resource->text);
     gm_statistics_of(found, &counts);
-    struct gpumem_statistics shown = {
-        .allocations = counts.allocations,
-        .failures = counts.failures,
-        .deallocations = counts.deallocations,
-        .total_bytes = counts.total_bytes,
-        .live_count = counts.live_count,
-        .live_bytes = counts.live_bytes,
-        .peak_count = counts.peak_count,
-        .peak_bytes = counts.peak_bytes,
-    };
-    return gm_struct_write("gpumem_statistics", statistics, &shown, sizeof shown);
+    return gm_struct_write("gpumem_statistics", statistics, &counts, sizeof counts);
 }
 
 struct tracked {

@@ -159,13 +159,6 @@ uint64_t gm_cache_take_exact(struct gm_resource *self, const struct gm_request *
     return record ? take_out(self, record) : 0;
 }
 
-void gm_cache_count_own(struct gm_resource *self, int device, int64_t change) {
-    if (change > 0)
-        gm_cache_count_owned(self->state, device, (size_t)change, (size_t)change);
-    else
-        gm_cache_count_released(self->state, device, (size_t)-change);
-}
-
 /* ---- free */
 
 static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }

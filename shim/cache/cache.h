@@ -24,8 +24,5 @@ GM_INTERNAL void gm_cache_act_as(unsigned number);
 
 /* Serves a request by a ready block of exactly its size, without waiting. Returns its address; 0: there is none. */
 GM_INTERNAL uint64_t gm_cache_take_exact(struct gm_resource *self, const struct gm_request *request);
-/* A block that was not allocated through the cache will come to its op `free` (change > 0), or will not (change < 0).
- */
-GM_INTERNAL void gm_cache_count_own(struct gm_resource *self, int device, int64_t change);
 
 #endif

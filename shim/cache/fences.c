@@ -6,7 +6,9 @@
  * then. */
 enum { LEFT_OUT = 15 };
 
-void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status) {
+/* The driver reported an error for this context. The free lists accept no block any more, and the next frees release
+ * all their blocks natively. */
+static void disable_lists(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status) {
     if (!lists->disabled)
         gm_log(GM_LOG_INFO, "cache: error %d from a fence: freed blocks of this context are no longer reused", status);
     lists->disabled = true;
@@ -19,7 +21,7 @@ static bool come_back(struct gm_shard *shard, struct gm_free_lists *lists, gm_st
     gm_spin_lock(&shard->lock);
     gm_batches_complete(lists);
     if (!lists->destroyed && status && status != GM_FENCE_PENDING)
-        gm_cache_disable(shard, lists, status);
+        disable_lists(shard, lists, status);
     return gm_free_lists_let_go(shard, lists);
 }
 

@@ -64,7 +64,7 @@ static void note_deviation(void) {
 
 static void forget(struct gm_buffer *buffer) {
     if (buffer->counted)
-        gm_cache_count_own(cache, buffer->device, -(int64_t)buffer->size);
+        gm_cache_count_released(cache->state, buffer->device, buffer->size);
     gm_buffer_remove(buffer);
 }
 
@@ -501,7 +501,7 @@ static void note_access(CUdeviceptr address, size_t size, uint64_t devices) {
         buffer->accessible |= devices;
         buffer->opened |= devices;
         if (!buffer->counted && has_own(buffer, devices)) {
-            gm_cache_count_own(cache, buffer->device, (int64_t)size);
+            gm_cache_count_owned(cache->state, buffer->device, size, size);
             buffer->counted = true;
         }
     }

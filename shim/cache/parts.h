@@ -147,7 +147,8 @@ GM_INTERNAL size_t gm_cache_unfenced(const struct gm_cache *state);
  * the process can register memory with a network card. Takes the lock of each shard when that is so for the first time.
  */
 GM_INTERNAL void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *device);
-/* Count a block of `size` bytes that was allocated upstream for a request, and a block that was freed there. */
+/* Count a block of `size` bytes that was allocated upstream for a request, or that will come to the op `free` without
+ * that; and a block that was freed there, or will not come. */
 GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size);
 GM_INTERNAL void gm_cache_count_released(struct gm_cache *state, int device, size_t size);
 /* Everything was released: the largest live total is the present one. */
@@ -166,9 +167,6 @@ GM_INTERNAL bool gm_cache_overfull(struct gm_cache *state, int device);
 /* ---- fences: the caller holds the shard's lock; the function releases it while it calls the driver, and takes it
  * again. *destroyed: the context was destroyed during the call, and its free lists are void */
 
-/* The driver reported an error for this context. The free lists accept no block any more, and the next frees release
- * all their blocks natively. */
-GM_INTERNAL void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status);
 enum gm_settle {
     GM_SETTLE_DUE, /* queries the fence if that is due (gm_timeline_is_due) */
     GM_SETTLE_QUERY,

@@ -144,6 +144,18 @@ static struct gm_shard *longest_unused(struct gm_cache *state, uint64_t context_
     return found;
 }
 
+/* Releases ready blocks of the shard, longest unused first, until `bytes` are released: those of about `least` bytes or
+ * more that were freed until `until`. Returns the bytes released. */
+static size_t release_from(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes,
+                           size_t least, uint64_t until) {
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    if (lists)
+        gm_free_lists_release_oldest(lists, bytes, gm_bin_of_size(least), until);
+    gm_spin_unlock(&shard->lock);
+    return gm_cache_drain(self, shard, context_id);
+}
+
 /* Releases about `bytes` of the context's ready blocks from one shard, longest unused first. The threads of that shard
  * may have ended. Returns the bytes released; 0: nothing is ready. */
 static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int device, size_t bytes) {
@@ -153,14 +165,7 @@ static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int 
     struct gm_shard *shard = longest_unused(state, context_id, device, least, &until);
     if (!shard)
         shard = longest_unused(state, context_id, device, least = 0, &until);
-    if (!shard)
-        return 0;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    if (lists)
-        gm_free_lists_release_oldest(lists, bytes, gm_bin_of_size(least), until);
-    gm_spin_unlock(&shard->lock);
-    return gm_cache_drain(self, shard, context_id);
+    return shard ? release_from(self, shard, context_id, bytes, least, until) : 0;
 }
 
 /* Releases one ready block of about `bytes` or more: the longest unused one, if it was freed before `before`. Returns
@@ -169,14 +174,7 @@ static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int 
 static size_t release_enough(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, uint64_t before) {
     uint64_t until;
     struct gm_shard *shard = longest_unused(self->state, context_id, device, bytes, &until);
-    if (!shard)
-        return 0;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    if (lists)
-        gm_free_lists_release_oldest(lists, 1, gm_bin_of_size(bytes), before - 1);
-    gm_spin_unlock(&shard->lock);
-    return gm_cache_drain(self, shard, context_id);
+    return shard ? release_from(self, shard, context_id, 1, bytes, before - 1) : 0;
 }
 
 /* Queries the fences of all shards: for a thread that has ended nobody else queries them. */

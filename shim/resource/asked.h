@@ -10,11 +10,8 @@
 GM_INTERNAL void gm_retry_by(struct gm_resource *self, int (*callback)(size_t bytes, void *user), void *user);
 
 /* "statistics" */
-struct gm_resource_counts {
-    uint64_t allocations, failures, deallocations, total_bytes;
-    uint64_t live_count, live_bytes, peak_count, peak_bytes;
-};
-GM_INTERNAL void gm_statistics_of(struct gm_resource *self, struct gm_resource_counts *counts);
+struct gpumem_statistics;
+GM_INTERNAL void gm_statistics_of(struct gm_resource *self, struct gpumem_statistics *counts);
 
 /* "stream-bound": its stream. */
 GM_INTERNAL uint64_t gm_stream_bound_to(const struct gm_resource *self);

@@ -124,9 +124,12 @@ void gm_deferred_free_flush(struct gm_deferred_free *frees) {
     gm_spin_unlock(&frees->pending.flushing);
 }
 
+static uint64_t pending_bytes(const struct gm_deferred_free *frees) {
+    return gm_deferred_queue_bytes(&frees->pending.waiting) + gm_deferred_queue_bytes(&frees->pending.after_capture);
+}
+
 uint64_t gm_deferred_free_drain(struct gm_deferred_free *frees) {
-    uint64_t before =
-        gm_deferred_queue_bytes(&frees->pending.waiting) + gm_deferred_queue_bytes(&frees->pending.after_capture);
+    uint64_t before = pending_bytes(frees);
     if (frees->waits_itself) {
         CUstreamCaptureMode mode = gm_capture_relax();
         schedule_all(frees);
@@ -136,8 +139,7 @@ uint64_t gm_deferred_free_drain(struct gm_deferred_free *frees) {
     }
     while (free_oldest(frees, true))
         ;
-    uint64_t after =
-        gm_deferred_queue_bytes(&frees->pending.waiting) + gm_deferred_queue_bytes(&frees->pending.after_capture);
+    uint64_t after = pending_bytes(frees);
     return before > after ? before - after : 0;
 }
 
@@ -251,4 +253,9 @@ void gm_deferred_context_destroyed(struct gm_resource *self, uint64_t context_id
 void gm_deferred_capture(struct gm_resource *self, int change) {
     if (change < 0 && gm_driver_ready(false))
         captures_over(self->ops->deferred);
+}
+
+void gm_deferred_capture_flush(struct gm_resource *self, int change) {
+    if (change < 0 && gm_driver_ready(false))
+        gm_deferred_free_flush(self->ops->deferred);
 }

@@ -47,5 +47,7 @@ GM_INTERNAL gm_status gm_deferred_free(struct gm_resource *self, const struct gm
                                        const struct gm_free_request *how);
 GM_INTERNAL void gm_deferred_context_destroyed(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL void gm_deferred_capture(struct gm_resource *self, int change);
+/* The same for a maker whose free_now waits for nothing: frees what can be freed. */
+GM_INTERNAL void gm_deferred_capture_flush(struct gm_resource *self, int change);
 
 #endif

@@ -217,11 +217,6 @@ static void host_numa_abandon(struct gm_resource *self, const struct gm_block *b
     __atomic_sub_fetch(&alive, block->reserved, __ATOMIC_RELAXED);
 }
 
-static void host_numa_capture(struct gm_resource *self, int change) {
-    if (change < 0 && gm_driver_ready(false))
-        gm_deferred_free_flush(&deferred_frees);
-}
-
 static void host_numa_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
     if (device < 0 || device >= DEVICES ||
         gm_mapping_open_to(&gm_drv, block->address, block->reserved, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
@@ -245,6 +240,6 @@ const struct gm_resource_ops gm_resource_host_numa = {
     .trim = host_numa_trim,
     .context_destroyed = gm_deferred_context_destroyed,
     .abandon = host_numa_abandon,
-    .capture = host_numa_capture,
+    .capture = gm_deferred_capture_flush,
     .open_block_to = host_numa_open_block_to,
 };

@@ -1,13 +1,14 @@
 /* Adaptor "statistics": counts allocations, frees, failures, live bytes and their peak. */
 #include "shim/resource/asked.h"
 
+#include "shim/gpumem_resource.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/byte_counters.h"
 #include "shim/resource/rows.h"
 
 /* The live bytes of each context are counted apart, because its blocks end with it. */
 struct state {
-    struct gm_resource_counts counts; /* under the lock; without the live and peak bytes */
+    struct gpumem_statistics counts; /* under the lock; without the live and peak bytes */
     gm_spin lock;
     struct gm_byte_counters bytes, blocks;
 };
@@ -17,7 +18,7 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static void count_live(struct state *state, uint64_t context_id, uint64_t bytes, uint64_t blocks) {
     gm_byte_counters_add(&state->bytes, context_id, bytes, UINT64_MAX);
     gm_byte_counters_add(&state->blocks, context_id, blocks, UINT64_MAX);
-    struct gm_resource_counts *counts = &state->counts;
+    struct gpumem_statistics *counts = &state->counts;
     counts->peak_bytes = larger(counts->peak_bytes, gm_byte_counters_total(&state->bytes));
     counts->peak_count = larger(counts->peak_count, gm_byte_counters_total(&state->blocks));
 }
@@ -67,7 +68,7 @@ static gm_status statistics_grow(struct gm_resource *self, struct gm_block *bloc
     return status;
 }
 
-void gm_statistics_of(struct gm_resource *statistics, struct gm_resource_counts *counts) {
+void gm_statistics_of(struct gm_resource *statistics, struct gpumem_statistics *counts) {
     struct state *state = statistics->state;
     gm_spin_lock(&state->lock);
     *counts = state->counts;
@@ -88,7 +89,7 @@ static void statistics_after_fork(struct gm_resource *self) {
 }
 
 static void statistics_report(struct gm_resource *self) {
-    struct gm_resource_counts counts;
+    struct gpumem_statistics counts;
     gm_statistics_of(self, &counts);
     gm_log(GM_LOG_WARN,
            "statistics of %s: %llu allocations (%llu failed), %llu frees, %llu bytes in all; live: %llu blocks, %llu "

@@ -436,11 +436,6 @@ static void vmm_abandon(struct gm_resource *self, const struct gm_block *block) 
     put_back(lost, 0);
 }
 
-static void vmm_capture(struct gm_resource *self, int change) {
-    if (change < 0 && gm_driver_ready(false))
-        gm_deferred_free_flush(&deferred_frees);
-}
-
 static void vmm_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
     gm_spin_lock(&lock);
     const struct mapped *found = block->address ? find(block->address) : NULL;
@@ -471,6 +466,6 @@ const struct gm_resource_ops gm_resource_vmm = {
     .releasable = vmm_releasable,
     .context_destroyed = vmm_context_destroyed,
     .abandon = vmm_abandon,
-    .capture = vmm_capture,
+    .capture = gm_deferred_capture_flush,
     .open_block_to = vmm_open_block_to,
 };
