@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct gm_library gm_libraries[GM_LIBRARIES] = {
     {"linux-vdso", GM_LIBRARY_KERNEL, NULL},
@@ -51,6 +52,16 @@ const ElfW(Phdr) * gm_library_segment(const struct dl_phdr_info *object, uintptr
             return segment;
     }
     return NULL;
+}
+
+/* dl_iterate_phdr gives the program itself an empty name. */
+void gm_library_path(const struct dl_phdr_info *object, char *path, size_t size) {
+    if (object->dlpi_name[0]) {
+        gm_format(path, size, "%s", object->dlpi_name);
+        return;
+    }
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    path[length > 0 ? length : 0] = '\0';
 }
 
 struct search {

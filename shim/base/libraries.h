@@ -32,6 +32,8 @@ GM_INTERNAL unsigned gm_library_traits(const char *path);
 GM_INTERNAL unsigned long long gm_libraries_loaded(void);
 /* The loaded segment of the object that contains the address; NULL: another object's address. */
 GM_INTERNAL const ElfW(Phdr) * gm_library_segment(const struct dl_phdr_info *object, uintptr_t address);
+/* Writes the path of the object; of the program itself that of its file. */
+GM_INTERNAL void gm_library_path(const struct dl_phdr_info *object, char *path, size_t size);
 /* Calls `visit` for the object that contains the address. False: there is none. */
 GM_INTERNAL bool gm_library_at(uintptr_t address, void (*visit)(const struct dl_phdr_info *object, void *argument),
                                void *argument);

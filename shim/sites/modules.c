@@ -3,7 +3,6 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "policy/site_key.h"
 #include "shim/base/libraries.h"
@@ -20,7 +19,7 @@ struct search {
     uintptr_t ip;
     bool found;
     struct gm_site_module module;
-    char path[512];
+    char path[4096];
     union {
         struct gm_record_module record;
         char bytes[sizeof(struct gm_record_module) + 64 + 2048];
@@ -52,15 +51,6 @@ static const unsigned char *build_id(const struct dl_phdr_info *info, uint32_t *
     return NULL;
 }
 
-/* dl_iterate_phdr gives the program itself an empty name. */
-static const char *module_path(const struct dl_phdr_info *info, char *buffer, size_t size) {
-    if (info->dlpi_name[0])
-        return info->dlpi_name;
-    ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
-    buffer[length > 0 ? length : 0] = '\0';
-    return buffer;
-}
-
 static void describe(struct search *search, const struct dl_phdr_info *info, const char *path) {
     struct gm_record_module *record = &search->out.record;
     char *text = search->out.bytes + sizeof(*record);
@@ -87,7 +77,8 @@ static void visit(const struct dl_phdr_info *info, void *arg) {
     if (!(segment->p_flags & PF_X))
         return;
     uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-    const char *path = module_path(info, search->path, sizeof(search->path));
+    const char *path = search->path;
+    gm_library_path(info, search->path, sizeof(search->path));
     search->module = (struct gm_site_module){
         .start = start,
         .limit = start + segment->p_memsz,

@@ -281,24 +281,11 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     return _URC_NO_REASON;
 }
 
-struct whole_walk {
-    uintptr_t *frames;
-    unsigned count, room;
-};
-
-static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *arg) {
-    struct whole_walk *walk = arg;
-    uintptr_t ip = functions.ip(context);
-    if (!ip || walk->count == walk->room)
-        return _URC_END_OF_STACK;
-    walk->frames[walk->count++] = ip;
-    return _URC_NO_REASON;
-}
-
-unsigned gm_site_walk(uintptr_t *frames, unsigned room) {
-    struct whole_walk walk = {frames, 0, room};
+unsigned gm_site_walk(uintptr_t frames[GM_SITE_FRAMES]) {
+    struct walk walk = {.started = true, .room = GM_SITE_FRAMES};
     if (gm_site_find_unwinder())
-        functions.backtrace(note_frame, &walk);
+        functions.backtrace(step, &walk);
+    memcpy(frames, walk.ip, walk.count * sizeof *frames);
     return walk.count;
 }
 

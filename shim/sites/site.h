@@ -64,7 +64,7 @@ unsigned gm_site_frames(uint32_t id, const uintptr_t **frames);
 
 /* Writes the return addresses of this thread's stack now, innermost first, those inside gpumem included. Returns their
  * number. Takes microseconds, and may wait for locks of the loader. Needs no gm_site_setup. */
-unsigned gm_site_walk(uintptr_t *frames, unsigned room);
+unsigned gm_site_walk(uintptr_t frames[GM_SITE_FRAMES]);
 
 /* Writes the Python frames of a site outside the known wrappers, innermost first, or the outermost one where all are
  * wrappers: words for gm_python_text. Returns their number. */

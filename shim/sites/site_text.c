@@ -3,7 +3,6 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "shim/base/function_name.h"
 #include "shim/base/libraries.h"
@@ -13,25 +12,17 @@
 #include "shim/sites/site.h"
 #include "shim/trace/event.h"
 
-enum { WALK = 64 };
-
 struct names {
     uintptr_t address; /* the frame that was looked up last */
     uintptr_t base;    /* of its module; 0: outside all modules */
     char path[512], symbol[256], name[96];
-    uintptr_t frames[WALK];
+    uintptr_t frames[GM_SITE_FRAMES];
 };
 
 static void note_module(const struct dl_phdr_info *info, void *arg) {
     struct names *n = arg;
-    ssize_t length;
     n->base = info->dlpi_addr;
-    if (info->dlpi_name[0]) {
-        gm_format(n->path, sizeof n->path, "%s", info->dlpi_name);
-        return;
-    }
-    length = readlink("/proc/self/exe", n->path, sizeof n->path - 1);
-    n->path[length > 0 ? length : 0] = '\0';
+    gm_library_path(info, n->path, sizeof n->path);
 }
 
 /* A return address may be the first one of the next function, so the byte before it is looked up. The symbol of a
@@ -120,7 +111,7 @@ unsigned gm_site_named_here(uintptr_t chosen[GM_SITE_NAMED]) {
     struct names *n = gm_pages(sizeof *n);
     if (!n)
         return 0;
-    unsigned count = gm_site_walk(n->frames, WALK);
+    unsigned count = gm_site_walk(n->frames);
     unsigned used = count ? choose_native(n, n->frames, count, chosen) : 0;
     munmap(n, sizeof *n);
     return used;
