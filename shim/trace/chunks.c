@@ -530,6 +530,12 @@ static bool have_room(uint64_t count) {
 
 static void use_reserve(void) { __atomic_store_n(&reserve_used, true, __ATOMIC_RELAXED); }
 
+static void reset_counts(void) {
+    events = dropped = 0;
+    reserve_used = false;
+    reported_loss = reported_cut = reported_full = 0;
+}
+
 static int open_chunks(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
     file = opened;
     if (gm_ring_on())
@@ -541,9 +547,7 @@ static int open_chunks(struct gm_trace_file *opened, const struct gm_trace_heade
     head.header_bytes = GM_TRACE_HEADER;
     memcpy(head.magic, GM_TRACE_MAGIC, sizeof head.magic);
     __atomic_store_n(&end, GM_TRACE_HEADER, __ATOMIC_RELAXED);
-    events = dropped = 0;
-    reserve_used = false;
-    reported_loss = reported_cut = reported_full = 0;
+    reset_counts();
     return write_head();
 }
 
@@ -579,7 +583,7 @@ static bool lock_to_flush(struct buffer *buffer) {
     return false;
 }
 
-static void flush_some(bool all) {
+static void flush(bool all) {
     bool checked = false;
     for (struct buffer *buffer = __atomic_load_n(&buffers, __ATOMIC_ACQUIRE); buffer; buffer = buffer->next)
         if ((all || __atomic_load_n(&buffer->handed, __ATOMIC_ACQUIRE)) && lock_to_flush(buffer))
@@ -589,10 +593,6 @@ static void flush_some(bool all) {
         write_head();
     gm_spin_unlock(&head_lock);
 }
-
-static void flush(void) { flush_some(true); }
-
-static void flush_full(void) { flush_some(false); }
 
 static void finish(enum gm_trace_end how) {
     bool holds = gm_trace_file_holds(file), checked = true;
@@ -612,9 +612,8 @@ static void finish(enum gm_trace_end how) {
 }
 
 static void forget(void) {
-    for (struct buffer *buffer = buffers; buffer; buffer = buffer->next) {
+    for (struct buffer *buffer = buffers; buffer; buffer = buffer->next)
         buffer->taken = buffer->handed = buffer->writing.held = 0;
-    }
     struct cursor *own = gm_room_part_known(GM_ROOM_TRACE);
     if (own)
         *own = (struct cursor){0};
@@ -622,9 +621,7 @@ static void forget(void) {
     records.buffer = NULL;
     records.remaining = 0;
     gm_ring_forget();
-    events = dropped = 0;
-    reserve_used = false;
-    reported_loss = reported_cut = reported_full = 0;
+    reset_counts();
 }
 
 const struct gm_trace_format gm_trace_binary = {
@@ -635,7 +632,6 @@ const struct gm_trace_format gm_trace_binary = {
     .have_room = have_room,
     .use_reserve = use_reserve,
     .flush = flush,
-    .flush_full = flush_full,
     .finish = finish,
     .forget = forget,
 };

@@ -248,7 +248,9 @@ static bool have_room(uint64_t count) {
     return !most_bytes || bytes <= most_bytes - most_bytes / 8;
 }
 
-static void flush(void) {
+static void flush(bool all) {
+    if (!all)
+        return;
     gm_spin_lock(&lock);
     flush_held(gm_trace_flushes() ? PIPE_WAIT : 0);
     gm_spin_unlock(&lock);

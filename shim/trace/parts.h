@@ -63,10 +63,8 @@ struct gm_trace_format {
     bool (*have_room)(uint64_t rows);
     /* The last rows of the trace follow: they may use the room of definitions. NULL: they have none. */
     void (*use_reserve)(void);
-    /* Writes to the file what waits in memory. */
-    void (*flush)(void);
-    /* Only the full buffers that threads left to the flusher. NULL: they leave none. */
-    void (*flush_full)(void);
+    /* Writes to the file what waits in memory; `all` false: only the full buffers that threads left to the flusher. */
+    void (*flush)(bool all);
     void (*finish)(enum gm_trace_end how);
     /* In the child of a fork: forgets what the parent's threads have not written. */
     void (*forget)(void);

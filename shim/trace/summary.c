@@ -46,6 +46,8 @@ static uint64_t key_of(const struct gm_event *e) {
     return (uint64_t)e->site << 16 | (uint64_t)e->kind << 8 | (uint8_t)e->device;
 }
 static uint32_t site_of(const struct sum *s) { return (uint32_t)(s->key >> 16); }
+/* In the interval. */
+static bool is_active(const struct sum *s) { return s->allocs || s->frees || s->released; }
 static enum gm_kind kind_of(const struct sum *s) { return (enum gm_kind)(s->key >> 8 & 0xff); }
 
 void gm_summary_setup(uint64_t interval_ns) { gm_summary_ns = interval_ns; }
@@ -134,8 +136,7 @@ bool gm_summary_change(const struct gm_event *e) {
         s->at_peak = s->live;
         s->seen = peaks;
     }
-    bool first = !s->allocs && !s->frees && !s->released;
-    if (first)
+    if (!is_active(s))
         s->most = s->live;
     if (e->action == GM_ACT_ALLOC) {
         s->allocs++;
@@ -215,8 +216,6 @@ static void add_change(struct sum *s, uint64_t now_ns) {
     s->bytes = s->released_bytes = 0;
     s->allocs = s->frees = s->released = 0;
 }
-
-static bool is_active(const struct sum *s) { return s->allocs || s->frees || s->released; }
 
 /* The caller holds both locks. */
 static void collect(uint64_t now_ns) {

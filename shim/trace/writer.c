@@ -199,7 +199,7 @@ static void open_trace(void) {
 static void write_summary(const struct gm_trace_format *now, uint64_t now_ns, bool end) {
     if (end && now->use_reserve)
         now->use_reserve();
-    now->flush(); /* so that it is known how much room there is */
+    now->flush(true); /* so that it is known how much room there is */
     gm_summary_write(now_ns, end, now->have_room, now->row);
 }
 
@@ -285,10 +285,8 @@ static void *flush_often(void *opened_as) {
         bool ended = !now || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation;
         if (!ended && due && gm_summary_on())
             write_summary(now, gm_now_ns(), false);
-        if (!ended && due)
-            now->flush();
-        else if (!ended && now->flush_full)
-            now->flush_full();
+        if (!ended)
+            now->flush(due);
         gm_trace_leave();
         if (ended)
             return NULL;
@@ -304,7 +302,7 @@ void gm_trace_sum_up(const struct gm_event *event) {
     const struct gm_trace_format *now = enter();
     if (now && gm_summary_change(event) && GM_UNLIKELY(!gm_trace_flushes())) {
         write_summary(now, event->time_ns, false);
-        now->flush();
+        now->flush(true);
     }
     gm_trace_leave();
 }
@@ -319,7 +317,7 @@ void gm_trace_event(const struct gm_event *event) {
         now->event(event);
         /* Often this is the program's last event, so the events before it must be in the file. */
         if (GM_UNLIKELY(event->action == GM_ACT_ALLOC_FAIL))
-            now->flush();
+            now->flush(true);
     }
     gm_trace_leave();
 }
@@ -337,7 +335,7 @@ void gm_trace_amount(enum gm_action action, enum gm_kind kind, int device, uint6
 static GM_RARE void flush_now(void) {
     const struct gm_trace_format *now = enter();
     if (now)
-        now->flush();
+        now->flush(true);
     gm_trace_leave();
 }
 
