@@ -173,10 +173,6 @@ static gm_status create_extent(const struct gm_location *location, size_t size, 
     return gm_extent_create(gm_program_driver(), location, size, extent);
 }
 
-static void release_extents(const struct gm_extent *extents, unsigned count) {
-    gm_extents_release(gm_program_driver(), extents, count);
-}
-
 static gm_status add_extent(struct gpumem_region *region, size_t size) {
     struct state *now = &region->now;
     struct gm_extent extent;
@@ -193,7 +189,7 @@ static gm_status add_extent(struct gpumem_region *region, size_t size) {
     if (status) {
         while (mapped-- > 0)
             (void)gm_address_range_unmap(&now->ranges[mapped], now->mapped, &extent);
-        release_extents(&extent, 1);
+        gm_extents_release(gm_program_driver(), &extent, 1);
         return status;
     }
     region->extents[now->count++] = extent;
@@ -243,7 +239,7 @@ static void undo(struct gpumem_region *region, const struct state *before) {
         now->mapped -= extent->size;
         for (unsigned i = 0; i < now->range_count; i++)
             (void)gm_address_range_unmap(&now->ranges[i], now->mapped, extent);
-        release_extents(extent, 1);
+        gm_extents_release(gm_program_driver(), extent, 1);
     }
     for (unsigned i = 0; i < before->range_count; i++) {
         if (before->ranges[i].base != now->ranges[i].base)
@@ -308,7 +304,7 @@ static gm_status unmap_last(struct gpumem_region *region) {
     }
     now->count--;
     now->mapped = offset;
-    release_extents(extent, 1);
+    gm_extents_release(gm_program_driver(), extent, 1);
     return GM_OK;
 }
 
@@ -357,7 +353,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region)
     struct state *now = &region->now;
     for (unsigned i = 0; i < now->range_count; i++)
         gm_address_range_drop(&now->ranges[i], region->extents, now->count);
-    release_extents(region->extents, now->count);
+    gm_extents_release(gm_program_driver(), region->extents, now->count);
     gm_capture_unrelax(mode);
     gm_context_leave(pushed);
     if (status)

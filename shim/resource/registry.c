@@ -242,9 +242,12 @@ void gm_registry_discard(struct gm_registry *registry) {
 
 /* The preloaded library and a libgpumem-core that the program links, even statically, share one registry. It belongs
  * to the library that the dynamic linker finds first. The function's name changes with the layout. */
-__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_6(void);
+static struct gm_registry *owned(void) {
+    static void *shared;
+    return gm_pages_once(&shared, sizeof(struct gm_registry));
+}
 
-static struct gm_registry *owned(void);
+__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_6(void);
 
 struct gm_registry *gpumem_registry_6(void) {
     return owned();
@@ -258,11 +261,6 @@ struct gm_registry *gm_registry_find_shared(void) {
     struct gm_registry *registry = owner ? owner() : owned();
     __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;
-}
-
-static struct gm_registry *owned(void) {
-    static void *shared;
-    return gm_pages_once(&shared, sizeof(struct gm_registry));
 }
 
 static struct gm_block_record *link_new(struct gm_registry_shard *shard, uint64_t hash) {
