@@ -60,7 +60,7 @@
 #include "shim/base/limit.h"
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
-#include "shim/driver/internal_stream.h"
+#include "shim/driver/fence.h"
 #include "shim/resource/rows.h"
 
 /* ---- allocation */
@@ -324,7 +324,6 @@ static void cache_context_destroyed(struct gm_resource *self, uint64_t context_i
         gm_shard_forget(&state->shards[i], context_id);
         gm_spin_unlock(&state->shards[i].lock);
     }
-    gm_internal_forget(context_id);
 }
 
 void gm_cache_pass(struct gm_resource *self) {

@@ -10,7 +10,7 @@
 #include "shim/placement/router.h"
 #include "shim/resource/releases.h"
 #ifdef GM_HAVE_CUDA
-#include "shim/driver/driver.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/resource/reach.h"
 #endif
 
@@ -227,6 +227,9 @@ void gm_pipeline_context_destroyed(uint64_t context_id) {
         gm_registry_drop_context(registry, context_id, number_of_release, release, NULL);
     EACH_TOP(top)
     GM_TELL(top, context_destroyed, context_id);
+#ifdef GM_HAVE_CUDA
+    gm_internal_forget(context_id);
+#endif
     gm_releases_end(&releases, false);
 }
 

@@ -88,17 +88,13 @@ static gm_status move_elements(struct gpumem_vector *vector, size_t target, size
 
 /* ---- values */
 
-static bool inside(const struct gpumem_vector *vector, const void *value) {
-    return (CUdeviceptr)(uintptr_t)value - at(vector, 0) < vector->count * vector->element;
-}
-
 /* The index of the element when the value is an element of this vector, and `count` when it lies elsewhere. A value
  * that is not at the start of an element is refused. */
 static gm_status own_index(const struct gpumem_vector *vector, const void *value, size_t *index) {
-    *index = vector->count;
-    if (!inside(vector, value))
-        return GM_OK;
     size_t offset = (CUdeviceptr)(uintptr_t)value - at(vector, 0);
+    *index = vector->count;
+    if (offset >= vector->count * vector->element)
+        return GM_OK;
     if (offset % vector->element)
         return gm_fail(GM_INVALID_VALUE, "the value lies across two elements of %zu bytes", vector->element);
     *index = offset / vector->element;

@@ -4,7 +4,7 @@
 #include "shim/resource/pool.h"
 #include "shim/resource/rows.h"
 
-static gm_status describe(int device, CUmemPoolProps *props) {
+static gm_status describe_pool(int device, CUmemPoolProps *props) {
     int has_pools = 0;
     gm_status status =
         (gm_status)gm_drv.device_get_attribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
@@ -16,7 +16,7 @@ static gm_status describe(int device, CUmemPoolProps *props) {
     return has_pools ? GM_OK : GM_NOT_SUPPORTED;
 }
 
-static struct gm_pool_family family = {.name = "async", .kind = GM_KIND_ASYNC, .describe = describe};
+static struct gm_pool_family family = {.name = "async", .kind = GM_KIND_ASYNC, .describe = describe_pool};
 GM_POOLS_IN_CHILD(family);
 
 static gm_status async_alloc(struct gm_resource *self, const struct gm_request *request,
@@ -52,7 +52,6 @@ const struct gm_resource_ops gm_resource_async = {
     .releasable = gm_pool_releasable,
     .held = gm_pool_held,
     .keeps = gm_pool_keeps,
-    .context_destroyed = gm_pool_context_destroyed,
     .capture = gm_pool_capture,
     .open_to = gm_pool_open_to,
 };

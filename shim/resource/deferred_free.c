@@ -247,7 +247,6 @@ gm_status gm_deferred_free(struct gm_resource *self, const struct gm_block *bloc
 
 void gm_deferred_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     gm_deferred_free_context_destroyed(self->ops->deferred, context_id);
-    gm_internal_forget(context_id);
 }
 
 void gm_deferred_capture(struct gm_resource *self, int change) {

@@ -76,16 +76,15 @@ static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *r
     bool ordered = request->call == GM_CALL_ALLOC_ASYNC;
     struct gm_block got = *block;
     gm_status status = gm_adaptor_alloc(self, request, decision, &got);
-    if (!status && state->fill != FILL_OFF)
+    if (status)
+        return status;
+    if (state->fill != FILL_OFF)
         status = ordered ? fill_on_stream(&got, value, request->stream, request->per_thread)
                          : fill_privately(&got, value, false);
-    else if (status)
-        return status;
-    if (!status) {
+    if (status)
+        gm_adaptor_undo(self, request, &got);
+    else
         *block = got;
-        return GM_OK;
-    }
-    gm_adaptor_undo(self, request, &got);
     return status;
 }
 
@@ -105,8 +104,6 @@ static gm_status fill_free(struct gm_resource *self, const struct gm_block *bloc
     return gm_adaptor_free(self, block, &behind);
 }
 
-static void fill_context_destroyed(struct gm_resource *self, uint64_t context_id) { gm_internal_forget(context_id); }
-
 const struct gm_resource_ops gm_resource_fill = {
     .name = "fill",
     .summary = "fills memory with zeros or poison at allocation, and with poison at free",
@@ -121,5 +118,4 @@ const struct gm_resource_ops gm_resource_fill = {
     .open = fill_open,
     .alloc = fill_alloc,
     .free = fill_free,
-    .context_destroyed = fill_context_destroyed,
 };

@@ -262,7 +262,6 @@ static void guard_context_ending(struct gm_resource *self, uint64_t context_id) 
 static void guard_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     gm_deferred_free_context_destroyed(&deferred_frees, context_id);
     gm_guard_pattern_forget(context_id);
-    gm_internal_forget(context_id);
 }
 
 /* Errors are ignored: a reset of the device may have unmapped the block already. */

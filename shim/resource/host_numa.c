@@ -90,8 +90,6 @@ static gm_status charge(int node, size_t bytes, uint64_t *room) {
     return GM_OUT_OF_MEMORY;
 }
 
-static void discharge(size_t bytes) { __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST); }
-
 /* ---- one block */
 
 static gm_status create_block(const struct gm_location *location, size_t bytes, CUdeviceptr *created) {
@@ -172,7 +170,7 @@ static gm_status create_charged(const struct gm_request *request, const struct g
     }
     if (!status)
         __atomic_add_fetch(&alive, bytes, __ATOMIC_SEQ_CST);
-    discharge(bytes);
+    __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
     return status;
 }
 

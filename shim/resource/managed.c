@@ -81,12 +81,7 @@ static void drain(void) { gm_deferred_free_drain(&deferred_frees); }
 /* ---- the other ops */
 
 static size_t managed_trim(struct gm_resource *self, size_t bytes) {
-    if (!gm_driver_ready(false))
-        return 0;
-    uint64_t before = gm_managed_alive();
-    drain();
-    uint64_t after = gm_managed_alive();
-    return before > after ? (size_t)(before - after) : 0;
+    return gm_driver_ready(false) ? (size_t)gm_deferred_free_drain(&deferred_frees) : 0;
 }
 
 static void managed_context_destroyed(struct gm_resource *self, uint64_t context_id) {

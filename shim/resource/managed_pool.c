@@ -22,7 +22,7 @@ static gm_status all_devices_concurrent(int *count) {
     return status;
 }
 
-static gm_status describe(int device, CUmemPoolProps *props) {
+static gm_status describe_pool(int device, CUmemPoolProps *props) {
     int version = 0, count = 0, has_pools = 0;
     gm_status status = gm_managed_advice_can_undo() ? (gm_status)gm_drv.driver_get_version(&version) : GM_NOT_SUPPORTED;
     if (!status && version < NEEDED_DRIVER)
@@ -50,7 +50,7 @@ static uint64_t reach(int device) {
 
 static struct gm_pool_family family = {.name = "managed-pool",
                                        .kind = GM_KIND_MANAGED_POOL,
-                                       .describe = describe,
+                                       .describe = describe_pool,
                                        .reach = reach,
                                        .served = gm_managed_advice_prefetch};
 GM_POOLS_IN_CHILD(family);
@@ -115,10 +115,10 @@ static size_t managed_pool_releasable(struct gm_resource *self, int device) {
     return 0;
 }
 
+/* The pool belongs to the device, so it stays, and so do the blocks that wait. */
 static void managed_pool_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     gm_byte_counters_forget(&alive, context_id);
     gm_managed_forget(context_id);
-    gm_pool_context_destroyed(self, context_id);
 }
 
 static gm_status managed_pool_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {

@@ -216,11 +216,6 @@ static gm_status alloc_once(CUmemoryPool pool, const struct gm_internal *interna
                                                 : alloc_ready(pool, internal, bytes, address);
 }
 
-/* An allocation in stream order is as cheap as the question for the size of its pool. */
-static bool counts_this(struct gm_pool_family *family, int device) {
-    return __atomic_fetch_add(&family->devices[device].in_order, 1, __ATOMIC_RELAXED) % SELDOM == 0;
-}
-
 static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_internal *internal,
                                const struct gm_request *request, struct gm_piece *piece) {
     CUmemoryPool pool;
@@ -236,7 +231,9 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_in
         status = alloc_once(pool, internal, request, piece->reserved, &address);
     }
     piece->address = address;
-    if (request->call != GM_CALL_ALLOC_ASYNC || status || counts_this(family, internal->device))
+    /* An allocation in stream order is as cheap as the question for the size of its pool. */
+    if (request->call != GM_CALL_ALLOC_ASYNC || status ||
+        __atomic_fetch_add(&family->devices[internal->device].in_order, 1, __ATOMIC_RELAXED) % SELDOM == 0)
         count_size(family, internal->device);
     if (!status && family->served)
         family->served(request, piece);
@@ -385,9 +382,6 @@ bool gm_pool_keeps(struct gm_resource *self, uint64_t address) {
     }
     return held;
 }
-
-/* The pool belongs to the device, so it stays, and so do the blocks that wait. */
-void gm_pool_context_destroyed(struct gm_resource *self, uint64_t context_id) { gm_internal_forget(context_id); }
 
 void gm_pool_open_to(struct gm_resource *self, int device) {
     const struct gm_pool_family *family = self->ops->pool;

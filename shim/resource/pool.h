@@ -74,7 +74,6 @@ GM_INTERNAL size_t gm_pool_releasable(struct gm_resource *self, int device);
 /* The unused bytes of the device's pool lie in pages with live blocks. */
 GM_INTERNAL void gm_pool_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
 GM_INTERNAL bool gm_pool_keeps(struct gm_resource *self, uint64_t address);
-GM_INTERNAL void gm_pool_context_destroyed(struct gm_resource *self, uint64_t context_id);
 /* The end of captures returns the blocks whose work is done to the pools. */
 GM_INTERNAL void gm_pool_capture(struct gm_resource *self, int change);
 /* Opens the pools of all devices to `device`. */

@@ -1,6 +1,7 @@
 /* Captures, destroyed contexts, frees while another context is current, and devices that access each other. */
 #include "stacks.h"
 
+#include "shim/driver/internal_stream.h"
 #include "shim/resource/reach.h"
 
 /* ---- capture */
@@ -199,6 +200,7 @@ static void check_peers(struct gm_resource *resource, bool primary) {
     CU(cuCtxDestroy_v2(peer));
     assert_true(gm_context_end(peer, &ended));
     GM_TELL(resource, context_destroyed, ended);
+    gm_internal_forget(ended);
     CU(cuCtxSetCurrent(world.context));
     /* Fences still work without the peer. */
     for (int i = 0; i < 40; i++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
 
 static void make_current(const struct origin *origin) { cuCtxSetCurrent((CUcontext)(uintptr_t)origin->context); }
@@ -44,6 +45,7 @@ void world_close(struct world *world, struct gm_resource *resource) {
     assert_true(gm_context_end(world->context, &id));
     assert_true(id == world->origin.context_id);
     GM_TELL(resource, context_destroyed, id);
+    gm_internal_forget(id);
 }
 
 static void launch(CUfunction kernel, CUstream stream, const struct gm_block *block, uint32_t pattern) {
