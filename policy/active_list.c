@@ -27,7 +27,7 @@ struct key {
 };
 
 /* The key is two words, which one multiplication mixes well enough. */
-static unsigned hash_of(const struct key *key) {
+static unsigned hash_of_key(const struct key *key) {
     return (unsigned)((key->size ^ (uint64_t)key->device << 56) * 0x9e3779b97f4a7c15ull >> 32);
 }
 static int differ(const struct key *a, const struct key *b) { return a->size != b->size || a->device != b->device; }
@@ -36,7 +36,7 @@ static int differ(const struct key *a, const struct key *b) { return a->size != 
  * buckets. */
 static void *take_table_memory(size_t bytes);
 #define HASH_NONFATAL_OOM               1
-#define HASH_FUNCTION(at, length, hash) ((hash) = hash_of((const struct key *)(const void *)(at)))
+#define HASH_FUNCTION(at, length, hash) ((hash) = hash_of_key((const struct key *)(const void *)(at)))
 #define HASH_KEYCMP(a, b, length)       differ((const struct key *)(const void *)(a), (const struct key *)(const void *)(b))
 #define uthash_malloc(bytes)            take_table_memory(bytes)
 #define uthash_free(address, bytes)     ((void)(address), (void)(bytes))
@@ -163,14 +163,14 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
 
 static struct key key_of(int device, size_t size) { return (struct key){size, device}; }
 
-static struct list *find(const struct key *key) {
+static struct list *find_list(const struct key *key) {
     struct list *list;
     HASH_FIND(hh, state.lists, key, sizeof *key, list);
     return list;
 }
 
 static struct list *find_or_add(const struct key *key) {
-    struct list *list = find(key);
+    struct list *list = find_list(key);
     if (list || state.nodes_used == GM_LIST_SIZES)
         return list;
     list = (struct list *)(void *)(state.nodes + state.nodes_used * state.node_bytes);
@@ -186,7 +186,7 @@ static struct list *find_or_add(const struct key *key) {
 static __attribute__((noinline)) struct list *look_up(int device, size_t size, bool add, unsigned place) {
     const struct key key = key_of(device, size);
     lock(&state.locked);
-    struct list *list = add ? find_or_add(&key) : find(&key);
+    struct list *list = add ? find_or_add(&key) : find_list(&key);
     unlock(&state.locked);
     if (recent.generation != state.generation)
         memset(&recent, 0, sizeof recent);
@@ -239,7 +239,7 @@ static void measure(struct list *list) {
             break;
 }
 
-static void push(struct list *list, uint32_t live) {
+static void push_entry(struct list *list, uint32_t live) {
     if (list->count == state.places) {
         list->begin = (list->begin + 1) & (state.places - 1);
         list->count--;
@@ -262,7 +262,7 @@ static enum gm_reason count_in(struct list *list) {
     pushed.generation = state.generation;
     pushed.entered = try_lock(&list->locked);
     if (pushed.entered) {
-        push(list, live);
+        push_entry(list, live);
         pushed.number = list->pushes - 1;
         reason = judge(list);
         atomic_store_explicit(&list->reason, (unsigned char)reason, memory_order_relaxed);

@@ -24,12 +24,12 @@ static void auto_decide(const struct gm_request *request, struct gm_decision *de
         decision->reason = reason;
 }
 
-static void failed(const struct gm_request *request) {
+static void auto_failed(const struct gm_request *request) {
     const struct gm_request class = by_class(request);
     gm_active_list_failed(&class);
 }
 
-static void freed(const struct gm_request *request) {
+static void auto_freed(const struct gm_request *request) {
     const struct gm_request class = by_class(request);
     gm_active_list_freed(&class);
 }
@@ -43,7 +43,7 @@ const struct gm_policy gm_policy_auto = {
     .reuse = &reuse,
     .setup = gm_active_list_setup,
     .decide = auto_decide,
-    .failed = failed,
-    .freed = freed,
+    .failed = auto_failed,
+    .freed = auto_freed,
     .after_fork = gm_active_list_after_fork,
 };

@@ -45,14 +45,14 @@ static struct {
 
 /* ---- groups */
 
-static uint64_t hash_of(uint64_t key, uint64_t size) {
+static uint64_t hash_of_site(uint64_t key, uint64_t size) {
     uint64_t hash = (key ^ size * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
     return hash ^ hash >> 32;
 }
 
 /* The slot of a group in the table. It holds the group's number, or 0. */
-static uint32_t *slot_of(uint64_t key, uint64_t size) {
-    for (uint64_t at = hash_of(key, size) & plan.mask;; at = (at + 1) & plan.mask) {
+static uint32_t *slot_of_group(uint64_t key, uint64_t size) {
+    for (uint64_t at = hash_of_site(key, size) & plan.mask;; at = (at + 1) & plan.mask) {
         uint32_t group = plan.table[at];
         if (!group || (plan.groups[group].key == key && plan.groups[group].size == size))
             return &plan.table[at];
@@ -60,7 +60,7 @@ static uint32_t *slot_of(uint64_t key, uint64_t size) {
 }
 
 static uint32_t find_or_add(uint64_t key, uint64_t size) {
-    uint32_t *slot = slot_of(key, size);
+    uint32_t *slot = slot_of_group(key, size);
     if (!*slot) {
         *slot = ++plan.group_count;
         plan.groups[*slot].key = key;
@@ -134,7 +134,7 @@ static void fill_groups(void) {
     }
 }
 
-static void fill(const struct text *text, uint64_t *keys, uint32_t objects) {
+static void fill_tables(const struct text *text, uint64_t *keys, uint32_t objects) {
     struct gm_plan_reader reader;
     gm_plan_open(&reader, text->bytes, text->length, text->managed);
     for (;;) {
@@ -151,7 +151,7 @@ static void fill(const struct text *text, uint64_t *keys, uint32_t objects) {
 
 static void count_from_zero(void) { plan.by_order = plan.by_site = plan.unmatched = 0; }
 
-static gm_status build(struct gm_policy_setup *setup, const struct text *text) {
+static gm_status build_tables(struct gm_policy_setup *setup, const struct text *text) {
     uint32_t objects, sites = 0;
     uint64_t *keys;
     gm_status status = count_items(setup, text, &objects, &sites);
@@ -161,7 +161,7 @@ static gm_status build(struct gm_policy_setup *setup, const struct text *text) {
         gm_setup_error(setup, text->file, ": no memory for a plan of this size");
         return GM_OUT_OF_MEMORY;
     }
-    fill(text, keys, objects);
+    fill_tables(text, keys, objects);
     count_from_zero();
     return GM_OK;
 }
@@ -175,7 +175,7 @@ static gm_status setup_plan(struct gm_policy_setup *setup) {
         text.bytes = setup->load(text.file, &text.length, &why);
     if (!text.bytes)
         return gm_setup_error(setup, text.file, ": ", why);
-    gm_status status = build(setup, &text);
+    gm_status status = build_tables(setup, &text);
     setup->unload(text.bytes, text.length);
     if (status)
         return status;
@@ -185,7 +185,7 @@ static gm_status setup_plan(struct gm_policy_setup *setup) {
 
 /* ---- deciding */
 
-static const struct entry *entry_of(uint64_t id) {
+static const struct entry *entry_of_object(uint64_t id) {
     uint32_t low = 0, high = plan.entry_count;
     if (id - 1 < high && plan.entries[id - 1].id == id) /* no line was removed from the plan */
         return &plan.entries[id - 1];
@@ -201,7 +201,7 @@ static const struct entry *entry_of(uint64_t id) {
 
 static const struct entry *match(const struct gm_request *request, enum gm_reason *reason) {
     uint64_t key = request->where ? request->where->chain : 0;
-    uint32_t number = key ? *slot_of(key, request->size) : 0;
+    uint32_t number = key ? *slot_of_group(key, request->size) : 0;
     const struct entry *entry;
     if (number) {
         struct group *group = &plan.groups[number];
@@ -212,19 +212,19 @@ static const struct entry *match(const struct gm_request *request, enum gm_reaso
         *reason = entry->id == request->object ? GM_REASON_PLAN : GM_REASON_PLAN_SITE;
         return entry;
     }
-    entry = entry_of(request->object);
+    entry = entry_of_object(request->object);
     *reason = GM_REASON_PLAN;
     return entry && (!entry->has_size || entry->size == request->size) ? entry : NULL;
 }
 
-static void count(_Atomic uint64_t *counter) { atomic_fetch_add_explicit(counter, 1, memory_order_relaxed); }
+static void count_match(_Atomic uint64_t *counter) { atomic_fetch_add_explicit(counter, 1, memory_order_relaxed); }
 
 static void plan_decide(const struct gm_request *request, struct gm_decision *decision) {
     enum gm_reason reason, list_reason;
     enum gm_kind kind = gm_active_list_allocated(request, &list_reason);
     const struct entry *entry = request->object ? match(request, &reason) : NULL;
     if (request->object)
-        count(!entry ? &plan.unmatched : reason == GM_REASON_PLAN ? &plan.by_order : &plan.by_site);
+        count_match(!entry ? &plan.unmatched : reason == GM_REASON_PLAN ? &plan.by_order : &plan.by_site);
     if (entry)
         kind = (enum gm_kind)entry->kind;
     gm_decide_kind(request, kind, entry ? reason : list_reason, decision);

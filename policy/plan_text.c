@@ -31,7 +31,7 @@ static struct word next_word(const char **at, const char *end) {
     return word;
 }
 
-static bool read_number(struct word word, uint64_t limit, uint64_t *value) {
+static bool read_count(struct word word, uint64_t limit, uint64_t *value) {
     const char *at = word.text, *end = word.text + word.length;
     return gm_read_digits(&at, end, value) && at == end && *value <= limit;
 }
@@ -74,7 +74,7 @@ static struct gm_plan_item read_site(struct gm_plan_reader *reader, const char *
     uint64_t number;
     struct gm_site_keys keys;
     struct word name = next_word(&at, end), frames = next_word(&at, end);
-    if (!read_number(name, GM_PLAN_ENTRIES_MAX, &number) || number != reader->sites + 1u)
+    if (!read_count(name, GM_PLAN_ENTRIES_MAX, &number) || number != reader->sites + 1u)
         return wrong(reader, "a site line is \"site NUMBER FRAMES\", the numbers 1, 2, 3 ...");
     if (!gm_site_keys_parse(frames.text, frames.length, &keys) || next_word(&at, end).length)
         return wrong(reader, "a call site is MODULE+0xOFFSET, each caller after \"<\", or ?");
@@ -87,7 +87,7 @@ static bool read_place(struct gm_plan_reader *reader, struct word word, struct g
     struct gm_site_keys keys;
     if (!word.length || word_is(word, "-"))
         return true;
-    if (read_number(word, reader->sites, &number)) {
+    if (read_count(word, reader->sites, &number)) {
         item->site = (uint32_t)number;
         return number > 0;
     }
@@ -100,14 +100,14 @@ static bool read_place(struct gm_plan_reader *reader, struct word word, struct g
 static struct gm_plan_item read_object(struct gm_plan_reader *reader, struct word id, const char *at, const char *end) {
     struct gm_plan_item item = {.type = GM_PLAN_OBJECT};
     uint64_t number;
-    if (!read_number(id, GM_PLAN_ENTRIES_MAX, &number) || number <= reader->id)
+    if (!read_count(id, GM_PLAN_ENTRIES_MAX, &number) || number <= reader->id)
         return wrong(reader,
                      "a line is \"ID DECISION SIZE SITE\" or \"site NUMBER FRAMES\", ids rising from 1 to 100000000");
     struct word decision = next_word(&at, end), size = next_word(&at, end), place = next_word(&at, end);
     if (!gm_setup_kind(decision.text, decision.length, reader->managed, &item.kind))
         return wrong(reader, "a decision is native, cache, async, managed, managed-pool or guard");
     item.has_size = size.length && !word_is(size, "-");
-    if (item.has_size && !read_number(size, UINT64_MAX, &item.size))
+    if (item.has_size && !read_count(size, UINT64_MAX, &item.size))
         return wrong(reader, "a size is a number of bytes, or -");
     if (!read_place(reader, place, &item))
         return wrong(reader, "a site is the number of an earlier site line, MODULE+0xOFFSET, or -");
@@ -129,7 +129,7 @@ static bool next_line(struct gm_plan_reader *reader, const char **at, const char
     return true;
 }
 
-static bool begin(struct gm_plan_reader *reader) {
+static bool begin_plan(struct gm_plan_reader *reader) {
     const char *at = reader->at, *end;
     reader->begun = true;
     while (at < reader->end && (is_blank(*at) || *at == '\n'))
@@ -150,7 +150,7 @@ static bool begin(struct gm_plan_reader *reader) {
 
 struct gm_plan_item gm_plan_next(struct gm_plan_reader *reader) {
     const char *at, *end;
-    if (!reader->begun && !begin(reader))
+    if (!reader->begun && !begin_plan(reader))
         return wrong(reader, "neither \"" GM_PLAN_VERSION "\" nor a list of 0 and 1");
     if (reader->bare)
         return next_bit(reader);

@@ -33,7 +33,7 @@ static void skip_blanks(struct parser *p) {
         p->at++;
 }
 
-static bool take(struct parser *p, const char *text) {
+static bool take_text(struct parser *p, const char *text) {
     size_t length = strlen(text);
     skip_blanks(p);
     if ((size_t)(p->end - p->at) < length || memcmp(p->at, text, length))
@@ -99,7 +99,7 @@ static bool read_size(struct parser *p) {
     } relations[] = {{"<=", -1}, {">=", 1}, {"<", -2}, {">", 2}, {"=", 0}};
     struct gm_range *range = &p->rule->size, one = {0, UINT64_MAX};
     size_t i = 0;
-    while (i < 5 && !take(p, relations[i].text))
+    while (i < 5 && !take_text(p, relations[i].text))
         i++;
     if (i == 5)
         return wrong(p, "no relation at", p->at, (size_t)(p->end - p->at), "size with <, <=, =, >= or >");
@@ -170,25 +170,25 @@ static bool read_module(struct parser *p) {
 
 static bool read_condition(struct parser *p) {
     struct gm_rule *rule = p->rule;
-    if (take(p, "size"))
+    if (take_text(p, "size"))
         return read_size(p);
-    if (take(p, "call="))
+    if (take_text(p, "call="))
         return read_call(p);
-    if (take(p, "device=")) {
+    if (take_text(p, "device=")) {
         rule->has_device = true;
         return narrow(p, &rule->device, gm_read_digits, "a device's ordinal, or a range as 0..3");
     }
-    if (take(p, "stream="))
+    if (take_text(p, "stream="))
         return read_stream(p);
-    if (take(p, "thread="))
+    if (take_text(p, "thread="))
         return narrow(p, &rule->thread, gm_read_digits, "a number from 1, or a range as 1..4");
-    if (take(p, "nth="))
+    if (take_text(p, "nth="))
         return narrow(p, &rule->nth, gm_read_digits, "a number from 1, or a range as 1..100");
-    if (take(p, "site="))
+    if (take_text(p, "site="))
         return read_site(p);
-    if (take(p, "module="))
+    if (take_text(p, "module="))
         return read_module(p);
-    if (p->conditions_only && take(p, "seen"))
+    if (p->conditions_only && take_text(p, "seen"))
         return rule->seen = true;
     return wrong(p, "wrong condition", p->at, value_length(p),
                  p->conditions_only ? "*, seen, size, call=, device=, stream=, thread=, nth=, site=, module="
@@ -228,7 +228,7 @@ static bool read_target(struct parser *p) {
     if (!gm_setup_kind(p->at, length, p->managed, &p->rule->kind))
         return wrong(p, "wrong memory", p->at, length, "native, cache, async, managed, managed-pool, guard");
     p->at += length;
-    while (take(p, ","))
+    while (take_text(p, ","))
         if (!read_advice(p))
             return false;
     skip_blanks(p);
@@ -244,18 +244,18 @@ static bool read_rule(struct parser *p) {
     const struct gm_range all = {0, UINT64_MAX};
     *p->rule =
         (struct gm_rule){.size = all, .thread = all, .nth = all, .device = all, .call = -1, .default_stream = -1};
-    if (!take(p, "*")) {
+    if (!take_text(p, "*")) {
         do {
             if (!read_condition(p))
                 return false;
-        } while (take(p, ","));
+        } while (take_text(p, ","));
     }
     if (p->conditions_only) {
         skip_blanks(p);
         return p->at == p->end ||
                wrong(p, "text after a condition", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]");
     }
-    if (!take(p, "->"))
+    if (!take_text(p, "->"))
         return wrong(p, "no -> at", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]->MEMORY[,ADVICE...]");
     return read_target(p);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static uint64_t mix(uint64_t x) {
+static uint64_t mix_bits(uint64_t x) {
     x = (x ^ x >> 33) * 0xff51afd7ed558ccdull;
     x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ull;
     return x ^ x >> 33;
@@ -15,7 +15,7 @@ static uint64_t hash_byte(uint64_t hash, unsigned char byte) { return (hash ^ by
 static const uint64_t hash_start = 0xcbf29ce484222325ull;
 
 static uint64_t module_key(uint64_t hash) {
-    uint64_t key = mix(hash);
+    uint64_t key = mix_bits(hash);
     return key > GM_SITE_NO_MODULE ? key : GM_SITE_NO_MODULE + 1;
 }
 
@@ -42,18 +42,19 @@ uint64_t gm_site_module_key(const char *path, size_t length) {
 }
 
 uint64_t gm_site_frame_key(uint64_t module, uint64_t offset) {
-    return mix(module + 0x9e3779b97f4a7c15ull * (offset + 1));
+    return mix_bits(module + 0x9e3779b97f4a7c15ull * (offset + 1));
 }
 
-static bool begins(const char *name, size_t length, const char *with) {
+static bool name_begins(const char *name, size_t length, const char *with) {
     size_t need = strlen(with);
     return length >= need && !memcmp(name, with, need);
 }
 
 bool gm_site_is_c_library(const char *path, size_t length) {
     const char *name = last_part(path, &length);
-    return begins(name, length, "libc.so") || begins(name, length, "libc-2.") || begins(name, length, "libc.musl") ||
-           begins(name, length, "libpthread") || begins(name, length, "ld-linux");
+    return name_begins(name, length, "libc.so") || name_begins(name, length, "libc-2.") ||
+           name_begins(name, length, "libc.musl") || name_begins(name, length, "libpthread") ||
+           name_begins(name, length, "ld-linux");
 }
 
 void gm_site_keys_begin(struct gm_site_keys *keys) { *keys = (struct gm_site_keys){0}; }
@@ -65,13 +66,13 @@ void gm_site_keys_add(struct gm_site_keys *keys, uint64_t module, uint64_t offse
     if (!keys->count)
         keys->module = module;
     keys->frames[keys->count++] = frame;
-    keys->chain = mix(keys->chain * 31 + frame);
+    keys->chain = mix_bits(keys->chain * 31 + frame);
     keys->chain += !keys->chain;
 }
 
 /* ---- text */
 
-static bool is_plain(unsigned char c) {
+static bool is_unescaped(unsigned char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("._-+~@:=", c));
 }
 
@@ -80,7 +81,7 @@ struct writer {
     size_t size, used;
 };
 
-static void put(struct writer *w, char c) {
+static void put_char(struct writer *w, char c) {
     if (w->used + 1 < w->size)
         w->out[w->used++] = c;
 }
@@ -92,25 +93,25 @@ size_t gm_site_frame_text(char *out, size_t size, const char *path, size_t lengt
     const char *name = path ? last_part(path, &length) : NULL;
     for (size_t i = 0; name && i < length; i++) {
         unsigned char c = (unsigned char)name[i];
-        if (is_plain(c)) {
-            put(&w, (char)c);
+        if (is_unescaped(c)) {
+            put_char(&w, (char)c);
         } else {
-            put(&w, '%');
-            put(&w, hex[c >> 4]);
-            put(&w, hex[c & 15]);
+            put_char(&w, '%');
+            put_char(&w, hex[c >> 4]);
+            put_char(&w, hex[c & 15]);
         }
     }
     if (name) {
-        put(&w, '+');
-        put(&w, '0');
-        put(&w, 'x');
+        put_char(&w, '+');
+        put_char(&w, '0');
+        put_char(&w, 'x');
         int shift = 60;
         while (shift && !(offset >> shift & 15))
             shift -= 4;
         for (; shift >= 0; shift -= 4)
-            put(&w, hex[offset >> shift & 15]);
+            put_char(&w, hex[offset >> shift & 15]);
     } else {
-        put(&w, '?');
+        put_char(&w, '?');
     }
     if (size)
         out[w.used] = '\0';
@@ -136,7 +137,7 @@ bool gm_site_module_parse(const char *text, size_t length, uint64_t *module) {
                 return false;
             c = (unsigned char)(digit(text[i + 1]) << 4 | digit(text[i + 2]));
             i += 2;
-        } else if (!is_plain(c)) {
+        } else if (!is_unescaped(c)) {
             return false;
         }
         hash = hash_byte(hash, c);

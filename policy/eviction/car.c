@@ -7,7 +7,7 @@
 
 enum { T1, T2, B1, B2 };
 
-static size_t state_bytes(uint32_t objects, uint32_t window) { return sizeof(uint64_t); }
+static size_t car_state_bytes(uint32_t objects, uint32_t window) { return sizeof(uint64_t); }
 
 /* Bytes that T1 should have. */
 static uint64_t *target(const struct gm_eviction *e) { return e->state; }
@@ -39,7 +39,7 @@ static void adapt(struct gm_eviction *e, const struct gm_eviction_object *object
     }
 }
 
-static void insert(struct gm_eviction *e, uint32_t object) {
+static void car_insert(struct gm_eviction *e, uint32_t object) {
     struct gm_eviction_object *o = &e->objects[object];
     const bool remembered = o->listed;
     if (remembered) {
@@ -52,7 +52,7 @@ static void insert(struct gm_eviction *e, uint32_t object) {
     gm_list_push(e, remembered ? T2 : T1, object); /* lines 13, 16, 19 */
 }
 
-static void hit(struct gm_eviction *e, uint32_t object) { e->objects[object].referenced = true; }
+static void car_hit(struct gm_eviction *e, uint32_t object) { e->objects[object].referenced = true; }
 
 static void remove_object(struct gm_eviction *e, uint32_t object, bool evicted) {
     const unsigned from = e->objects[object].list;
@@ -62,7 +62,7 @@ static void remove_object(struct gm_eviction *e, uint32_t object, bool evicted) 
 }
 
 /* replace(), lines 22 to 39: each turn answers, or takes the reference of one object. */
-static uint32_t choose(struct gm_eviction *e) {
+static uint32_t car_choose(struct gm_eviction *e) {
     for (;;) {
         const uint32_t once = gm_list_oldest_evictable(e, T1), again = gm_list_oldest_evictable(e, T2);
         const uint64_t least = *target(e) ? *target(e) : 1;
@@ -80,9 +80,9 @@ static uint32_t choose(struct gm_eviction *e) {
 const struct gm_eviction_policy gm_eviction_car = {
     .name = "car",
     .source = "Bansal and Modha, FAST 2004, figure 2",
-    .state_bytes = state_bytes,
-    .insert = insert,
-    .hit = hit,
+    .state_bytes = car_state_bytes,
+    .insert = car_insert,
+    .hit = car_hit,
     .remove = remove_object,
-    .choose = choose,
+    .choose = car_choose,
 };

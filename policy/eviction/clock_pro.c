@@ -15,11 +15,11 @@ struct state {
     uint32_t hand_hot, hand_cold, hand_test; /* the list's head counts as a place to skip */
 };
 
-static size_t state_bytes(uint32_t objects, uint32_t window) { return sizeof(struct state); }
+static size_t clock_pro_state_bytes(uint32_t objects, uint32_t window) { return sizeof(struct state); }
 
 static struct state *state_of(const struct gm_eviction *e) { return e->state; }
 
-static void open(struct gm_eviction *e) {
+static void clock_pro_open(struct gm_eviction *e) {
     const uint32_t head = gm_list_head(e, 0);
     *state_of(e) = (struct state){.hand_hot = head, .hand_cold = head, .hand_test = head};
 }
@@ -103,7 +103,7 @@ static void balance(struct gm_eviction *e) {
         run_hot(e);
 }
 
-static void insert(struct gm_eviction *e, uint32_t object) {
+static void clock_pro_insert(struct gm_eviction *e, uint32_t object) {
     struct state *s = state_of(e);
     struct gm_eviction_object *o = &e->objects[object];
     const bool comes_back = o->listed;
@@ -120,7 +120,7 @@ static void insert(struct gm_eviction *e, uint32_t object) {
     }
 }
 
-static void hit(struct gm_eviction *e, uint32_t object) { e->objects[object].referenced = true; }
+static void clock_pro_hit(struct gm_eviction *e, uint32_t object) { e->objects[object].referenced = true; }
 
 static void remove_object(struct gm_eviction *e, uint32_t object, bool evicted) {
     struct gm_eviction_object *o = &e->objects[object];
@@ -157,7 +157,7 @@ static bool has_cold_victim(const struct gm_eviction *e) {
     return is_object(e, object);
 }
 
-static uint32_t choose(struct gm_eviction *e) {
+static uint32_t clock_pro_choose(struct gm_eviction *e) {
     struct state *s = state_of(e);
     for (;;) {
         while (!has_cold_victim(e))
@@ -175,10 +175,10 @@ static uint32_t choose(struct gm_eviction *e) {
 const struct gm_eviction_policy gm_eviction_clock_pro = {
     .name = "clock_pro",
     .source = "Jiang, Chen and Zhang, USENIX 2005, section 4",
-    .state_bytes = state_bytes,
-    .open = open,
-    .insert = insert,
-    .hit = hit,
+    .state_bytes = clock_pro_state_bytes,
+    .open = clock_pro_open,
+    .insert = clock_pro_insert,
+    .hit = clock_pro_hit,
     .remove = remove_object,
-    .choose = choose,
+    .choose = clock_pro_choose,
 };

@@ -41,8 +41,8 @@ static bool is_resident(const struct gm_eviction *e, uint32_t object) {
     return object < e->setup.objects && e->objects[object].resident;
 }
 
-static gm_status insert(struct gm_eviction *e, uint32_t object, uint64_t bytes,
-                        void (*by)(struct gm_eviction *, uint32_t)) {
+static gm_status insert_object(struct gm_eviction *e, uint32_t object, uint64_t bytes,
+                               void (*by)(struct gm_eviction *, uint32_t)) {
     if (object >= e->setup.objects || e->objects[object].resident || !bytes)
         return GM_INVALID_VALUE;
     struct gm_eviction_object *o = &e->objects[object];
@@ -58,12 +58,12 @@ static gm_status insert(struct gm_eviction *e, uint32_t object, uint64_t bytes,
 }
 
 gm_status gm_eviction_insert(struct gm_eviction *e, uint32_t object, uint64_t bytes) {
-    return insert(e, object, bytes, e->setup.policy->insert);
+    return insert_object(e, object, bytes, e->setup.policy->insert);
 }
 
 gm_status gm_eviction_insert_ahead(struct gm_eviction *e, uint32_t object, uint64_t bytes) {
     const struct gm_eviction_policy *policy = e->setup.policy;
-    return insert(e, object, bytes, policy->insert_ahead ? policy->insert_ahead : policy->insert);
+    return insert_object(e, object, bytes, policy->insert_ahead ? policy->insert_ahead : policy->insert);
 }
 
 gm_status gm_eviction_hit(struct gm_eviction *e, uint32_t object) {

@@ -17,17 +17,17 @@ struct state {
     uint32_t vector[];
 };
 
-static size_t state_bytes(uint32_t objects, uint32_t window) {
+static size_t protected_state_bytes(uint32_t objects, uint32_t window) {
     return sizeof(struct state) + window * sizeof(uint32_t);
 }
 
-static void insert(struct gm_eviction *e, uint32_t object) {
+static void protected_insert(struct gm_eviction *e, uint32_t object) {
     ((struct state *)e->state)->short_of_memory = false;
     e->objects[object].is_protected = false;
     gm_recency_insert(e, object);
 }
 
-static void announce(struct gm_eviction *e, const uint32_t *vector, uint32_t count) {
+static void protected_announce(struct gm_eviction *e, const uint32_t *vector, uint32_t count) {
     struct state *state = e->state;
     for (uint32_t i = 0; i < state->count; i++)
         e->objects[state->vector[i]].is_protected = false;
@@ -45,7 +45,7 @@ static void protect(struct gm_eviction *e) {
         e->objects[state->vector[i]].is_protected = e->objects[state->vector[i]].resident;
 }
 
-static uint32_t choose(struct gm_eviction *e) {
+static uint32_t protected_choose(struct gm_eviction *e) {
     protect(e);
     for (;;) {
         const uint32_t object = gm_list_oldest_evictable(e, 0);
@@ -59,10 +59,10 @@ static uint32_t choose(struct gm_eviction *e) {
 const struct gm_eviction_policy gm_eviction_preprotected_lru = {
     .name = "preprotected_lru",
     .source = "memhc, 5.4.2, algorithm 2",
-    .state_bytes = state_bytes,
-    .insert = insert,
+    .state_bytes = protected_state_bytes,
+    .insert = protected_insert,
     .hit = gm_recency_insert,
     .remove = gm_recency_remove,
-    .announce = announce,
-    .choose = choose,
+    .announce = protected_announce,
+    .choose = protected_choose,
 };

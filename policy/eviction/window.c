@@ -21,11 +21,11 @@ static uint32_t *next_use(const struct gm_eviction *e) { return ((struct state *
 static uint32_t *vector_of(const struct gm_eviction *e) { return next_use(e) + e->setup.objects; }
 static uint32_t *use_after(const struct gm_eviction *e) { return vector_of(e) + e->setup.window; }
 
-static size_t state_bytes(uint32_t objects, uint32_t window) {
+static size_t window_state_bytes(uint32_t objects, uint32_t window) {
     return sizeof(struct state) + ((size_t)objects + 2 * (size_t)window) * sizeof(uint32_t);
 }
 
-static void open(struct gm_eviction *e) { memset(next_use(e), 0xff, e->setup.objects * sizeof(uint32_t)); }
+static void window_open(struct gm_eviction *e) { memset(next_use(e), 0xff, e->setup.objects * sizeof(uint32_t)); }
 
 static void use(struct gm_eviction *e, uint32_t object) {
     uint32_t *next = &next_use(e)[object];
@@ -34,7 +34,7 @@ static void use(struct gm_eviction *e, uint32_t object) {
     gm_recency_insert(e, object);
 }
 
-static void announce(struct gm_eviction *e, const uint32_t *vector, uint32_t count) {
+static void window_announce(struct gm_eviction *e, const uint32_t *vector, uint32_t count) {
     struct state *state = e->state;
     for (uint32_t i = 0; i < state->announced; i++)
         next_use(e)[vector_of(e)[i]] = NO_USE;
@@ -46,7 +46,7 @@ static void announce(struct gm_eviction *e, const uint32_t *vector, uint32_t cou
     }
 }
 
-static uint32_t choose(struct gm_eviction *e) {
+static uint32_t window_choose(struct gm_eviction *e) {
     uint32_t farthest = gm_list_oldest_evictable(e, 0);
     for (uint32_t object = farthest; object != gm_list_head(e, 0); object = e->objects[object].next) {
         if (gm_evictable(e, object) && next_use(e)[object] > next_use(e)[farthest])
@@ -58,12 +58,12 @@ static uint32_t choose(struct gm_eviction *e) {
 const struct gm_eviction_policy gm_eviction_window = {
     .name = "window",
     .source = "ours: Belady's rule within the announced vector",
-    .state_bytes = state_bytes,
-    .open = open,
+    .state_bytes = window_state_bytes,
+    .open = window_open,
     .insert = use,
     .insert_ahead = gm_recency_insert, /* the announced use is still to come */
     .hit = use,
     .remove = gm_recency_remove,
-    .announce = announce,
-    .choose = choose,
+    .announce = window_announce,
+    .choose = window_choose,
 };

@@ -51,7 +51,7 @@ GM_PUBLIC size_t gpumem_live_count(void) {
 
 /* ---- marks and trim: in a process with the preloaded library they act on that library */
 
-static void mark(const char *text) {
+static void mark_text(const char *text) {
     if (gm_trace_is_on())
         gm_phase_note(GM_ACT_MARK, 0, gm_phase_text(text, strnlen(text, GM_PHASE_TEXT)));
 }
@@ -68,9 +68,9 @@ static int trim(size_t bytes, size_t *released) {
 /* Called by a libgpumem-core that the program links. */
 GM_PUBLIC void GM_PRELOADED_MARK(const char *text);
 GM_PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released);
-GM_PUBLIC void GM_PRELOADED_MARK(const char *text) { mark(text); }
+GM_PUBLIC void GM_PRELOADED_MARK(const char *text) { mark_text(text); }
 GM_PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released) { return trim(bytes, released); }
-GM_PUBLIC void gpumem_mark(const char *text) { mark(text); }
+GM_PUBLIC void gpumem_mark(const char *text) { mark_text(text); }
 #else
 static int trim(size_t bytes, size_t *released) {
     int (*preloaded)(size_t, size_t *) =
@@ -84,7 +84,7 @@ static int trim(size_t bytes, size_t *released) {
 GM_PUBLIC void gpumem_mark(const char *text) {
     void (*preloaded)(const char *) =
         (void (*)(const char *))gm_real_dlsym(RTLD_DEFAULT, GM_NAME_OF(GM_PRELOADED_MARK));
-    (preloaded ? preloaded : mark)(text);
+    (preloaded ? preloaded : mark_text)(text);
 }
 #endif
 

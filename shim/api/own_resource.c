@@ -90,7 +90,7 @@ static const struct gm_resource_ops own = {
     .close = own_close,
 };
 
-static enum gm_kind kind_of(enum gpumem_kind kind) {
+static enum gm_kind kind_of_author(enum gpumem_kind kind) {
     switch (kind) {
     case GPUMEM_KIND_DEVICE: return GM_KIND_POOL;
     case GPUMEM_KIND_MANAGED: return GM_KIND_MANAGED;
@@ -107,7 +107,7 @@ struct gm_resource *gm_own_resource(const struct gpumem_resource_author *author)
     gm_format(state->name, sizeof state->name, "%s", author->name);
     state->author.name = state->name;
     resource->properties = (uint32_t)(gpumem_kind_properties(author->kind) | author->properties);
-    resource->kind = kind_of(author->kind);
+    resource->kind = kind_of_author(author->kind);
     return resource;
 }
 

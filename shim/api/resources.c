@@ -192,7 +192,7 @@ static gm_status check_rows(struct gm_resource *stack) {
                : GM_OK;
 }
 
-static gm_status build(struct gpumem_resource *made, const char *text) {
+static gm_status build_resource(struct gpumem_resource *made, const char *text) {
     struct gm_resource *stacks[GM_STACK_GIVEN];
     char error[320] = "";
     for (unsigned i = 0; i < made->given_count; i++)
@@ -226,7 +226,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gp
     struct gpumem_resource *made = new_resource(text, given, count);
     if (!made)
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource");
-    gm_status status = build(made, text);
+    gm_status status = build_resource(made, text);
     if (status) {
         free(made);
         return status;
@@ -439,7 +439,7 @@ struct tracked {
     bool full;
 };
 
-static void collect(const struct gm_block *block, void *arg) {
+static void collect_tracked(const struct gm_block *block, void *arg) {
     struct tracked *tracked = arg;
     if (tracked->count == tracked->room) {
         size_t room = tracked->room ? tracked->room * 2 : 64;
@@ -472,7 +472,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_tracked(const struct gpumem_resourc
     struct tracked tracked = {0};
     if (!found)
         return gm_fail(GPUMEM_NOT_FOUND, "the resource %s has no adaptor track", resource->text);
-    gm_track_each(found, collect, &tracked);
+    gm_track_each(found, collect_tracked, &tracked);
     if (tracked.full) {
         free(tracked.blocks);
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a list of blocks");

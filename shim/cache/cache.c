@@ -133,7 +133,7 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
 }
 
 /* The block leaves the cache without its record: its owner adds one of its own. */
-static uint64_t take_out(struct gm_resource *self, struct gm_block_record *record) {
+static uint64_t take_out_of_cache(struct gm_resource *self, struct gm_block_record *record) {
     uint64_t address = gm_record_address(record);
     gm_stats_uncached(self->kind, record->block.reserved);
     gm_registry_remove(gm_registry_shared(), record);
@@ -148,7 +148,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     if (!record)
         return alloc_new(self, request, decision, block);
     size_t reserved = record->block.reserved;
-    hand_out(self, request, take_out(self, record), reserved, true, block);
+    hand_out(self, request, take_out_of_cache(self, record), reserved, true, block);
     return GM_OK;
 }
 
@@ -156,7 +156,7 @@ uint64_t gm_cache_take_exact(struct gm_resource *self, const struct gm_request *
     struct gm_cache *state = self->state;
     gm_cache_check_device(state, &state->devices[request->device]);
     struct gm_block_record *record = gm_cache_has_rdma(state) ? NULL : gm_cache_find_exact(self, request);
-    return record ? take_out(self, record) : 0;
+    return record ? take_out_of_cache(self, record) : 0;
 }
 
 /* ---- free */

@@ -293,7 +293,7 @@ bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists,
 /* ---- use without the lock, and destroyed contexts */
 
 /* The batch structs stay for the next context that uses these free lists; its fences use no event of the old one. */
-static void clear(struct gm_shard *shard, struct gm_free_lists *lists) {
+static void clear_lists(struct gm_shard *shard, struct gm_free_lists *lists) {
     struct gm_block_record *record;
     gm_free_lists_release_all(shard, lists);
     while (gm_free_lists_pop_release(shard, lists, &record, 1))
@@ -313,7 +313,7 @@ bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists) {
     if (!lists->destroyed)
         return true;
     if (!lists->users)
-        clear(shard, lists);
+        clear_lists(shard, lists);
     return false;
 }
 
@@ -324,5 +324,5 @@ void gm_shard_forget(struct gm_shard *shard, uint64_t context_id) {
     lists->destroyed = true;
     lists->context_id = GM_NO_CONTEXT;
     if (!lists->users)
-        clear(shard, lists);
+        clear_lists(shard, lists);
 }

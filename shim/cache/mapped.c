@@ -62,7 +62,7 @@ static void note_deviation(void) {
 
 /* ---- one buffer; gm_buffers_lock is held, and released during calls of the driver */
 
-static void forget(struct gm_buffer *buffer) {
+static void forget_buffer(struct gm_buffer *buffer) {
     if (buffer->counted)
         gm_cache_count_released(cache->state, buffer->device, buffer->size);
     gm_buffer_remove(buffer);
@@ -101,7 +101,7 @@ static void let_go_of(struct gm_buffer *buffer, bool was_kept) {
     if (undo(buffer))
         gm_log(GM_LOG_ERROR, "mapped memory: the driver does not unmap %zu bytes", buffer->size);
     gm_spin_lock(&gm_buffers_lock);
-    forget(buffer);
+    forget_buffer(buffer);
 }
 
 /* The cache itself counts a buffer of which the program has nothing. */
@@ -124,10 +124,10 @@ static bool is_in_use(const struct gm_buffer *buffer, const void *range) {
     return buffer->mapped && overlaps(buffer, range);
 }
 
-static bool is_idle(const struct gm_buffer *buffer, const void *unused) { return gm_buffer_is_idle(buffer); }
+static bool is_idle_buffer(const struct gm_buffer *buffer, const void *unused) { return gm_buffer_is_idle(buffer); }
 
 /* Only the driver has something mapped in the range: to the program it is empty. */
-static void clear(CUdeviceptr address, size_t size) {
+static void clear_range(CUdeviceptr address, size_t size) {
     const struct range range = {address, size};
     struct gm_buffer *buffer;
     while (gm_buffers_partly_held && (buffer = gm_buffer_search(is_in_the_way, &range)) != NULL) {
@@ -196,7 +196,7 @@ static bool hold_idle(struct gm_buffer *buffer) {
 }
 
 /* A kept buffer of this size whose fence is complete. The lock is held if there is one. */
-static struct gm_buffer *take(const struct gm_request *request, int device, size_t size) {
+static struct gm_buffer *take_kept(const struct gm_request *request, int device, size_t size) {
     struct gm_request wanted = *request;
     wanted.call = GM_CALL_ALLOC;
     wanted.size = size;
@@ -236,7 +236,7 @@ static struct gm_buffer *half_of(const struct gm_request *request, int device, s
         return buffer;
     if (buffer)
         gm_spin_unlock(&gm_buffers_lock);
-    return !other_is_native && is_on() ? take(request, device, size) : NULL;
+    return !other_is_native && is_on() ? take_kept(request, device, size) : NULL;
 }
 
 /* ---- reservation of addresses */
@@ -254,11 +254,11 @@ static bool reserve_kept(const struct gm_request *request, CUdeviceptr *address,
 
 CUresult gm_mapped_reserve(const struct gm_request *request, CUdeviceptr *address, size_t size, size_t alignment,
                            CUdeviceptr wanted, unsigned long long flags) {
-    bool plain = cache && address && !wanted && !flags && alignment <= GRANULE && !(alignment & (alignment - 1));
-    if (plain && reserve_kept(request, address, size))
+    bool ordinary = cache && address && !wanted && !flags && alignment <= GRANULE && !(alignment & (alignment - 1));
+    if (ordinary && reserve_kept(request, address, size))
         return CUDA_SUCCESS;
     CUresult result = gm_drv.mem_address_reserve(address, size, alignment, wanted, flags);
-    if (plain && result == CUDA_SUCCESS) {
+    if (ordinary && result == CUDA_SUCCESS) {
         halves()->address = *address;
         halves()->address_size = size;
     }
@@ -286,7 +286,7 @@ CUresult gm_mapped_address_free(CUdeviceptr address, size_t size) {
             give(device, size, GM_REASON_CACHE_LIMIT);
         return CUDA_SUCCESS;
     }
-    clear(address, size);
+    clear_range(address, size);
     gm_spin_unlock(&gm_buffers_lock);
     return gm_drv.mem_address_free(address, size);
 }
@@ -298,7 +298,7 @@ static int code_of(const CUmemAllocationProp *properties) {
     return (int)properties->requestedHandleTypes << 1 | !!properties->allocFlags.gpuDirectRDMACapable;
 }
 
-static bool is_plain(const CUmemAllocationProp *properties, int device) {
+static bool is_ordinary(const CUmemAllocationProp *properties, int device) {
     const unsigned types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
     return properties && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
            !(properties->requestedHandleTypes & ~types) && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
@@ -330,16 +330,16 @@ static bool create_kept(const struct gm_request *request, int device, CUmemGener
 CUresult gm_mapped_create(const struct gm_request *request, int device, CUmemGenericAllocationHandle *handle,
                           size_t size, const CUmemAllocationProp *properties, unsigned long long flags, bool *reused) {
     CUcontext context = (CUcontext)(uintptr_t)request->context;
-    bool plain = cache && handle && size && !flags && device >= 0 && device < GM_CACHE_DEVICES &&
-                 is_plain(properties, device) && gm_context_is_alone(context, request->context_id, device) &&
-                 gm_cache_limit(cache->state, device);
-    *reused = plain && code_of(properties) == __atomic_load_n(&kept_properties, __ATOMIC_RELAXED) &&
+    bool ordinary = cache && handle && size && !flags && device >= 0 && device < GM_CACHE_DEVICES &&
+                    is_ordinary(properties, device) && gm_context_is_alone(context, request->context_id, device) &&
+                    gm_cache_limit(cache->state, device);
+    *reused = ordinary && code_of(properties) == __atomic_load_n(&kept_properties, __ATOMIC_RELAXED) &&
               create_kept(request, device, handle, size);
     if (*reused)
         return CUDA_SUCCESS;
     CUresult result = gm_drv.mem_create(handle, size, properties, flags);
     halves()->handle_size = 0;
-    if (plain && result == CUDA_SUCCESS) {
+    if (ordinary && result == CUDA_SUCCESS) {
         halves()->handle = *handle;
         halves()->handle_size = size;
         halves()->context = context;
@@ -450,7 +450,7 @@ static CUresult prepare_map(CUdeviceptr address, size_t size, CUmemGenericAlloca
             note_deviation();
         let_go(buffer);
     }
-    clear(address, size);
+    clear_range(address, size);
     return CUDA_SUCCESS;
 }
 
@@ -520,7 +520,7 @@ CUresult gm_mapped_set_access(CUdeviceptr address, size_t size, const CUmemAcces
     if (done)
         buffer->opened |= devices;
     else if (!expected && !empty)
-        clear(address, size);
+        clear_range(address, size);
     gm_spin_unlock(&gm_buffers_lock);
     if (done || empty)
         return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -551,7 +551,7 @@ CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned, bool *ke
         gm_buffer_change(buffer, buffer->holds, true, false);
         *kept = gm_buffer_is_idle(buffer) && hold_idle(buffer);
     } else if (!empty) {
-        clear(address, size);
+        clear_range(address, size);
     }
     gm_spin_unlock(&gm_buffers_lock);
     if (stays || empty)
@@ -570,7 +570,7 @@ static gm_status mapped_alloc(struct gm_resource *self, const struct gm_request 
 }
 
 /* A cache counted the buffer out before. */
-static gm_status free_now(CUdeviceptr address) {
+static gm_status free_buffer(CUdeviceptr address) {
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
     if (buffer)
@@ -593,10 +593,10 @@ static gm_status mapped_free(struct gm_resource *self, const struct gm_block *bl
                              const struct gm_free_request *how) {
     if (!how->idle)
         gm_free_sync_notice();
-    return free_now(block->address);
+    return free_buffer(block->address);
 }
 
-static size_t mapped_trim(struct gm_resource *self, size_t bytes) { return let_go_all(is_idle, NULL, bytes); }
+static size_t mapped_trim(struct gm_resource *self, size_t bytes) { return let_go_all(is_idle_buffer, NULL, bytes); }
 
 struct idle_bytes {
     int device;

@@ -11,7 +11,7 @@ unsigned gm_buffers_count, gm_buffers_partly_held;
 static struct gm_buffer *by_address[BUCKETS], *by_handle[BUCKETS], *unused;
 static uint64_t serials;
 
-static unsigned bucket_of(uint64_t key) { return (unsigned)((key ^ key >> 21) * 0x9e3779b97f4a7c15ull >> 52); }
+static unsigned bucket_of_key(uint64_t key) { return (unsigned)((key ^ key >> 21) * 0x9e3779b97f4a7c15ull >> 52); }
 
 _Static_assert(BUCKETS == 1 << 12, "bucket_of gives 12 bits");
 
@@ -27,7 +27,7 @@ static void wait_for_others(void) {
 
 struct gm_buffer *gm_buffer_at(CUdeviceptr address) {
     for (;; wait_for_others()) {
-        struct gm_buffer *buffer = by_address[bucket_of(address)];
+        struct gm_buffer *buffer = by_address[bucket_of_key(address)];
         while (buffer && buffer->address != address)
             buffer = buffer->next_address;
         if (!buffer || !buffer->busy)
@@ -37,7 +37,7 @@ struct gm_buffer *gm_buffer_at(CUdeviceptr address) {
 
 struct gm_buffer *gm_buffer_of(CUmemGenericAllocationHandle handle) {
     for (;; wait_for_others()) {
-        struct gm_buffer *buffer = by_handle[bucket_of(handle)];
+        struct gm_buffer *buffer = by_handle[bucket_of_key(handle)];
         while (buffer && buffer->handle != handle)
             buffer = buffer->next_handle;
         if (!buffer || !buffer->busy)
@@ -57,8 +57,8 @@ static bool add_unused(void) {
 bool gm_buffer_add(const struct gm_buffer *buffer) {
     if (!unused && !add_unused())
         return false;
-    struct gm_buffer *added = unused, **address = &by_address[bucket_of(buffer->address)],
-                     **handle = &by_handle[bucket_of(buffer->handle)];
+    struct gm_buffer *added = unused, **address = &by_address[bucket_of_key(buffer->address)],
+                     **handle = &by_handle[bucket_of_key(buffer->handle)];
     unused = added->next_address;
     *added = *buffer;
     added->serial = ++serials;
@@ -71,8 +71,8 @@ bool gm_buffer_add(const struct gm_buffer *buffer) {
 }
 
 void gm_buffer_remove(struct gm_buffer *buffer) {
-    struct gm_buffer **address = &by_address[bucket_of(buffer->address)],
-                     **handle = &by_handle[bucket_of(buffer->handle)];
+    struct gm_buffer **address = &by_address[bucket_of_key(buffer->address)],
+                     **handle = &by_handle[bucket_of_key(buffer->handle)];
     while (*address != buffer)
         address = &(*address)->next_address;
     *address = buffer->next_address;

@@ -122,8 +122,8 @@ static void query_all(struct gm_shard *shard, struct gm_free_lists *lists, bool 
 
 /* Among the context's ready blocks of about `least` bytes or more, finds the one that was unused longest and returns
  * its shard; NULL: no block is ready. *until: the stamp of the longest unused such block in the other shards. */
-static struct gm_shard *longest_unused(struct gm_cache *state, uint64_t context_id, int device, size_t least,
-                                       uint64_t *until) {
+static struct gm_shard *longest_unused_shard(struct gm_cache *state, uint64_t context_id, int device, size_t least,
+                                             uint64_t *until) {
     struct gm_shard *found = NULL;
     uint64_t oldest = UINT64_MAX;
     *until = UINT64_MAX;
@@ -162,9 +162,9 @@ static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int 
     struct gm_cache *state = self->state;
     size_t least = bytes / 16;
     uint64_t until;
-    struct gm_shard *shard = longest_unused(state, context_id, device, least, &until);
+    struct gm_shard *shard = longest_unused_shard(state, context_id, device, least, &until);
     if (!shard)
-        shard = longest_unused(state, context_id, device, least = 0, &until);
+        shard = longest_unused_shard(state, context_id, device, least = 0, &until);
     return shard ? release_from(self, shard, context_id, bytes, least, until) : 0;
 }
 
@@ -173,7 +173,7 @@ static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int 
  * lose its small blocks to each small excess. */
 static size_t release_enough(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, uint64_t before) {
     uint64_t until;
-    struct gm_shard *shard = longest_unused(self->state, context_id, device, bytes, &until);
+    struct gm_shard *shard = longest_unused_shard(self->state, context_id, device, bytes, &until);
     return shard ? release_from(self, shard, context_id, 1, bytes, before - 1) : 0;
 }
 
@@ -195,7 +195,7 @@ static void query_all_shards(struct gm_cache *state, uint64_t context_id, int de
 /* ---- inside a free */
 
 /* The limit is reached: releases blocks until there is room for this one. False: there is still no room. */
-static bool make_room(struct gm_resource *self, const struct gm_block *block) {
+static bool release_for_block(struct gm_resource *self, const struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_releases releases;
     size_t missing = gm_cache_gather(state, block->device, block->reserved);
@@ -240,7 +240,7 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
     if (gm_cache_allow(state, shard, block->device, block->reserved))
         return lists;
     gm_spin_unlock(&shard->lock);
-    bool room = make_room(self, block);
+    bool room = release_for_block(self, block);
     gm_spin_lock(&shard->lock);
     lists = gm_free_lists_of(shard, block->context_id);
     if (!room || !lists || lists->disabled || !gm_cache_allow(state, shard, block->device, block->reserved))

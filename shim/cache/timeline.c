@@ -3,7 +3,7 @@
 #include "shim/driver/driver.h"
 
 /* The timeline of the context, or one without users; NULL: there is none. */
-static struct gm_fence_timeline *find(const struct gm_fence_timelines *timelines, uint64_t context_id) {
+static struct gm_fence_timeline *find_line(const struct gm_fence_timelines *timelines, uint64_t context_id) {
     struct gm_fence_timeline *unused = NULL;
     for (struct gm_fence_timeline *line = timelines->first; line; line = line->next) {
         bool used = __atomic_load_n(&line->users, __ATOMIC_ACQUIRE);
@@ -15,8 +15,8 @@ static struct gm_fence_timeline *find(const struct gm_fence_timelines *timelines
 }
 
 /* Begins the timeline of a context. The fences keep the events of the context before until they are recorded again. */
-static void begin(struct gm_fence_timeline *line, enum gm_fence_reach reach, uint64_t context, uint64_t context_id,
-                  int device) {
+static void begin_line(struct gm_fence_timeline *line, enum gm_fence_reach reach, uint64_t context, uint64_t context_id,
+                       int device) {
     line->reach = reach;
     line->context = (struct gm_context){.handle = (CUcontext)(uintptr_t)context, .id = context_id, .device = device};
     /* A thread that looked at the context before may still read these. */
@@ -30,13 +30,13 @@ static void begin(struct gm_fence_timeline *line, enum gm_fence_reach reach, uin
 struct gm_fence_timeline *gm_timeline_use(struct gm_fence_timelines *timelines, uint64_t context, uint64_t context_id,
                                           int device) {
     gm_spin_lock(&timelines->lock);
-    struct gm_fence_timeline *line = find(timelines, context_id);
+    struct gm_fence_timeline *line = find_line(timelines, context_id);
     if (!line && (line = gm_pages(sizeof *line))) {
         line->next = timelines->first;
         timelines->first = line;
     }
     if (line && !__atomic_fetch_add(&line->users, 1, __ATOMIC_RELAXED))
-        begin(line, timelines->reach, context, context_id, device);
+        begin_line(line, timelines->reach, context, context_id, device);
     gm_spin_unlock(&timelines->lock);
     return line;
 }
@@ -124,14 +124,14 @@ static void end_query(struct gm_fence_timeline *line, struct gm_numbered_fence *
 
 /* ---- */
 
-static gm_status record(const struct gm_fence_timeline *line, struct gm_numbered_fence *at) {
+static gm_status record_numbered(const struct gm_fence_timeline *line, struct gm_numbered_fence *at) {
     return or_pending(gm_fence_record(&at->fence, &line->context, line->reach));
 }
 
 /* Records the fence that this thread began to record. Returns the one that it queries now; NULL: none. */
 static struct gm_numbered_fence *record_one(struct gm_fence_timeline *line, struct gm_numbered_fence *at,
                                             struct gm_visit *visit, bool inside) {
-    visit->recorded = inside ? record(line, at) : GM_FENCE_PENDING;
+    visit->recorded = inside ? record_numbered(line, at) : GM_FENCE_PENDING;
     gm_spin_lock(&line->lock);
     end_record(line, at, visit->recorded);
     struct gm_numbered_fence *next = inside && visit->query ? begin_query(line, visit->query) : NULL;

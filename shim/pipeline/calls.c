@@ -74,8 +74,8 @@ static GM_RARE void record_stale(const struct gm_block *stale) {
         gm_write_release(stale, number, GM_REASON_NONE);
 }
 
-static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason,
-                                 enum gm_kind verdict) {
+static GM_IN_PLACE void remember_block(struct gm_scope *scope, enum gm_action action, enum gm_reason reason,
+                                       enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
     struct gm_block *block = &scope->block, stale;
     struct gm_stats_shard *shard = gm_stats_mine();
@@ -220,8 +220,8 @@ static bool is_movable(const struct gm_request *request) { return request->size 
 
 /* Decides about a request, or finds a free block for it. *counted: the policy has decided, and wants to know of the
  * free. */
-static GM_APART struct gm_block_record *decide(struct gm_request *request, struct gm_decision *decision,
-                                               bool *counted) {
+static GM_APART struct gm_block_record *decide_request(struct gm_request *request, struct gm_decision *decision,
+                                                       bool *counted) {
     const struct gm_policy *policy = gm_pipeline.policy;
     request->promises = promises_of(request);
     *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE, 0};
@@ -269,7 +269,7 @@ static GM_APART gm_status alloc_decided(struct gm_scope *scope, struct gm_decisi
     if (GM_UNLIKELY(decision->advice) && gm_pipeline.advise && gm_kind_traits(scope->block.kind) & GM_TRAIT_MANAGED)
         gm_pipeline.advise(request, decision->advice, &scope->block);
     enum gm_reason reason = scope->block.reason ? scope->block.reason : decision->reason;
-    remember(scope, GM_ACT_ALLOC, reason, decision->verdict);
+    remember_block(scope, GM_ACT_ALLOC, reason, decision->verdict);
     if (gm_kind_traits(scope->block.kind) & GM_TRAIT_PLACED) {
         gm_count_one(&gm_stats_mine()->moved);
         gm_open_to_new(&scope->block, open);
@@ -288,7 +288,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     const struct gm_decision *how = gm_guard_is_on() ? NULL : gm_pipeline.policy->reuse;
     struct gm_block_record *record = how ? gm_direct_take_newest(&scope->request) : NULL;
     if (GM_UNLIKELY(!record)) {
-        record = decide(&scope->request, &decision, &counted);
+        record = decide_request(&scope->request, &decision, &counted);
         how = &decision;
     }
     if (GM_UNLIKELY(!record))
@@ -321,7 +321,7 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, uint64_t m
         .charged = scope->charged != 0,
         .hit = scope->known,
     };
-    remember(scope, gm_action_of(&scope->block), GM_REASON_NEVER_MOVED, kind);
+    remember_block(scope, gm_action_of(&scope->block), GM_REASON_NEVER_MOVED, kind);
 }
 
 void gm_pipeline_saw_map(struct gm_scope *scope, uint64_t address, uint64_t handle, gm_status status) {
@@ -343,7 +343,7 @@ void gm_pipeline_made(struct gm_scope *scope, gm_status status) {
     if (status)
         alloc_failed(scope, scope->block.kind, GM_REASON_NEVER_MOVED, scope->block.kind, status);
     else
-        remember(scope, GM_ACT_ALLOC, GM_REASON_NEVER_MOVED, scope->block.kind);
+        remember_block(scope, GM_ACT_ALLOC, GM_REASON_NEVER_MOVED, scope->block.kind);
 }
 
 /* ---- free */

@@ -71,7 +71,7 @@ bool gm_pipeline_watch(struct gm_resource *top) {
 }
 
 /* NULL: the stack is not watched. */
-static struct guest *take_out(struct gm_resource *top) {
+static struct guest *take_guest(struct gm_resource *top) {
     for (uint32_t i = 0; i < GUESTS; i++) {
         struct gm_resource *same = top;
         if (__atomic_compare_exchange_n(&guests[i].top, &same, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -85,7 +85,7 @@ static void wait_until_left(const struct guest *guest) {
         sched_yield();
 }
 
-void gm_pipeline_unwatch(struct gm_resource *top) { wait_until_left(take_out(top)); }
+void gm_pipeline_unwatch(struct gm_resource *top) { wait_until_left(take_guest(top)); }
 
 /* The count and the table change together. Otherwise a thread could look for a stack that another one is about to
  * watch. */
@@ -93,7 +93,7 @@ GM_LOCK(wrapping);
 
 void gm_pipeline_wrap(struct gm_resource *top, unsigned *users) {
     gm_spin_lock(&wrapping);
-    struct guest *guest = (*users)++ ? NULL : take_out(top);
+    struct guest *guest = (*users)++ ? NULL : take_guest(top);
     gm_spin_unlock(&wrapping);
     wait_until_left(guest);
 }

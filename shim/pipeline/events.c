@@ -30,8 +30,8 @@ static GM_RARE bool sum_up(uint64_t now_ns, enum gm_action action, const struct 
     return true;
 }
 
-static GM_IN_PLACE void fill(struct gm_event *event, uint64_t number, uint64_t time_ns, enum gm_action action,
-                             const struct gm_block *block, int device) {
+static GM_IN_PLACE void fill_event(struct gm_event *event, uint64_t number, uint64_t time_ns, enum gm_action action,
+                                   const struct gm_block *block, int device) {
     gm_event_fill(event, number, time_ns, action, (enum gm_kind)block->kind, device);
     event->address = gm_key_value(block->address);
     event->bytes = block->size;
@@ -51,7 +51,7 @@ void gm_end_recorded(struct gm_scope *scope, enum gm_action action, const struct
     if (GM_UNLIKELY(gm_summary_on()) && sum_up(time_ns + spent_ns, action, block))
         return;
     struct gm_event otherwise, *event = gm_trace_place(scope->sequence, &otherwise);
-    fill(event, scope->sequence, time_ns, action, block, request->device);
+    fill_event(event, scope->sequence, time_ns, action, block, request->device);
     event->stream = request->stream;
     event->duration_ns = gm_saturate(spent_ns);
     event->site = request->site;
@@ -121,7 +121,7 @@ enum gm_action gm_action_of(const struct gm_block *block) {
 
 void gm_write_live(const struct gm_block *block) {
     struct gm_event event;
-    fill(&event, block->sequence, gm_now_ns(), gm_action_of(block), block, block->device);
+    fill_event(&event, block->sequence, gm_now_ns(), gm_action_of(block), block, block->device);
     event.stream = block->stream;
     event.site = block->site;
     event.call = block->call;

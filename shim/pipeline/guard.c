@@ -15,7 +15,7 @@ uint64_t gm_guard_every;
 
 /* ---- the option */
 
-static gm_status refuse(const char *word, size_t length, char *error, size_t error_size) {
+static gm_status refuse_word(const char *word, size_t length, char *error, size_t error_size) {
     gm_format(error, error_size, "\"%.*s\" is not accepted: write off, all or 1/N, then begin or blocking after commas",
               length > 40 ? 40 : (int)length, word);
     return GM_INVALID_VALUE;
@@ -41,7 +41,7 @@ gm_status gm_guard_parse(const char *text, struct gm_guard_choice *choice, char 
     struct gm_guard_choice read = {0};
     size_t length = strcspn(text, ",");
     if (!parse_share(text, length, &read.every))
-        return refuse(text, length, error, error_size);
+        return refuse_word(text, length, error, error_size);
     for (const char *word = text + length; *word; word += length) {
         length = strcspn(++word, ",");
         if (length == 5 && !memcmp(word, "begin", 5))
@@ -49,7 +49,7 @@ gm_status gm_guard_parse(const char *text, struct gm_guard_choice *choice, char 
         else if (length == 8 && !memcmp(word, "blocking", 8))
             read.blocking = true;
         else
-            return refuse(word, length, error, error_size);
+            return refuse_word(word, length, error, error_size);
     }
     *choice = read;
     return GM_OK;

@@ -40,7 +40,7 @@ static void write_text(uint32_t id, const char *text, size_t bytes) {
     gm_trace_record(&out.record.head);
 }
 
-static uint32_t hash_of(const char *text, size_t bytes) {
+static uint32_t hash_of_text(const char *text, size_t bytes) {
     uint32_t hash = 2166136261u; /* FNV-1a */
     for (size_t i = 0; i < bytes; i++)
         hash = (hash ^ (unsigned char)text[i]) * 16777619u;
@@ -53,7 +53,7 @@ static uint32_t store_text(const char *text, size_t bytes) {
         __atomic_store_n(&texts, gm_pages(sizeof(*texts)), __ATOMIC_RELEASE);
     if (!texts)
         return 0;
-    uint32_t slot = hash_of(text, bytes) % SLOTS;
+    uint32_t slot = hash_of_text(text, bytes) % SLOTS;
     for (; texts->slots[slot]; slot = (slot + 1) % SLOTS) {
         uint32_t id = texts->slots[slot];
         if (texts->rows[id - 1].bytes == bytes && !memcmp(texts->room + texts->rows[id - 1].offset, text, bytes))

@@ -50,7 +50,7 @@ static gm_status fail_step(const struct gpumem_region *region, gm_status status,
 /* ---- context. Mapping does no work in a stream, so it is allowed while other threads capture. The driver wants this
  * thread in relaxed capture mode for that. */
 
-static gm_status enter(const struct gpumem_region *region, bool *pushed) {
+static gm_status enter_region(const struct gpumem_region *region, bool *pushed) {
     gm_status status = gm_context_enter(region->context.handle, pushed);
     return status ? gm_fail(status, "the region's context cannot be entered: %s", gpumem_status_name(status)) : GM_OK;
 }
@@ -88,7 +88,7 @@ static gm_status make(const struct gpumem_region_options *options, struct gpumem
     return GM_OK;
 }
 
-static gm_status read_options(const struct gpumem_region_options *options, struct gpumem_region_options *known) {
+static gm_status read_region_options(const struct gpumem_region_options *options, struct gpumem_region_options *known) {
     const uint64_t flags = GPUMEM_REGION_HOST | GPUMEM_REGION_EXPORTABLE | GPUMEM_REGION_EXACT;
     *known = (struct gpumem_region_options){0};
     gm_status status = options ? gm_struct_read("gpumem_region_options", known, sizeof *known, options) : GM_OK;
@@ -102,7 +102,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_opt
                                                   struct gpumem_region **region) {
     struct gpumem_region_options known;
     struct gm_context context;
-    gm_status status = read_options(options, &known);
+    gm_status status = read_region_options(options, &known);
     if (status)
         return status;
     if ((status = gm_program_context(&context)))
@@ -144,7 +144,7 @@ static gm_status map_anew(struct gpumem_region *region, bool read_only, size_t l
     return status;
 }
 
-static gm_status make_room(struct gpumem_region *region, size_t target) {
+static gm_status make_address_room(struct gpumem_region *region, size_t target) {
     gm_status status = GM_OK;
     for (unsigned i = 0; i < region->now.range_count && !status; i++) {
         struct gm_address_range *range = &region->now.ranges[i];
@@ -250,9 +250,9 @@ static void undo(struct gpumem_region *region, const struct state *before) {
     region->now = *before;
 }
 
-static gm_status grow(struct gpumem_region *region, size_t target) {
+static gm_status grow_region(struct gpumem_region *region, size_t target) {
     struct state before = region->now;
-    gm_status status = make_room(region, target);
+    gm_status status = make_address_room(region, target);
     if (!status)
         status = add_extents(region, target);
     if (!status && any_base_changed(&before, &region->now))
@@ -274,11 +274,11 @@ GM_PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, si
         region->now.size = size > region->now.size ? size : region->now.size;
         return GPUMEM_OK;
     }
-    gm_status status = enter(region, &pushed);
+    gm_status status = enter_region(region, &pushed);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();
-    status = round_to(size, region->location.granularity, &target) ? grow(region, target) : GM_OUT_OF_MEMORY;
+    status = round_to(size, region->location.granularity, &target) ? grow_region(region, target) : GM_OUT_OF_MEMORY;
     if (status)
         fail_step(region, status, "growing", size);
     else
@@ -323,7 +323,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, 
     bool pushed;
     if (size > region->now.size)
         size = region->now.size;
-    gm_status status = enter(region, &pushed);
+    gm_status status = enter_region(region, &pushed);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();
@@ -341,7 +341,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region)
     bool pushed = false;
     if (!region)
         return GPUMEM_OK;
-    gm_status status = enter(region, &pushed);
+    gm_status status = enter_region(region, &pushed);
     if (!status)
         status = gm_quiesce(&region->context, region->location.peers);
     if (status == GM_STREAM_CAPTURE) {
@@ -393,7 +393,7 @@ static gm_status add_alias(struct gpumem_region *region) {
 GM_PUBLIC enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view) {
     bool pushed;
     if (region->now.range_count < RANGES) {
-        gm_status status = enter(region, &pushed);
+        gm_status status = enter_region(region, &pushed);
         if (status)
             return status;
         CUstreamCaptureMode mode = gm_capture_relax();
@@ -430,7 +430,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, i
     bool pushed;
     if (peer < 0 || peer >= GM_LOCATION_DEVICES)
         return gm_fail(GM_INVALID_VALUE, "no device %d", peer);
-    gm_status status = enter(region, &pushed);
+    gm_status status = enter_region(region, &pushed);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();

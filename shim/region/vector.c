@@ -110,7 +110,7 @@ static gm_status zero(const struct gpumem_vector *vector, size_t first, size_t c
 
 /* Copies one element, then doubles the filled part. It reads what it wrote, so it costs as much as one copy of the
  * whole and a few calls. */
-static gm_status fill(const struct gpumem_vector *vector, size_t first, size_t count, CUdeviceptr value) {
+static gm_status fill_elements(const struct gpumem_vector *vector, size_t first, size_t count, CUdeviceptr value) {
     CUdeviceptr to = at(vector, first);
     size_t size = count * vector->element, done = vector->element;
     if (!size)
@@ -185,7 +185,7 @@ GM_PUBLIC enum gpumem_status gpumem_vector_reserve(struct gpumem_vector *vector,
 }
 
 /* Grows the region for `more` elements behind the last. */
-static gm_status make_room(struct gpumem_vector *vector, size_t more) {
+static gm_status make_element_room(struct gpumem_vector *vector, size_t more) {
     size_t count;
     if (__builtin_add_overflow(vector->count, more, &count))
         return gm_fail(GM_OUT_OF_MEMORY, "%zu more elements requested of a vector of %zu", more, vector->count);
@@ -193,7 +193,7 @@ static gm_status make_room(struct gpumem_vector *vector, size_t more) {
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_append(struct gpumem_vector *vector, size_t count) {
-    gm_status status = make_room(vector, count);
+    gm_status status = make_element_room(vector, count);
     vector->count += status ? 0 : count;
     return status;
 }
@@ -231,7 +231,7 @@ static gm_status check_range(const struct gpumem_vector *vector, size_t first, s
 static gm_status open_gap(struct gpumem_vector *vector, size_t position, size_t count) {
     gm_status status = check_range(vector, position, 0);
     if (!status)
-        status = make_room(vector, count);
+        status = make_element_room(vector, count);
     return status ? status : move_elements(vector, position + count, position, vector->count - position);
 }
 
@@ -247,7 +247,7 @@ GM_PUBLIC enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, 
         return status;
     if (is_own)
         own += own >= position ? count : 0;
-    status = fill(vector, position, count, is_own ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
+    status = fill_elements(vector, position, count, is_own ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
     if (!status)
         vector->count += count;
     return status;
@@ -276,7 +276,7 @@ GM_PUBLIC enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, si
     if (status || !count)
         return status;
     /* The value may be one of the overwritten elements. It is copied to the first place, and is not read again. */
-    return fill(vector, first, count, own < vector->count ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
+    return fill_elements(vector, first, count, own < vector->count ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count) {
@@ -295,7 +295,7 @@ GM_PUBLIC enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, 
     if (!status)
         status = gpumem_vector_reserve(vector, count);
     if (!status && count)
-        status = fill(vector, 0, count, is_own ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
+        status = fill_elements(vector, 0, count, is_own ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
     if (!status)
         vector->count = count;
     return status;

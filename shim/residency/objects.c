@@ -46,13 +46,13 @@ static void give_number(struct gpumem_residency *r, struct gm_residency_object *
 
 /* ---- objects by the address of their first part */
 
-static uint32_t *bucket_of(struct gpumem_residency *r, const void *address) {
+static uint32_t *bucket_of_address(struct gpumem_residency *r, const void *address) {
     const uint64_t mixed = (uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u;
     return &r->buckets[(mixed >> 32) & r->bucket_mask];
 }
 
 static struct gm_residency_object *find_address(struct gpumem_residency *r, const void *address) {
-    uint32_t index = address ? *bucket_of(r, address) : GM_RESIDENCY_NONE;
+    uint32_t index = address ? *bucket_of_address(r, address) : GM_RESIDENCY_NONE;
     while (index != GM_RESIDENCY_NONE && r->objects[index].parts[0].address != address)
         index = r->objects[index].next;
     return index == GM_RESIDENCY_NONE ? NULL : &r->objects[index];
@@ -61,7 +61,7 @@ static struct gm_residency_object *find_address(struct gpumem_residency *r, cons
 static void link_address(struct gpumem_residency *r, struct gm_residency_object *object) {
     if (!object->parts[0].address)
         return;
-    uint32_t *bucket = bucket_of(r, object->parts[0].address);
+    uint32_t *bucket = bucket_of_address(r, object->parts[0].address);
     object->next = *bucket;
     *bucket = gm_residency_index(r, object);
 }
@@ -69,7 +69,7 @@ static void link_address(struct gpumem_residency *r, struct gm_residency_object 
 static void unlink_address(struct gpumem_residency *r, struct gm_residency_object *object) {
     if (!object->parts[0].address)
         return;
-    uint32_t *place = bucket_of(r, object->parts[0].address);
+    uint32_t *place = bucket_of_address(r, object->parts[0].address);
     while (&r->objects[*place] != object)
         place = &r->objects[*place].next;
     *place = object->next;
@@ -100,8 +100,8 @@ static gm_status check_part(const struct gpumem_residency *r, const struct descr
     return gm_fail(GM_INVALID_VALUE, "%p is device memory, not host memory", part->address);
 }
 
-static gm_status describe(const struct gpumem_residency *r, const struct gpumem_object_options *options,
-                          struct description *d) {
+static gm_status describe_object(const struct gpumem_residency *r, const struct gpumem_object_options *options,
+                                 struct description *d) {
     if (options->flags & ~(uint64_t)GPUMEM_OBJECT_GPU_ONLY)
         return gm_fail(GM_NOT_SUPPORTED, "object flags 0x%llx: gpumem %s knows 0x1", (unsigned long long)options->flags,
                        GM_VERSION);
@@ -152,8 +152,8 @@ static gm_status update(struct gpumem_residency *r, struct gm_residency_object *
     return GM_OK;
 }
 
-static gm_status add(struct gpumem_residency *r, const struct description *d, uint64_t version,
-                     struct gm_residency_object **added) {
+static gm_status add_object(struct gpumem_residency *r, const struct description *d, uint64_t version,
+                            struct gm_residency_object **added) {
     struct gpumem_part *parts = NULL;
     if (d->part_count > 1 && !(parts = malloc(d->part_count * sizeof *parts)))
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for %zu parts", d->part_count);
@@ -185,7 +185,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_register(struct gpumem_residency *
     struct description d;
     gm_status status = gm_struct_read("gpumem_object_options", &known, sizeof known, options);
     if (!status)
-        status = describe(r, &known, &d);
+        status = describe_object(r, &known, &d);
     if (!status)
         status = gm_residency_enter(r, &call, false);
     if (status)
@@ -194,7 +194,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_register(struct gpumem_residency *
     for (; object && object->busy; object = find_address(r, d.parts[0].address))
         gm_residency_await_move(r, &call); /* another version has to wait for that */
     if (!object)
-        status = add(r, &d, known.version, &object);
+        status = add_object(r, &d, known.version, &object);
     else if (!(status = check_same(object, &d)))
         status = update(r, object, known.version);
     if (!status) {

@@ -19,14 +19,14 @@ static unsigned position_of(const struct gpumem_residency *r, size_t bytes) {
     return low;
 }
 
-static void push(struct gpumem_residency *r, struct gm_residency_copy *copy) {
+static void push_copy(struct gpumem_residency *r, struct gm_residency_copy *copy) {
     const unsigned at = position_of(r, copy->bytes + 1);
     memmove(&r->pool[at + 1], &r->pool[at], (r->pool_count - at) * sizeof(*r->pool));
     r->pool[at] = copy;
     r->pool_count++;
 }
 
-static struct gm_residency_copy *take(struct gpumem_residency *r, unsigned at) {
+static struct gm_residency_copy *take_copy(struct gpumem_residency *r, unsigned at) {
     struct gm_residency_copy *copy = r->pool[at];
     r->pool_count--;
     memmove(&r->pool[at], &r->pool[at + 1], (r->pool_count - at) * sizeof(*r->pool));
@@ -37,7 +37,7 @@ struct gm_residency_copy *gm_residency_reuse(struct gpumem_residency *r, size_t 
     const unsigned at = position_of(r, bytes);
     if (at == r->pool_count || r->pool[at]->bytes != bytes)
         return NULL;
-    struct gm_residency_copy *copy = take(r, at);
+    struct gm_residency_copy *copy = take_copy(r, at);
     if (copy->evicted)
         r->stats.reused_evicted++;
     else
@@ -49,7 +49,7 @@ struct gm_residency_copy *gm_residency_reuse(struct gpumem_residency *r, size_t 
 /* ---- allocation */
 
 /* Room in the pool for one more copy, so that a copy can always end. */
-static bool make_room(struct gpumem_residency *r) {
+static bool make_pool_room(struct gpumem_residency *r) {
     if (r->copy_count < r->pool_room)
         return true;
     unsigned room = r->pool_room ? 2 * r->pool_room : 64;
@@ -77,7 +77,7 @@ static CUresult give(struct gpumem_residency *r, const struct gm_residency_copy 
 }
 
 gm_status gm_residency_allocate(struct gpumem_residency *r, size_t bytes, struct gm_residency_copy **made) {
-    struct gm_residency_copy *copy = make_room(r) ? calloc(1, sizeof *copy) : NULL;
+    struct gm_residency_copy *copy = make_pool_room(r) ? calloc(1, sizeof *copy) : NULL;
     if (!copy)
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a copy");
     const uint64_t begin = gm_now_ns();
@@ -121,7 +121,7 @@ static gm_status free_behind(struct gpumem_residency *r, struct gm_residency_cop
     const uint64_t begin = gm_now_ns();
     gm_status status = gm_residency_wait(r, copy);
     if (status)
-        push(r, copy);
+        push_copy(r, copy);
     else
         gm_residency_free_copy(r, copy);
     r->stats.allocate_ns += gm_now_ns() - begin;
@@ -129,7 +129,7 @@ static gm_status free_behind(struct gpumem_residency *r, struct gm_residency_cop
 }
 
 gm_status gm_residency_give_back(struct gpumem_residency *r) {
-    struct gm_residency_copy *largest = take(r, r->pool_count - 1);
+    struct gm_residency_copy *largest = take_copy(r, r->pool_count - 1);
     const bool evicted = largest->evicted;
     const size_t bytes = largest->bytes;
     gm_status status = free_behind(r, largest);
@@ -143,6 +143,6 @@ gm_status gm_residency_give_back(struct gpumem_residency *r) {
 gm_status gm_residency_retire(struct gpumem_residency *r, struct gm_residency_copy *copy) {
     if (r->flags & GPUMEM_RESIDENCY_NO_LAZY_RELEASE)
         return free_behind(r, copy);
-    push(r, copy);
+    push_copy(r, copy);
     return GM_OK;
 }

@@ -69,7 +69,8 @@ gm_status gm_residency_check_stream(CUstream stream) {
 
 /* ---- creation */
 
-static gm_status read_options(const struct gpumem_residency_options *options, struct gpumem_residency_options *known) {
+static gm_status read_residency_options(const struct gpumem_residency_options *options,
+                                        struct gpumem_residency_options *known) {
     const uint64_t flags = GPUMEM_RESIDENCY_NO_REUSE | GPUMEM_RESIDENCY_NO_LAZY_RELEASE |
                            GPUMEM_RESIDENCY_NO_ON_DEMAND | GPUMEM_RESIDENCY_WAIT;
     *known = (struct gpumem_residency_options){0};
@@ -177,7 +178,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_create(const struct gpumem_residen
     GM_NEED(residency);
     struct gpumem_residency_options known;
     struct gm_context context;
-    gm_status status = read_options(options, &known);
+    gm_status status = read_residency_options(options, &known);
     if (status)
         return status;
     if ((status = gm_program_context(&context)))

@@ -260,8 +260,8 @@ static gm_status note_host_work(struct gpumem_residency *r, struct gm_residency_
     return status ? (gm_status)r->driver->stream_synchronize(stream) : GM_OK;
 }
 
-static gm_status prepare(struct gpumem_residency *r, struct gm_residency_way *way, struct gm_residency_object *object,
-                         bool direct) {
+static gm_status prepare_transfer(struct gpumem_residency *r, struct gm_residency_way *way,
+                                  struct gm_residency_object *object, bool direct) {
     gm_status status = need_stream(r, way);
     if (!status && !direct)
         status = check_mapped(r, object);
@@ -302,7 +302,7 @@ static gm_status transfer(struct gpumem_residency *r, struct gm_residency_way *w
     gm_status status = in ? GM_OK : need_home(r, object);
     const bool direct = !status && is_direct(r, object);
     if (!status)
-        status = prepare(r, way, object, direct);
+        status = prepare_transfer(r, way, object, direct);
     if (!status) {
         status = submit(r, way, object, direct);
         if (!status && direct)

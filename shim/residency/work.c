@@ -77,7 +77,7 @@ gm_status gm_residency_order(struct gpumem_residency *r, struct gm_residency_cop
 }
 
 /* Forgets reads that are done, then has room for one more. */
-static bool make_room(struct gpumem_residency *r, struct gm_residency_copy *copy) {
+static bool make_read_room(struct gpumem_residency *r, struct gm_residency_copy *copy) {
     unsigned left = 0;
     if (copy->read_count < copy->read_room)
         return true;
@@ -99,7 +99,7 @@ static bool make_room(struct gpumem_residency *r, struct gm_residency_copy *copy
     return true;
 }
 
-static gm_status record(struct gpumem_residency *r, CUstream stream, CUevent *event) {
+static gm_status record_event(struct gpumem_residency *r, CUstream stream, CUevent *event) {
     gm_status status = gm_residency_event_take(r, event);
     if (status)
         return status;
@@ -112,7 +112,7 @@ static gm_status record(struct gpumem_residency *r, CUstream stream, CUevent *ev
 gm_status gm_residency_record(struct gpumem_residency *r, struct gm_residency_copy *copy, CUstream stream,
                               bool writes) {
     CUevent event;
-    gm_status status = writes || make_room(r, copy) ? record(r, stream, &event) : GM_OUT_OF_MEMORY;
+    gm_status status = writes || make_read_room(r, copy) ? record_event(r, stream, &event) : GM_OUT_OF_MEMORY;
     if (status) {
         copy->unfenced = true;
         return gm_fail(status, "work on a copy of %zu bytes cannot be recorded: %s", copy->bytes,

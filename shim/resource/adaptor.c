@@ -38,10 +38,10 @@ gm_status gm_adaptor_remember(struct gm_resource *self, const char *argument, ch
     return registry ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
-static void forget(const struct gm_block *block, void *arg) {}
+static void forget_block(const struct gm_block *block, void *arg) {}
 
 void gm_adaptor_forget_all(struct gm_resource *self, uint64_t context_id) {
-    gm_registry_drop_context(gm_adaptor_blocks(self), context_id, NULL, forget, NULL);
+    gm_registry_drop_context(gm_adaptor_blocks(self), context_id, NULL, forget_block, NULL);
 }
 
 void gm_adaptor_forget_locks(struct gm_resource *self) { gm_registry_after_fork(gm_adaptor_blocks(self)); }

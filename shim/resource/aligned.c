@@ -25,7 +25,7 @@ static gm_status align_open(struct gm_resource *self, const char *argument, char
 }
 
 /* Remembers the wrapped resource's block under the moved address. `sequence` is the distance. */
-static gm_status remember(struct state *state, const struct gm_block *got, uint64_t address) {
+static gm_status remember_moved(struct state *state, const struct gm_block *got, uint64_t address) {
     struct gm_block noted = *got;
     noted.address = address;
     noted.sequence = address - got->address;
@@ -50,7 +50,7 @@ static gm_status alloc_larger(struct gm_resource *self, const struct gm_request 
     if (status)
         return status;
     uint64_t address = (got.address + mask) & ~mask;
-    status = remember(self->state, &got, address);
+    status = remember_moved(self->state, &got, address);
     if (status) {
         gm_adaptor_undo(self, request, &got);
         return status;
@@ -92,7 +92,7 @@ static gm_status align_free(struct gm_resource *self, const struct gm_block *blo
         return gm_adaptor_free(self, block, how);
     gm_status status = gm_adaptor_free(self, &own, how);
     if (status)
-        remember(state, &own, block->address);
+        remember_moved(state, &own, block->address);
     return status;
 }
 
@@ -103,7 +103,7 @@ static gm_status align_grow(struct gm_resource *self, struct gm_block *block, si
         return gm_adaptor_grow(self, block, size);
     size_t before = block->address - own.address;
     gm_status status = gm_adaptor_grow(self, &own, size + before);
-    remember(state, &own, block->address);
+    remember_moved(state, &own, block->address);
     if (!status) {
         block->size = size;
         block->reserved = size;

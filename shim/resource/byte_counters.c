@@ -2,7 +2,7 @@
 #include "shim/resource/byte_counters.h"
 
 /* Returns the row of the context, else an empty row, else -1. A row without bytes is empty. */
-static int find_row(const struct gm_byte_counters *counters, uint64_t context_id) {
+static int find_counter(const struct gm_byte_counters *counters, uint64_t context_id) {
     int empty = -1;
     unsigned start = (unsigned)(context_id % GM_BYTE_COUNTERS_CONTEXTS);
     for (unsigned i = 0; i < GM_BYTE_COUNTERS_CONTEXTS; i++) {
@@ -20,7 +20,7 @@ static int find_row(const struct gm_byte_counters *counters, uint64_t context_id
 bool gm_byte_counters_add(struct gm_byte_counters *counters, uint64_t context_id, uint64_t bytes, uint64_t ceiling) {
     bool fits = false;
     gm_spin_lock(&counters->lock);
-    int row = find_row(counters, context_id);
+    int row = find_counter(counters, context_id);
     if (row >= 0 && bytes <= ceiling && counters->total <= ceiling - bytes) {
         counters->rows[row].context_id = context_id;
         counters->rows[row].bytes += bytes;
@@ -33,7 +33,7 @@ bool gm_byte_counters_add(struct gm_byte_counters *counters, uint64_t context_id
 
 void gm_byte_counters_subtract(struct gm_byte_counters *counters, uint64_t context_id, uint64_t bytes) {
     gm_spin_lock(&counters->lock);
-    int row = find_row(counters, context_id);
+    int row = find_counter(counters, context_id);
     if (row >= 0 && counters->rows[row].context_id == context_id) {
         if (bytes > counters->rows[row].bytes)
             bytes = counters->rows[row].bytes;

@@ -32,7 +32,7 @@ static gm_status fence_stream(struct gm_deferred_block *deferred, const struct g
     return gm_fence_record_stream(deferred->fence, (CUstream)how->stream, how->per_thread, deferred->context_id);
 }
 
-static gm_status free_now(const struct gm_deferred_free *frees, const struct gm_deferred_block *deferred) {
+static gm_status free_deferred(const struct gm_deferred_free *frees, const struct gm_deferred_block *deferred) {
     struct gm_context_held held;
     if (!frees->in_context)
         return frees->free_now(deferred);
@@ -59,7 +59,7 @@ static gm_status free_after_fence(struct gm_deferred_free *frees, const struct g
         status = wait ? gm_fence_wait(deferred->fence) : gm_fence_query(deferred->fence);
     if (!status ||
         gm_context_life((CUcontext)(uintptr_t)deferred->context, deferred->context_id) == GM_CONTEXT_DESTROYED)
-        status = free_now(frees, deferred);
+        status = free_deferred(frees, deferred);
     gm_capture_unrelax(mode);
     return status;
 }
@@ -83,7 +83,7 @@ static bool free_oldest(struct gm_deferred_free *frees, bool wait) {
  * capture guard. On failure the block is unchanged. */
 static gm_status schedule(struct gm_deferred_free *frees, struct gm_deferred_block *deferred) {
     if (frees->waits_itself)
-        return free_now(frees, deferred);
+        return free_deferred(frees, deferred);
     gm_status status = fence_all_work(deferred);
     if (!status)
         status = gm_deferred_queue_push(&frees->pending.waiting, deferred);
@@ -227,7 +227,7 @@ static void free_of_context(struct gm_deferred_free *frees, struct gm_deferred_q
          remaining--) {
         if (deferred.context_id != context_id)
             gm_deferred_queue_push(queue, &deferred);
-        else if (free_now(frees, &deferred) == GM_OK)
+        else if (free_deferred(frees, &deferred) == GM_OK)
             drop_fence(&deferred);
     }
 }

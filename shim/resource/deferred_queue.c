@@ -11,13 +11,13 @@ static void set_sums(struct gm_deferred_queue *queue, int32_t count, int64_t byt
     __atomic_store_n(&queue->bytes, queue->bytes + (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
-static struct gm_deferred_slot *take_slot(struct gm_deferred_queue *queue) {
+static struct gm_deferred_slot *take_queue_slot(struct gm_deferred_queue *queue) {
     return gm_node_take(&queue->unused, sizeof(struct gm_deferred_slot), &queue->lock);
 }
 
 gm_status gm_deferred_queue_push(struct gm_deferred_queue *queue, const struct gm_deferred_block *deferred) {
     gm_spin_lock(&queue->lock);
-    struct gm_deferred_slot *slot = take_slot(queue);
+    struct gm_deferred_slot *slot = take_queue_slot(queue);
     if (slot) {
         slot->deferred = *deferred;
         slot->deferred.kept = NULL;
@@ -35,7 +35,7 @@ gm_status gm_deferred_queue_push(struct gm_deferred_queue *queue, const struct g
 
 void gm_deferred_queue_unpop(struct gm_deferred_queue *queue, const struct gm_deferred_block *deferred) {
     gm_spin_lock(&queue->lock);
-    struct gm_deferred_slot *slot = take_slot(queue);
+    struct gm_deferred_slot *slot = take_queue_slot(queue);
     if (slot) {
         slot->deferred = *deferred;
         slot->next = queue->first;

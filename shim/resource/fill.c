@@ -29,11 +29,11 @@ static gm_status fill_open(struct gm_resource *self, const char *argument, char 
                      argument ? argument : "");
 }
 
-static size_t bytes_of(const struct gm_block *block) { return block->pitch ? block->reserved : block->size; }
+static size_t bytes_to_fill(const struct gm_block *block) { return block->pitch ? block->reserved : block->size; }
 
 static gm_status fill_on_stream(const struct gm_block *block, unsigned char value, uint64_t stream, bool per_thread) {
     __typeof__(gm_drv.memset_d8_async) set = per_thread ? gm_drv.memset_d8_async_ptsz : gm_drv.memset_d8_async;
-    return set(block->address, value, bytes_of(block), (CUstream)stream);
+    return set(block->address, value, bytes_to_fill(block), (CUstream)stream);
 }
 
 /* Fills the block on an internal stream of its context. `behind`: after all work submitted so far; else the fill is
@@ -60,7 +60,7 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
     if (!status && behind)
         status = gm_fence_stream_behind(context, block->context_id, block->device, stream);
     if (!status)
-        status = gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
+        status = gm_drv.memset_d8_async(block->address, value, bytes_to_fill(block), stream);
     if (!status && !behind)
         status = gm_drv.stream_synchronize(stream);
     gm_context_leave(pushed);

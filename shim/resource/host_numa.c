@@ -92,7 +92,7 @@ static gm_status charge(int node, size_t bytes, uint64_t *room) {
 
 /* ---- one block */
 
-static gm_status create_block(const struct gm_location *location, size_t bytes, CUdeviceptr *created) {
+static gm_status host_numa_create(const struct gm_location *location, size_t bytes, CUdeviceptr *created) {
     struct gm_extent extent;
     CUdeviceptr address;
 
@@ -120,7 +120,7 @@ unreserve:
     return status;
 }
 
-static gm_status free_now(const struct gm_deferred_block *deferred) {
+static gm_status host_numa_free_now(const struct gm_deferred_block *deferred) {
     gm_status status = gm_drv.mem_unmap(deferred->address, deferred->size);
     if (status)
         return status;
@@ -129,7 +129,7 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
     return GM_OK;
 }
 
-static struct gm_deferred_free deferred_frees = {.free_now = free_now};
+static struct gm_deferred_free deferred_frees = {.free_now = host_numa_free_now};
 GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 /* ---- requests */
@@ -163,7 +163,7 @@ static gm_status create_charged(const struct gm_request *request, const struct g
         return status;
     }
     if (gm_capture_guard_enter(&mode)) {
-        status = create_block(location, bytes, address);
+        status = host_numa_create(location, bytes, address);
         gm_capture_guard_leave(mode);
     } else {
         status = GM_NOT_SUPPORTED;

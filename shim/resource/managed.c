@@ -9,9 +9,10 @@
 #include "shim/resource/pitch.h"
 #include "shim/resource/rows.h"
 
-static gm_status free_now(const struct gm_deferred_block *deferred);
+static gm_status managed_free_now(const struct gm_deferred_block *deferred);
 
-static struct gm_deferred_free deferred_frees = {.free_now = free_now, .waits_itself = true, .in_context = true};
+static struct gm_deferred_free deferred_frees = {
+    .free_now = managed_free_now, .waits_itself = true, .in_context = true};
 GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 /* ---- allocation */
@@ -69,7 +70,7 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
 
 /* ---- free */
 
-static gm_status free_now(const struct gm_deferred_block *deferred) {
+static gm_status managed_free_now(const struct gm_deferred_block *deferred) {
     gm_status status = gm_drv.mem_free(deferred->address);
     if (!status)
         gm_managed_discharge(deferred->context_id, deferred->size);

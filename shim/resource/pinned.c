@@ -5,11 +5,11 @@
 #include "shim/resource/pitch.h"
 #include "shim/resource/rows.h"
 
-static gm_status free_now(const struct gm_deferred_block *deferred) {
+static gm_status pinned_free_now(const struct gm_deferred_block *deferred) {
     return gm_drv.mem_free_host((void *)(uintptr_t)deferred->address);
 }
 
-static struct gm_deferred_free deferred_frees = {.free_now = free_now, .in_context = true};
+static struct gm_deferred_free deferred_frees = {.free_now = pinned_free_now, .in_context = true};
 GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 static gm_status pinned_alloc(struct gm_resource *self, const struct gm_request *request,

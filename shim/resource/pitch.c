@@ -14,7 +14,7 @@ static struct {
 } rows[ROWS];
 GM_LOCK(lock);
 
-static unsigned row_of(int device, size_t width, unsigned element_size) {
+static unsigned row_of_pitch(int device, size_t width, unsigned element_size) {
     return (unsigned)(width / CLASS * 31 + (unsigned)device * 7 + element_size) % ROWS;
 }
 
@@ -38,7 +38,7 @@ static size_t cached_pitch(unsigned row, int device, size_t width, unsigned elem
 }
 
 static gm_status find_pitch(const struct gm_request *request, size_t width, size_t *pitch) {
-    unsigned row = row_of(request->device, width, request->element_size);
+    unsigned row = row_of_pitch(request->device, width, request->element_size);
     CUstreamCaptureMode mode;
     *pitch = cached_pitch(row, request->device, width, request->element_size);
     if (*pitch)

@@ -92,7 +92,7 @@ static gm_status free_on(const struct gm_internal *internal, uint64_t address) {
 
 /* Memory of a pool outlives its context, so after the context was destroyed any other context of the device will do. A
  * call in another context may find one. */
-static gm_status free_now(const struct gm_deferred_block *deferred) {
+static gm_status pool_free_now(const struct gm_deferred_block *deferred) {
     CUcontext context = (CUcontext)(uintptr_t)deferred->context;
     struct gm_internal internal;
     struct gm_context now;
@@ -126,7 +126,7 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
     gm_spin_lock(&family->lock);
     *pool = family->devices[device].pool;
     if (!*pool) {
-        family->devices[device].frees.free_now = free_now; /* before the first block */
+        family->devices[device].frees.free_now = pool_free_now; /* before the first block */
         __atomic_store_n(&family->devices[device].pool, created, __ATOMIC_SEQ_CST);
     }
     gm_spin_unlock(&family->lock);
@@ -143,12 +143,12 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
 
 /* ---- size */
 
-static uint64_t bytes_of(CUmemoryPool pool, CUmemPool_attribute attribute) {
+static uint64_t pool_attribute(CUmemoryPool pool, CUmemPool_attribute attribute) {
     cuuint64_t bytes = 0;
     return gm_drv.mem_pool_get_attribute(pool, attribute, &bytes) == CUDA_SUCCESS ? bytes : 0;
 }
 
-static uint64_t reserved_of(CUmemoryPool pool) { return bytes_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
+static uint64_t reserved_of(CUmemoryPool pool) { return pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
 
 /* Counts what the pool of the device has taken. */
 static void count_size(struct gm_pool_family *family, int device) {
@@ -271,7 +271,7 @@ gm_status gm_pool_free(struct gm_resource *self, const struct gm_block *block, c
         return GM_INVALID_VALUE;
     struct gm_deferred_block deferred = gm_deferred_block_of(block);
     if (how->idle)
-        return free_now(&deferred);
+        return pool_free_now(&deferred);
     return gm_deferred_free_later(&self->ops->pool->devices[block->device].frees, block);
 }
 
@@ -283,7 +283,7 @@ void gm_pool_capture(struct gm_resource *self, int change) {
 /* ---- unused memory, contexts and devices */
 
 static uint64_t unused_in(CUmemoryPool pool, uint64_t reserved) {
-    uint64_t used = bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     return reserved > used ? reserved - used : 0;
 }
 

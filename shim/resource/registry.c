@@ -24,7 +24,7 @@
 
 enum { SLAB = 16 * 1024, MOST_HOPS = 16 };
 
-static uint64_t mix(uint64_t key) {
+static uint64_t mix_key(uint64_t key) {
     key ^= key >> 32;
     key *= 0x9e3779b97f4a7c15ull;
     return key ^ key >> 29;
@@ -32,13 +32,13 @@ static uint64_t mix(uint64_t key) {
 
 static unsigned class_of(size_t size) { return size <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(size - 1); }
 
-static uint64_t range_hash(unsigned class, uint64_t bucket) { return mix(bucket * 64 + class); }
+static uint64_t range_hash(unsigned class, uint64_t bucket) { return mix_key(bucket * 64 + class); }
 
-static uint64_t address_hash(uint64_t address) { return mix(address); }
+static uint64_t address_hash(uint64_t address) { return mix_key(address); }
 
 static unsigned shard_of(uint64_t hash) { return hash & (SHARDS - 1); }
 
-static struct gm_block_record **bucket_of(struct gm_registry_shard *shard, uint64_t hash) {
+static struct gm_block_record **bucket_in_shard(struct gm_registry_shard *shard, uint64_t hash) {
     return &shard->table->buckets[(hash >> SHARD_BITS) & (shard->table->count - 1)];
 }
 
@@ -63,7 +63,7 @@ static uint64_t hash_in_range(const struct gm_block_record *node, uint64_t addre
     return range_hash(class, address >> class);
 }
 
-static uint64_t hash_of(const struct gm_block_record *node, uint64_t address, bool by_range) {
+static uint64_t hash_of_node(const struct gm_block_record *node, uint64_t address, bool by_range) {
     return by_range ? hash_in_range(node, address) : address_hash(address);
 }
 
@@ -75,23 +75,23 @@ static void link_again(struct gm_registry_shard *shard, struct gm_block_record *
         shard->count--;
         return;
     }
-    struct gm_block_record **bucket = bucket_of(shard, hash_of(node, address, by_range));
+    struct gm_block_record **bucket = bucket_in_shard(shard, hash_of_node(node, address, by_range));
     set_link(link_of(node, by_range), *bucket);
     set_link(bucket, node);
 }
 
-static size_t bytes_of(uint32_t buckets) {
+static size_t bytes_of_table(uint32_t buckets) {
     return sizeof(struct gm_registry_table) + buckets * sizeof(((struct gm_registry_table *)NULL)->buckets[0]);
 }
 
 /* Allocates the first table, or a larger one when chains grow long. The shard is locked. The old table stays when the
  * kernel has no memory. It stays mapped in any case, for threads that read it without the lock: all old tables together
  * take a third of the newest. */
-static GM_RARE bool grow(struct gm_registry *registry, struct gm_registry_shard *shard, bool by_range) {
+static GM_RARE bool grow_table(struct gm_registry *registry, struct gm_registry_shard *shard, bool by_range) {
     struct gm_registry_table *old = shard->table;
     uint32_t old_count = gm_registry_buckets(shard), wanted = old ? old_count * 4 : FIRST_BUCKETS;
     struct gm_registry_table *table =
-        old || by_range ? gm_pages(bytes_of(wanted)) : &registry->first[shard - registry->by_address].table;
+        old || by_range ? gm_pages(bytes_of_table(wanted)) : &registry->first[shard - registry->by_address].table;
 
     if (!table)
         return old != NULL;
@@ -106,8 +106,8 @@ static GM_RARE bool grow(struct gm_registry *registry, struct gm_registry_shard 
     return true;
 }
 
-static bool make_room(struct gm_registry *registry, struct gm_registry_shard *shard, bool by_range) {
-    return GM_LIKELY(shard->count < gm_registry_buckets(shard) * 2) || grow(registry, shard, by_range);
+static bool make_bucket_room(struct gm_registry *registry, struct gm_registry_shard *shard, bool by_range) {
+    return GM_LIKELY(shard->count < gm_registry_buckets(shard) * 2) || grow_table(registry, shard, by_range);
 }
 
 /* Nodes are taken from a slab one by one, so that a page of it costs its page fault only when a block needs it. */
@@ -141,10 +141,10 @@ static GM_APART void range_link(struct gm_registry *registry, struct gm_block_re
     uint64_t hash = hash_in_range(node, gm_record_address(node));
     struct gm_registry_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    bool linked = make_room(registry, shard, true);
+    bool linked = make_bucket_room(registry, shard, true);
     __atomic_store_n(&node->block.in_range, linked, __ATOMIC_RELAXED);
     if (linked) {
-        struct gm_block_record **bucket = bucket_of(shard, hash);
+        struct gm_block_record **bucket = bucket_in_shard(shard, hash);
         node->next_range = *bucket;
         *bucket = node;
         shard->count++;
@@ -158,7 +158,7 @@ static GM_APART void range_unlink(struct gm_registry *registry, struct gm_block_
     uint64_t hash = range_hash(class, address >> class);
     struct gm_registry_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    for (struct gm_block_record **at = bucket_of(shard, hash); *at; at = &(*at)->next_range)
+    for (struct gm_block_record **at = bucket_in_shard(shard, hash); *at; at = &(*at)->next_range)
         if (*at == node) {
             *at = node->next_range;
             shard->count--;
@@ -170,7 +170,7 @@ static GM_APART void range_unlink(struct gm_registry *registry, struct gm_block_
 
 /* The link to the record of this address, live or not. The shard is locked. NULL: there is none. */
 static struct gm_block_record **address_link(struct gm_registry_shard *shard, uint64_t hash, uint64_t address) {
-    struct gm_block_record **at = shard->table ? bucket_of(shard, hash) : NULL;
+    struct gm_block_record **at = shard->table ? bucket_in_shard(shard, hash) : NULL;
     while (at && *at && gm_record_address(*at) != address)
         at = &(*at)->next_address;
     return at && *at ? at : NULL;
@@ -233,7 +233,7 @@ void gm_registry_discard(struct gm_registry *registry) {
             for (struct gm_registry_table *table = shards[i]->table, *older; table; table = older) {
                 older = table->older;
                 if (table != &registry->first[s].table)
-                    munmap(table, bytes_of(table->count));
+                    munmap(table, bytes_of_table(table->count));
             }
     }
     if (registry)
@@ -267,7 +267,7 @@ static struct gm_block_record *link_new(struct gm_registry_shard *shard, uint64_
     struct gm_block_record *node = node_new(shard);
     if (GM_UNLIKELY(!node))
         return NULL;
-    struct gm_block_record **bucket = bucket_of(shard, hash);
+    struct gm_block_record **bucket = bucket_in_shard(shard, hash);
     set_link(&node->next_address, *bucket);
     set_link(bucket, node);
     shard->count++;
@@ -287,8 +287,8 @@ static GM_RARE void make_way(struct gm_registry *registry, struct gm_registry_sh
 }
 
 /* Links a record for the block, which is live from now on, or (`held`) claimed. NULL: there is no memory. */
-static struct gm_block_record *add(struct gm_registry *registry, const struct gm_block *block, bool held,
-                                   struct gm_block *previous) {
+static struct gm_block_record *add_record(struct gm_registry *registry, const struct gm_block *block, bool held,
+                                          struct gm_block *previous) {
     uint64_t hash = address_hash(block->address);
     struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     struct gm_block stale, linked = *block;
@@ -296,7 +296,7 @@ static struct gm_block_record *add(struct gm_registry *registry, const struct gm
     linked.in_range = 0;
     linked.address |= held ? GM_RECORD_HELD : 0;
     gm_spin_lock(&shard->lock);
-    if (make_room(registry, shard, false)) {
+    if (make_bucket_room(registry, shard, false)) {
         struct gm_block_record **at = address_link(shard, hash, block->address);
         if (GM_UNLIKELY(at != NULL))
             make_way(registry, shard, at, previous ? previous : &stale);
@@ -314,11 +314,11 @@ static struct gm_block_record *add(struct gm_registry *registry, const struct gm
 gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *block, struct gm_block *previous) {
     if (previous)
         previous->address = 0;
-    return add(registry, block, false, previous) ? GM_OK : GM_OUT_OF_MEMORY;
+    return add_record(registry, block, false, previous) ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
 struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const struct gm_block *block) {
-    return add(registry, block, true, NULL);
+    return add_record(registry, block, true, NULL);
 }
 
 struct gm_block_record *gm_registry_look(const struct gm_registry *registry, uint64_t address) {
@@ -341,7 +341,7 @@ void gm_registry_remove(struct gm_registry *registry, struct gm_block_record *re
     uint64_t address = gm_record_address(record), hash = address_hash(address);
     struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    struct gm_block_record **at = shard->table ? bucket_of(shard, hash) : NULL;
+    struct gm_block_record **at = shard->table ? bucket_in_shard(shard, hash) : NULL;
     while (at && *at && *at != record)
         at = &(*at)->next_address;
     if (at && *at) /* else it had to make way */
@@ -434,7 +434,7 @@ static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t b
 
     gm_spin_lock(&shard->lock);
     if (shard->table)
-        for (struct gm_block_record *node = *bucket_of(shard, hash); node && !found; node = node->next_range)
+        for (struct gm_block_record *node = *bucket_in_shard(shard, hash); node && !found; node = node->next_range)
             if (address - gm_record_address(node) < __atomic_load_n(&node->block.size, __ATOMIC_RELAXED))
                 found = gm_registry_copy_live(node, block);
     gm_spin_unlock(&shard->lock);

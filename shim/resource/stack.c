@@ -43,7 +43,7 @@ static const char *shown(struct word word, char out[48]) {
     return out;
 }
 
-static const struct gm_resource_ops *find_row(struct word word) {
+static const struct gm_resource_ops *find_resource_row(struct word word) {
     for (const struct gm_resource_ops *const *row = gm_resource_rows; *row; row++)
         if (strlen((*row)->name) == word.size && !memcmp((*row)->name, word.text, word.size))
             return *row;
@@ -161,7 +161,7 @@ static gm_status parse_resource(struct parser *parser) {
     struct gm_stack_plan *plan = parser->plan;
     struct word word = read_word(&parser->at);
     unsigned item = plan->count, given;
-    const struct gm_resource_ops *row = find_row(word);
+    const struct gm_resource_ops *row = find_resource_row(word);
     bool is_hole = !row && is_given(parser, word, &given);
     if (!row && !is_hole)
         return unknown_name(word, parser->error, parser->error_size);
@@ -243,7 +243,7 @@ const char *gm_property_name(uint64_t properties) {
 }
 
 /* What the resource is, from its row and what it wraps. */
-static gm_status describe(struct gm_resource *node, char *error, size_t error_size) {
+static gm_status describe_node(struct gm_resource *node, char *error, size_t error_size) {
     const struct gm_resource_ops *ops = node->ops;
     const struct gm_resource *wrapped[] = {node->upstream, node->second};
     node->properties = ops->properties;
@@ -267,7 +267,7 @@ static gm_status describe(struct gm_resource *node, char *error, size_t error_si
 }
 
 static gm_status open_node(struct gm_resource *node, const char *argument, char *error, size_t error_size) {
-    gm_status status = describe(node, error, error_size);
+    gm_status status = describe_node(node, error, error_size);
     if (!status && node->ops->open && node->ops->open(node, argument, error, error_size))
         status = GM_INVALID_VALUE;
     return status;

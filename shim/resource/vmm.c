@@ -44,7 +44,7 @@ void gm_vmm_split_fronts(void) { split_fronts = true; }
 /* ---- live blocks */
 
 /* The lock is held. */
-static struct mapped *find(uint64_t address) {
+static struct mapped *find_mapped(uint64_t address) {
     for (unsigned i = 0; i < blocks_used; i++)
         if (!blocks[i].taken && blocks[i].address == address)
             return &blocks[i];
@@ -52,7 +52,7 @@ static struct mapped *find(uint64_t address) {
 }
 
 /* Takes an unused slot; NULL: there is none. The caller puts it back with the address of its block, or 0. */
-static struct mapped *take_slot(void) {
+static struct mapped *take_unused(void) {
     if (!__atomic_load_n(&blocks, __ATOMIC_ACQUIRE)) {
         struct mapped *pages = gm_pages(BLOCKS * sizeof *pages), *none = NULL;
         if (!pages)
@@ -61,7 +61,7 @@ static struct mapped *take_slot(void) {
             munmap(pages, BLOCKS * sizeof *pages);
     }
     gm_spin_lock(&lock);
-    struct mapped *slot = find(0);
+    struct mapped *slot = find_mapped(0);
     if (!slot && blocks_used < BLOCKS)
         slot = &blocks[blocks_used++];
     if (slot)
@@ -72,7 +72,7 @@ static struct mapped *take_slot(void) {
 
 static struct mapped *take_block(uint64_t address) {
     gm_spin_lock(&lock);
-    struct mapped *found = address ? find(address) : NULL;
+    struct mapped *found = address ? find_mapped(address) : NULL;
     if (found)
         found->taken = true;
     gm_spin_unlock(&lock);
@@ -166,7 +166,7 @@ static void free_addresses(const struct mapped *block) {
 }
 
 /* Reserves addresses, creates the extents and maps them. On failure nothing stays reserved. */
-static gm_status create_block(struct mapped *block, uint64_t front) {
+static gm_status vmm_create(struct mapped *block, uint64_t front) {
     CUdeviceptr address;
     gm_status status = gm_addresses_reserve(&gm_drv, block->reserved, 0, &address);
     if (status)
@@ -230,9 +230,9 @@ unreserve:
     return status;
 }
 
-static gm_status free_now(const struct gm_deferred_block *deferred) { return destroy_block(deferred->address); }
+static gm_status vmm_free_now(const struct gm_deferred_block *deferred) { return destroy_block(deferred->address); }
 
-static struct gm_deferred_free deferred_frees = {.free_now = free_now};
+static struct gm_deferred_free deferred_frees = {.free_now = vmm_free_now};
 GM_ZERO_IN_CHILD(deferred_frees.pending);
 
 /* ---- page handover */
@@ -251,7 +251,7 @@ static bool can_move(const struct mapped *old, const struct mapped *larger) {
 
 bool gm_vmm_can_move(uint64_t from, uint64_t to) {
     gm_spin_lock(&lock);
-    bool can = from && to && can_move(find(from), find(to));
+    bool can = from && to && can_move(find_mapped(from), find_mapped(to));
     gm_spin_unlock(&lock);
     return can;
 }
@@ -299,12 +299,12 @@ static gm_status move_pages(struct mapped *old, struct mapped *larger, struct ma
 }
 
 gm_status gm_vmm_move(uint64_t from, uint64_t to) {
-    struct mapped *merged = take_slot();
+    struct mapped *merged = take_unused();
     gm_status status = GM_NOT_SUPPORTED;
     if (!merged)
         return status;
     gm_spin_lock(&lock);
-    struct mapped *old = from ? find(from) : NULL, *larger = to ? find(to) : NULL;
+    struct mapped *old = from ? find_mapped(from) : NULL, *larger = to ? find_mapped(to) : NULL;
     bool can = can_move(old, larger);
     if (can)
         old->taken = larger->taken = true;
@@ -331,7 +331,7 @@ gm_status gm_vmm_prepare(const struct gm_request *request, size_t *granularity) 
 }
 
 /* Can the request be served? *reserved: its size in whole granules. Also finishes frees that were deferred. */
-static gm_status prepare(const struct gm_request *request, uint64_t *reserved) {
+static gm_status prepare_alloc(const struct gm_request *request, uint64_t *reserved) {
     size_t granularity;
     bool may = request->call == GM_CALL_ALLOC && !gm_transport_in_process();
     gm_status status = may ? gm_vmm_prepare(request, &granularity) : GM_NOT_SUPPORTED;
@@ -348,19 +348,19 @@ static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *re
     CUstreamCaptureMode mode;
     struct mapped *made;
     uint64_t reserved;
-    gm_status status = prepare(request, &reserved);
+    gm_status status = prepare_alloc(request, &reserved);
     if (status)
         return status;
     uint64_t front = split_fronts ? front_for(request->device, reserved) : 0;
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
     status = GM_NOT_SUPPORTED;
-    if ((made = take_slot()) != NULL) {
+    if ((made = take_unused()) != NULL) {
         made->reserved = reserved;
         made->context_id = request->context_id;
         made->device = request->device;
         made->count = 0;
-        status = create_block(made, front);
+        status = vmm_create(made, front);
         if (!status) {
             struct gm_piece piece = {.address = made->address, .reserved = reserved};
             gm_block_fill(block, self, request, &piece);
@@ -438,7 +438,7 @@ static void vmm_abandon(struct gm_resource *self, const struct gm_block *block) 
 
 static void vmm_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
     gm_spin_lock(&lock);
-    const struct mapped *found = block->address ? find(block->address) : NULL;
+    const struct mapped *found = block->address ? find_mapped(block->address) : NULL;
     uint64_t reserved = found ? found->reserved : 0;
     gm_spin_unlock(&lock);
     if (reserved && device >= 0 && device < GM_VMM_DEVICES &&

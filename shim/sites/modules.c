@@ -51,7 +51,7 @@ static const unsigned char *build_id(const struct dl_phdr_info *info, uint32_t *
     return NULL;
 }
 
-static void describe(struct search *search, const struct dl_phdr_info *info, const char *path) {
+static void describe_module(struct search *search, const struct dl_phdr_info *info, const char *path) {
     struct gm_record_module *record = &search->out.record;
     char *text = search->out.bytes + sizeof(*record);
     uint32_t id_bytes, path_bytes = (uint32_t)strlen(path);
@@ -71,7 +71,7 @@ static void describe(struct search *search, const struct dl_phdr_info *info, con
     record->head.bytes = (uint32_t)(sizeof(*record) + padded(id_bytes) + padded(path_bytes));
 }
 
-static void visit(const struct dl_phdr_info *info, void *arg) {
+static void visit_module(const struct dl_phdr_info *info, void *arg) {
     struct search *search = arg;
     const ElfW(Phdr) *segment = gm_library_segment(info, search->ip);
     if (!(segment->p_flags & PF_X))
@@ -87,7 +87,7 @@ static void visit(const struct dl_phdr_info *info, void *arg) {
         .runtime = gm_library_traits(path) & GM_LIBRARY_RUNTIME,
         .c_library = gm_site_is_c_library(path, strlen(path)),
     };
-    describe(search, info, path);
+    describe_module(search, info, path);
     search->found = true;
 }
 
@@ -98,7 +98,7 @@ static struct search *search_at(uintptr_t ip) {
     if (!search)
         return NULL;
     search->ip = ip;
-    gm_library_at(ip, visit, search);
+    gm_library_at(ip, visit_module, search);
     if (search->found)
         return search;
     munmap(search, sizeof(*search));
@@ -113,7 +113,7 @@ const struct gm_site_module *gm_module_known(uintptr_t ip) {
     return NULL;
 }
 
-static const struct gm_site_module *add(const struct search *search) {
+static const struct gm_site_module *add_module(const struct search *search) {
     gm_spin_lock(&lock);
     const struct gm_site_module *known = gm_module_known(search->ip); /* another thread may have added it */
     if (!known && count < MODULES) {
@@ -132,7 +132,7 @@ const struct gm_site_module *gm_module_find(uintptr_t ip) {
     struct search *search = !known && room ? search_at(ip) : NULL;
     if (!search)
         return known;
-    known = add(search);
+    known = add_module(search);
     munmap(search, sizeof(*search));
     return known;
 }

@@ -133,7 +133,7 @@ static inline bool is_a(uintptr_t object, uintptr_t type) { return object && wor
 /* Fields that no version moved. */
 static inline size_t length_of(uintptr_t object) { return word_at(object + 16); } /* of a string or bytes object */
 static inline unsigned state_of(uintptr_t string) { return (unsigned)int_at(string + 32) >> python.string_state; }
-static inline const unsigned char *bytes_of(uintptr_t object) { return (const unsigned char *)(object + 32); }
+static inline const unsigned char *bytes_of_object(uintptr_t object) { return (const unsigned char *)(object + 32); }
 enum { CHARACTER_SIZE = 7, COMPACT = 8, ASCII = 16 }; /* bits of state_of */
 
 /* 0: the thread has none. While the interpreter ends, it deletes the states of other threads, so none is read then. */
@@ -173,7 +173,7 @@ static inline bool advance(struct position *p) {
 
 /* ---- hashing */
 
-static inline void mix(struct gm_python_key *key, uint64_t value) {
+static inline void mix_value(struct gm_python_key *key, uint64_t value) {
     key->low = (key->low ^ value) * 0xff51afd7ed558ccdull;
     key->low ^= key->low >> 32;
     key->high = (key->high + value) * 0x9e3779b97f4a7c15ull;
@@ -186,7 +186,7 @@ static inline uint64_t words_before(uintptr_t end) {
 }
 
 /* A sum of products, each with an odd number of its own: one multiplication for each field. */
-static inline uint64_t hash_of(const struct position *p) {
+static inline uint64_t hash_of_frame(const struct position *p) {
     const struct gm_python_layout *l = &python.layout;
     uintptr_t file = word_at(p->code + l->file), lines = word_at(p->code + l->lines);
     uint64_t sum = p->code * 0x9e3779b97f4a7c15ull + p->instruction * 0xff51afd7ed558ccdull +
@@ -225,7 +225,7 @@ bool gm_python_key(uint32_t native_site, struct gm_python_key *key) {
     unsigned count = 0;
     *key = (struct gm_python_key){native_site, 1};
     for (; count < GM_PYTHON_FRAMES && advance(&p); count++)
-        mix(key, hash_of(&p));
+        mix_value(key, hash_of_frame(&p));
     return count != 0;
 }
 
@@ -293,7 +293,7 @@ static int line_of(const struct position *p) {
     long offset = l->bytecode == GM_PYTHON_NO_FIELD ? (long)p->instruction * l->unit
                                                     : (long)(p->instruction - (p->code + l->bytecode));
     if (is_a(lines, python.bytes_type))
-        line = gm_python_line(l->table, bytes_of(lines), length_of(lines), first_line, offset);
+        line = gm_python_line(l->table, bytes_of_object(lines), length_of(lines), first_line, offset);
     return line > 0 ? line : first_line;
 }
 
@@ -318,7 +318,7 @@ static void keep_text(uint32_t number, const char *file, unsigned file_bytes, co
 }
 
 /* Fills `out`, and hashes its content. The lock is held. */
-static struct gm_python_key describe(const struct position *p) {
+static struct gm_python_key describe_frame(const struct position *p) {
     struct gm_record_python *record = &out.record;
     char *name = out.bytes + sizeof *record;
     memset(&out, 0, sizeof out);
@@ -333,7 +333,7 @@ static struct gm_python_key describe(const struct position *p) {
     for (unsigned at = 8; at < record->head.bytes; at += 8) {
         uint64_t value;
         memcpy(&value, out.bytes + at, sizeof value);
-        mix(&key, value);
+        mix_value(&key, value);
     }
     return key;
 }
@@ -341,7 +341,7 @@ static struct gm_python_key describe(const struct position *p) {
 /* The number of the frame, which is written to the trace when it is new. 0: there is no room for it. */
 static GM_APART uint32_t define(const struct position *p) {
     gm_spin_lock(&lock);
-    struct gm_python_key key = describe(p);
+    struct gm_python_key key = describe_frame(p);
     uint64_t mask = 2 * DEFINED - 1, at = key.low & mask;
     while (defined_number[at] && memcmp(&defined[at], &key, sizeof key) != 0)
         at = (at + 1) & mask;
@@ -365,7 +365,7 @@ unsigned gm_python_frames(uintptr_t words[GM_PYTHON_FRAMES]) {
     unsigned count = 0;
     while (count < GM_PYTHON_FRAMES && advance(&p)) {
         struct gm_python_key key = {3, 4};
-        mix(&key, hash_of(&p));
+        mix_value(&key, hash_of_frame(&p));
         uint32_t number = recall(frames, &key);
         if (!number && (number = define(&p)))
             store(frames, &key, number);

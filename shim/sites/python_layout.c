@@ -81,7 +81,7 @@ static bool read_offsets(struct gm_python_layout *layout, const char *offsets) {
     return true;
 }
 
-static const char *fill(struct gm_python *python, void *object, const char *version) {
+static const char *fill_layout(struct gm_python *python, void *object, const char *version) {
     const struct gm_python_layout *row = NULL;
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].minor == minor_of(version))
@@ -113,7 +113,7 @@ bool gm_python_find(struct gm_python *python) {
     if (!get_version)
         return false;
     gm_format(version, sizeof version, "%s", get_version());
-    const char *reason = fill(python, object, version);
+    const char *reason = fill_layout(python, object, version);
     if (reason)
         gm_log(GM_LOG_INFO, "Python %.40s: call sites have no Python frames, because %s", version, reason);
     return !reason;

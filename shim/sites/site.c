@@ -95,7 +95,7 @@ static void disable(void) {
 static bool has_functions(void) { return GM_LIKELY(__atomic_load_n(&functions_found, __ATOMIC_ACQUIRE)); }
 
 /* As one thread found them: a second one may be at work at the same time. */
-static void publish(const struct functions *found) {
+static void publish_functions(const struct functions *found) {
     gm_spin_lock(&lock);
     if (!functions_found)
         functions = *found;
@@ -122,7 +122,7 @@ bool gm_site_find_unwinder(void) {
     found.getattr = gm_real_dlsym(RTLD_DEFAULT, "pthread_getattr_np");
     found.getstack = gm_real_dlsym(RTLD_DEFAULT, "pthread_attr_getstack");
     found.destroy = gm_real_dlsym(RTLD_DEFAULT, "pthread_attr_destroy");
-    publish(&found);
+    publish_functions(&found);
     return true;
 }
 
@@ -291,7 +291,7 @@ unsigned gm_site_walk(uintptr_t frames[GM_SITE_FRAMES]) {
 
 /* The stack slot that held a frame's return address. On x86-64 it lies right below the stack pointer after the
  * return. On other machines it lies somewhere in the callee's frame. 0: not found. */
-static uintptr_t slot_of(const struct walk *walk, unsigned i) {
+static uintptr_t slot_of_frame(const struct walk *walk, unsigned i) {
 #if defined(__x86_64__)
     uintptr_t slot = walk->stack[i] - sizeof(uintptr_t);
     return *(uintptr_t *)slot == walk->ip[i] ? slot : 0;
@@ -308,7 +308,7 @@ static void learn_layout(const struct walk *walk, unsigned count, uintptr_t fram
     struct layout **head = &by_caller[(walk->caller >> 2) % CALLERS];
 
     for (unsigned i = 1; i < count; i++) {
-        uintptr_t slot = slot_of(walk, i);
+        uintptr_t slot = slot_of_frame(walk, i);
         if (!slot || slot < frame || slot - frame > UINT32_MAX - sizeof(slot))
             return;
         fresh.offsets[i - 1] = (uint32_t)(slot - frame);

@@ -43,7 +43,7 @@ static enum gm_wrapper_kind look_up(struct names *n, uintptr_t address) {
 
 /* Index of the frame that names the site. A runtime that is linked into a program may have no symbols: if further
  * frames of the program have, the first of these counts. */
-static unsigned choose(struct names *n, const uintptr_t *frames, unsigned count) {
+static unsigned choose_frame(struct names *n, const uintptr_t *frames, unsigned count) {
     unsigned outermost = 0, unnamed = count;
     uintptr_t unnamed_base = 0;
     bool linked_in = true;
@@ -67,7 +67,7 @@ static unsigned choose(struct names *n, const uintptr_t *frames, unsigned count)
     return unnamed < count ? unnamed : outermost;
 }
 
-static size_t describe(struct names *n, uintptr_t address, char *text, size_t size) {
+static size_t describe_address(struct names *n, uintptr_t address, char *text, size_t size) {
     if (GM_FRAME_IS_PYTHON(address))
         return (size_t)gm_format(text, size, "%s", gm_python_text(address));
     look_up(n, address);
@@ -82,7 +82,7 @@ static size_t describe(struct names *n, uintptr_t address, char *text, size_t si
 
 /* The frame that names the site, and those of its callers that are no wrappers. */
 static unsigned choose_native(struct names *n, const uintptr_t *frames, unsigned count, uintptr_t *chosen) {
-    unsigned first = choose(n, frames, count), used = 1;
+    unsigned first = choose_frame(n, frames, count), used = 1;
     chosen[0] = frames[first];
     for (unsigned i = first + 1; i < count && used < GM_SITE_NAMED; i++)
         if (look_up(n, frames[i]) == GM_WRAPPER_NONE)
@@ -124,7 +124,7 @@ const char *gm_frames_text(struct gm_site_text *room, const uintptr_t *frames, u
     for (unsigned i = 0; n && i < count && i < GM_SITE_SHOWN && used < size; i++) {
         used += (size_t)gm_format(room->text + used, size - used, "%s", i ? " < " : "");
         if (used < size)
-            used += describe(n, frames[i], room->text + used, size - used);
+            used += describe_address(n, frames[i], room->text + used, size - used);
     }
     if (n)
         munmap(n, sizeof *n);

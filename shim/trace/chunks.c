@@ -80,7 +80,7 @@ static void report_cut(void) {
 }
 
 /* 0 or an errno value. */
-static int put(const void *data, size_t bytes, uint64_t offset) {
+static int put_in_file(const void *data, size_t bytes, uint64_t offset) {
     for (size_t done = 0; done < bytes;) {
         ssize_t written = gm_safe_pwrite(gm_trace_fd(file), (const char *)data + done, bytes - done, offset + done);
         if (written <= 0)
@@ -94,8 +94,8 @@ static int put(const void *data, size_t bytes, uint64_t offset) {
 
 static int write_head(void) {
     head.dropped = __atomic_load_n(&dropped, __ATOMIC_RELAXED);
-    int error = put("", 1, GM_TRACE_HEADER - 1); /* makes the page complete */
-    return error ? error : put(&head, sizeof head, 0);
+    int error = put_in_file("", 1, GM_TRACE_HEADER - 1); /* makes the page complete */
+    return error ? error : put_in_file(&head, sizeof head, 0);
 }
 
 /* Writes the header again when somebody cut the file. The content is lost, but without a header the rest could not be
@@ -166,7 +166,7 @@ static uint32_t room_of(const struct buffer *buffer) {
 static bool packs(const struct buffer *buffer) { return buffer->chunk.type == GM_CHUNK_PACKED; }
 
 /* Adds what the owner completed to the payload, as far as there is room. */
-static void collect(struct buffer *buffer, uint32_t filled) {
+static void collect_filled(struct buffer *buffer, uint32_t filled) {
     if (!packs(buffer)) {
         bool is_event = buffer->chunk.type == GM_CHUNK_EVENTS;
         buffer->count +=
@@ -213,7 +213,7 @@ static void shrink(struct buffer *buffer) {
     chunk.used = buffer->used;
     chunk.bytes = bytes;
     uint64_t behind = buffer->offset + buffer->chunk.bytes;
-    if (bytes < buffer->chunk.bytes && !put(&chunk, sizeof chunk, buffer->offset))
+    if (bytes < buffer->chunk.bytes && !put_in_file(&chunk, sizeof chunk, buffer->offset))
         __atomic_compare_exchange_n(&end, &behind, buffer->offset + bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
@@ -222,11 +222,11 @@ static int write_payload(struct buffer *buffer) {
     if (!gm_trace_file_holds(file))
         return EBADF;
     uint32_t from = bytes_in_file(buffer);
-    int error = put(buffer->payload + from, buffer->used - from, buffer->offset + sizeof buffer->chunk + from);
+    int error = put_in_file(buffer->payload + from, buffer->used - from, buffer->offset + sizeof buffer->chunk + from);
     struct gm_trace_chunk chunk = buffer->chunk;
     chunk.used = buffer->used;
     if (!error)
-        error = put(&chunk, sizeof chunk, buffer->offset);
+        error = put_in_file(&chunk, sizeof chunk, buffer->offset);
     if (error)
         return error;
     __atomic_fetch_add(&events, buffer->count - buffer->count_written, __ATOMIC_RELAXED);
@@ -240,7 +240,7 @@ static int write_payload(struct buffer *buffer) {
 static bool write_out(struct buffer *buffer) {
     uint32_t filled = __atomic_load_n(&buffer->filled, __ATOMIC_ACQUIRE);
     for (;;) {
-        collect(buffer, filled);
+        collect_filled(buffer, filled);
         if (buffer->used != buffer->written) {
             if (!buffer->offset && !place(buffer))
                 return false;
@@ -331,7 +331,7 @@ static bool take_from_ring(struct buffer *buffer, enum gm_chunk_type type) {
 }
 
 /* Makes the buffer hold nothing, for a chunk of this type. */
-static void clear(struct buffer *buffer, enum gm_chunk_type type, uint32_t generation) {
+static void clear_buffer(struct buffer *buffer, enum gm_chunk_type type, uint32_t generation) {
     begin_payload(buffer);
     buffer->packed = 0;
     __atomic_store_n(&buffer->filled, 0, __ATOMIC_RELAXED);
@@ -356,7 +356,7 @@ static bool begin_chunk(struct buffer *buffer, size_t need) {
 }
 
 /* Makes room for `need` bytes. The caller holds the buffer's lock, and all that was in it is written or dropped. */
-static bool empty(struct buffer *buffer, size_t need) {
+static bool empty_buffer(struct buffer *buffer, size_t need) {
     if (!packs(buffer))
         return (buffer->offset && room_of(buffer) >= need) || begin_chunk(buffer, need);
     __atomic_store_n(&buffer->packed, 0, __ATOMIC_RELAXED);
@@ -372,7 +372,7 @@ static bool hand_over(struct cursor *c) {
         __atomic_load_n(&handed, __ATOMIC_RELAXED) >= MOST_HANDED || !(next = take_buffer()))
         return false;
     gm_spin_lock(&next->writing);
-    clear(next, GM_CHUNK_PACKED, c->generation);
+    clear_buffer(next, GM_CHUNK_PACKED, c->generation);
     gm_spin_unlock(&next->writing);
     c->buffer = next;
     set_cursor(c);
@@ -388,7 +388,7 @@ static void write_or_drop(struct buffer *buffer) {
 }
 
 /* Makes room for `need` bytes, and drops what the disk does not take. False: there is no memory or no room. */
-static bool make_room(struct cursor *c, enum gm_chunk_type type, size_t need) {
+static bool make_buffer_room(struct cursor *c, enum gm_chunk_type type, size_t need) {
     if (c->generation != gm_trace_generation_now()) {
         if (c->buffer)
             __atomic_store_n(&c->buffer->taken, 0, __ATOMIC_RELEASE);
@@ -403,10 +403,10 @@ static bool make_room(struct cursor *c, enum gm_chunk_type type, size_t need) {
     struct buffer *buffer = c->buffer;
     gm_spin_lock(&buffer->writing);
     if (is_new)
-        clear(buffer, type, c->generation);
+        clear_buffer(buffer, type, c->generation);
     else
         write_or_drop(buffer);
-    bool has_room = empty(buffer, need);
+    bool has_room = empty_buffer(buffer, need);
     if (has_room)
         set_cursor(c);
     gm_spin_unlock(&buffer->writing);
@@ -432,14 +432,14 @@ static void release_buffer(struct cursor *c) {
     __atomic_store_n(&buffer->taken, 0, __ATOMIC_RELEASE);
 }
 
-static void thread_ends(void *cursor) {
+static void writer_ends(void *cursor) {
     gm_trace_hold();
     release_buffer(cursor);
     gm_trace_leave();
 }
 
 static GM_APART bool make_room_for_event(struct cursor *c) {
-    return c && make_room(c, gm_ring_on() ? GM_CHUNK_EVENTS : GM_CHUNK_PACKED, sizeof(struct gm_event));
+    return c && make_buffer_room(c, gm_ring_on() ? GM_CHUNK_EVENTS : GM_CHUNK_PACKED, sizeof(struct gm_event));
 }
 
 /* Flushes after the interval when there is no flusher thread. */
@@ -463,7 +463,7 @@ static inline bool has_place(const struct cursor *c) {
     return c && c->generation == gm_trace_generation_now() && c->remaining >= sizeof(struct gm_event);
 }
 
-static inline void add(struct cursor *c, struct gm_event *place) {
+static inline void add_placed(struct cursor *c, struct gm_event *place) {
     /* An event that comes late reads the start of the next trace. Nobody writes it out. */
     gm_trace_make_relative(place, __atomic_load_n(&start_ns, __ATOMIC_RELAXED));
     raise_used(c, sizeof *place);
@@ -475,7 +475,7 @@ struct gm_event *gm_chunks_place(void) {
     return GM_LIKELY(has_place(c)) ? (struct gm_event *)c->next : NULL;
 }
 
-void gm_chunks_add(struct gm_event *place) { add((struct cursor *)(gm_room + GM_ROOM_TRACE), place); }
+void gm_chunks_add(struct gm_event *place) { add_placed((struct cursor *)(gm_room + GM_ROOM_TRACE), place); }
 
 /* Returns the cursor, NULL: the event is dropped. */
 static struct cursor *append(const struct gm_event *event) {
@@ -486,7 +486,7 @@ static struct cursor *append(const struct gm_event *event) {
     }
     struct gm_event *place = (struct gm_event *)c->next;
     *place = *event;
-    add(c, place);
+    add_placed(c, place);
     return c;
 }
 
@@ -497,7 +497,7 @@ static void add_event(const struct gm_event *event) {
 }
 
 /* The caller flushes behind the last row. */
-static void add_row(struct gm_event *row) {
+static void add_chunk_row(struct gm_event *row) {
     row->seq = gm_trace_sequence();
     append(row);
 }
@@ -506,7 +506,7 @@ static void add_row(struct gm_event *row) {
 static void add_record(const struct gm_record *record) {
     gm_spin_lock(&records_lock);
     if ((records.generation == gm_trace_generation_now() && records.remaining >= record->bytes) ||
-        make_room(&records, GM_CHUNK_RECORDS, record->bytes)) {
+        make_buffer_room(&records, GM_CHUNK_RECORDS, record->bytes)) {
         struct buffer *buffer = records.buffer;
         memcpy(records.next, record, record->bytes);
         raise_used(&records, record->bytes);
@@ -541,7 +541,7 @@ static int open_chunks(struct gm_trace_file *opened, const struct gm_trace_heade
     if (gm_ring_on())
         gm_ring_open(file);
     __atomic_store_n(&start_ns, header->start_ns, __ATOMIC_RELAXED);
-    gm_room_on_leave(GM_ROOM_TRACE, thread_ends);
+    gm_room_on_leave(GM_ROOM_TRACE, writer_ends);
     flush_ns = interval;
     head = *header;
     head.header_bytes = GM_TRACE_HEADER;
@@ -594,7 +594,7 @@ static void flush(bool all) {
     gm_spin_unlock(&head_lock);
 }
 
-static void finish(enum gm_trace_end how) {
+static void finish_chunks(enum gm_trace_end how) {
     bool holds = gm_trace_file_holds(file), checked = true;
     if (holds)
         restore_header();
@@ -611,7 +611,7 @@ static void finish(enum gm_trace_end how) {
     gm_spin_unlock(&head_lock);
 }
 
-static void forget(void) {
+static void forget_buffers(void) {
     for (struct buffer *buffer = buffers; buffer; buffer = buffer->next)
         buffer->taken = buffer->handed = buffer->writing.held = 0;
     struct cursor *own = gm_room_part_known(GM_ROOM_TRACE);
@@ -628,10 +628,10 @@ const struct gm_trace_format gm_trace_binary = {
     .open = open_chunks,
     .event = add_event,
     .record = add_record,
-    .row = add_row,
+    .row = add_chunk_row,
     .have_room = have_room,
     .use_reserve = use_reserve,
     .flush = flush,
-    .finish = finish,
-    .forget = forget,
+    .finish = finish_chunks,
+    .forget = forget_buffers,
 };

@@ -25,7 +25,7 @@ static char *put_text(char *out, const char *text, char end) {
     return out;
 }
 
-static char *put_number(char *out, uint64_t value, char end) {
+static char *put_decimal(char *out, uint64_t value, char end) {
     char digits[20];
     int n = 0;
     do
@@ -40,7 +40,7 @@ static char *put_number(char *out, uint64_t value, char end) {
 static char *put_signed(char *out, int64_t value, char end) {
     if (value < 0)
         *out++ = '-';
-    return put_number(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, end);
+    return put_decimal(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, end);
 }
 
 static char *put_hex(char *out, uint64_t value, char end) {
@@ -58,25 +58,25 @@ static char *put_hex(char *out, uint64_t value, char end) {
 int gm_trace_csv_line(char *out, size_t size, const struct gm_event *e, int pid, int thread) {
     if (size < GM_TRACE_CSV_LINE)
         return 0;
-    char *p = put_number(out, e->seq, ',');
-    p = put_number(p, e->time_ns, ',');
+    char *p = put_decimal(out, e->seq, ',');
+    p = put_decimal(p, e->time_ns, ',');
     p = put_text(p, gm_action_name((enum gm_action)e->action), ',');
     p = put_text(p, gm_call_name((enum gm_call)e->call), ',');
     p = put_hex(p, e->address, ',');
-    p = put_number(p, e->bytes, ',');
+    p = put_decimal(p, e->bytes, ',');
     p = put_signed(p, e->device, ',');
     p = put_hex(p, e->stream, ',');
     p = put_signed(p, thread, ',');
-    p = put_number(p, e->duration_ns, ',');
-    p = put_number(p, e->bytes + e->slack, ',');
+    p = put_decimal(p, e->duration_ns, ',');
+    p = put_decimal(p, e->bytes + e->slack, ',');
     p = put_text(p, gm_kind_name((enum gm_kind)e->kind), ',');
     p = put_text(p, gm_reason_name((enum gm_reason)e->reason), ',');
     p = put_text(p, gm_kind_name((enum gm_kind)e->verdict), ',');
-    p = put_number(p, e->hit, ',');
-    p = put_number(p, e->site, ',');
-    p = put_number(p, e->context, ',');
-    p = put_number(p, e->result, ',');
-    p = put_number(p, e->flags, ',');
+    p = put_decimal(p, e->hit, ',');
+    p = put_decimal(p, e->site, ',');
+    p = put_decimal(p, e->context, ',');
+    p = put_decimal(p, e->result, ',');
+    p = put_decimal(p, e->flags, ',');
     p = put_signed(p, pid, '\n');
     return (int)(p - out);
 }
@@ -87,7 +87,7 @@ struct line {
     bool full;
 };
 
-static void add(struct line *l, const char *text, size_t length) {
+static void add_bytes(struct line *l, const char *text, size_t length) {
     if (l->full || (size_t)(l->limit - l->next) < length) {
         l->full = true;
         return;
@@ -96,16 +96,16 @@ static void add(struct line *l, const char *text, size_t length) {
     l->next += length;
 }
 
-static void add_word(struct line *l, const char *text) { add(l, text, strlen(text)); }
+static void add_word(struct line *l, const char *text) { add_bytes(l, text, strlen(text)); }
 
 static void add_number(struct line *l, int64_t value) {
     char number[24];
-    add(l, number, (size_t)(put_signed(number, value, ' ') - number));
+    add_bytes(l, number, (size_t)(put_signed(number, value, ' ') - number));
 }
 
 static void add_hex(struct line *l, uint64_t value) {
     char number[24];
-    add(l, number, (size_t)(put_hex(number, value, ' ') - number));
+    add_bytes(l, number, (size_t)(put_hex(number, value, ' ') - number));
 }
 
 /* Free text stands at the end of its line. Control characters and backslashes are escaped, so that a definition stays
@@ -114,10 +114,10 @@ static void add_escaped(struct line *l, const char *text, size_t length) {
     for (size_t i = 0; i < length && text[i]; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c >= ' ' && c != 127 && c != '\\') {
-            add(l, text + i, 1);
+            add_bytes(l, text + i, 1);
         } else {
             char escape[4] = {'\\', 'x', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
-            add(l, escape, sizeof escape);
+            add_bytes(l, escape, sizeof escape);
         }
     }
 }
@@ -130,7 +130,7 @@ static void add_module(struct line *l, const struct gm_record_module *m) {
     add_hex(l, m->limit);
     for (uint32_t i = 0; i < m->build_id_bytes; i++) {
         char two[2] = {"0123456789abcdef"[id[i] >> 4], "0123456789abcdef"[id[i] & 15]};
-        add(l, two, 2);
+        add_bytes(l, two, 2);
     }
     add_word(l, m->build_id_bytes ? " " : "- ");
     add_escaped(l, (const char *)id + ((m->build_id_bytes + 7) & ~7u), m->path_bytes);
@@ -181,7 +181,7 @@ size_t gm_trace_csv_record(char *out, size_t size, const struct gm_record *recor
         add_number(&l, p->id);
         add_number(&l, p->line);
         add_escaped(&l, name, p->name_bytes);
-        add(&l, "\t", 1); /* a tab of the name is escaped */
+        add_bytes(&l, "\t", 1); /* a tab of the name is escaped */
         add_escaped(&l, name + ((p->name_bytes + 7) & ~7u), p->file_bytes);
         break;
     }

@@ -152,7 +152,7 @@ static void flush_held(uint64_t wait_ns) {
 /* ---- lines */
 
 /* The caller holds the lock, before and after. */
-static void add(const char *text, size_t bytes) {
+static void add_line(const char *text, size_t bytes) {
     char note[64];
     size_t note_bytes =
         unreported ? (size_t)gm_format(note, sizeof note, "# dropped %llu\n", (unsigned long long)unreported) : 0;
@@ -176,7 +176,7 @@ static void append_and_unlock(const char *text, size_t bytes, uint64_t now) {
     if (fits) {
         __atomic_store_n(&taken_bytes, taken_bytes + bytes, __ATOMIC_RELAXED);
         oldest_ns = used ? oldest_ns : now;
-        add(text, bytes);
+        add_line(text, bytes);
         due = used > room / 2 || (!gm_trace_flushes() && now - oldest_ns >= flush_ns);
     } else {
         dropped++;
@@ -238,7 +238,7 @@ static void add_record(const struct gm_record *record) {
     append_and_unlock(long_line, gm_trace_csv_record(long_line, sizeof long_line, record), now);
 }
 
-static void add_row(struct gm_event *row) {
+static void add_line_row(struct gm_event *row) {
     row->seq = gm_trace_sequence();
     add_event(row);
 }
@@ -257,7 +257,7 @@ static void flush(bool all) {
 }
 
 /* The flusher thread stops at once, unless the reader delays its write. */
-static void finish(enum gm_trace_end how) {
+static void finish_lines(enum gm_trace_end how) {
     char end[END_BYTES];
     uint64_t until = file->pipe ? gm_now_ns() + END_WAIT : UINT64_MAX;
     gm_spin_lock(&lock);
@@ -267,8 +267,8 @@ static void finish(enum gm_trace_end how) {
     unsigned long long lost = dropped + waiting_lines();
     if (!writing)
         drop_all();
-    add(end,
-        (size_t)gm_format(end, sizeof end, "# end dropped %llu%s\n", lost, how == GM_TRACE_STOPPED ? " stopped" : ""));
+    add_line(end, (size_t)gm_format(end, sizeof end, "# end dropped %llu%s\n", lost,
+                                    how == GM_TRACE_STOPPED ? " stopped" : ""));
     if (!writing)
         write_waiting(gm_now_ns() + END_WAIT / 10, true);
     gm_spin_unlock(&lock);
@@ -280,9 +280,9 @@ const struct gm_trace_format gm_trace_text = {
     .open = open_lines,
     .event = add_event,
     .record = add_record,
-    .row = add_row,
+    .row = add_line_row,
     .have_room = have_room,
     .flush = flush,
-    .finish = finish,
+    .finish = finish_lines,
     .forget = reset,
 };

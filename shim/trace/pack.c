@@ -5,7 +5,7 @@
 enum { SEQ = 0, TIME = 1, HALVES = 5 /* slack and duration */ };
 enum { BIT_LAST = 1u, BIT_SEQ = 2u };
 
-static unsigned char *put_number(unsigned char *out, uint64_t difference) {
+static unsigned char *put_difference(unsigned char *out, uint64_t difference) {
     uint64_t value = difference << 1 ^ (0 - (difference >> 63));
     for (; value > 127; value >>= 7)
         *out++ = (unsigned char)(value | 128);
@@ -24,16 +24,16 @@ unsigned char *gm_pack(struct gm_packing *packing, unsigned char *out, const str
     uint64_t *last = packing->last[bits];
     if (words[SEQ] != packing->seq + 1) {
         bits |= BIT_SEQ;
-        out = put_number(out, words[SEQ] - packing->seq - 1);
+        out = put_difference(out, words[SEQ] - packing->seq - 1);
     }
-    out = put_number(out, words[TIME] - packing->time_ns);
+    out = put_difference(out, words[TIME] - packing->time_ns);
     for (unsigned i = TIME + 1; i < GM_PACKED_WORDS; i++) {
         if (words[i] == last[i])
             continue;
         bits |= 1u << i;
         if (i == HALVES)
-            out = put_number(out, low(words[i] - last[i]));
-        out = put_number(out, i == HALVES ? low((words[i] >> 32) - (last[i] >> 32)) : words[i] - last[i]);
+            out = put_difference(out, low(words[i] - last[i]));
+        out = put_difference(out, i == HALVES ? low((words[i] >> 32) - (last[i] >> 32)) : words[i] - last[i]);
     }
     *which = (unsigned char)bits;
     packing->seq = words[SEQ];
@@ -42,7 +42,7 @@ unsigned char *gm_pack(struct gm_packing *packing, unsigned char *out, const str
     return out;
 }
 
-static const unsigned char *get_number(const unsigned char *p, const unsigned char *end, uint64_t *difference) {
+static const unsigned char *get_difference(const unsigned char *p, const unsigned char *end, uint64_t *difference) {
     uint64_t value = 0;
     for (unsigned shift = 0; p && p < end && shift < 64; shift += 7) {
         value |= (uint64_t)(*p & 127) << shift;
@@ -65,9 +65,9 @@ const unsigned char *gm_unpack(struct gm_packing *packing, const unsigned char *
     for (unsigned i = SEQ; i < GM_PACKED_WORDS && p; i++) {
         if (i != TIME && !(bits & (i == SEQ ? BIT_SEQ : 1u << i)))
             continue;
-        p = get_number(p, end, &difference);
+        p = get_difference(p, end, &difference);
         if (i == HALVES) {
-            p = get_number(p, end, &upper);
+            p = get_difference(p, end, &upper);
             words[i] = ((words[i] >> 32) + upper) << 32 | (uint32_t)(words[i] + difference);
         } else {
             words[i] += difference;

@@ -150,7 +150,7 @@ static int descriptor_of(const char *name) {
 }
 
 /* The descriptor is stored last: a thread that finds one reads the rest, too. */
-static void settle(struct gm_trace_file *file, int fd, bool regular) {
+static void settle_file(struct gm_trace_file *file, int fd, bool regular) {
     struct stat st;
     fd = gm_lift(fd);
     file->regular = regular;
@@ -203,7 +203,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
         if (fd < 0)
             return cannot(file, "cannot write the trace to '%s': %s", base, gm_errno_text(errno));
         gm_format(file->name, sizeof file->name, "%s", base);
-        settle(file, fd, false);
+        settle_file(file, fd, false);
         return 0;
     }
     int again = 0;
@@ -219,11 +219,11 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
             return -1;
         }
         if (!S_ISREG(st.st_mode)) {
-            settle(file, fd, false);
+            settle_file(file, fd, false);
             return 0;
         }
         switch (claim_file(fd, file->name, started_ns, keep)) {
-        case CLAIMED: settle(file, fd, true); return 0;
+        case CLAIMED: settle_file(file, fd, true); return 0;
         case FOREIGN:
             gm_close(fd);
             return cannot(file, "'%s' exists and is not a gpumem trace: left alone, no trace is written", file->name);

@@ -52,7 +52,7 @@ void gm_ring_forget(void) {
     saved_chunk = -1;
 }
 
-static bool put(int chunk, const void *data, size_t bytes, size_t at) {
+static bool put_in_chunk(int chunk, const void *data, size_t bytes, size_t at) {
     return gm_safe_pwrite(gm_trace_fd(file), data, bytes, gm_ring_offset(chunk) + at) == (ssize_t)bytes;
 }
 
@@ -136,8 +136,8 @@ static unsigned save(const struct gm_event *events, unsigned number) {
     }
     sort_saved();
     if (added) {
-        put(saved_chunk, saved->events, saved->head.used, sizeof saved->head);
-        put(saved_chunk, &saved->head, sizeof saved->head, 0);
+        put_in_chunk(saved_chunk, saved->events, saved->head.used, sizeof saved->head);
+        put_in_chunk(saved_chunk, &saved->head, sizeof saved->head, 0);
     }
     return added;
 }
@@ -150,19 +150,19 @@ static void begin_saved(int chunk, const struct gm_event *events, unsigned numbe
     chunks[chunk].use = IN_USE;
     saved->head = (struct gm_trace_chunk){
         .magic = GM_TRACE_CHUNK_MAGIC, .type = GM_CHUNK_EVENTS, .thread = 0, .bytes = GM_RING_CHUNK};
-    put(chunk, &saved->head, sizeof saved->head, 0);
+    put_in_chunk(chunk, &saved->head, sizeof saved->head, 0);
     save(events, number);
 }
 
 /* Moves the survivors out of the chunk. False: the chunk now holds survivors itself. */
-static bool empty(int chunk, uint64_t now_ns) {
+static bool empty_chunk(int chunk, uint64_t now_ns) {
     unsigned survivors = read_survivors(chunk), moved = save(old->events, survivors);
     if (survivors > moved) {
         begin_saved(chunk, old->events + moved, survivors - moved, now_ns);
         return false;
     }
     const struct gm_trace_chunk none = {.magic = GM_TRACE_CHUNK_MAGIC, .type = GM_CHUNK_EVENTS, .bytes = GM_RING_CHUNK};
-    put(chunk, &none, sizeof none, 0);
+    put_in_chunk(chunk, &none, sizeof none, 0);
     return true;
 }
 
@@ -185,13 +185,13 @@ static int find_old(uint64_t now_ns) {
 }
 
 /* Each turn fills at least one chunk with survivors, so it ends when all chunks hold them; the ring then grows. */
-static int take(uint64_t now_ns) {
+static int take_chunk(uint64_t now_ns) {
     for (unsigned turn = 0; turn <= count; turn++) {
         int chunk = find_old(now_ns);
         if (chunk < 0)
             break;
         hand = ((unsigned)chunk + 1) % count;
-        if (empty(chunk, now_ns))
+        if (empty_chunk(chunk, now_ns))
             return chunk;
     }
     return count < MOST_CHUNKS ? (int)count++ : -1;
@@ -201,7 +201,7 @@ int gm_ring_take(uint64_t now_ns, bool kept) {
     if (!chunks || !old || !saved)
         return -1;
     gm_spin_lock(&lock);
-    int chunk = gm_trace_file_holds(file) ? take(now_ns) : -1;
+    int chunk = gm_trace_file_holds(file) ? take_chunk(now_ns) : -1;
     if (chunk >= 0)
         chunks[chunk].use = kept ? KEPT : IN_USE;
     gm_spin_unlock(&lock);

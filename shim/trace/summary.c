@@ -45,10 +45,10 @@ static uint32_t row_count;
 static uint64_t key_of(const struct gm_event *e) {
     return (uint64_t)e->site << 16 | (uint64_t)e->kind << 8 | (uint8_t)e->device;
 }
-static uint32_t site_of(const struct sum *s) { return (uint32_t)(s->key >> 16); }
+static uint32_t site_of_sum(const struct sum *s) { return (uint32_t)(s->key >> 16); }
 /* In the interval. */
 static bool is_active(const struct sum *s) { return s->allocs || s->frees || s->released; }
-static enum gm_kind kind_of(const struct sum *s) { return (enum gm_kind)(s->key >> 8 & 0xff); }
+static enum gm_kind kind_of_sum(const struct sum *s) { return (enum gm_kind)(s->key >> 8 & 0xff); }
 
 void gm_summary_setup(uint64_t interval_ns) { gm_summary_ns = interval_ns; }
 
@@ -84,7 +84,7 @@ void gm_summary_forget(void) {
     live = 0;
 }
 
-static struct sum *find(uint64_t key) {
+static struct sum *find_sum(uint64_t key) {
     for (uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;; at++) {
         uint32_t *place = &places[at % PLACES];
         if (*place && sums[*place - 1].key == key)
@@ -92,11 +92,11 @@ static struct sum *find(uint64_t key) {
         if (*place)
             continue;
         if (count >= SUMS - UNKNOWN_ROOM && key >> 16)
-            return find(key & 0xffff);
+            return find_sum(key & 0xffff);
         if (count == SUMS)
             return &sums[0];
         sums[count].key = key;
-        sums[count].on_device = gm_kind_is_on_device(kind_of(&sums[count]));
+        sums[count].on_device = gm_kind_is_on_device(kind_of_sum(&sums[count]));
         *place = ++count;
         return &sums[count - 1];
     }
@@ -105,7 +105,7 @@ static struct sum *find(uint64_t key) {
 static inline struct sum *sum_of(const struct gm_event *e) {
     uint64_t key = key_of(e);
     if (!latest || latest->key != key)
-        latest = find(key);
+        latest = find_sum(key);
     return latest;
 }
 
@@ -179,7 +179,7 @@ bool gm_summary_keeps(const struct gm_event *e) {
 
 /* ---- rows */
 
-static struct gm_event *add_row(uint64_t time_ns, enum gm_action action, enum gm_kind kind, int device) {
+static struct gm_event *add_summary_row(uint64_t time_ns, enum gm_action action, enum gm_kind kind, int device) {
     struct gm_event *row = &rows[row_count++];
     gm_event_fill(row, 0, time_ns, action, kind, device);
     row->verdict = GM_KIND_NATIVE;
@@ -187,8 +187,8 @@ static struct gm_event *add_row(uint64_t time_ns, enum gm_action action, enum gm
 }
 
 static struct gm_event *add_sum(const struct sum *s, uint64_t time_ns, uint64_t held) {
-    struct gm_event *row = add_row(time_ns, GM_ACT_SUM, kind_of(s), (int8_t)(s->key & 0xff));
-    row->site = site_of(s);
+    struct gm_event *row = add_summary_row(time_ns, GM_ACT_SUM, kind_of_sum(s), (int8_t)(s->key & 0xff));
+    row->site = site_of_sum(s);
     row->sum.live = held;
     return row;
 }
@@ -218,18 +218,18 @@ static void add_change(struct sum *s, uint64_t now_ns) {
 }
 
 /* The caller holds both locks. */
-static void collect(uint64_t now_ns) {
+static void collect_rows(uint64_t now_ns) {
     row_count = 0;
     for (uint32_t i = 0; i < count; i++)
         if (is_active(&sums[i]))
             add_at_peak(&sums[i]);
-    struct gm_event *row = add_row(peak_ns, GM_ACT_PEAK, GM_KIND_NATIVE, -1);
+    struct gm_event *row = add_summary_row(peak_ns, GM_ACT_PEAK, GM_KIND_NATIVE, -1);
     row->peak.most_reserved = __atomic_load_n(&gm_stats->peak_reserved, __ATOMIC_RELAXED);
     row->peak.live = peak;
     for (uint32_t i = 0; i < count; i++)
         if (is_active(&sums[i]))
             add_change(&sums[i], now_ns);
-    row = add_row(now_ns, GM_ACT_TOTAL, GM_KIND_NATIVE, -1);
+    row = add_summary_row(now_ns, GM_ACT_TOTAL, GM_KIND_NATIVE, -1);
     row->total.kept = gm_stats_kept(gm_stats);
     row->total.live = live;
     row->total.reserved = gm_stats_on_devices(gm_stats->reserved_bytes);
@@ -257,7 +257,7 @@ void gm_summary_write(uint64_t now_ns, bool end, bool (*has_room)(uint64_t event
     if (!changed)
         begin_interval(now_ns);
     else if (end || has_room(rows_to_come()))
-        collect(now_ns);
+        collect_rows(now_ns);
     gm_spin_unlock(&lock);
     for (uint32_t i = 0; i < row_count; i++)
         write(&rows[i]);

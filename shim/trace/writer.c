@@ -245,7 +245,7 @@ static const struct gm_trace_format *ready(void) {
 }
 
 /* The format of the trace, or NULL if there is none. gm_trace_leave follows in any case. */
-static inline const struct gm_trace_format *enter(void) {
+static inline const struct gm_trace_format *enter_trace(void) {
     if (GM_UNLIKELY(is_unnotified_child()))
         gm_trace_after_fork();
     gm_trace_hold();
@@ -281,7 +281,7 @@ static void *flush_often(void *opened_as) {
     due_ns += interval;
     for (;;) {
         bool due = wait_until(due_ns);
-        const struct gm_trace_format *now = enter();
+        const struct gm_trace_format *now = enter_trace();
         bool ended = !now || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation;
         if (!ended && due && gm_summary_on())
             write_summary(now, gm_now_ns(), false);
@@ -299,7 +299,7 @@ static void *flush_often(void *opened_as) {
 }
 
 void gm_trace_sum_up(const struct gm_event *event) {
-    const struct gm_trace_format *now = enter();
+    const struct gm_trace_format *now = enter_trace();
     if (now && gm_summary_change(event) && GM_UNLIKELY(!gm_trace_flushes())) {
         write_summary(now, event->time_ns, false);
         now->flush(true);
@@ -307,13 +307,13 @@ void gm_trace_sum_up(const struct gm_event *event) {
     gm_trace_leave();
 }
 
-static inline bool is_late(uint64_t number) {
+static inline bool is_of_earlier_trace(uint64_t number) {
     return GM_UNLIKELY(number < __atomic_load_n(&first_sequence, __ATOMIC_RELAXED));
 }
 
 void gm_trace_event(const struct gm_event *event) {
-    const struct gm_trace_format *now = enter();
-    if (now && !is_late(event->seq) && (GM_LIKELY(!gm_summary_on()) || gm_summary_keeps(event))) {
+    const struct gm_trace_format *now = enter_trace();
+    if (now && !is_of_earlier_trace(event->seq) && (GM_LIKELY(!gm_summary_on()) || gm_summary_keeps(event))) {
         now->event(event);
         /* Often this is the program's last event, so the events before it must be in the file. */
         if (GM_UNLIKELY(event->action == GM_ACT_ALLOC_FAIL))
@@ -333,16 +333,16 @@ void gm_trace_amount(enum gm_action action, enum gm_kind kind, int device, uint6
 }
 
 static GM_RARE void flush_now(void) {
-    const struct gm_trace_format *now = enter();
+    const struct gm_trace_format *now = enter_trace();
     if (now)
         now->flush(true);
     gm_trace_leave();
 }
 
-/* A place in a chunk can be used without entry, because only make_room gives room, and gives it for one generation of
- * the trace. */
+/* A place in a chunk can be used without entry, because only make_buffer_room gives room, and gives it for one
+ * generation of the trace. */
 struct gm_event *gm_trace_place(uint64_t number, struct gm_event *otherwise) {
-    bool appends_it = GM_LIKELY(__atomic_load_n(&appends, __ATOMIC_RELAXED)) && !is_late(number);
+    bool appends_it = GM_LIKELY(__atomic_load_n(&appends, __ATOMIC_RELAXED)) && !is_of_earlier_trace(number);
     struct gm_event *place = appends_it ? gm_chunks_place() : NULL;
     return GM_LIKELY(place != NULL) ? place : otherwise;
 }
@@ -358,7 +358,7 @@ void gm_trace_placed(struct gm_event *place, const struct gm_event *otherwise) {
 }
 
 void gm_trace_record(const struct gm_record *record) {
-    const struct gm_trace_format *now = enter();
+    const struct gm_trace_format *now = enter_trace();
     if (now)
         now->record(record);
     gm_trace_leave();
@@ -382,7 +382,7 @@ bool gm_trace_start(bool fresh, const char **why) {
     return true;
 }
 
-static void finish(enum gm_trace_end how) {
+static void finish_trace(enum gm_trace_end how) {
     if (is_unnotified_child())
         gm_trace_after_fork(); /* the child must not finish its parent's file */
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
@@ -401,7 +401,7 @@ static void finish(enum gm_trace_end how) {
 }
 
 void gm_trace_stop(void) {
-    finish(GM_TRACE_STOPPED);
+    finish_trace(GM_TRACE_STOPPED);
     gm_spin_lock(&opening);
     __atomic_store_n(&gm_trace_flusher, false, __ATOMIC_RELAXED);
     new_generation(); /* what a thread still has in its buffer belongs to no file */
@@ -413,7 +413,7 @@ void gm_trace_stop(void) {
     gm_trace_wake(GM_TRACE_WAKE_ALL);
 }
 
-void gm_trace_finish(void) { finish(GM_TRACE_WHOLE); }
+void gm_trace_finish(void) { finish_trace(GM_TRACE_WHOLE); }
 
 void gm_trace_after_fork(void) {
     users = 0;

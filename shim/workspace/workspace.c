@@ -50,8 +50,8 @@ static enum gpumem_workspace_status check_idle(const struct gpumem_workspace *wo
 
 /* ---- creation, destruction */
 
-static enum gpumem_workspace_status read_options(const struct gpumem_workspace_options *options,
-                                                 struct gpumem_workspace_options *known) {
+static enum gpumem_workspace_status read_workspace_options(const struct gpumem_workspace_options *options,
+                                                           struct gpumem_workspace_options *known) {
     *known = (struct gpumem_workspace_options){0};
     if (options && gm_struct_read("gpumem_workspace_options", known, sizeof *known, options))
         return GPUMEM_WORKSPACE_INTERNAL_ERROR;
@@ -83,7 +83,7 @@ GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_create(const struct gpum
     struct gm_context context;
     if (!workspace)
         return gm_workspace_invalid_pointer("workspace");
-    enum gpumem_workspace_status status = read_options(options, &known);
+    enum gpumem_workspace_status status = read_workspace_options(options, &known);
     if (status)
         return status;
     if (!gm_program_driver())
@@ -211,7 +211,7 @@ GM_PUBLIC struct CUstream_st *gpumem_workspace_stream(const struct gpumem_worksp
 
 /* Makes a managed workspace larger, so that it holds `size` bytes. The former size is allocated again where that cannot
  * be had: an algorithm that needs less may still run. */
-static gm_status grow(struct gpumem_workspace *workspace, size_t size) {
+static gm_status grow_workspace(struct gpumem_workspace *workspace, size_t size) {
     size_t former = workspace->size;
     gm_status status = gm_workspace_renew(workspace, size > first_size ? size : first_size);
     if (status && former)
@@ -235,7 +235,7 @@ static GM_RARE bool lends_after_growth(struct gpumem_workspace *workspace, size_
         gm_fail(status, "a workspace cannot grow from %zu to %zu bytes: the stream is being captured", workspace->size,
                 size);
     } else {
-        status = grow(workspace, size);
+        status = grow_workspace(workspace, size);
         if (status)
             no_memory(status, size);
     }
@@ -243,7 +243,7 @@ static GM_RARE bool lends_after_growth(struct gpumem_workspace *workspace, size_
     return status == GM_OK;
 }
 
-static GM_RARE void refuse(const struct gpumem_workspace *workspace, size_t size, const char *site) {
+static GM_RARE void refuse_loan(const struct gpumem_workspace *workspace, size_t size, const char *site) {
     if (!workspace) {
         gm_workspace_invalid_pointer("workspace");
     } else if (workspace->query) {
@@ -259,7 +259,7 @@ GM_PUBLIC struct gpumem_loan *gpumem_workspace_borrow_bytes(struct gpumem_worksp
                                                             const char *site) {
     bytes = gpumem_workspace_rounded(bytes);
     if (GM_UNLIKELY(!workspace || workspace->lent || workspace->query)) {
-        refuse(workspace, bytes, site);
+        refuse_loan(workspace, bytes, site);
         return NULL;
     }
     if (GM_UNLIKELY(bytes > workspace->size) && !lends_after_growth(workspace, bytes))
