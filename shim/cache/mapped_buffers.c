@@ -25,24 +25,22 @@ static void wait_for_others(void) {
     gm_spin_lock(&gm_buffers_lock);
 }
 
-struct gm_buffer *gm_buffer_at(CUdeviceptr address) {
+static GM_IN_PLACE struct gm_buffer *find_buffer(uint64_t key, bool is_handle) {
     for (;; wait_for_others()) {
-        struct gm_buffer *buffer = by_address[bucket_of_key(address)];
-        while (buffer && buffer->address != address)
-            buffer = buffer->next_address;
+        struct gm_buffer *buffer = (is_handle ? by_handle : by_address)[bucket_of_key(key)];
+        while (buffer && (is_handle ? buffer->handle : buffer->address) != key)
+            buffer = is_handle ? buffer->next_handle : buffer->next_address;
         if (!buffer || !buffer->busy)
             return buffer;
     }
 }
 
+struct gm_buffer *gm_buffer_at(CUdeviceptr address) {
+    return find_buffer(address, false);
+}
+
 struct gm_buffer *gm_buffer_of(CUmemGenericAllocationHandle handle) {
-    for (;; wait_for_others()) {
-        struct gm_buffer *buffer = by_handle[bucket_of_key(handle)];
-        while (buffer && buffer->handle != handle)
-            buffer = buffer->next_handle;
-        if (!buffer || !buffer->busy)
-            return buffer;
-    }
+    return find_buffer(handle, true);
 }
 
 static bool add_unused(void) {

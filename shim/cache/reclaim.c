@@ -425,11 +425,8 @@ static void release_all_ready(struct gm_resource *self, int device) {
             continue;
         gm_spin_lock(&shard->lock);
         query_fences(shard, context.id);
-        struct gm_free_lists *lists = gm_free_lists_of(shard, context.id);
-        if (lists)
-            gm_free_lists_release_oldest(lists, SIZE_MAX, 0, UINT64_MAX);
         gm_spin_unlock(&shard->lock);
-        gm_cache_drain(self, shard, context.id);
+        release_from(self, shard, context.id, SIZE_MAX, 0, UINT64_MAX);
     }
 }
 

@@ -291,11 +291,10 @@ GM_PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, s
 GM_PUBLIC enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value) {
     size_t own;
     gm_status status = own_index(vector, value, &own);
-    bool is_own = !status && own < vector->count;
     if (!status)
         status = gpumem_vector_reserve(vector, count);
     if (!status && count)
-        status = fill_elements(vector, 0, count, is_own ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
+        status = fill_elements(vector, 0, count, own < vector->count ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
     if (!status)
         vector->count = count;
     return status;

@@ -2,7 +2,6 @@
 #include "shim/resource/adaptor.h"
 #include "shim/base/error.h"
 
-#include "shim/base/options.h"
 #include "shim/resource/registry.h"
 
 gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
@@ -32,26 +31,18 @@ gm_status gm_adaptor_grow(struct gm_resource *self, struct gm_block *block, size
 }
 
 gm_status gm_adaptor_remember(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
-    struct gm_registry *registry = *(struct gm_registry **)self->state = gm_registry_new();
-    if (!registry)
+    self->blocks = gm_registry_new();
+    if (!self->blocks)
         gm_format(error, error_size, "\"%s\": no memory", self->ops->name);
-    return registry ? GM_OK : GM_OUT_OF_MEMORY;
+    return self->blocks ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
 static void forget_block(const struct gm_block *block, void *arg) {}
 
 void gm_adaptor_forget_all(struct gm_resource *self, uint64_t context_id) {
-    gm_registry_drop_context(gm_adaptor_blocks(self), context_id, NULL, forget_block, NULL);
+    gm_registry_drop_context(self->blocks, context_id, NULL, forget_block, NULL);
 }
 
-void gm_adaptor_forget_locks(struct gm_resource *self) { gm_registry_after_fork(gm_adaptor_blocks(self)); }
+void gm_adaptor_forget_locks(struct gm_resource *self) { gm_registry_after_fork(self->blocks); }
 
-void gm_adaptor_discard(struct gm_resource *self) { gm_registry_discard(gm_adaptor_blocks(self)); }
-
-gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, uint64_t *number, char *error,
-                            size_t error_size) {
-    if (argument)
-        return gm_option_parse(row, argument, number, error, error_size) ? GM_INVALID_VALUE : GM_OK;
-    return gm_refuse(error, error_size, "\"%s\" needs a number%s: write %s(%s,...)", row->name,
-                     row->type == GM_OPTION_BYTES ? " of bytes" : "", row->name, row->initial);
-}
+void gm_adaptor_discard(struct gm_resource *self) { gm_registry_discard(self->blocks); }

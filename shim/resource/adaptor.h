@@ -18,18 +18,8 @@ GM_INTERNAL void gm_adaptor_undo(struct gm_resource *self, const struct gm_reque
 /* Grows upstream. GM_NOT_SUPPORTED: it cannot. */
 GM_INTERNAL gm_status gm_adaptor_grow(struct gm_resource *self, struct gm_block *block, size_t size);
 
-/* Parses the argument of an adaptor that needs a number. The row has its type, the adaptor's name, the bounds of a
- * count, and as `initial` an argument for the error text. */
-struct gm_option;
-GM_INTERNAL gm_status gm_adaptor_number(const struct gm_option *row, const char *argument, uint64_t *number,
-                                        char *error, size_t error_size);
+/* ---- an adaptor that remembers live blocks, in self->blocks */
 
-/* ---- an adaptor that remembers live blocks: its state begins with their registry */
-
-struct gm_registry;
-static inline struct gm_registry *gm_adaptor_blocks(const struct gm_resource *self) {
-    return *(struct gm_registry **)self->state;
-}
 /* Its op open, or a part of it. GM_OUT_OF_MEMORY, with a text: there is no memory. */
 GM_INTERNAL gm_status gm_adaptor_remember(struct gm_resource *self, const char *argument, char *error,
                                           size_t error_size);

@@ -7,29 +7,26 @@
 #include "shim/resource/rows.h"
 
 struct state {
-    struct gm_registry *moved; /* the wrapped resource's blocks, by the address that the program has */
-    uint8_t least;             /* log2 */
+    uint64_t bytes;
+    uint8_t least; /* log2 of it */
 };
 
 static const struct gm_option argument_row = {.type = GM_OPTION_BYTES, .name = "aligned", .initial = "4KiB"};
 
 static gm_status align_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
-    uint64_t bytes;
-    if (gm_adaptor_number(&argument_row, argument, &bytes, error, error_size))
-        return GM_INVALID_VALUE;
-    if (!bytes || bytes & (bytes - 1))
+    if (!state->bytes || state->bytes & (state->bytes - 1))
         return gm_refuse(error, error_size, "\"%s\" is not an alignment: write a power of two", argument);
-    state->least = (uint8_t)__builtin_ctzll(bytes);
+    state->least = (uint8_t)__builtin_ctzll(state->bytes);
     return gm_adaptor_remember(self, NULL, error, error_size);
 }
 
 /* Remembers the wrapped resource's block under the moved address. `sequence` is the distance. */
-static gm_status remember_moved(struct state *state, const struct gm_block *got, uint64_t address) {
+static gm_status remember_moved(struct gm_registry *moved, const struct gm_block *got, uint64_t address) {
     struct gm_block noted = *got;
     noted.address = address;
     noted.sequence = address - got->address;
-    return gm_registry_add(state->moved, &noted, NULL);
+    return gm_registry_add(moved, &noted, NULL);
 }
 
 /* Allocates `room` bytes more than requested, so that an aligned start lies in the block. */
@@ -50,7 +47,7 @@ static gm_status alloc_larger(struct gm_resource *self, const struct gm_request 
     if (status)
         return status;
     uint64_t address = (got.address + mask) & ~mask;
-    status = remember_moved(self->state, &got, address);
+    status = remember_moved(self->blocks, &got, address);
     if (status) {
         gm_adaptor_undo(self, request, &got);
         return status;
@@ -76,34 +73,32 @@ static gm_status align_alloc(struct gm_resource *self, const struct gm_request *
 }
 
 /* The wrapped resource's own block. */
-static bool take_moved(struct state *state, uint64_t address, struct gm_block *block) {
-    bool moved = gm_registry_take(state->moved, address, block);
-    if (moved) {
+static bool take_moved(struct gm_registry *moved, uint64_t address, struct gm_block *block) {
+    bool found = gm_registry_take(moved, address, block);
+    if (found) {
         block->address -= block->sequence;
         block->sequence = 0;
     }
-    return moved;
+    return found;
 }
 
 static gm_status align_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    struct state *state = self->state;
     struct gm_block own;
-    if (!take_moved(state, block->address, &own))
+    if (!take_moved(self->blocks, block->address, &own))
         return gm_adaptor_free(self, block, how);
     gm_status status = gm_adaptor_free(self, &own, how);
     if (status)
-        remember_moved(state, &own, block->address);
+        remember_moved(self->blocks, &own, block->address);
     return status;
 }
 
 static gm_status align_grow(struct gm_resource *self, struct gm_block *block, size_t size) {
-    struct state *state = self->state;
     struct gm_block own;
-    if (!take_moved(state, block->address, &own))
+    if (!take_moved(self->blocks, block->address, &own))
         return gm_adaptor_grow(self, block, size);
     size_t before = block->address - own.address;
     gm_status status = gm_adaptor_grow(self, &own, size + before);
-    remember_moved(state, &own, block->address);
+    remember_moved(self->blocks, &own, block->address);
     if (!status) {
         block->size = size;
         block->reserved = size;
@@ -118,6 +113,7 @@ const struct gm_resource_ops gm_resource_aligned = {
     .breaks = "a block that is aligned beyond what its resource does takes up to one alignment more",
     .adaptor = true,
     .arguments = "BYTES",
+    .number = &argument_row,
     .alignment = GM_ALIGNMENT_ANY,
     .state_size = sizeof(struct state),
     .open = align_open,

@@ -12,11 +12,6 @@ struct state {
 static const struct gm_option argument_row = {
     .type = GM_OPTION_COUNT, .name = "fail-nth", .initial = "3", .low = 1, .high = UINT64_MAX};
 
-static gm_status fail_nth_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
-    struct state *state = self->state;
-    return gm_adaptor_number(&argument_row, argument, &state->number, error, error_size);
-}
-
 static gm_status fail_nth_alloc(struct gm_resource *self, const struct gm_request *request,
                                 const struct gm_decision *decision, struct gm_block *block) {
     struct state *state = self->state;
@@ -32,8 +27,8 @@ const struct gm_resource_ops gm_resource_fail_nth = {
     .breaks = "",
     .adaptor = true,
     .arguments = "N",
+    .number = &argument_row,
     .state_size = sizeof(struct state),
-    .open = fail_nth_open,
     .alloc = fail_nth_alloc,
     .free = gm_adaptor_free,
     .grow = gm_adaptor_grow,

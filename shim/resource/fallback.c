@@ -13,12 +13,11 @@ static void free_in_second(struct gm_resource *self, const struct gm_request *re
 
 static gm_status serve_by_second(struct gm_resource *self, const struct gm_request *request,
                                  const struct gm_decision *decision, struct gm_block *block) {
-    struct gm_registry *of_second = gm_adaptor_blocks(self);
     struct gm_block got = *block;
     gm_status status = self->second->ops->alloc(self->second, request, decision, &got);
     if (status)
         return status;
-    if (gm_registry_add(of_second, &got, NULL)) {
+    if (gm_registry_add(self->blocks, &got, NULL)) {
         free_in_second(self, request, &got);
         return GM_OUT_OF_MEMORY;
     }
@@ -36,24 +35,22 @@ static gm_status fallback_alloc(struct gm_resource *self, const struct gm_reques
 
 static gm_status fallback_free(struct gm_resource *self, const struct gm_block *block,
                                const struct gm_free_request *how) {
-    struct gm_registry *of_second = gm_adaptor_blocks(self);
     struct gm_block own;
-    if (!gm_registry_take(of_second, block->address, &own))
+    if (!gm_registry_take(self->blocks, block->address, &own))
         return gm_adaptor_free(self, block, how);
     own.pinned_native = block->pinned_native;
     gm_status status = self->second->ops->free(self->second, &own, how);
     if (status)
-        gm_registry_add(of_second, &own, NULL);
+        gm_registry_add(self->blocks, &own, NULL);
     return status;
 }
 
 static gm_status fallback_grow(struct gm_resource *self, struct gm_block *block, size_t size) {
-    struct gm_registry *of_second = gm_adaptor_blocks(self);
     struct gm_block own;
-    if (!gm_registry_take(of_second, block->address, &own))
+    if (!gm_registry_take(self->blocks, block->address, &own))
         return gm_adaptor_grow(self, block, size);
     gm_status status = self->second->ops->grow(self->second, &own, size);
-    gm_registry_add(of_second, &own, NULL);
+    gm_registry_add(self->blocks, &own, NULL);
     block->size = own.size;
     block->reserved = own.reserved;
     return status;
@@ -67,7 +64,6 @@ const struct gm_resource_ops gm_resource_fallback = {
     .adaptor = true,
     .two = true,
     .needs = GM_PROP_READY_ANYWHERE,
-    .state_size = sizeof(struct gm_registry *),
     .open = gm_adaptor_remember,
     .alloc = fallback_alloc,
     .free = fallback_free,

@@ -14,10 +14,7 @@ struct state {
 static const struct gm_option argument_row = {.type = GM_OPTION_BYTES, .name = "limit", .initial = "8GiB"};
 
 static gm_status limit_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
-    struct state *state = self->state;
-    if (gm_adaptor_number(&argument_row, argument, &state->bytes, error, error_size))
-        return GM_INVALID_VALUE;
-    if (!state->bytes)
+    if (!((struct state *)self->state)->bytes)
         return gm_refuse(error, error_size, "\"%s\" is not a limit: write at least 1 byte, or omit limit", argument);
     return GM_OK;
 }
@@ -31,19 +28,15 @@ static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *
     if (!gm_byte_counters_add(&state->live, request->context_id, request->size, state->bytes))
         return GM_OUT_OF_MEMORY;
     gm_status status = gm_adaptor_alloc(self, request, decision, &got);
-    if (status)
-        goto uncount;
-    size_t more = got.reserved > request->size ? got.reserved - request->size : 0;
+    size_t more = !status && got.reserved > request->size ? got.reserved - request->size : 0;
     if (more && !gm_byte_counters_add(&state->live, request->context_id, more, state->bytes)) {
         gm_adaptor_undo(self, request, &got);
         status = GM_OUT_OF_MEMORY;
-        goto uncount;
     }
-    *block = got;
-    return GM_OK;
-
-uncount:
-    gm_byte_counters_subtract(&state->live, request->context_id, request->size);
+    if (status)
+        gm_byte_counters_subtract(&state->live, request->context_id, request->size);
+    else
+        *block = got;
     return status;
 }
 
@@ -88,6 +81,7 @@ const struct gm_resource_ops gm_resource_limit = {
     .breaks = "a block freed in stream order stops counting at the call, before the stream has reached it",
     .adaptor = true,
     .arguments = "BYTES",
+    .number = &argument_row,
     .state_size = sizeof(struct state),
     .open = limit_open,
     .alloc = limit_alloc,

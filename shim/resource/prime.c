@@ -11,11 +11,6 @@ struct state {
 
 static const struct gm_option argument_row = {.type = GM_OPTION_BYTES, .name = "prime", .initial = "1GiB"};
 
-static gm_status prime_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
-    struct state *state = self->state;
-    return gm_adaptor_number(&argument_row, argument, &state->bytes, error, error_size);
-}
-
 static void prime(struct gm_resource *self, const struct gm_request *request, const struct gm_decision *decision) {
     struct state *state = self->state;
     struct gm_request first = *request;
@@ -42,8 +37,8 @@ const struct gm_resource_ops gm_resource_prime = {
     .breaks = "",
     .adaptor = true,
     .arguments = "BYTES",
+    .number = &argument_row,
     .state_size = sizeof(struct state),
-    .open = prime_open,
     .alloc = prime_alloc,
     .free = gm_adaptor_free,
     .grow = gm_adaptor_grow,

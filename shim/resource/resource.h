@@ -97,6 +97,8 @@ struct gm_free_request {
 
 struct gm_resource;
 struct gm_block_record;  /* record.h */
+struct gm_option;        /* shim/base/options.h */
+struct gm_registry;      /* registry.h */
 struct gm_pool_family;   /* pool.h */
 struct gm_deferred_free; /* deferred_free.h */
 
@@ -106,9 +108,12 @@ struct gm_resource_ops {
     uint32_t properties; /* enum gm_property; an adaptor masks its upstream's: effective = upstream & properties */
     const char *breaks;  /* what a program loses compared with native memory; "" = nothing */
     bool adaptor;
-    const char *arguments; /* adaptor: argument shown in help, e.g. "BYTES"; maker: NULL */
-    bool two;              /* adaptor: wraps two resources */
-    uint32_t needs;        /* adaptor: properties that each wrapped resource must have */
+    const char *arguments;          /* adaptor: argument shown in help, e.g. "BYTES"; maker: NULL */
+    const struct gm_option *number; /* adaptor: its argument is a number, with which its state begins (uint64_t). The
+                                       row has the type, the adaptor's name, the bounds of a count, and as `initial` an
+                                       argument for the error text. NULL: another argument, or none */
+    bool two;                       /* adaptor: wraps two resources */
+    uint32_t needs;                 /* adaptor: properties that each wrapped resource must have */
     uint8_t alignment;  /* log2 of the least alignment of its memory; 0 = 8 (a maker), as the upstream (an adaptor) */
     enum gm_kind kind;  /* of its memory; an adaptor's memory has the kind of the wrapped resource */
     const char *serves; /* stack that serves requests for `kind`, as text; NULL: this resource serves no kind */
@@ -186,6 +191,7 @@ struct gm_resource {
     uint8_t alignment;            /* effective */
     size_t granule;               /* effective */
     void *state;                  /* ops->state_size zeroed bytes */
+    struct gm_registry *blocks;   /* live ones, of an adaptor that remembers them */
 };
 
 /* Resource `index` of a stack, which may be NULL: each comes before those that it wraps. NULL: there are no more. */

@@ -4,6 +4,7 @@
  * A stack is a tree: most adaptors wrap one resource, some wrap two, a maker wraps none. */
 #include "shim/resource/stack.h"
 #include "shim/base/error.h"
+#include "shim/base/options.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -86,11 +87,7 @@ static gm_status read_argument(struct gm_stack_plan *plan, const char **at, char
     const char *begin = *at, *end = begin;
     char text[48];
     struct word word = read_word(&end);
-    if (*end != ',') {
-        *at = begin;
-        return GM_OK;
-    }
-    if (!row->arguments && row->two) { /* the first of two resources */
+    if (*end != ',' || (!row->arguments && row->two)) { /* a resource; the first of two */
         *at = begin;
         return GM_OK;
     }
@@ -266,8 +263,18 @@ static gm_status describe_node(struct gm_resource *node, char *error, size_t err
     return GM_OK;
 }
 
+static gm_status read_number_into(struct gm_resource *node, const char *argument, char *error, size_t error_size) {
+    const struct gm_option *row = node->ops->number;
+    if (argument)
+        return gm_option_parse(row, argument, node->state, error, error_size) ? GM_INVALID_VALUE : GM_OK;
+    return gm_refuse(error, error_size, "\"%s\" needs a number%s: write %s(%s,...)", row->name,
+                     row->type == GM_OPTION_BYTES ? " of bytes" : "", row->name, row->initial);
+}
+
 static gm_status open_node(struct gm_resource *node, const char *argument, char *error, size_t error_size) {
     gm_status status = describe_node(node, error, error_size);
+    if (!status && node->ops->number)
+        status = read_number_into(node, argument, error, error_size);
     if (!status && node->ops->open && node->ops->open(node, argument, error, error_size))
         status = GM_INVALID_VALUE;
     return status;

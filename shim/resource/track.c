@@ -9,7 +9,6 @@
 enum { SHOWN = 20 }; /* blocks in a report */
 
 struct state {
-    struct gm_registry *live;
     uint64_t number;
 };
 
@@ -25,7 +24,7 @@ static gm_status track_alloc(struct gm_resource *self, const struct gm_request *
     struct gm_block noted = got;
     noted.sequence = __atomic_add_fetch(&state->number, 1, __ATOMIC_RELAXED);
     noted.site = request->site;
-    if (gm_registry_add(state->live, &noted, NULL)) {
+    if (gm_registry_add(self->blocks, &noted, NULL)) {
         gm_adaptor_undo(self, request, &got);
         return GM_OUT_OF_MEMORY;
     }
@@ -34,32 +33,30 @@ static gm_status track_alloc(struct gm_resource *self, const struct gm_request *
 }
 
 static gm_status track_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    struct state *state = self->state;
     struct gm_block noted;
-    bool known = gm_registry_take(state->live, block->address, &noted);
+    bool known = gm_registry_take(self->blocks, block->address, &noted);
     if (!known)
         gm_log(GM_LOG_WARN, "track: %zu bytes at %p are freed, but not live", block->size,
                (void *)(uintptr_t)block->address);
     gm_status status = gm_adaptor_free(self, block, how);
     if (status && known)
-        gm_registry_add(state->live, &noted, NULL);
+        gm_registry_add(self->blocks, &noted, NULL);
     return status;
 }
 
 static gm_status track_grow(struct gm_resource *self, struct gm_block *block, size_t size) {
-    struct state *state = self->state;
     struct gm_block noted;
     gm_status status = gm_adaptor_grow(self, block, size);
-    if (!status && gm_registry_take(state->live, block->address, &noted)) {
+    if (!status && gm_registry_take(self->blocks, block->address, &noted)) {
         noted.size = block->size;
         noted.reserved = block->reserved;
-        gm_registry_add(state->live, &noted, NULL);
+        gm_registry_add(self->blocks, &noted, NULL);
     }
     return status;
 }
 
 void gm_track_each(struct gm_resource *track, void (*visit)(const struct gm_block *block, void *arg), void *arg) {
-    gm_registry_each(gm_adaptor_blocks(track), visit, arg);
+    gm_registry_each(track->blocks, visit, arg);
 }
 
 struct leaks {
