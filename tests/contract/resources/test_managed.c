@@ -48,9 +48,39 @@ static int prefetched_to(const struct gm_block *block) {
     return attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, block->address, block->size);
 }
 
+static __typeof__(gm_drv.device_get_attribute) true_attribute;
+
+static CUresult no_migration(int *value, CUdevice_attribute name, CUdevice device) {
+    CUresult result = true_attribute(value, name, device);
+    if (name == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+        *value = 0;
+    return result;
+}
+
+/* A device without migration gets no prefetch. The query of the device is cached, so this runs in a child process
+ * before the first query here, and first: CUDA does not survive a fork. */
+TEST(test_devices_without_migration) {
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        struct world world;
+        struct gm_block block;
+        world_open(&world);
+        true_attribute = gm_drv.device_get_attribute;
+        gm_drv.device_get_attribute = no_migration;
+        struct gm_request request = plain_request(&world.origin, MIB);
+        gm_status refused = built[POOL]->ops->alloc(built[POOL], &request, NULL, &block);
+        gm_status served = built[PLAIN]->ops->alloc(built[PLAIN], &request, NULL, &block);
+        _exit(refused == GM_NOT_SUPPORTED && served == GM_OK && prefetched_to(&block) == CU_DEVICE_INVALID ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* ---- allocation and free */
 
-static void test_a_pair_in_a_loop_asks_little_of_the_driver(void **state) {
+TEST(test_a_pair_in_a_loop_asks_little_of_the_driver) {
     struct gm_resource *resource = built[CACHED];
     struct world world;
     world_open(&world);
@@ -81,7 +111,7 @@ static void test_a_pair_in_a_loop_asks_little_of_the_driver(void **state) {
 }
 
 /* Allocation and free of a pool: one query whether the allocation is complete, one fence, no wait. */
-static void test_a_pair_of_the_pool_does_not_wait(void **state) {
+TEST(test_a_pair_of_the_pool_does_not_wait) {
     struct gm_resource *resource = built[POOL];
     struct world world;
     world_open(&world);
@@ -108,7 +138,7 @@ static void test_a_pair_of_the_pool_does_not_wait(void **state) {
 
 static void trim_cache(void) { gm_stack_trim(built[CACHED], SIZE_MAX); }
 
-static void test_free_blocks_count_and_are_released(void **state) {
+TEST(test_free_blocks_count_and_are_released) {
     struct gm_resource *resource = built[CACHED], *plain = built[PLAIN];
     struct world world;
     struct gm_block blocks[64], block;
@@ -150,7 +180,7 @@ static void test_free_blocks_count_and_are_released(void **state) {
 
 /* ---- prefetch */
 
-static void test_prefetch_is_an_option(void **state) {
+TEST(test_prefetch_is_an_option) {
     const int expected = prefetching() ? 0 : CU_DEVICE_INVALID;
     struct world world;
     for (int stack = 0; stack < STACKS; stack++) {
@@ -170,38 +200,8 @@ static void test_prefetch_is_an_option(void **state) {
     }
 }
 
-static __typeof__(gm_drv.device_get_attribute) true_attribute;
-
-static CUresult no_migration(int *value, CUdevice_attribute name, CUdevice device) {
-    CUresult result = true_attribute(value, name, device);
-    if (name == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
-        *value = 0;
-    return result;
-}
-
-/* A device without migration gets no prefetch. The query of the device is cached, so this runs in a child process
- * before the first query here. */
-static void test_devices_without_migration(void **state) {
-    int status = -1;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child) {
-        struct world world;
-        struct gm_block block;
-        world_open(&world);
-        true_attribute = gm_drv.device_get_attribute;
-        gm_drv.device_get_attribute = no_migration;
-        struct gm_request request = plain_request(&world.origin, MIB);
-        gm_status refused = built[POOL]->ops->alloc(built[POOL], &request, NULL, &block);
-        gm_status served = built[PLAIN]->ops->alloc(built[PLAIN], &request, NULL, &block);
-        _exit(refused == GM_NOT_SUPPORTED && served == GM_OK && prefetched_to(&block) == CU_DEVICE_INVALID ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
 /* A driver may have one signature, both or none. */
-static void test_prefetch_by_either_signature(void **state) {
+TEST(test_prefetch_by_either_signature) {
     struct gm_resource *resource = built[PLAIN];
     __typeof__(gm_drv.mem_prefetch) first = gm_drv.mem_prefetch;
     __typeof__(gm_drv.mem_prefetch_v2) second = gm_drv.mem_prefetch_v2;
@@ -227,7 +227,7 @@ static void test_prefetch_by_either_signature(void **state) {
 
 /* Neither work of the program nor a free, of either kind, runs before a prefetch that is queued. No allocation waits
  * for a prefetch. */
-static void test_prefetch_comes_before_the_free(void **state) {
+TEST(test_prefetch_comes_before_the_free) {
     struct world world;
     if (!prefetching())
         skip();
@@ -290,7 +290,7 @@ static void advise(struct gm_block *block, const struct world *world, int device
     block->pinned_native = 1;
 }
 
-static void test_advice_ends_with_its_block(void **state) {
+TEST(test_advice_ends_with_its_block) {
     struct world world;
     int devices;
     for (int stack = 0; stack < STACKS; stack++)
@@ -320,7 +320,7 @@ static void test_advice_ends_with_its_block(void **state) {
         }
 }
 
-static void test_advice_ends_during_a_capture(void **state) {
+TEST(test_advice_ends_during_a_capture) {
     struct world world;
     int devices;
     for (int stack = POOL; stack < STACKS; stack++) {
@@ -378,7 +378,7 @@ static void try_all(struct gm_resource *resource, const struct world *world, str
 }
 
 /* The n-th driver call fails. No memory leaks, the quota returns to 0, and no advice passes to the next block. */
-static void test_any_driver_call_may_fail(void **state) {
+TEST(test_any_driver_call_may_fail) {
     static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE};
     struct world world;
     for (int stack = 0; stack < STACKS; stack++)
@@ -445,7 +445,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static void test_threads_inherit_nothing(void **state) {
+TEST(test_threads_inherit_nothing) {
     enum { THREADS = 4 };
     struct world world;
     for (int stack = 0; stack < STACKS; stack++) {
@@ -474,19 +474,4 @@ static int setup(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices_without_migration), /* first: CUDA does not survive a fork */
-        cmocka_unit_test(test_a_pair_in_a_loop_asks_little_of_the_driver),
-        cmocka_unit_test(test_a_pair_of_the_pool_does_not_wait),
-        cmocka_unit_test(test_free_blocks_count_and_are_released),
-        cmocka_unit_test(test_prefetch_is_an_option),
-        cmocka_unit_test(test_prefetch_by_either_signature),
-        cmocka_unit_test(test_prefetch_comes_before_the_free),
-        cmocka_unit_test(test_advice_ends_with_its_block),
-        cmocka_unit_test(test_advice_ends_during_a_capture),
-        cmocka_unit_test(test_any_driver_call_may_fail),
-        cmocka_unit_test(test_threads_inherit_nothing),
-    };
-    return cmocka_run_group_tests(tests, setup, NULL);
-}
+int main(void) { return run_all(setup, NULL); }

@@ -23,7 +23,7 @@ static void in_threads(void *(*work)(void *), void *arg) {
     }
 }
 
-/* ---- the makers of managed memory enter a list when they are first built */
+/* ---- the makers of managed memory enter a list when they are first built, so this test is the first */
 
 static void *build_managed(void *barrier) {
     struct gpumem_resource *resource;
@@ -33,7 +33,7 @@ static void *build_managed(void *barrier) {
     return gpumem_resource_destroy(resource) ? "destroy" : NULL;
 }
 
-static void test_first_managed_resources(void **state) {
+TEST(test_first_managed_resources) {
     pthread_barrier_t barrier;
     struct world world;
     struct gpumem_resource *resource = NULL;
@@ -74,7 +74,7 @@ static void *use_first(void *arg) {
     return use->resource->ops->free(use->resource, &block, &how) ? "free" : NULL;
 }
 
-static void test_first_use_of_a_device(void **state) {
+TEST(test_first_use_of_a_device) {
     struct world world;
     struct first_use use = {.resource = build("host-numa"), .world = &world};
     world_open(&world);
@@ -101,7 +101,7 @@ static void *wrap_and_unwrap(void *given) {
     return NULL;
 }
 
-static void test_wrapped_by_threads(void **state) {
+TEST(test_wrapped_by_threads) {
     enum { MOST = 1024 };
     static struct gpumem_resource *all[MOST];
     struct gpumem_resource *given = create("new-delete"), *further;
@@ -128,7 +128,7 @@ static void *track_and_report(void *arg) {
     return NULL;
 }
 
-static void test_reports_of_threads(void **state) {
+TEST(test_reports_of_threads) {
     gm_log_set(GM_LOG_ERROR);
     in_threads(track_and_report, NULL);
     gm_log_set(GM_LOG_WARN);
@@ -153,7 +153,7 @@ static void *go_on(void *stack) {
     return NULL;
 }
 
-static void test_fork_amid_calls(void **state) {
+TEST(test_fork_amid_calls) {
     struct gm_resource *stack = build("limit(1GiB,statistics(new-delete))");
     pthread_t threads[THREADS];
 #if defined(__SANITIZE_THREAD__) /* ThreadSanitizer takes the parent's threads for threads of the child */
@@ -181,12 +181,7 @@ static void test_fork_amid_calls(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_managed_resources), /* first: no managed resource exists yet */
-        cmocka_unit_test(test_first_use_of_a_device),   cmocka_unit_test(test_wrapped_by_threads),
-        cmocka_unit_test(test_reports_of_threads),      cmocka_unit_test(test_fork_amid_calls),
-    };
     gm_clock_init();
     gm_options_load(environ);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void starts_managed_with_one_mebibyte(void **state) {
+TEST_WITH(starts_managed_with_one_mebibyte, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     assert_int_equal(gpumem_workspace_is_managed(workspace), 1);
     assert_int_equal(size_of(workspace), MIB);
@@ -13,7 +13,7 @@ static void starts_managed_with_one_mebibyte(void **state) {
     OK(gpumem_workspace_destroy(NULL));
 }
 
-static void a_fixed_size_frees_what_was_there(void **state) {
+TEST_WITH(a_fixed_size_frees_what_was_there, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     uint64_t freed = frees(), allocated = allocations();
     OK(gpumem_workspace_set_size(workspace, 5000));
@@ -24,7 +24,7 @@ static void a_fixed_size_frees_what_was_there(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void size_0_frees_and_returns_to_managed(void **state) {
+TEST_WITH(size_0_frees_and_returns_to_managed, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(3 * MIB);
     assert_int_equal(gpumem_workspace_is_managed(workspace), 0);
     uint64_t freed = frees(), allocated = allocations();
@@ -40,7 +40,7 @@ static void size_0_frees_and_returns_to_managed(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void a_managed_workspace_grows(void **state) {
+TEST_WITH(a_managed_workspace_grows, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     for (size_t size = 1; size <= 64 * MIB; size *= 3) {
         GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, size);
@@ -54,7 +54,7 @@ static void a_managed_workspace_grows(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void a_fixed_workspace_never_grows(void **state) {
+TEST_WITH(a_fixed_workspace_never_grows, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(4096);
     uint64_t calls = simcuda_calls(NULL);
     for (unsigned i = 0; i < 100; i++) {
@@ -68,7 +68,7 @@ static void a_fixed_workspace_never_grows(void **state) {
 }
 
 /* The cost does not depend on the sizes: no driver call, whatever was lent before. */
-static void a_loan_that_fits_makes_no_driver_call(void **state) {
+TEST_WITH(a_loan_that_fits_makes_no_driver_call, bench_open, close_workspace) {
     struct gpumem_workspace *managed = workspace_of(0), *fixed = workspace_of(8 * MIB);
     gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(managed, 8 * MIB));
     uint64_t calls = simcuda_calls(NULL);
@@ -82,7 +82,7 @@ static void a_loan_that_fits_makes_no_driver_call(void **state) {
     OK(gpumem_workspace_destroy(fixed));
 }
 
-static void one_loan_is_alive_at_a_time(void **state) {
+TEST_WITH(one_loan_is_alive_at_a_time, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     size_t size = 64;
     void *buffer = &size;
@@ -118,7 +118,7 @@ static const char *logged(void (*call)(void *), void *argument) {
 static void return_it(void *loan) { gpumem_loan_return(loan); }
 static void forget(void *workspace) { assert_null(gpumem_workspace_borrow_bytes(workspace, 1, "later.c:9")); }
 
-static void mistakes_with_loans_are_reported(void **state) {
+TEST_WITH(mistakes_with_loans_are_reported, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     struct gpumem_loan *loan = gpumem_workspace_borrow_bytes(workspace, 64, "forgetful.c:3");
     const char *text = logged(forget, workspace);
@@ -155,7 +155,7 @@ out:
     return 0;
 }
 
-static void a_loan_ends_with_its_scope(void **state) {
+TEST_WITH(a_loan_ends_with_its_scope, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     for (int way = 0; way < 4; way++)
         assert_int_equal(leave_early(workspace, way), way == 0);
@@ -169,7 +169,7 @@ static void a_loan_ends_with_its_scope(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void a_loan_protects_the_workspace(void **state) {
+TEST_WITH(a_loan_protects_the_workspace, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     struct gpumem_loan *loan = GPUMEM_WORKSPACE_BORROW(workspace, 64);
     uint64_t allocated = allocations(), freed = frees();
@@ -209,7 +209,7 @@ static void buffers_are_apart(struct gpumem_workspace *workspace, size_t count, 
     assert_int_equal(bench_differing(), 0);
 }
 
-static void several_buffers_in_one_loan(void **state) {
+TEST_WITH(several_buffers_in_one_loan, bench_open, close_workspace) {
     static const size_t cases[][8] = {{1024, 256, 100, 512}, {1}, {1, 1, 1, 1, 1, 1, 1, 1}, {0, 64, 0, 65, 63},
                                       {3 << 20, 5, 2 << 20}, {0}};
     struct gpumem_workspace *workspace = workspace_of(0);
@@ -218,7 +218,7 @@ static void several_buffers_in_one_loan(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void a_loan_holds_exactly_what_was_requested(void **state) {
+TEST_WITH(a_loan_holds_exactly_what_was_requested, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(256);
     GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 100, 0, 65);
     assert_non_null(loan);
@@ -237,7 +237,7 @@ static void a_loan_holds_exactly_what_was_requested(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void sums_do_not_overflow(void **state) {
+TEST_WITH(sums_do_not_overflow, bench_open, close_workspace) {
     const size_t half = SIZE_MAX / 2 + 1, sizes[] = {half, half, 64};
     void *buffers[3] = {NULL};
     struct gpumem_workspace *workspace = workspace_of(0);
@@ -251,7 +251,7 @@ static void sums_do_not_overflow(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void null_pointers_are_refused(void **state) {
+TEST_WITH(null_pointers_are_refused, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     size_t size = 64;
     assert_int_equal(gpumem_workspace_create(NULL, NULL), GPUMEM_WORKSPACE_INVALID_POINTER);
@@ -267,7 +267,7 @@ static void null_pointers_are_refused(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-static void wrong_options_are_refused(void **state) {
+TEST_WITH(wrong_options_are_refused, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = NULL;
     struct gpumem_workspace_options options = {.struct_size = 3};
     assert_int_equal(gpumem_workspace_create(&options, &workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
@@ -283,7 +283,7 @@ static void wrong_options_are_refused(void **state) {
 }
 
 /* A later version adds fields at the end, not in padding. */
-static void options_of_other_versions(void **state) {
+TEST_WITH(options_of_other_versions, bench_open, close_workspace) {
     struct {
         struct gpumem_workspace_options known;
         uint64_t tail;
@@ -302,7 +302,7 @@ static void options_of_other_versions(void **state) {
 }
 
 /* A workspace works in its own context, whichever is current. */
-static void other_contexts_stay_current(void **state) {
+TEST_WITH(other_contexts_stay_current, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     CUcontext other, now;
     CU(cuCtxCreate_v2(&other, 0, 0));
@@ -318,10 +318,8 @@ static void other_contexts_stay_current(void **state) {
 }
 
 /* In a process that was started with GPUMEM_WORKSPACE_SIZE. */
-static void the_environment_fixes_the_size(void **state) {
+TEST_WITH(the_environment_fixes_the_size, bench_open, close_workspace) {
     const char *text = getenv("GPUMEM_WORKSPACE_SIZE");
-    if (!text)
-        skip();
     struct gpumem_workspace *workspace = workspace_of(0), *own = workspace_of(128);
     bool managed = !strcmp(text, "0");
     assert_int_equal(size_of(workspace), managed ? MIB : 100 * KIB);
@@ -337,27 +335,9 @@ static void the_environment_fixes_the_size(void **state) {
 }
 
 int main(void) {
-#define IN_BENCH(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
-    const struct CMUnitTest environment[] = {IN_BENCH(the_environment_fixes_the_size)};
-    const struct CMUnitTest tests[] = {
-        IN_BENCH(starts_managed_with_one_mebibyte),
-        IN_BENCH(a_fixed_size_frees_what_was_there),
-        IN_BENCH(size_0_frees_and_returns_to_managed),
-        IN_BENCH(a_managed_workspace_grows),
-        IN_BENCH(a_fixed_workspace_never_grows),
-        IN_BENCH(a_loan_that_fits_makes_no_driver_call),
-        IN_BENCH(one_loan_is_alive_at_a_time),
-        IN_BENCH(mistakes_with_loans_are_reported),
-        IN_BENCH(a_loan_ends_with_its_scope),
-        IN_BENCH(a_loan_protects_the_workspace),
-        IN_BENCH(several_buffers_in_one_loan),
-        IN_BENCH(a_loan_holds_exactly_what_was_requested),
-        IN_BENCH(sums_do_not_overflow),
-        IN_BENCH(null_pointers_are_refused),
-        IN_BENCH(wrong_options_are_refused),
-        IN_BENCH(options_of_other_versions),
-        IN_BENCH(other_contexts_stay_current),
-    };
-    return getenv("GPUMEM_WORKSPACE_SIZE") ? cmocka_run_group_tests(environment, NULL, NULL)
-                                           : cmocka_run_group_tests(tests, NULL, NULL);
+    if (getenv("GPUMEM_WORKSPACE_SIZE"))
+        cmocka_set_test_filter("the_environment_*");
+    else
+        cmocka_set_skip_filter("the_environment_*");
+    return run_all(NULL, NULL);
 }

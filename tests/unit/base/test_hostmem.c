@@ -46,7 +46,7 @@ static struct gm_hostmem look(int node) {
     return memory;
 }
 
-static void test_machine(void **state) {
+TEST_WITH(test_machine, open_tree, remove_tree) {
     struct gm_hostmem memory = look(-1);
     assert_int_equal(memory.available, 8 * GIB);
     assert_int_equal(memory.total, 16 * GIB);
@@ -58,7 +58,7 @@ static void test_machine(void **state) {
     assert_int_equal(gm_hostmem_takeable(&memory), 0);
 }
 
-static void test_nothing_to_read(void **state) {
+TEST_WITH(test_nothing_to_read, open_tree, remove_tree) {
     struct gm_hostmem memory;
     assert_false(gm_hostmem_read("/nowhere-at-all", -1, &memory));
     put("/proc/meminfo", "");
@@ -67,7 +67,7 @@ static void test_nothing_to_read(void **state) {
     assert_false(gm_hostmem_read(root, -1, &memory));
 }
 
-static void test_memory_node(void **state) {
+TEST_WITH(test_memory_node, open_tree, remove_tree) {
     put("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:  8388608 kB\nNode 1 MemFree:   1048576 kB\n"
                                                   "Node 1 Active(file): 999999 kB\nNode 1 Inactive(file): 524288 kB\n");
     assert_int_equal(look(1).available, 8 * GIB); /* the nodes add up to half of the machine, so they are ignored */
@@ -83,7 +83,7 @@ static void test_memory_node(void **state) {
     assert_int_equal(look(-1).available, 8 * GIB);
 }
 
-static void test_version_2_walks_up(void **state) {
+TEST_WITH(test_version_2_walks_up, open_tree, remove_tree) {
     put("/proc/self/cgroup", "0::/slurm/job/step\n");
     assert_int_equal(look(-1).available, 8 * GIB); /* no memory controller is mounted */
     put("/sys/fs/cgroup/slurm/job/step/memory.max", "max\n");
@@ -100,7 +100,7 @@ static void test_version_2_walks_up(void **state) {
     assert_int_equal(look(-1).available, 0);
 }
 
-static void test_cached_files_count_as_free(void **state) {
+TEST_WITH(test_cached_files_count_as_free, open_tree, remove_tree) {
     put("/proc/self/cgroup", "0::/job\n");
     put("/sys/fs/cgroup/job/memory.max", "2147483648");
     put("/sys/fs/cgroup/job/memory.current", "2147483648");
@@ -109,7 +109,7 @@ static void test_cached_files_count_as_free(void **state) {
     assert_int_equal(look(-1).available, GIB);
 }
 
-static void test_container_whose_group_is_the_root(void **state) {
+TEST_WITH(test_container_whose_group_is_the_root, open_tree, remove_tree) {
     put("/sys/fs/cgroup/memory.max", "1073741824\n");
     put("/sys/fs/cgroup/memory.current", "268435456\n");
     put("/proc/self/cgroup", "0::/\n");
@@ -120,7 +120,7 @@ static void test_container_whose_group_is_the_root(void **state) {
     assert_int_equal(look(-1).available, 768 * MIB);
 }
 
-static void test_version_1(void **state) {
+TEST_WITH(test_version_1, open_tree, remove_tree) {
     put("/proc/self/cgroup", "12:pids:/a/b\n7:hugetlb,memory:/a/b\n6:memoryless:/c\n1:name=systemd:/x\n0::/a/b\n");
     put("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
     put("/sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "4096\n");
@@ -135,7 +135,7 @@ static void test_version_1(void **state) {
     assert_int_equal(look(-1).available, 512 * MIB); /* a group of another controller */
 }
 
-static void test_damaged_files_bound_nothing(void **state) {
+TEST_WITH(test_damaged_files_bound_nothing, open_tree, remove_tree) {
     put("/proc/self/cgroup", "0::/job\nnonsense\n::\n0:\n");
     put("/sys/fs/cgroup/job/memory.max", "a lot\n");
     put("/sys/fs/cgroup/job/memory.current", "5\n");
@@ -147,25 +147,11 @@ static void test_damaged_files_bound_nothing(void **state) {
     assert_int_equal(look(-1).available, 8 * GIB);
 }
 
-static void test_this_machine(void **state) {
+TEST(test_this_machine) {
     struct gm_hostmem memory;
     assert_true(gm_hostmem_read("", 0, &memory));
     assert_true(memory.total > 0 && memory.available > 0 &&
                 memory.available < (uint64_t)sysconf(_SC_PHYS_PAGES) * 65536);
 }
 
-int main(void) {
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, open_tree, remove_tree)
-    const struct CMUnitTest tests[] = {
-        IN_TREE(test_machine),
-        IN_TREE(test_nothing_to_read),
-        IN_TREE(test_memory_node),
-        IN_TREE(test_version_2_walks_up),
-        IN_TREE(test_cached_files_count_as_free),
-        IN_TREE(test_container_whose_group_is_the_root),
-        IN_TREE(test_version_1),
-        IN_TREE(test_damaged_files_bound_nothing),
-        cmocka_unit_test(test_this_machine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

@@ -71,7 +71,7 @@ static void expect_list(size_t size, uint32_t live, unsigned count, const uint32
     assert_memory_equal(got, entries, count * sizeof *got);
 }
 
-static void steady_loop(void **unused) {
+TEST(steady_loop) {
     start(10, 5);
     for (int i = 1; i <= 40; i++) {
         assert_int_equal(take(4096), i < 10 ? F : S);
@@ -80,7 +80,7 @@ static void steady_loop(void **unused) {
     expect_list(4096, 0, 10, (uint32_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
 }
 
-static void growing(void **unused) {
+TEST(growing) {
     start(10, 5);
     for (int i = 1; i <= 40; i++)
         assert_int_equal(take(4096), i < 10 ? F : G);
@@ -88,7 +88,7 @@ static void growing(void **unused) {
 }
 
 /* Nine of ten blocks stay, then a loop follows: the list becomes steady when the growth has left it. */
-static void growth_then_loop(void **unused) {
+TEST(growth_then_loop) {
     start(10, 5);
     for (int i = 1; i <= 10; i++)
         take(64);
@@ -100,7 +100,7 @@ static void growth_then_loop(void **unused) {
     }
 }
 
-static void mixed_by_hand(void **unused) {
+TEST(mixed_by_hand) {
     static const struct {
         unsigned frees_before;
         enum gm_reason reason;
@@ -121,7 +121,7 @@ static void mixed_by_hand(void **unused) {
     }
 }
 
-static void sizes_and_devices_are_apart(void **unused) {
+TEST(sizes_and_devices_are_apart) {
     enum gm_reason reason;
     start(3, 2);
     for (int i = 1; i <= 5; i++) {
@@ -136,7 +136,7 @@ static void sizes_and_devices_are_apart(void **unused) {
 }
 
 /* Growth keeps the range at L - 1, a loop keeps it at 0. */
-static void all_lengths_and_ranges(void **unused) {
+TEST(all_lengths_and_ranges) {
     for (unsigned length = 1; length <= GM_LIST_LENGTH_MAX; length++) {
         const unsigned ranges[] = {0, 1, 2, length - 1, length, length + 1};
         for (unsigned r = 0; r < sizeof ranges / sizeof *ranges; r++) {
@@ -150,7 +150,7 @@ static void all_lengths_and_ranges(void **unused) {
     }
 }
 
-static void frees_never_go_below_zero(void **unused) {
+TEST(frees_never_go_below_zero) {
     start(2, 1);
     give(5); /* never allocated */
     take(5);
@@ -161,7 +161,7 @@ static void frees_never_go_below_zero(void **unused) {
     expect_list(5, 1, 2, (uint32_t[]){1, 1});
 }
 
-static void undo_at_each_position(void **unused) {
+TEST(undo_at_each_position) {
     for (unsigned length = 1; length <= 12; length++) {
         start(length, 3);
         for (unsigned n = 0; n < 3 * length + GM_LIST_HISTORY + 5; n++) {
@@ -181,7 +181,7 @@ static void undo_at_each_position(void **unused) {
 }
 
 /* With a full list of 3 and X = 2, the answer after a failure is the one without it. */
-static void undo_keeps_answers(void **unused) {
+TEST(undo_keeps_answers) {
     start(3, 2);
     take(9), give(9);
     take(9), give(9);
@@ -195,7 +195,7 @@ static void undo_keeps_answers(void **unused) {
     expect_list(9, 2, 3, (uint32_t[]){1, 2, 2});
 }
 
-static void map_is_bounded(void **unused) {
+TEST(map_is_bounded) {
     struct gm_request beyond = request_of(0, GM_LIST_SIZES + 1);
     enum gm_reason reason;
     start(2, 1);
@@ -212,7 +212,7 @@ static void map_is_bounded(void **unused) {
 
 static void *refuse(size_t bytes) { return NULL; }
 
-static void setup_errors(void **unused) {
+TEST(setup_errors) {
     struct gm_policy_setup setup = {.list_length = 65, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
     assert_int_equal(gm_active_list_setup(&setup), GM_INVALID_VALUE);
     assert_string_equal(setup.error, "list length 65 is not between 1 and 64");
@@ -343,7 +343,7 @@ static void one_step(struct worker *workers, uint32_t *free_able, unsigned lengt
     expect_list(size, live, count, entries);
 }
 
-static void calls_in_flight(void **unused) {
+TEST(calls_in_flight) {
     const unsigned lengths[] = {1, 2, 5, 10, 64};
     struct worker workers[WORKERS];
     for (unsigned l = 0; l < sizeof lengths / sizeof *lengths; l++) {
@@ -382,7 +382,8 @@ static void *churn(void *arg) {
 
 /* ---- fork: a lock that another thread holds does not block the child */
 
-static void locks_after_fork(void **unused) {
+#ifndef __SANITIZE_THREAD__
+TEST(locks_after_fork) {
     enum { THREADS = 3 };
     pthread_t threads[THREADS];
     start(10, 5);
@@ -406,8 +407,9 @@ static void locks_after_fork(void **unused) {
     for (unsigned t = 0; t < THREADS; t++)
         pthread_join(threads[t], NULL);
 }
+#endif
 
-static void many_threads(void **unused) {
+TEST(many_threads) {
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
     uint32_t expected[6] = {0};
@@ -429,25 +431,7 @@ static void many_threads(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steady_loop),
-        cmocka_unit_test(growing),
-        cmocka_unit_test(growth_then_loop),
-        cmocka_unit_test(mixed_by_hand),
-        cmocka_unit_test(sizes_and_devices_are_apart),
-        cmocka_unit_test(all_lengths_and_ranges),
-        cmocka_unit_test(frees_never_go_below_zero),
-        cmocka_unit_test(undo_at_each_position),
-        cmocka_unit_test(undo_keeps_answers),
-        cmocka_unit_test(map_is_bounded),
-        cmocka_unit_test(setup_errors),
-        cmocka_unit_test(calls_in_flight),
-#ifndef __SANITIZE_THREAD__
-        cmocka_unit_test(locks_after_fork),
-#endif
-        cmocka_unit_test(many_threads),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_all(NULL, NULL);
     release();
     return failed;
 }

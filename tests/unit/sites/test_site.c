@@ -60,7 +60,35 @@ APART uint32_t down(unsigned depth) {
     return site;
 }
 
-static void test_one_place_is_one_site(void **state) {
+enum { THREADS = 8 };
+
+static void *in_thread(void *arg) {
+    uint32_t *out = arg;
+    for (int i = 0; i < 500; i++) {
+        uint32_t sites[2] = {first_place(), second_place()};
+        if (i && (sites[0] != out[0] || sites[1] != out[1]))
+            return NULL;
+        memcpy(out, sites, sizeof sites);
+    }
+    return arg;
+}
+
+/* First: it opens the trace on that stack. */
+TEST(test_a_thread_with_the_smallest_stack) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    uint32_t sites[2] = {0};
+    void *done;
+    pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN + 4096), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, in_thread, sites), 0);
+    pthread_join(thread, &done);
+    assert_non_null(done);
+    assert_int_not_equal(sites[0], 0);
+    pthread_attr_destroy(&attributes);
+}
+
+TEST(test_one_place_is_one_site) {
     uint32_t first[4], second[4];
     for (int i = 0; i < 4; i++) {
         first[i] = first_place();
@@ -75,13 +103,13 @@ static void test_one_place_is_one_site(void **state) {
     }
 }
 
-static void test_two_lines_of_one_function_differ(void **state) {
+TEST(test_two_lines_of_one_function_differ) {
     uint32_t a = first_place();
     uint32_t b = first_place(); /* another return address one frame out */
     assert_int_not_equal(a, b);
 }
 
-static void test_frames_of_changing_size(void **state) {
+TEST(test_frames_of_changing_size) {
     uint32_t sites[50];
     for (int round = 0; round < 50; round++)
         sites[round] = with_frame((unsigned)(round * 7 % 25) * 48); /* one line: one chain, 25 layouts */
@@ -89,7 +117,7 @@ static void test_frames_of_changing_size(void **state) {
         assert_int_equal(sites[round], sites[0]);
 }
 
-static void test_recursion(void **state) {
+TEST(test_recursion) {
     uint32_t by_depth[30][2];
     for (int again = 0; again < twice; again++)
         for (unsigned depth = 0; depth < 30; depth++)
@@ -102,7 +130,7 @@ static void test_recursion(void **state) {
     }
 }
 
-static void test_deeper_than_what_is_kept(void **state) {
+TEST(test_deeper_than_what_is_kept) {
     static uint32_t sites[3];
     static const unsigned depths[] = {100, 2000, 2000};
     for (int i = 0; i < 3; i++)
@@ -114,20 +142,7 @@ static void test_deeper_than_what_is_kept(void **state) {
 
 /* ---- threads */
 
-enum { THREADS = 8 };
-
-static void *in_thread(void *arg) {
-    uint32_t *out = arg;
-    for (int i = 0; i < 500; i++) {
-        uint32_t sites[2] = {first_place(), second_place()};
-        if (i && (sites[0] != out[0] || sites[1] != out[1]))
-            return NULL;
-        memcpy(out, sites, sizeof sites);
-    }
-    return arg;
-}
-
-static void test_threads_agree(void **state) {
+TEST(test_threads_agree) {
     pthread_t threads[THREADS];
     uint32_t sites[THREADS][2];
     for (int i = 0; i < THREADS; i++)
@@ -153,7 +168,7 @@ static void *describe_again_and_again(void *arg) {
     return arg;
 }
 
-static void test_described_amid_new_sites(void **state) {
+TEST(test_described_amid_new_sites) {
     pthread_t thread;
     void *done;
     assert_int_equal(pthread_create(&thread, NULL, describe_again_and_again, &done), 0);
@@ -164,20 +179,6 @@ static void test_described_amid_new_sites(void **state) {
 }
 
 /* ---- stacks of other shapes */
-
-static void test_a_thread_with_the_smallest_stack(void **state) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    uint32_t sites[2] = {0};
-    void *done;
-    pthread_attr_init(&attributes);
-    assert_int_equal(pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN + 4096), 0);
-    assert_int_equal(pthread_create(&thread, &attributes, in_thread, sites), 0);
-    pthread_join(thread, &done);
-    assert_non_null(done);
-    assert_int_not_equal(sites[0], 0);
-    pthread_attr_destroy(&attributes);
-}
 
 static ucontext_t main_context, coroutine;
 static uint32_t coroutine_sites[6];
@@ -191,7 +192,7 @@ static void coroutine_body(void) {
 }
 
 /* The stack lies between inaccessible pages: a read beyond it would end the test. */
-static void test_a_coroutine_on_its_own_stack(void **state) {
+TEST(test_a_coroutine_on_its_own_stack) {
     size_t page = 4096, bytes = 64 * 1024;
     char *area = mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(area != MAP_FAILED);
@@ -216,7 +217,7 @@ static void *near_the_top(void *arg) {
     return arg;
 }
 
-static void test_near_the_top_of_a_stack(void **state) {
+TEST(test_near_the_top_of_a_stack) {
     size_t page = 4096, bytes = 4 << 20; /* a sanitizer needs much stack */
     char *area = mmap(NULL, bytes + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pthread_attr_t attributes;
@@ -239,7 +240,7 @@ static void test_near_the_top_of_a_stack(void **state) {
 
 /* ---- a forked child numbers its chains from 1, in its own trace */
 
-static void test_fork(void **state) {
+TEST(test_fork) {
     uint32_t before = first_place();
     pid_t child = fork();
     int status = -1;
@@ -272,7 +273,7 @@ static void write_one(uint32_t site) {
     gm_trace_event(&event);
 }
 
-static void test_the_trace_names_frames_and_modules(void **state) {
+TEST(test_the_trace_names_frames_and_modules) {
     char error[320];
     struct gm_site site;
     struct gm_module module;
@@ -319,20 +320,4 @@ static int end(void **state) {
     return system(pattern);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_thread_with_the_smallest_stack), /* first: it opens the trace on that stack */
-        cmocka_unit_test(test_one_place_is_one_site),
-        cmocka_unit_test(test_two_lines_of_one_function_differ),
-        cmocka_unit_test(test_frames_of_changing_size),
-        cmocka_unit_test(test_recursion),
-        cmocka_unit_test(test_deeper_than_what_is_kept),
-        cmocka_unit_test(test_threads_agree),
-        cmocka_unit_test(test_described_amid_new_sites),
-        cmocka_unit_test(test_a_coroutine_on_its_own_stack),
-        cmocka_unit_test(test_near_the_top_of_a_stack),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_the_trace_names_frames_and_modules),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+int main(void) { return run_all(begin, end); }

@@ -50,7 +50,15 @@ static inline bool same_values(const struct spg_csr *a, const struct spg_csr *b)
            !memcmp(a->values, b->values, (size_t)spg_csr_stored(a) * sizeof *a->values);
 }
 
-/* The argument "large" selects the tests with large matrices. */
 static inline bool wants_large(int argc, char **argv) { return argc > 1 && !strcmp(argv[1], "large"); }
+
+/* Runs the tests with large matrices, whose names end in _large, if the argument is "large", else all others. */
+static inline int run_small_or_large(int argc, char **argv) {
+    if (wants_large(argc, argv))
+        cmocka_set_test_filter("*_large");
+    else
+        cmocka_set_skip_filter("*_large");
+    return run_all(NULL, NULL);
+}
 
 #endif

@@ -5,7 +5,7 @@
 #include "spgemm/chunks.h"
 #include "spgemm/spread.h"
 
-static void bins_hold_their_rows(void **state) {
+TEST(bins_hold_their_rows) {
     int before = 0;
     for (int64_t entries = 1; entries < 20000; entries++) {
         int bin = spg_bin_of(entries);
@@ -20,7 +20,7 @@ static void bins_hold_their_rows(void **state) {
     assert_int_equal(spg_bin_of(INT32_MAX), SPG_BIN_RANGES);
 }
 
-static void rows_are_expected_within_their_bound(void **state) {
+TEST(rows_are_expected_within_their_bound) {
     assert_int_equal(spg_entries_expected(50, 1000, 1), 50);
     assert_int_equal(spg_entries_expected(5000, 1000, 1), 1000);
     assert_int_equal(spg_entries_expected(1000, 5000, 0.1f), 101);
@@ -32,7 +32,7 @@ static void rows_are_expected_within_their_bound(void **state) {
 }
 
 /* Rows without a table: by ranges when rows of B are long, by sorting when they are short or C is very wide. */
-static void rows_get_the_method_of_least_work(void **state) {
+TEST(rows_get_the_method_of_least_work) {
     int32_t million = 1000000;
     assert_int_equal(spg_bin_of_row(100, 10, 200, million), spg_bin_of(100));
     assert_int_equal(spg_bin_of_row(million, 5, million, million), SPG_BIN_RANGES);
@@ -55,7 +55,7 @@ static void rows_get_the_method_of_least_work(void **state) {
 }
 
 /* Few segments cover the columns: longer rows leave the tables, unless they had to be computed again. */
-static void long_rows_leave_tables(void **state) {
+TEST(long_rows_leave_tables) {
     assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS, true, 8), 6);
     assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS, false, 8), SPG_TABLES);
     assert_int_equal(spg_bins_of_tables(SPG_SEGMENT * SPG_FEW_SEGMENTS + 1, true, 8), SPG_TABLES);
@@ -63,7 +63,7 @@ static void long_rows_leave_tables(void **state) {
 }
 
 /* The number of entries doubles while the largest table holds that many, and in the tables of warps. */
-static void tables_double_for_entries_of_many_products(void **state) {
+TEST(tables_double_for_entries_of_many_products) {
     int64_t most = spg_bin_entries(SPG_TABLES - 1);
     assert_int_equal(spg_entries_of_table(1000, 1000 * SPG_MANY_TIMES - 1), 1000);
     assert_int_equal(spg_entries_of_table(1000, 1000 * SPG_MANY_TIMES), 2000);
@@ -77,7 +77,7 @@ static void tables_double_for_entries_of_many_products(void **state) {
 }
 
 /* Each column keeps its table slot, until the table is full of other columns. */
-static void tables_fill_up(void **state) {
+TEST(tables_fill_up) {
     for (int log2_slots = 6; log2_slots <= 13; log2_slots++) {
         int slots = 1 << log2_slots;
         bool again = false;
@@ -101,7 +101,7 @@ static void tables_fill_up(void **state) {
 }
 
 /* Every row is in one group; a group has equal rows, at most SPG_ALIKE, and does not cross a slab or a span. */
-static void rows_form_groups(void **state) {
+TEST(rows_form_groups) {
     enum { ROWS = 1000 };
     static const int32_t slabs[] = {1, 7, 100, SPG_ALIKE_SPAN, INT32_MAX}, runs[] = {1, 2, 3, 5, 6, ROWS};
     uint8_t alike[ROWS];
@@ -126,7 +126,7 @@ static void rows_form_groups(void **state) {
 
 /* Rows of 0, 1, 4, 5, 12 and 2 entries in chunks of 4, two slabs, a gap of 2 chunks: no two entries share a slot, and
  * none lies before its slab. */
-static void rows_get_slots_of_their_own(void **state) {
+TEST(rows_get_slots_of_their_own) {
     static const int32_t size[] = {0, 1, 4, 5, 12, 2};
     int32_t first_extra[] = {0, 0, 0, 7, 8, 0};
     struct spg_chunk_counts chunk_counts = {.shift = {2, 2}};
@@ -149,24 +149,11 @@ static void rows_get_slots_of_their_own(void **state) {
     assert_int_equal(spg_extra_chunks(12, 4), 2);
 }
 
-static void rounds_of_chunks(void **state) {
+TEST(rounds_of_chunks) {
     static const int64_t first[] = {0, 6, 8, 9};
     struct spg_chunks chunks = {4, 3, NULL, first};
     for (int64_t chunk = 0; chunk < 9; chunk++)
         assert_int_equal(spg_chunk_round(&chunks, chunk), chunk < 6 ? 0 : chunk < 8 ? 1 : 2);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bins_hold_their_rows),
-        cmocka_unit_test(rows_are_expected_within_their_bound),
-        cmocka_unit_test(rows_get_the_method_of_least_work),
-        cmocka_unit_test(tables_double_for_entries_of_many_products),
-        cmocka_unit_test(long_rows_leave_tables),
-        cmocka_unit_test(tables_fill_up),
-        cmocka_unit_test(rows_form_groups),
-        cmocka_unit_test(rows_get_slots_of_their_own),
-        cmocka_unit_test(rounds_of_chunks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

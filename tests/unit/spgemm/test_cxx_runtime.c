@@ -32,7 +32,7 @@ static void *use(void *seen) {
     return NULL;
 }
 
-static void initialized_once(void **state) {
+TEST(initialized_once) {
     pthread_t threads[THREADS];
     int seen[THREADS];
     for (int i = 0; i < THREADS; i++)
@@ -45,7 +45,4 @@ static void initialized_once(void **state) {
     assert_true(outer_guard[0] == 1 && inner_guard[0] == 1);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(initialized_once)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

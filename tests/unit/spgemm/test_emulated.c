@@ -387,7 +387,7 @@ static void all_modes(const char *name, const char *b_name, enum spg_kernel kern
 
 #define SIZES(...) ((const int32_t[]){__VA_ARGS__, -1})
 
-static void hash_small(void **state) {
+TEST(hash_small) {
     all_modes("stencil7:1x1x1", NULL, SPG_KERNEL_HASH, SIZES(0, 1, 8));
     all_modes("empty:5", NULL, SPG_KERNEL_HASH, SIZES(0, 4));
     all_modes("empty:0", NULL, SPG_KERNEL_HASH, SIZES(0, 4));
@@ -397,15 +397,15 @@ static void hash_small(void **state) {
 }
 
 /* Long rows: tables of every size, the bitonic sort, tables that overflow. */
-static void hash_large(void **state) {
+TEST(hash_large) {
     all_modes("brick27:3:4", NULL, SPG_KERNEL_HASH, SIZES(60));
     all_modes("rmat:7:12", NULL, SPG_KERNEL_HASH, SIZES(16));
     all_modes("dense-row:900", NULL, SPG_KERNEL_HASH, SIZES(100));
 }
 
-static void hash_overflow(void **state) { all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(100)); }
+TEST(hash_overflow) { all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(100)); }
 
-static void hash_full_table(void **state) {
+TEST(hash_full_table) {
     all_modes("full-a:64", "full-b:64", SPG_KERNEL_HASH, SIZES(100));
     all_modes("full-a:128", "full-b:128", SPG_KERNEL_HASH, SIZES(100));
     all_modes("full-a:256", "full-b:256", SPG_KERNEL_HASH, SIZES(100));
@@ -413,11 +413,11 @@ static void hash_full_table(void **state) {
 }
 
 /* Each network that sorts a row, full and not full. */
-static void hash_sort(void **state) { all_modes("ladder-a", "ladder-b", SPG_KERNEL_HASH, SIZES(500)); }
+TEST(hash_sort) { all_modes("ladder-a", "ladder-b", SPG_KERNEL_HASH, SIZES(500)); }
 
 /* Rows of 8 entries are merged; rows of 9 use tables, and so does A if a row of B that it meets has 9. All products of
  * a row have other columns, or 8 columns in all. */
-static void hash_short(void **state) {
+TEST(hash_short) {
     all_modes("band:90:8:9:0", NULL, SPG_KERNEL_HASH, SIZES(0, 8));
     all_modes("band:90:8:9:0", "band:90:8:0:0", SPG_KERNEL_HASH, SIZES(0, 8));
     all_modes("band:90:9:9:0", NULL, SPG_KERNEL_HASH, SIZES(0, 8));
@@ -426,18 +426,18 @@ static void hash_short(void **state) {
 }
 
 /* Rows that exceed the largest table. */
-static void hash_ranges(void **state) {
+TEST(hash_ranges) {
     all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 2000));
     all_modes("long-a", "long-b", SPG_KERNEL_HASH, SIZES(0, 2000));
     all_modes("hub-a", "hub-b", SPG_KERNEL_HASH, SIZES(0, 2000));
 }
 
-static void hash_sorted(void **state) { all_modes("far-a", "far-b", SPG_KERNEL_HASH, SIZES(100, 2000)); }
+TEST(hash_sorted) { all_modes("far-a", "far-b", SPG_KERNEL_HASH, SIZES(100, 2000)); }
 
-static void hash_many_columns(void **state) { all_modes("vast-a", "vast-b", SPG_KERNEL_HASH, SIZES(1000)); }
+TEST(hash_many_columns) { all_modes("vast-a", "vast-b", SPG_KERNEL_HASH, SIZES(1000)); }
 
 /* The rows of all methods that use several warps. The test fails when additions depend on the order of warps. */
-static void hash_same_bits(void **state) { all_modes("crowd-a", "crowd-b", SPG_KERNEL_HASH, SIZES(2000)); }
+TEST(hash_same_bits) { all_modes("crowd-a", "crowd-b", SPG_KERNEL_HASH, SIZES(2000)); }
 
 static struct spg_csr product(const struct spg_job *job, const char *mode_name) {
     struct spg_error error = {""};
@@ -453,7 +453,7 @@ static struct spg_csr product(const struct spg_job *job, const char *mode_name) 
 }
 
 /* Products are added in the order of A's row, whatever table or team a mode chooses for the row. */
-static void hash_same_bits_in_all_modes(void **state) {
+TEST(hash_same_bits_in_all_modes) {
     static const char *names[][2] = {{"cage:6", NULL},         {"rmat:7:12", NULL},  {"dense-row:900", NULL},
                                      {"brick27:3:4", NULL},    {"wide-a", "wide-b"}, {"hub-a", "hub-b"},
                                      {"unlike-a", "unlike-b"}, {"vast-a", "vast-b"}};
@@ -471,7 +471,7 @@ static void hash_same_bits_in_all_modes(void **state) {
 }
 
 /* A row of 9 entries behind the others makes all rows use tables. */
-static void hash_short_same_bits(void **state) {
+TEST(hash_short_same_bits) {
     static const int32_t each[] = {8, 8, 8, 7, 3}, step[] = {9, 1, 0, 3, 2};
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++) {
         char name[40], longer[40], b_name[40];
@@ -498,7 +498,7 @@ static void hash_short_same_bits(void **state) {
 }
 
 /* Families that are hard for one method or another. */
-static void hash_families(void **state) {
+TEST(hash_families) {
     all_modes("dense-rows:90:3:2", NULL, SPG_KERNEL_HASH, SIZES(0, 10));
     all_modes("dense-columns:90:3:2", NULL, SPG_KERNEL_HASH, SIZES(0, 10));
     all_modes("dense-rows:300:2:1", NULL, SPG_KERNEL_HASH, SIZES(0));
@@ -526,7 +526,7 @@ static struct spg_run one_run(const struct spg_job *job) {
 #define GRANULE ((size_t)2 << 20)
 
 /* With one round, C becomes the front of its own slots. The peak would show a second copy of C. */
-static void in_place(void **state) {
+TEST(layout_in_place) {
     struct spg_csr a = matrix("brick27:8:3");
     for (int kernel = SPG_KERNEL_HASH; kernel <= SPG_KERNEL_THESIS; kernel++) {
         struct spg_job job = {.a = &a, .b = &a, .argument = "", .kernel = kernel, .size_per_row = 375};
@@ -542,7 +542,7 @@ static void in_place(void **state) {
 }
 
 /* Sizes where the borders of rows, tiles and chunks coincide, and sizes where they do not. */
-static void tile_borders(void **state) {
+TEST(layout_of_tile_borders) {
     static const char *names[] = {"stencil7:8x8x4", "stencil7:7x5x6", "brick27:3:2", "empty:300", "dense-row:100"};
     static const int32_t sizes[] = {25, 32, 250, 300, 2047, 2048, 2049};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -557,7 +557,7 @@ static void tile_borders(void **state) {
     }
 }
 
-static void slabs(void **state) {
+TEST(layout_by_slabs) {
     struct spg_spread_settings usual = spg_spread_settings;
     spg_spread_settings.slab_entries = 50;
     all_modes("cage:7", NULL, SPG_KERNEL_HASH, SIZES(0, 1, 16));
@@ -602,7 +602,7 @@ static void slabs(void **state) {
 
 /* Slabs that are moved while the next one is computed, where rows overflow tables, have no memory, or exceed the
  * largest table. */
-static void slabs_of_mixed_rows(void **state) {
+TEST(layout_of_mixed_rows) {
     static const struct {
         const char *a;
         double margin;
@@ -634,7 +634,7 @@ static void slabs_of_mixed_rows(void **state) {
 }
 
 /* First chunks in two halves; rows that need extra chunks are in either half. */
-static void halves(void **state) {
+TEST(layout_by_halves) {
     struct spg_spread_settings usual = spg_spread_settings;
     spg_spread_settings.halving_slots = 1;
     all_modes("stencil7:1x1x1", NULL, SPG_KERNEL_HASH, SIZES(0, 1));
@@ -655,7 +655,7 @@ static void halves(void **state) {
     spg_spread_settings = usual;
 }
 
-static void thesis(void **state) {
+TEST(thesis) {
     all_modes("stencil7:1x1x1", NULL, SPG_KERNEL_THESIS, SIZES(0, 1, 8));
     all_modes("empty:5", NULL, SPG_KERNEL_THESIS, SIZES(4));
     all_modes("cage:6", NULL, SPG_KERNEL_THESIS, SIZES(0, 1, 3, 1000));
@@ -664,7 +664,7 @@ static void thesis(void **state) {
     all_modes("rmat:6:6", NULL, SPG_KERNEL_THESIS, SIZES(0, 8));
 }
 
-static void limits(void **state) {
+TEST(limits) {
     struct spg_csr a = matrix("brick27:3:2");
     struct spg_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 96};
     static const char *names[] = {"upper-bound", "precise", "rounds"};
@@ -693,7 +693,7 @@ static void limits(void **state) {
     spg_csr_free(&a);
 }
 
-static void large(void **state) {
+TEST(layouts_of_large_matrices) {
     thorough = true;
     all_modes("cage:7", NULL, SPG_KERNEL_HASH, SIZES(0, 1, 16, 100));
     all_modes("rmat:9:8", NULL, SPG_KERNEL_HASH, SIZES(0, 16, 300));
@@ -728,7 +728,7 @@ static size_t least_memory(const char *name, int32_t size_per_row) {
 
 /* The device itself runs out of memory, for either array, also while the second half is mapped and rows of the first
  * are computed. */
-static void full_device(void **state) {
+TEST(layout_on_a_full_device) {
     struct spg_spread_settings usual = spg_spread_settings;
     assert_int_equal(least_memory("brick27:3:2", 64), 2 * GRANULE);
     for (int halved = 0; halved < 2; halved++) {
@@ -741,34 +741,11 @@ static void full_device(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest large_tests[] = {cmocka_unit_test(large)};
-    const struct CMUnitTest row_tests[] = {
-        cmocka_unit_test(hash_small),
-        cmocka_unit_test(hash_large),
-        cmocka_unit_test(hash_overflow),
-        cmocka_unit_test(hash_full_table),
-        cmocka_unit_test(hash_sort),
-        cmocka_unit_test(hash_short),
-        cmocka_unit_test(hash_ranges),
-        cmocka_unit_test(hash_sorted),
-        cmocka_unit_test(hash_many_columns),
-        cmocka_unit_test(hash_families),
-        cmocka_unit_test(hash_same_bits),
-        cmocka_unit_test(hash_same_bits_in_all_modes),
-        cmocka_unit_test(hash_short_same_bits),
-        cmocka_unit_test(thesis),
-        cmocka_unit_test(limits),
-    };
-    const struct CMUnitTest layout_tests[] = {
-        cmocka_unit_test(full_device),         cmocka_unit_test(in_place),
-        cmocka_unit_test(tile_borders),        cmocka_unit_test(slabs),
-        cmocka_unit_test(slabs_of_mixed_rows), cmocka_unit_test(halves),
-    };
     emulated_driver_use();
     spg_narrow_columns = 0; /* so that small matrices reach the other kernels */
-    if (wants_large(argc, argv))
-        return cmocka_run_group_tests(large_tests, NULL, NULL);
-    if (argc > 1 && !strcmp(argv[1], "layouts"))
-        return cmocka_run_group_tests(layout_tests, NULL, NULL);
-    return cmocka_run_group_tests(row_tests, NULL, NULL);
+    if (argc > 1)
+        cmocka_set_test_filter(wants_large(argc, argv) ? "layouts_of_large_matrices" : "layout_*");
+    else
+        cmocka_set_skip_filter("layout*");
+    return run_all(NULL, NULL);
 }

@@ -21,7 +21,7 @@ static double exact_total(const struct spg_csr *m, int32_t **row) {
     return (double)sizes.total;
 }
 
-static void sampled_totals(void **state) {
+TEST(sampled_totals) {
     for (size_t i = 0; i < FAMILIES; i++) {
         struct spg_csr m = generated(families[i]);
         double exact = exact_total(&m, NULL);
@@ -40,7 +40,7 @@ static void sampled_totals(void **state) {
     }
 }
 
-static void sampling_all_rows_is_exact(void **state) {
+TEST(sampling_all_rows_is_exact) {
     struct spg_csr m = generated("cage:7");
     struct spg_error error;
     struct spg_sample sample;
@@ -52,7 +52,7 @@ static void sampling_all_rows_is_exact(void **state) {
 }
 
 /* Rows of 100 entries need tables of bin 1; ten in 200 may need more. */
-static void shares_spare_the_few(void **state) {
+TEST(shares_spare_the_few) {
     int32_t bound[200], size[200];
     for (int32_t i = 0; i < 200; i++) {
         bound[i] = 1000;
@@ -68,7 +68,7 @@ static void shares_spare_the_few(void **state) {
 
 /* Few of all rows overflow, not only few of the sampled ones. Tables are less than twice as large as with exact sizes.
  */
-static void shares_fit_the_rows(void **state) {
+TEST(shares_fit_the_rows) {
     for (size_t i = 0; i < FAMILIES; i++) {
         struct spg_csr m = generated(families[i]);
         int32_t *size, bound[SPG_SAMPLE_ROWS], known[SPG_SAMPLE_ROWS];
@@ -95,7 +95,7 @@ static void shares_fit_the_rows(void **state) {
     }
 }
 
-static void cohen_totals(void **state) {
+TEST(cohen_totals) {
     for (size_t i = 0; i < FAMILIES; i++) {
         struct spg_csr m = generated(families[i]);
         double exact = exact_total(&m, NULL), total;
@@ -112,7 +112,7 @@ static void cohen_totals(void **state) {
 }
 
 /* Relative deviation of a row is 1 / sqrt(keys - 2). */
-static void cohen_rows(void **state) {
+TEST(cohen_rows) {
     static const int32_t keys[] = {8, 32, 128};
     struct spg_csr m = generated("cage:9");
     int32_t *row;
@@ -139,7 +139,7 @@ static void cohen_rows(void **state) {
     spg_csr_free(&m);
 }
 
-static void empty_rows_count_nothing(void **state) {
+TEST(empty_rows_count_nothing) {
     const double dense[] = {0, 0, 0, 1, 1, 0, 0, 0, 0};
     struct spg_csr m = from_dense(3, 3, dense);
     struct spg_error error;
@@ -170,7 +170,7 @@ static int32_t chosen(const char *name, bool at_once, struct spg_rounds *really)
 
 /* Rows of similar size: one round, and better than every size of the thesis. Other rows: about the requested
  * efficiency. */
-static void chosen_sizes(void **state) {
+TEST(chosen_sizes) {
     struct spg_rounds really;
     assert_int_equal(chosen("atmosmodl", true, &really), 25);
     assert_int_equal(really.rounds, 1);
@@ -184,7 +184,7 @@ static void chosen_sizes(void **state) {
     assert_true(really.efficiency > 0.94 && really.rounds < 40);
 }
 
-static void sizes_chosen_by_hand(void **state) {
+TEST(sizes_chosen_by_hand) {
     const int32_t alike[] = {5, 5, 5, 5}, apart[] = {1, 1, 1, 9}, none[] = {0, 0};
     struct spg_error error;
     struct spg_histogram h;
@@ -203,13 +203,4 @@ static void sizes_chosen_by_hand(void **state) {
     spg_histogram_free(&h);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sampled_totals),       cmocka_unit_test(sampling_all_rows_is_exact),
-        cmocka_unit_test(shares_spare_the_few), cmocka_unit_test(shares_fit_the_rows),
-        cmocka_unit_test(cohen_totals),         cmocka_unit_test(cohen_rows),
-        cmocka_unit_test(chosen_sizes),         cmocka_unit_test(empty_rows_count_nothing),
-        cmocka_unit_test(sizes_chosen_by_hand),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

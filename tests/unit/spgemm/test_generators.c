@@ -22,7 +22,7 @@ static void check_counts(const struct counts *c) {
                  (long long)stored);
 }
 
-static void cage_small(void **state) {
+TEST(cage_small) {
     static const struct counts rows[] = {
         {"cage:3", 5, 19, 19},
         {"cage:4", 9, 49, 49},
@@ -38,7 +38,7 @@ static void cage_small(void **state) {
         check_counts(&rows[i]);
 }
 
-static void cage_large(void **state) {
+TEST(cage_large) {
     static const struct counts rows[] = {
         {"cage:12", 130228, 2032536, 2032536},
         {"cage:13", 445315, 7479343, 7479343},
@@ -50,7 +50,7 @@ static void cage_large(void **state) {
 }
 
 /* Every move can be reversed. */
-static void structure_is_symmetric(void **state) {
+TEST(structure_is_symmetric) {
     static const char *const names[] = {"cage:8", "nlpkkt:4", "stencil7:3:4:5", "brick27:4:2", "twin-Hardesty1"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct spg_csr m = generated(names[i]), t;
@@ -63,7 +63,7 @@ static void structure_is_symmetric(void **state) {
     }
 }
 
-static void diagonal_is_full(void **state) {
+TEST(diagonal_is_full) {
     struct spg_csr m = generated("cage:7");
     for (int32_t i = 0; i < m.rows; i++) {
         bool found = false;
@@ -76,7 +76,7 @@ static void diagonal_is_full(void **state) {
 
 /* n = 2 N^3 + 6 N^2; A has 27 N^3 - 12 (3 N - 2) - 8 entries, H a diagonal of N^3 + 6 N^2; N^3 zeros are
  * stored. */
-static void nlpkkt_small(void **state) {
+TEST(nlpkkt_small) {
     for (int64_t n = 1; n <= 7; n++) {
         char name[32];
         snprintf(name, sizeof name, "nlpkkt:%lld", (long long)n);
@@ -85,7 +85,7 @@ static void nlpkkt_small(void **state) {
     }
 }
 
-static void nlpkkt_zeros_are_the_lower_diagonal(void **state) {
+TEST(nlpkkt_zeros_are_the_lower_diagonal) {
     struct spg_csr m = generated("nlpkkt:3");
     int32_t variables = m.rows - 27;
     for (int32_t i = 0; i < m.rows; i++)
@@ -99,7 +99,7 @@ static void nlpkkt_zeros_are_the_lower_diagonal(void **state) {
 
 static int64_t stencil7_entries(int64_t x, int64_t y, int64_t z) { return 7 * x * y * z - 2 * (x * y + y * z + z * x); }
 
-static void stencils(void **state) {
+TEST(stencils) {
     const int64_t sizes[][3] = {{1, 1, 1}, {2, 1, 1}, {5, 4, 3}, {1, 9, 2}, {11, 13, 17}};
     char name[64];
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -115,7 +115,7 @@ static void stencils(void **state) {
         }
 }
 
-static void exact_names(void **state) {
+TEST(exact_names) {
     static const struct counts rows[] = {
         {"atmosmodl", 1489752, 10319760, 10319760},
         {"atmosmodm", 1489752, 10319760, 10319760},
@@ -134,19 +134,19 @@ static void near(const char *name, double rows, double stored) {
         fail_msg("%s: rows off by %.4f, entries by %.4f", name, off_rows, off_stored);
 }
 
-static void twins(void **state) {
+TEST(twins) {
     near("twin-Hardesty1", 938905, 12143314);
     near("twin-pwtk", 217918, 11524432);
     near("twin-BenElechi1", 245874, 13150496);
     near("twin-af_3_k101", 503625, 17550675);
 }
 
-static void twins_large(void **state) {
+TEST(twins_large) {
     near("twin-af_shell10", 1508065, 52259885);
     near("twin-Transport", 1602111, 23487281);
 }
 
-static void twins_do_not_pass_for_the_originals(void **state) {
+TEST(twins_do_not_pass_for_the_originals) {
     static const char *const names[] = {"pwtk", "Hardesty1", "BenElechi1", "af_3_k101", "af_shell10", "Transport"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct spg_error error = {""};
@@ -158,7 +158,7 @@ static void twins_do_not_pass_for_the_originals(void **state) {
 }
 
 /* Reference outputs of splitmix64 from seed 1234567, and what they become as values. */
-static void values_are_the_same_everywhere(void **state) {
+TEST(values_are_the_same_everywhere) {
     static const uint64_t outputs[] = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
                                        4593380528125082431u, 16408922859458223821u};
     struct spg_csr m = generated("stencil7:2:2:2:1234567");
@@ -169,7 +169,7 @@ static void values_are_the_same_everywhere(void **state) {
     spg_csr_free(&m);
 }
 
-static void seeds_change_values_only(void **state) {
+TEST(seeds_change_values_only) {
     struct spg_csr one = generated("cage:6:1"), again = generated("cage:6"), two = generated("cage:6:2");
     assert_true(same_structure(&one, &again) && same_values(&one, &again));
     assert_true(same_structure(&one, &two) && !same_values(&one, &two));
@@ -180,7 +180,7 @@ static void seeds_change_values_only(void **state) {
     spg_csr_free(&two);
 }
 
-static void dense_rows_and_columns(void **state) {
+TEST(dense_rows_and_columns) {
     struct spg_csr m = generated("dense-rows:50:3:2"), other = generated("dense-columns:50:3:2"), transposed;
     struct spg_error error;
     for (int32_t i = 0; i < 50; i++) {
@@ -196,7 +196,7 @@ static void dense_rows_and_columns(void **state) {
     assert_non_null(strstr(error.text, "at most 50 rows"));
 }
 
-static void rmat_is_skewed(void **state) {
+TEST(rmat_is_skewed) {
     struct spg_csr m = generated("rmat:12:8:3"), other = generated("rmat:12:8:4");
     int32_t longest = 0;
     assert_int_equal(m.rows, 4096);
@@ -210,7 +210,7 @@ static void rmat_is_skewed(void **state) {
     spg_csr_free(&other);
 }
 
-static void bad_names(void **state) {
+TEST(bad_names) {
     static const struct {
         const char *text, *says;
     } rows[] = {
@@ -240,24 +240,4 @@ static void bad_names(void **state) {
     }
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest small[] = {
-        cmocka_unit_test(cage_small),
-        cmocka_unit_test(structure_is_symmetric),
-        cmocka_unit_test(diagonal_is_full),
-        cmocka_unit_test(nlpkkt_small),
-        cmocka_unit_test(nlpkkt_zeros_are_the_lower_diagonal),
-        cmocka_unit_test(stencils),
-        cmocka_unit_test(exact_names),
-        cmocka_unit_test(twins),
-        cmocka_unit_test(twins_do_not_pass_for_the_originals),
-        cmocka_unit_test(values_are_the_same_everywhere),
-        cmocka_unit_test(seeds_change_values_only),
-        cmocka_unit_test(rmat_is_skewed),
-        cmocka_unit_test(dense_rows_and_columns),
-        cmocka_unit_test(bad_names),
-    };
-    const struct CMUnitTest large[] = {cmocka_unit_test(cage_large), cmocka_unit_test(twins_large)};
-    return wants_large(argc, argv) ? cmocka_run_group_tests(large, NULL, NULL)
-                                   : cmocka_run_group_tests(small, NULL, NULL);
-}
+int main(int argc, char **argv) { return run_small_or_large(argc, argv); }

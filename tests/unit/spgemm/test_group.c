@@ -182,13 +182,13 @@ static void each_matrix(int count, uint64_t expected_b) {
     unsetenv("EMULATED_NO_PEERS");
 }
 
-static void by_copies(void **state) {
+TEST(by_copies) {
     for (int count = 1; count <= 4; count++)
         each_matrix(count, GPUMEM_SPGEMM_B_COPIED);
 }
 
 /* A group of one device makes no copies of the operands, no other allocation than a multiplier, and no cuts. */
-static void lone_device(void **state) {
+TEST(lone_device) {
     struct pair p = make_pair("rmat:7:8", "rmat:7:8", SPG_DOUBLE);
     struct gpumem_spgemm_group *g = group_of(1, SPG_DOUBLE);
     emulated_fail(0);
@@ -204,7 +204,7 @@ static void lone_device(void **state) {
 }
 
 /* Warm products and distributions allocate one block for the cuts' helpers at most; the second one none. */
-static void warm(void **state) {
+TEST(warm) {
     struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
     struct gpumem_spgemm_group *g = group_of(3, SPG_DOUBLE);
     multiplied(g, &p, 0);
@@ -217,7 +217,7 @@ static void warm(void **state) {
     drop_pair(&p);
 }
 
-static void different_sizes(void **state) {
+TEST(different_sizes) {
     static const char *const some[] = {"cage:5", "brick27:4:3", "empty:0x0", "rmat:7:8", "cage:4"};
     struct gpumem_spgemm_group *g = group_of(2, SPG_DOUBLE);
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
@@ -257,7 +257,7 @@ static void expect_cuts(const char *name, int32_t parts, int64_t most, int32_t c
 }
 
 /* With B = A, a row of "rows:1:..." that has only column 0 has as many products as row 0 has entries. */
-static void even_cuts(void **state) {
+TEST(even_cuts) {
     /* The work of a row is its products and one more. */
     expect_cuts("rows:1:1:1:1:1:1", 2, 0, 2, (int32_t[]){0, 3, 6});
     expect_cuts("rows:1:1:1:1:1:1", 4, 0, 4, (int32_t[]){0, 2, 3, 5, 6});
@@ -269,7 +269,7 @@ static void even_cuts(void **state) {
     expect_cuts("rows:9:0:0:0:0:0:0:0:0", 4, 0, 4, (int32_t[]){0, 1, 1, 4, 9});
 }
 
-static void limited_cuts(void **state) {
+TEST(limited_cuts) {
     expect_cuts("rows:1:1:1:1:1:1", 0, 1, 6, (int32_t[]){0, 1, 2, 3, 4, 5, 6});
     expect_cuts("rows:1:1:1:1:1:1", 0, 4, 2, (int32_t[]){0, 4, 6});
     expect_cuts("rows:1:1:1:1:1:1", 0, 6, 1, (int32_t[]){0, 6});
@@ -283,7 +283,7 @@ static void limited_cuts(void **state) {
 }
 
 /* Slabs and offsets beyond 32 bits: no such matrix fits here, but sums of row lengths do. */
-static void cuts_beyond_32_bits(void **state) {
+TEST(cuts_beyond_32_bits) {
     enum { ROWS = 12, MOST = 40 };
     struct spg_block block, cuts;
     struct spg_memory none = {0};
@@ -319,7 +319,7 @@ static void cuts_beyond_32_bits(void **state) {
     spg_block_drop(&cuts, &none);
 }
 
-static void widths(void **state) {
+TEST(widths) {
     static const int64_t bases[] = {0, 1, INT32_MAX, (int64_t)INT32_MAX + 1, (int64_t)UINT32_MAX, (int64_t)1 << 40};
     enum { COUNT = 300 };
     struct spg_block wide, narrow;
@@ -346,7 +346,7 @@ static void widths(void **state) {
 }
 
 /* Equal work, not equal rows. */
-static void shares(void **state) {
+TEST(shares) {
     struct pair p = make_pair("rmat:8:8", "rmat:8:8", SPG_DOUBLE);
     struct gpumem_spgemm_group *g = group_of(4, SPG_DOUBLE);
     struct gpumem_spgemm_part part = {.struct_size = sizeof part};
@@ -394,7 +394,7 @@ static bool survives(const struct pair *p, size_t fault, uint64_t flags) {
     return reached;
 }
 
-static void every_allocation_fails_once(void **state) {
+TEST(every_allocation_fails_once) {
     struct pair p = make_pair("rmat:6:8", "rmat:6:8", SPG_DOUBLE);
     size_t fault = 0;
     while (survives(&p, ++fault, 0))
@@ -404,7 +404,7 @@ static void every_allocation_fails_once(void **state) {
 }
 
 /* A device without memory for B reads it where it is, if the caller allows. */
-static void in_place(void **state) {
+TEST(in_place) {
     struct pair p = make_pair("rmat:6:8", "rmat:6:8", SPG_DOUBLE);
     struct gpumem_spgemm_group *g = group_of(3, SPG_DOUBLE);
     emulated_fail(2); /* the first array of the first copy is made, the second is not */
@@ -432,7 +432,7 @@ static void in_place(void **state) {
     drop_pair(&p);
 }
 
-static void wrong_arguments(void **state) {
+TEST(wrong_arguments) {
     struct gpumem_spgemm_group_options o = {.struct_size = sizeof o, .devices = (int[]){0, 4}, .count = 2};
     struct gpumem_spgemm_group *g = NULL;
     refused(gpumem_spgemm_group_create(&o, &g), GPUMEM_INVALID_VALUE, "device 4: there are 0 to 3");
@@ -473,7 +473,7 @@ static void wrong_arguments(void **state) {
 
 /* ---- NCCL, by a library that plays it; the last test, because the library stays open */
 
-static void by_nccl(void **state) {
+TEST(by_nccl) {
     char log[] = "/tmp/spgemm-group-XXXXXX", line[80];
     int lines = 0, file = mkstemp(log);
     assert_true(file >= 0);
@@ -497,20 +497,5 @@ int main(void) {
     emulated_prompt = true;
     spg_narrow_columns = 0; /* so that small matrices reach the other kernels */
     emulated_devices(4);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(even_cuts),
-        cmocka_unit_test(limited_cuts),
-        cmocka_unit_test(widths),
-        cmocka_unit_test(cuts_beyond_32_bits),
-        cmocka_unit_test(by_copies),
-        cmocka_unit_test(lone_device),
-        cmocka_unit_test(warm),
-        cmocka_unit_test(different_sizes),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(in_place),
-        cmocka_unit_test(wrong_arguments),
-        cmocka_unit_test(every_allocation_fails_once),
-        cmocka_unit_test(by_nccl),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -79,7 +79,7 @@ static void drop_arrays(struct gpumem_spgemm_output *o) {
 
 /* ---- streams and captures */
 
-static void only_the_callers_stream(void **state) {
+TEST(only_the_callers_stream) {
     for (size_t i = 0; i < NAMES; i++) {
         struct pair p = make_pair(names[i]);
         struct gpumem_spgemm_workspace w = {.struct_size = sizeof w};
@@ -102,7 +102,7 @@ static void only_the_callers_stream(void **state) {
     }
 }
 
-static void captured_products(void **state) {
+TEST(captured_products) {
     for (size_t i = 0; i < NAMES; i++) {
         struct pair p = make_pair(names[i]);
         struct gpumem_spgemm *m = multiplier();
@@ -163,7 +163,7 @@ static void pool_free(void *context, void *memory, size_t size, struct CUstream_
     fail_msg("memory is freed that is not there");
 }
 
-static void functions_of_the_caller(void **state) {
+TEST(functions_of_the_caller) {
     for (size_t i = 0; i < NAMES; i++) {
         struct pool pool = {0};
         struct gpumem_spgemm_options options = {
@@ -193,7 +193,7 @@ static void functions_of_the_caller(void **state) {
     }
 }
 
-static void the_pool_is_empty(void **state) {
+TEST(the_pool_is_empty) {
     struct pair p = make_pair("cage:5");
     for (size_t most = 1; most < 8; most++) {
         struct pool pool = {.most = most};
@@ -217,7 +217,7 @@ static void the_pool_is_empty(void **state) {
 
 /* ---- C as an object */
 
-static void detached(void **state) {
+TEST(detached) {
     for (size_t i = 0; i < NAMES; i++) {
         struct pair p = make_pair(names[i]);
         size_t live = emulated_live();
@@ -243,7 +243,7 @@ static void detached(void **state) {
     }
 }
 
-static void too_small_and_counted_once(void **state) {
+TEST(too_small_and_counted_once) {
     struct pair p = make_pair("rmat:7:12");
     struct gpumem_spgemm *m = multiplier();
     struct gpumem_spgemm_result c = {.struct_size = sizeof c};
@@ -271,7 +271,7 @@ static void too_small_and_counted_once(void **state) {
 
 /* ---- structures */
 
-static void structures(void **state) {
+TEST(structures) {
     for (size_t i = 0; i < NAMES; i++) {
         struct pair p = make_pair(names[i]);
         size_t live = emulated_live();
@@ -312,7 +312,7 @@ static void structures(void **state) {
 
 /* The structure is complete when the call returns, also for streams that are not ordered with its own, which is late.
  */
-static void made_in_a_late_stream(void **state) {
+TEST(made_in_a_late_stream) {
     struct pair p = make_pair("rmat:7:12");
     cudaStream_t late;
     assert_int_equal(cudaStreamCreateWithFlags(&late, cudaStreamNonBlocking), cudaSuccess);
@@ -334,7 +334,7 @@ static void made_in_a_late_stream(void **state) {
     drop_pair(&p);
 }
 
-static void other_structures(void **state) {
+TEST(other_structures) {
     struct pair p = make_pair("cage:5"), q = make_pair("brick27:3:2");
     struct gpumem_spgemm_options options = {.struct_size = sizeof options, .precision = GPUMEM_SPGEMM_FLOAT};
     struct gpumem_spgemm *m = multiplier(), *n;
@@ -377,7 +377,7 @@ static void other_structures(void **state) {
 }
 
 /* Each allocation fails once; nothing is lost, and the calls work afterwards. */
-static void every_allocation_fails_once(void **state) {
+TEST(every_allocation_fails_once) {
     struct pair p = make_pair("rmat:7:12");
     struct gpumem_spgemm_csr turned = p.first;
     bool reached = true;
@@ -408,21 +408,9 @@ static void every_allocation_fails_once(void **state) {
 
 int main(void) {
     emulated_driver_use();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_callers_stream),
-        cmocka_unit_test(captured_products),
-        cmocka_unit_test(functions_of_the_caller),
-        cmocka_unit_test(the_pool_is_empty),
-        cmocka_unit_test(detached),
-        cmocka_unit_test(too_small_and_counted_once),
-        cmocka_unit_test(structures),
-        cmocka_unit_test(made_in_a_late_stream),
-        cmocka_unit_test(other_structures),
-        cmocka_unit_test(every_allocation_fails_once),
-    };
     /* By tables, and by a sum for each column. */
     for (spg_narrow_columns = 0; spg_narrow_columns <= SPG_NARROW; spg_narrow_columns += SPG_NARROW) {
-        int failed = cmocka_run_group_tests(tests, NULL, NULL);
+        int failed = run_all(NULL, NULL);
         if (failed)
             return failed;
     }

@@ -152,7 +152,7 @@ static int64_t all_ways(const char *a, const char *b, enum spg_precision precisi
     return least;
 }
 
-static void same_bits(void **state) {
+TEST(same_bits) {
     struct spg_host_settings usual = spg_host_settings;
     static const char *names[][2] = {
         {"stencil7:1x1x1", "stencil7:1x1x1"}, {"empty:5x5", "empty:5x5"}, {"empty:0x0", "empty:0x0"},
@@ -165,14 +165,14 @@ static void same_bits(void **state) {
 }
 
 /* The limits are too small for an ordinary product. */
-static void many_slabs(void **state) {
+TEST(many_slabs) {
     assert_in_range(all_ways("cage:6", "cage:6", SPG_DOUBLE, 64 << 10), 3, 1000);
     assert_in_range(all_ways("rmat:8:8", "rmat:8:8", SPG_FLOAT, 160 << 10), 3, 1000);
     assert_in_range(all_ways("stencil7:7x5x3", "stencil7:7x5x3", SPG_DOUBLE, 48 << 10), 4, 1000);
 }
 
 /* Slabs need not be as large as the memory allows. */
-static void small_slabs(void **state) {
+TEST(small_slabs) {
     struct spg_host_settings usual = spg_host_settings;
     spg_host_settings.slab = spg_host_settings.fetching_slab = 4096;
     assert_in_range(all_ways("brick27:4:3", "brick27:4:3", SPG_DOUBLE, 0), 10, 1000);
@@ -180,7 +180,7 @@ static void small_slabs(void **state) {
 }
 
 /* Slabs that do not fit are halved. What was sent for them is sent again. */
-static void halved_slabs(void **state) {
+TEST(halved_slabs) {
     const size_t limits[] = {0, 1 << 20};
     struct host_pair h = host_pair_of("rmat:9:8", "rmat:9:8", SPG_DOUBLE);
     struct found f = room_for(h.pair.a.rows, 200000, SPG_DOUBLE);
@@ -197,7 +197,7 @@ static void halved_slabs(void **state) {
 }
 
 /* Where a row alone does not fit, the call fails, and the next one can work. */
-static void a_row_that_does_not_fit(void **state) {
+TEST(a_row_that_does_not_fit) {
     struct host_pair h = host_pair_of("cage:6", "cage:6", SPG_DOUBLE);
     struct found f = room_for(h.pair.a.rows, 100000, SPG_DOUBLE);
     struct gpumem_spgemm_host_result c;
@@ -211,7 +211,7 @@ static void a_row_that_does_not_fit(void **state) {
 }
 
 /* `place` fails in each of its calls. Its status is no reason for smaller slabs. */
-static void place_fails(void **state) {
+TEST(place_fails) {
     struct host_pair h = host_pair_of("cage:6", "cage:6", SPG_FLOAT);
     struct found f = room_for(h.pair.a.rows, 100000, SPG_FLOAT);
     struct gpumem_spgemm_host_result c;
@@ -232,7 +232,7 @@ static void place_fails(void **state) {
 }
 
 /* Each allocation fails once, of the device and of events and streams. A smaller slab may still find memory. */
-static void every_allocation_fails_once(void **state) {
+TEST(every_allocation_fails_once) {
     struct spg_host_settings usual = spg_host_settings;
     size_t live = emulated_live();
     struct host_pair h = host_pair_of("cage:5", "cage:5", SPG_DOUBLE);
@@ -271,7 +271,7 @@ static void every_allocation_fails_once(void **state) {
 
 static enum gpumem_status place_nothing(void *context, struct gpumem_spgemm_rows *rows) { return GPUMEM_OK; }
 
-static void wrong_arguments(void **state) {
+TEST(wrong_arguments) {
     struct spg_host_settings usual = spg_host_settings;
     struct host_pair h = host_pair_of("cage:5", "cage:5", SPG_DOUBLE);
     struct found f = room_for(h.pair.a.rows, 100000, SPG_DOUBLE);
@@ -325,7 +325,7 @@ static void wrong_arguments(void **state) {
 }
 
 /* Complex values and patterns: values of 16, 8 and 0 bytes. */
-static void other_values(void **state) {
+TEST(other_values) {
     struct spg_host_settings usual = spg_host_settings;
     struct spg_csr a = generated("cage:5");
     struct spg_memory uncounted = {0};
@@ -364,12 +364,5 @@ static void other_values(void **state) {
 int main(void) {
     emulated_driver_use();
     spg_narrow_columns = 0; /* so that small matrices reach the other kernels */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits),       cmocka_unit_test(many_slabs),
-        cmocka_unit_test(small_slabs),     cmocka_unit_test(other_values),
-        cmocka_unit_test(halved_slabs),    cmocka_unit_test(a_row_that_does_not_fit),
-        cmocka_unit_test(place_fails),     cmocka_unit_test(every_allocation_fails_once),
-        cmocka_unit_test(wrong_arguments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -141,9 +141,9 @@ static void all_matrices(void) {
     }
 }
 
-static void cold_warm_and_same(void **state) { all_matrices(); }
+TEST(cold_warm_and_same) { all_matrices(); }
 
-static void counted_first(void **state) {
+TEST(counted_first) {
     struct spg_product_settings usual = spg_product_settings;
     spg_product_settings.long_row = 0;
     all_matrices();
@@ -164,7 +164,7 @@ static bool is_counted(const char *a, const char *b) {
     return counted;
 }
 
-static void hardly_merged_rows_are_counted(void **state) {
+TEST(hardly_merged_rows_are_counted) {
     struct spg_product_settings usual = spg_product_settings;
     assert_false(is_counted("wide-a", "wide-b")); /* each product is an entry, but C is small */
     spg_product_settings.hardly_merged = 0;
@@ -174,7 +174,7 @@ static void hardly_merged_rows_are_counted(void **state) {
 }
 
 /* For the intermediate products, the sample, the bins, and the sizes of C's rows. */
-static void host_waits_four_times(void **state) {
+TEST(host_waits_four_times) {
     struct spg_product_settings usual = spg_product_settings;
     struct pair p = make_pair("brick27:4:3", "brick27:4:3", SPG_DOUBLE);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
@@ -209,7 +209,7 @@ static void different_sizes_in(int64_t slab_entries) {
     spg_spread_settings = usual;
 }
 
-static void different_sizes(void **state) {
+TEST(different_sizes) {
     different_sizes_in(spg_spread_settings.slab_entries);
     different_sizes_in(50);
 }
@@ -232,7 +232,7 @@ static struct spg_csr uneven(int32_t rows, int32_t columns, int32_t each) {
 }
 
 /* A sum for each column. The widths need all sizes of teams, and long rows are shared by the teams of a block. */
-static void few_columns(void **state) {
+TEST(few_columns) {
     static const int32_t widths[] = {1, 5, 64, 130, 300, SPG_NARROW};
     spg_narrow_columns = SPG_NARROW;
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
@@ -245,7 +245,7 @@ static void few_columns(void **state) {
 }
 
 /* For the sizes of C's rows. */
-static void few_columns_need_one_wait(void **state) {
+TEST(few_columns_need_one_wait) {
     struct pair p = make_pair("brick27:4:3", "brick27:4:3", SPG_DOUBLE);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
     struct gpumem_spgemm_result c = {.struct_size = sizeof c};
@@ -259,7 +259,7 @@ static void few_columns_need_one_wait(void **state) {
 }
 
 /* Two multipliers do not share anything. */
-static void two_multipliers(void **state) {
+TEST(two_multipliers) {
     struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE), q = make_pair("rmat:7:8", "rmat:7:8", SPG_FLOAT);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0), *n = multiplier_of(SPG_FLOAT, 0);
     struct gpumem_spgemm_result c = multiplied(m, &p, NULL, 0);
@@ -275,7 +275,7 @@ static void two_multipliers(void **state) {
     drop_pair(&q);
 }
 
-static void into_arrays(void **state) {
+TEST(into_arrays) {
     struct pair p = make_pair("rmat:7:8", "rmat:7:8", SPG_DOUBLE);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
     struct gpumem_spgemm_result wanted = multiplied(m, &p, NULL, 0), c = {.struct_size = sizeof c};
@@ -311,7 +311,7 @@ static void into_arrays(void **state) {
     drop_pair(&p);
 }
 
-static void into_regions(void **state) {
+TEST(into_regions) {
     struct gpumem_spgemm *m = multiplier_of(SPG_FLOAT, 0);
     struct gpumem_spgemm_output output = {.struct_size = sizeof output};
     struct gpumem_region **regions[] = {&output.offsets_region, &output.indices_region, &output.values_region};
@@ -338,7 +338,7 @@ static void refused(enum gpumem_status status, enum gpumem_status wanted, const 
     assert_null(strchr(gpumem_spgemm_last_error(), '\n'));
 }
 
-static void wrong_operands(void **state) {
+TEST(wrong_operands) {
     struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
     struct gpumem_spgemm_result c = {.struct_size = sizeof c};
@@ -389,7 +389,7 @@ static void wrong_operands(void **state) {
     drop_pair(&q);
 }
 
-static void sizes_of_structs(void **state) {
+TEST(sizes_of_structs) {
     struct {
         struct gpumem_spgemm_options known;
         uint64_t later;
@@ -447,7 +447,7 @@ static bool survives(const struct pair *p, size_t fault, bool warm, uint64_t fla
     return reached;
 }
 
-static void every_allocation_fails_once(void **state) {
+TEST(every_allocation_fails_once) {
     struct spg_product_settings usual = spg_product_settings;
     struct spg_spread_settings usual_spread = spg_spread_settings;
     static const char *names[][2] = {{"cage:5", "cage:5"},
@@ -476,7 +476,7 @@ static void every_allocation_fails_once(void **state) {
 }
 
 /* The limit counts what the multiplier keeps; it gives that up before it refuses. */
-static void limits(void **state) {
+TEST(limits) {
     struct pair p = make_pair("brick27:4:3", "brick27:4:3", SPG_DOUBLE), q = make_pair("cage:5", "cage:5", SPG_DOUBLE);
     struct gpumem_spgemm_result c = {.struct_size = sizeof c};
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
@@ -539,7 +539,7 @@ static const char *const wide_names[][2] = {
 /* Slabs of one row, of a few, and of all rows; and so for the pieces of A. */
 static const struct spg_wide_settings slab_sizes[] = {{1, 60}, {500, 60}, {500, 200}, {INT32_MAX, 200}};
 
-static void wide_offsets(void **state) {
+TEST(wide_offsets) {
     struct spg_wide_settings usual = spg_wide_settings;
     for (size_t i = 0; i < sizeof wide_names / sizeof wide_names[0]; i++) {
         for (size_t k = 0; k <= sizeof slab_sizes / sizeof slab_sizes[0]; k++) {
@@ -579,7 +579,7 @@ static void wide_offsets(void **state) {
     spg_wide_settings = usual;
 }
 
-static void wide_into_memory_of_the_caller(void **state) {
+TEST(wide_into_memory_of_the_caller) {
     struct spg_wide_settings usual = spg_wide_settings;
     struct pair p = make_pair("rmat:7:8", "rmat:7:8", SPG_DOUBLE);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
@@ -619,7 +619,7 @@ static void wide_into_memory_of_the_caller(void **state) {
     spg_wide_settings = usual;
 }
 
-static void wide_refused(void **state) {
+TEST(wide_refused) {
     struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
     struct spg_memory uncounted = {0};
     struct spg_block offsets;
@@ -659,7 +659,7 @@ static void wide_refused(void **state) {
     drop_pair(&p);
 }
 
-static void every_allocation_of_a_wide_product_fails_once(void **state) {
+TEST(every_allocation_of_a_wide_product_fails_once) {
     struct spg_wide_settings usual = spg_wide_settings;
     struct pair p = make_pair("rmat:6:8", "rmat:6:8", SPG_DOUBLE);
     struct spg_memory uncounted = {0};
@@ -706,7 +706,7 @@ static bool read_portion(void *context, int64_t first, int64_t count, int32_t *i
     return true;
 }
 
-static void checked_by_sums(void **state) {
+TEST(checked_by_sums) {
     struct pair p = make_pair("rmat:7:8", "rmat:7:8", SPG_DOUBLE);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
     struct gpumem_spgemm_result found = multiplied(m, &p, NULL, 0);
@@ -746,7 +746,7 @@ static void checked_by_sums(void **state) {
 }
 
 /* The driver's mode auto, which is a client of the library. */
-static void as_a_mode(void **state) {
+TEST(as_a_mode) {
     static const char *const names[] = {"auto", "auto:cold", "auto:warm", "auto:same"};
     struct spg_csr a = matrix("rmat:7:8"), b = matrix("stencil7:8x4x4");
     size_t live = emulated_live();
@@ -781,27 +781,5 @@ static void as_a_mode(void **state) {
 int main(void) {
     emulated_driver_use();
     spg_narrow_columns = 0; /* so that small matrices reach the other kernels */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cold_warm_and_same),
-        cmocka_unit_test(counted_first),
-        cmocka_unit_test(hardly_merged_rows_are_counted),
-        cmocka_unit_test(host_waits_four_times),
-        cmocka_unit_test(different_sizes),
-        cmocka_unit_test(few_columns),
-        cmocka_unit_test(few_columns_need_one_wait),
-        cmocka_unit_test(two_multipliers),
-        cmocka_unit_test(into_arrays),
-        cmocka_unit_test(into_regions),
-        cmocka_unit_test(wrong_operands),
-        cmocka_unit_test(sizes_of_structs),
-        cmocka_unit_test(wide_offsets),
-        cmocka_unit_test(wide_into_memory_of_the_caller),
-        cmocka_unit_test(wide_refused),
-        cmocka_unit_test(every_allocation_of_a_wide_product_fails_once),
-        cmocka_unit_test(checked_by_sums),
-        cmocka_unit_test(as_a_mode),
-        cmocka_unit_test(limits),
-        cmocka_unit_test(every_allocation_fails_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Building, transposing and checking compressed rows. */
 #include "spgemm_test.h"
 
-static void triplets_are_sorted_and_added(void **state) {
+TEST(triplets_are_sorted_and_added) {
     /* Position (1, 2) three times; the order of adding is that given: 1e16 + 1 - 1e16 is 0, not 1. */
     const int64_t row[] = {2, 1, 0, 1, 1, 2}, column[] = {0, 2, 1, 2, 2, 3};
     const double value[] = {5, 1e16, 3, 1, -1e16, 7};
@@ -20,7 +20,7 @@ static void triplets_are_sorted_and_added(void **state) {
     spg_csr_free(&m);
 }
 
-static void long_rows_are_sorted(void **state) {
+TEST(long_rows_are_sorted) {
     enum { COUNT = 10007 };
     static int64_t row[COUNT], column[COUNT];
     static double value[COUNT];
@@ -40,7 +40,7 @@ static void long_rows_are_sorted(void **state) {
     spg_csr_free(&m);
 }
 
-static void empty_matrices(void **state) {
+TEST(empty_matrices) {
     struct spg_error error;
     struct spg_csr m, t;
     int64_t merged;
@@ -54,7 +54,7 @@ static void empty_matrices(void **state) {
     spg_csr_free(&t);
 }
 
-static void transposed(void **state) {
+TEST(transposed) {
     const double dense[] = {1, 0, 2, 0, 0, 0, 0, 3, 4}, turned[] = {1, 0, 0, 0, 0, 3, 2, 0, 4};
     struct spg_csr m = from_dense(3, 3, dense), expected = from_dense(3, 3, turned), t, back;
     struct spg_error error;
@@ -72,7 +72,7 @@ static void transposed(void **state) {
     spg_csr_free(&back);
 }
 
-static void wrong_matrices_are_named(void **state) {
+TEST(wrong_matrices_are_named) {
     struct spg_csr m = generated("stencil7:3:3:3");
     struct spg_error error = {""};
     int32_t kept = m.indices[5];
@@ -91,7 +91,7 @@ static void wrong_matrices_are_named(void **state) {
     spg_csr_free(&m);
 }
 
-static void entries_over_32_bits_are_refused(void **state) {
+TEST(entries_over_32_bits_are_refused) {
     struct spg_error error = {""};
     struct spg_csr m;
     assert_false(spg_csr_make(&m, 10, 10, (int64_t)INT32_MAX + 1, &error));
@@ -99,7 +99,7 @@ static void entries_over_32_bits_are_refused(void **state) {
     assert_null(m.offsets);
 }
 
-static void rounded_to_float(void **state) {
+TEST(rounded_to_float) {
     const double dense[] = {0.1, 1};
     struct spg_csr m = from_dense(1, 2, dense);
     spg_csr_round_to_float(&m);
@@ -107,15 +107,4 @@ static void rounded_to_float(void **state) {
     spg_csr_free(&m);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(triplets_are_sorted_and_added),
-        cmocka_unit_test(long_rows_are_sorted),
-        cmocka_unit_test(empty_matrices),
-        cmocka_unit_test(transposed),
-        cmocka_unit_test(wrong_matrices_are_named),
-        cmocka_unit_test(entries_over_32_bits_are_refused),
-        cmocka_unit_test(rounded_to_float),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

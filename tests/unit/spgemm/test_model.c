@@ -15,7 +15,7 @@ static struct spg_rounds model_of(const int32_t *size, int32_t rows, int32_t siz
     return r;
 }
 
-static void by_hand(void **state) {
+TEST(by_hand) {
     /* Round 1: 4 rows; 8 is finished by it, 9 is not; round 2: one row. 18 of 5 x 8 slots. */
     const int32_t size[] = {0, 1, 8, 9};
     struct spg_rounds r = model_of(size, 4, 8);
@@ -32,7 +32,7 @@ static void by_hand(void **state) {
     assert_int_equal(r.entries, 4 * (int64_t)INT32_MAX);
 }
 
-static void without_entries(void **state) {
+TEST(without_entries) {
     const int32_t size[] = {0, 0};
     struct spg_rounds r = model_of(size, 2, 8);
     assert_int_equal(r.rounds, 1);
@@ -78,7 +78,7 @@ static struct spg_sizes sizes_of(const char *name) {
     return sizes;
 }
 
-static void as_the_loop_does(void **state) {
+TEST(as_the_loop_does) {
     static const char *const names[] = {"rmat:9:6", "cage:7", "nlpkkt:5", "stencil7:9:8:7"};
     static const int32_t sizes[] = {1, 2, 3, 8, 25, 64, 1000};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -144,9 +144,9 @@ static const struct golden nlpkkt80 = {
     152,
     {{"99.78", 19}, {"94.77", 10}, {"94.42", 5}, {"79.39", 4}, {"79.59", 3}, {"77.36", 2}, {"61.15", 2}, {"56.87", 1}}};
 
-static void golden_atmosmodl(void **state) { check_golden(&atmosmodl); }
+TEST(golden_atmosmodl) { check_golden(&atmosmodl); }
 
-static void golden_large(void **state) {
+TEST(golden_large) {
     check_golden(&cage14);
     check_golden(&nlpkkt80);
 }
@@ -159,7 +159,7 @@ static void near(const char *name, double nnz_c, double bound) {
         fail_msg("%s: nnz(C) %lld, upper bound %lld", name, (long long)s.total, (long long)s.bound);
 }
 
-static void twins_large(void **state) {
+TEST(twins_large) {
     near("twin-Hardesty1", 38292287, 157652676);
     near("twin-pwtk", 32772236, 626054402);
     near("twin-BenElechi1", 36261344, 705555870);
@@ -168,14 +168,14 @@ static void twins_large(void **state) {
     near("twin-Transport", 99905089, 346715709);
 }
 
-static void bricks(void **state) {
+TEST(bricks) {
     struct spg_sizes s = sizes_of("brick27:12:2");
     assert_int_equal(s.total, 54 * 54 * 54 * 4); /* (5 N - 6)^3 dof^2 */
     assert_int_equal(s.longest, 250);
     free(s.row);
 }
 
-static void bricks_large(void **state) {
+TEST(bricks_large) {
     struct spg_sizes s = sizes_of("brick27:40:3");
     assert_int_equal(s.total, 65712456);
     free(s.row);
@@ -184,13 +184,4 @@ static void bricks_large(void **state) {
     free(s.row);
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest small[] = {
-        cmocka_unit_test(by_hand),          cmocka_unit_test(without_entries), cmocka_unit_test(as_the_loop_does),
-        cmocka_unit_test(golden_atmosmodl), cmocka_unit_test(bricks),
-    };
-    const struct CMUnitTest large[] = {cmocka_unit_test(golden_large), cmocka_unit_test(twins_large),
-                                       cmocka_unit_test(bricks_large)};
-    return wants_large(argc, argv) ? cmocka_run_group_tests(large, NULL, NULL)
-                                   : cmocka_run_group_tests(small, NULL, NULL);
-}
+int main(int argc, char **argv) { return run_small_or_large(argc, argv); }

@@ -263,7 +263,7 @@ static void one_sum(struct gpumem_spgemm *m, precision p, uint64_t op_a, uint64_
     drop(&md);
 }
 
-static void sums_of_all_kinds(void **state) {
+TEST(sums_of_all_kinds) {
     for (precision p = 0; p <= LAST; p++) {
         struct gpumem_spgemm *m = multiplier_of(p);
         for (uint64_t kind = 0; kind < 9; kind++)
@@ -277,7 +277,7 @@ static void sums_of_all_kinds(void **state) {
 }
 
 /* R A P, with R and without, and again with other values. */
-static void triple_products(void **state) {
+TEST(triple_products) {
     static struct dense r, a, b, ra, c;
     for (precision p = 0; p <= LAST; p++) {
         size_t live = emulated_live();
@@ -341,7 +341,7 @@ static void shuffle(struct matrix *m, int rows) {
     describe(m, rows, (int)m->csr.columns);
 }
 
-static void unsorted_rows(void **state) {
+TEST(unsorted_rows) {
     static struct dense wanted;
     for (precision p = 0; p <= LAST; p++) {
         struct gpumem_spgemm *m = multiplier_of(p);
@@ -375,7 +375,7 @@ static void unsorted_rows(void **state) {
 }
 
 /* Rows of at most 8 entries, whose products are merged in registers. */
-static void short_rows(void **state) {
+TEST(short_rows) {
     static struct dense a, c;
     for (precision p = 0; p <= LAST; p++) {
         struct gpumem_spgemm *m = multiplier_of(p);
@@ -439,14 +439,14 @@ static void long_row(precision p, int columns, int strip) {
 }
 
 /* By ranges of columns, and by sorting. */
-static void long_rows(void **state) {
+TEST(long_rows) {
     for (precision p = 0; p <= LAST; p++) {
         long_row(p, 12000, 100);
         long_row(p, 3000000, 40000);
     }
 }
 
-static void wrong_matrices(void **state) {
+TEST(wrong_matrices) {
     struct gpumem_spgemm *m = multiplier_of(GPUMEM_SPGEMM_DOUBLE);
     struct gpumem_spgemm_result none = {.struct_size = sizeof none};
     struct matrix a = random_matrix(GPUMEM_SPGEMM_DOUBLE, 20, 30, 3, 8),
@@ -475,13 +475,9 @@ static void wrong_matrices(void **state) {
 
 int main(void) {
     emulated_driver_use();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_all_kinds), cmocka_unit_test(triple_products), cmocka_unit_test(unsorted_rows),
-        cmocka_unit_test(short_rows),        cmocka_unit_test(long_rows),       cmocka_unit_test(wrong_matrices),
-    };
     /* By tables, and by a sum for each column. */
     for (spg_narrow_columns = 0; spg_narrow_columns <= SPG_NARROW; spg_narrow_columns += SPG_NARROW) {
-        int failed = cmocka_run_group_tests(tests, NULL, NULL);
+        int failed = run_all(NULL, NULL);
         if (failed)
             return failed;
     }

@@ -35,14 +35,14 @@ static const char *verdict(const struct spg_csr *c, enum spg_precision precision
     return right ? NULL : error.text;
 }
 
-static void right_ones_pass(void **state) {
+TEST(right_ones_pass) {
     struct spg_csr c = right_product();
     assert_null(verdict(&c, SPG_DOUBLE));
     assert_null(verdict(&c, SPG_FLOAT));
     spg_csr_free(&c);
 }
 
-static void wrong_values_are_refused(void **state) {
+TEST(wrong_values_are_refused) {
     struct spg_csr c = right_product();
     const double bad[] = {NAN, INFINITY, -6, 0, 6 * (1 + 0x1p-40)};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -62,7 +62,7 @@ static void wrong_values_are_refused(void **state) {
 }
 
 /* The bound is relative to the sum of absolute products, not to a result that cancelled. */
-static void cancelled_entries_have_a_bound(void **state) {
+TEST(cancelled_entries_have_a_bound) {
     struct spg_csr c = right_product();
     c.values[0] = 0x1p-53;
     assert_null(verdict(&c, SPG_DOUBLE));
@@ -71,7 +71,7 @@ static void cancelled_entries_have_a_bound(void **state) {
     spg_csr_free(&c);
 }
 
-static void wrong_structures_are_refused(void **state) {
+TEST(wrong_structures_are_refused) {
     struct spg_csr c = right_product();
     /* The cancelled entry is missing. */
     memmove(c.indices, c.indices + 1, 5 * sizeof *c.indices);
@@ -100,7 +100,7 @@ static void wrong_structures_are_refused(void **state) {
     spg_csr_free(&c);
 }
 
-static void modes_by_name(void **state) {
+TEST(modes_by_name) {
     struct spg_error error = {""};
     const char *argument;
     assert_null(spg_mode_find("fast", &argument, &error));
@@ -153,7 +153,7 @@ static void compare(const char *name_a, const char *name_b, enum spg_precision p
     spg_csr_free(&a);
 }
 
-static void as_graphblas_computes(void **state) {
+TEST(as_graphblas_computes) {
     static const char *const names[] = {"stencil7:9x8x7", "cage:8",    "nlpkkt:6",
                                         "brick27:6:3",    "rmat:10:8", "rmat:13:2"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -164,7 +164,7 @@ static void as_graphblas_computes(void **state) {
     compare("rmat:10:8:1", "rmat:10:8:2", SPG_FLOAT);
 }
 
-static void as_graphblas_computes_large(void **state) {
+TEST(as_graphblas_computes_large) {
     compare("atmosmodl", NULL, SPG_DOUBLE);
     compare("nlpkkt80", NULL, SPG_DOUBLE);
     compare("rmat:16:8", NULL, SPG_DOUBLE);
@@ -172,22 +172,9 @@ static void as_graphblas_computes_large(void **state) {
 #endif
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest small[] = {
-        cmocka_unit_test(right_ones_pass),
-        cmocka_unit_test(wrong_values_are_refused),
-        cmocka_unit_test(cancelled_entries_have_a_bound),
-        cmocka_unit_test(wrong_structures_are_refused),
-        cmocka_unit_test(modes_by_name),
-#ifdef SPG_HAVE_GRAPHBLAS
-        cmocka_unit_test(as_graphblas_computes),
+#ifndef SPG_HAVE_GRAPHBLAS
+    if (wants_large(argc, argv))
+        return 77;
 #endif
-    };
-    if (!wants_large(argc, argv))
-        return cmocka_run_group_tests(small, NULL, NULL);
-#ifdef SPG_HAVE_GRAPHBLAS
-    const struct CMUnitTest large[] = {cmocka_unit_test(as_graphblas_computes_large)};
-    return cmocka_run_group_tests(large, NULL, NULL);
-#else
-    return 77;
-#endif
+    return run_small_or_large(argc, argv);
 }

@@ -32,7 +32,7 @@ struct good {
     int64_t merged, mirrored;
 };
 
-static void good_texts(void **state) {
+TEST(good_texts) {
     static const struct good rows[] = {
         {REAL "% comment\n\n2 3 3\n2 3 -1.5e1\n1 1 2\n1 2 .5\n", 2, 3, {2, .5, 0, 0, 0, -15}, 0, 0},
         /* without a newline at the end, with blanks, with the line ends of other systems */
@@ -72,7 +72,7 @@ static void good_texts(void **state) {
     }
 }
 
-static void stored_zeros_stay(void **state) {
+TEST(stored_zeros_stay) {
     struct spg_error error;
     struct spg_reading reading;
     struct spg_csr m;
@@ -82,7 +82,7 @@ static void stored_zeros_stay(void **state) {
     spg_csr_free(&m);
 }
 
-static void bad_texts(void **state) {
+TEST(bad_texts) {
     static const struct {
         const char *text, *says;
     } rows[] = {
@@ -158,7 +158,7 @@ static void bad_texts(void **state) {
     }
 }
 
-static void zero_bytes_are_refused(void **state) {
+TEST(zero_bytes_are_refused) {
     static const char text[] = REAL "1 1 1\n1 1 \0 1\n";
     struct spg_error error = {""};
     struct spg_reading reading;
@@ -167,7 +167,7 @@ static void zero_bytes_are_refused(void **state) {
     assert_non_null(strstr(error.text, "a.mtx:3: a zero byte"));
 }
 
-static void float_has_its_own_range(void **state) {
+TEST(float_has_its_own_range) {
     struct spg_error error;
     struct spg_reading reading;
     struct spg_csr m;
@@ -179,7 +179,7 @@ static void float_has_its_own_range(void **state) {
 
 /* Larger than one chunk of the parser, so that several threads read it and lines are counted across chunks.
  */
-static void long_files(void **state) {
+TEST(long_files) {
     enum { COUNT = 300000 };
     size_t size = 0;
     char *text;
@@ -205,7 +205,7 @@ static void long_files(void **state) {
     free(text);
 }
 
-static void files(void **state) {
+TEST(files) {
     struct spg_error error = {""};
     struct spg_reading reading;
     struct spg_csr m;
@@ -226,7 +226,7 @@ static void files(void **state) {
     assert_string_equal(error.text, "/tmp: not a regular file");
 }
 
-static void many_rows_when_wanted(void **state) {
+TEST(many_rows_when_wanted) {
     struct spg_read_options options = {.any_size = true};
     static const char text[] = REAL "3000000 2 1\n2999999 2 4\n";
     struct spg_error error = {""};
@@ -239,7 +239,7 @@ static void many_rows_when_wanted(void **state) {
     spg_csr_free(&m);
 }
 
-static void fifos_do_not_wait(void **state) {
+TEST(fifos_do_not_wait) {
     char path[] = "/tmp/gpumem-fifo-XXXXXX";
     struct spg_error error = {""};
     struct spg_reading reading;
@@ -279,7 +279,7 @@ static void compressed_is_refused(const unsigned char *text, size_t size, const 
 }
 
 /* More text than one block, so that lines and entries are counted across blocks; two members in one file. */
-static void compressed_files(void **state) {
+TEST(compressed_files) {
     enum { COUNT = 1500000 };
     size_t size = 0, room;
     char *text;
@@ -318,20 +318,4 @@ static void compressed_files(void **state) {
 }
 #endif
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_texts),
-        cmocka_unit_test(stored_zeros_stay),
-        cmocka_unit_test(bad_texts),
-        cmocka_unit_test(zero_bytes_are_refused),
-        cmocka_unit_test(float_has_its_own_range),
-        cmocka_unit_test(long_files),
-        cmocka_unit_test(files),
-        cmocka_unit_test(many_rows_when_wanted),
-        cmocka_unit_test(fifos_do_not_wait),
-#ifdef GM_HAVE_ZLIB
-        cmocka_unit_test(compressed_files),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }

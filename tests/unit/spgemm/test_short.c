@@ -113,10 +113,10 @@ static void all_matrices(void) {
     }
 }
 
-static void every_shape(void **state) { all_matrices(); }
+TEST(every_shape) { all_matrices(); }
 
 /* C exceeds the memory for the first pass, in the first tile or later; halves are mapped one after the other. */
-static void too_little_memory(void **state) {
+TEST(too_little_memory) {
     struct spg_short_settings usual = spg_short_settings;
     static const int64_t capacities[] = {0, 1, 20, 200, 2000};
     for (int halves = 0; halves < 2; halves++) {
@@ -132,7 +132,7 @@ static void too_little_memory(void **state) {
 }
 
 /* Matrices of the same sizes, one of which has a row that is too long, of A or of B. */
-static void sizes_do_not_tell(void **state) {
+TEST(sizes_do_not_tell) {
     struct pair p = pair_of("short", uneven(99, 90, 8, 2), uneven(90, 99, 8, 2), SPG_DOUBLE);
     struct pair q = pair_of("long row of A", moved_entry(&p.a, 76), uneven(90, 99, 8, 2), SPG_DOUBLE);
     struct pair r = pair_of("long row of B", uneven(99, 90, 8, 2), moved_entry(&p.b, 40), SPG_DOUBLE);
@@ -153,7 +153,7 @@ static void sizes_do_not_tell(void **state) {
 }
 
 /* Rows are counted first for memory of the caller, and written by the offsets of C. */
-static void into_arrays(void **state) {
+TEST(into_arrays) {
     struct pair p = pair_of("stencil", generated("stencil7:7x5x3"), uneven(105, 300, 8, 5), SPG_DOUBLE);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE);
     struct spg_memory uncounted = {0};
@@ -184,7 +184,7 @@ static void into_arrays(void **state) {
 }
 
 /* A C that is expected to exceed 32-bit offsets is left to methods that count first, and refused there. */
-static void too_many_entries(void **state) {
+TEST(too_many_entries) {
     struct spg_product_settings usual = spg_product_settings;
     struct pair p = pair_of("stencil", generated("stencil7:7x5x3"), generated("stencil7:7x5x3"), SPG_DOUBLE);
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE);
@@ -203,7 +203,7 @@ static void too_many_entries(void **state) {
 #define TILES 1000
 
 /* Every `sums`-th tile publishes an offset, every `late`-th tile publishes its sum late. */
-static void look_back(void **state) {
+TEST(look_back) {
     static const int64_t counts[] = {0, 1, 31, 32, 33, 127, 128, 129, 500, TILES};
     static const int64_t every[] = {1, 2, 31, 32, 33, 130, TILES + 1};
     int64_t sum[TILES];
@@ -228,9 +228,5 @@ static void look_back(void **state) {
 int main(void) {
     emulated_driver_use();
     spg_narrow_columns = 0; /* so that small matrices reach the other kernels */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(look_back),         cmocka_unit_test(every_shape), cmocka_unit_test(too_little_memory),
-        cmocka_unit_test(sizes_do_not_tell), cmocka_unit_test(into_arrays), cmocka_unit_test(too_many_entries),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(NULL, NULL);
 }

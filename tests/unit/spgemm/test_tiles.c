@@ -90,7 +90,7 @@ static void try(int32_t rows, int32_t chunk, enum filling how) {
     free(m.read);
 }
 
-static void moves_every_entry_to_its_place(void **state) {
+TEST(moves_every_entry_to_its_place) {
     static const int32_t chunks[] = {1, 2, 25, 32, 33, 150, 1000, SPG_TILE - 1, SPG_TILE};
     static const int32_t slots[] = {0, 1, SPG_TILE - 1, SPG_TILE, SPG_TILE + 1, 10 * SPG_TILE, 60 * SPG_TILE + 5};
     for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++)
@@ -99,7 +99,4 @@ static void moves_every_entry_to_its_place(void **state) {
                 try((slots[k] + chunks[i] - 1) / chunks[i], chunks[i], how);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(moves_every_entry_to_its_place)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_all(NULL, NULL); }
