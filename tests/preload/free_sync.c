@@ -5,7 +5,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
-#include "program.h"
+#include "cases.h"
 #include "simcuda.h"
 
 enum { MIB = 1 << 20, BYTES = 1 * MIB };
@@ -58,21 +58,21 @@ static const char *level(void) {
 static void nothing(void *data) { (void)data; }
 static void called(CUstream of, CUresult status, void *data) { (void)of, (void)status, (void)data; }
 
-static void peers(void) {
+CASE(peers) {
     CUcontext peer;
     MUST(D(cuDevicePrimaryCtxRetain)(&peer, 1));
     MUST(D(cuCtxEnablePeerAccess)(peer, 0));
 }
-static void ipc_export(void) {
+CASE(ipc_export) {
     CUipcMemHandle handle;
     D(cuIpcGetMemHandle)(&handle, word);
 }
-static void ipc_import(void) {
+CASE(ipc_import) {
     CUipcMemHandle handle = {{0}};
     CUdeviceptr address;
     EXPECT(D(cuIpcOpenMemHandle_v2)(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS);
 }
-static void shareable(void) {
+CASE(shareable) {
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                 .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
@@ -81,37 +81,37 @@ static void shareable(void) {
     MUST(D(cuMemCreate)(&handle, 2 * MIB, &kind, 0));
     D(cuMemExportToShareableHandle)(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 }
-static void import(void) {
+CASE(import) {
     CUmemGenericAllocationHandle handle;
     EXPECT(D(cuMemImportFromShareableHandle)(&handle, NULL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
 }
-static void pool_pointer(void) {
+CASE(pool_pointer) {
     CUmemPoolPtrExportData data;
     EXPECT(D(cuMemPoolExportPointer)(&data, word) != CUDA_SUCCESS);
 }
-static void range(void) {
+CASE(range) {
     int file = -1;
     D(cuMemGetHandleForAddressRange)(&file, word, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
 }
-static void value(void) { MUST(D(cuStreamWaitValue32_v2)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
-static void old_value(void) { MUST(D(cuStreamWaitValue32)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
-static void twin_value(void) { MUST(D(cuStreamWaitValue32_v2_ptsz)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
-static void value64(void) { MUST(D(cuStreamWaitValue64_v2)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
-static void batch(void) {
+CASE(value) { MUST(D(cuStreamWaitValue32_v2)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
+CASE(old_value) { MUST(D(cuStreamWaitValue32)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
+CASE(twin_value) { MUST(D(cuStreamWaitValue32_v2_ptsz)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
+CASE(value64) { MUST(D(cuStreamWaitValue64_v2)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
+CASE(batch) {
     CUstreamBatchMemOpParams row = {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = word}};
     MUST(D(cuStreamBatchMemOp_v2)(stream, 1, &row, 0));
 }
-static void semaphore(void) { D(cuWaitExternalSemaphoresAsync)(NULL, NULL, 0, stream); }
-static void host_function(void) { MUST(D(cuLaunchHostFunc)(stream, nothing, NULL)); }
-static void callback(void) { MUST(D(cuStreamAddCallback)(stream, called, NULL, 0)); }
-static void host_node(void) {
+CASE(semaphore) { D(cuWaitExternalSemaphoresAsync)(NULL, NULL, 0, stream); }
+CASE(host_function) { MUST(D(cuLaunchHostFunc)(stream, nothing, NULL)); }
+CASE(callback) { MUST(D(cuStreamAddCallback)(stream, called, NULL, 0)); }
+CASE(host_node) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphNodeParams parameters = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {.fn = nothing}};
     MUST(D(cuGraphCreate)(&graph, 0));
     D(cuGraphAddNode_v2)(&node, graph, NULL, NULL, 0, &parameters);
 }
-static void second_context(void) {
+CASE(second_context) {
     CUcontext second;
     CUdeviceptr block;
     MUST(D(cuCtxCreate_v2)(&second, 0, 0));
@@ -119,7 +119,7 @@ static void second_context(void) {
     MUST(D(cuMemFree_v2)(block));
     MUST(D(cuCtxSetCurrent)(context));
 }
-static void green_context(void) {
+CASE(green_context) {
     CUdevResource whole;
     CUdevResourceDesc resources;
     CUgreenCtx green;
@@ -127,43 +127,43 @@ static void green_context(void) {
     MUST(D(cuDevResourceGenerateDesc)(&resources, &whole, 1));
     MUST(D(cuGreenCtxCreate)(&green, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM));
 }
-static void no_reason(void) {}
-static void pinned(void) {
+CASE(no_reason) {}
+CASE(pinned) {
     void *host;
     MUST(D(cuMemHostAlloc)(&host, 4096, 0));
 }
-static void pinned_too(void) {
+CASE(pinned_too) {
     void *host;
     MUST(D(cuMemAllocHost_v2)(&host, 4096));
 }
-static void registered(void) {
+CASE(registered) {
     static char host[4 * 4096];
     MUST(D(cuMemHostRegister_v2)(host, sizeof host, 0));
 }
-static void managed(void) {
+CASE(managed) {
     CUdeviceptr address;
     MUST(D(cuMemAllocManaged)(&address, 4096, CU_MEM_ATTACH_GLOBAL));
 }
-static void host_handle(void) {
+CASE(host_handle) {
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA};
     CUmemGenericAllocationHandle handle;
     D(cuMemCreate)(&handle, 2 * MIB, &kind, 0);
 }
-static void managed_pool(void) {
+CASE(managed_pool) {
     CUmemPoolProps kind = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CUmemoryPool pool;
     D(cuMemPoolCreate)(&pool, &kind);
 }
-static void host_pool(void) {
+CASE(host_pool) {
     CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_HOST};
     CUmemoryPool pool;
     D(cuMemGetDefaultMemPool)(&pool, &where, CU_MEM_ALLOCATION_TYPE_PINNED);
 }
-static void batch_copy(void) { D(cuMemcpyBatchAsync_v2)(NULL, NULL, NULL, 0, NULL, NULL, 0, stream); }
-static void external_memory(void) { D(cuImportExternalMemory)(NULL, NULL); }
-static void external_semaphore(void) { D(cuImportExternalSemaphore)(NULL, NULL); }
-static void graphics(void) { D(cuGraphicsMapResources)(0, NULL, stream); }
-static void printing(void) {
+CASE(batch_copy) { D(cuMemcpyBatchAsync_v2)(NULL, NULL, NULL, 0, NULL, NULL, 0, stream); }
+CASE(external_memory) { D(cuImportExternalMemory)(NULL, NULL); }
+CASE(external_semaphore) { D(cuImportExternalSemaphore)(NULL, NULL); }
+CASE(graphics) { D(cuGraphicsMapResources)(0, NULL, stream); }
+CASE(printing) {
     CUmodule module;
     static const char text[] = ".version 9.0\n.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a)\n";
     D(cuModuleLoadData)(&module, text);
@@ -198,12 +198,12 @@ static const struct {
     const void *data, *more;
 } wrapped = {0x466243b1, 1, &packed, NULL};
 
-static void printing_packed(void) {
+CASE(printing_packed) {
     CUmodule module;
     MUST(D(cuModuleLoadData)(&module, &packed));
 }
 /* Without an option the image may be gone later. */
-static void printing_library(void) {
+CASE(printing_library) {
     CUlibrary library;
     MUST(D(cuLibraryLoadData)(&library, &wrapped, NULL, NULL, 0, NULL, NULL, 0));
 }
@@ -215,51 +215,51 @@ static CUlibrary kept_library(void) {
     MUST(D(cuLibraryLoadData)(&library, &wrapped, NULL, NULL, 0, &option, &value, 1));
     return library;
 }
-static void printing_unused(void) {
+CASE(printing_unused) {
     CUlibrary library = kept_library();
     kept_library();
     MUST(D(cuLibraryUnload)(library));
 }
-static void printing_kernel(void) {
+CASE(printing_kernel) {
     CUkernel kernel;
     MUST(D(cuLibraryGetKernel)(&kernel, kept_library(), SIMCUDA_KERNEL_FILL));
 }
-static void printing_module(void) {
+CASE(printing_module) {
     CUmodule module;
     MUST(D(cuLibraryGetModule)(&module, kept_library()));
 }
-static void printing_variable(void) {
+CASE(printing_variable) {
     CUdeviceptr address;
     D(cuLibraryGetGlobal)(&address, NULL, kept_library(), "table");
 }
-static void a_stream(void) {
+CASE(a_stream) {
     CUstream made;
     MUST(D(cuStreamCreate)(&made, CU_STREAM_NON_BLOCKING));
 }
-static void priority_stream(void) {
+CASE(priority_stream) {
     CUstream made;
     MUST(D(cuStreamCreateWithPriority)(&made, CU_STREAM_NON_BLOCKING, 0));
 }
-static void ended_stream(void) {
+CASE(ended_stream) {
     CUstream made;
     MUST(D(cuStreamCreate)(&made, CU_STREAM_NON_BLOCKING));
     MUST(D(cuStreamDestroy_v2)(made));
 }
-static void per_thread(void) { MUST(D(cuMemsetD8Async)(word, 0, 64, CU_STREAM_PER_THREAD)); }
-static void per_thread_launch(void) {
+CASE(per_thread) { MUST(D(cuMemsetD8Async)(word, 0, 64, CU_STREAM_PER_THREAD)); }
+CASE(per_thread_launch) {
     CUstream before = stream;
     stream = CU_STREAM_PER_THREAD;
     launch(fill, word, 0);
     stream = before;
 }
-static void twin(void) { MUST(D(cuMemsetD8Async_ptsz)(word, 0, 64, NULL)); }
-static void twin_of_a_hook(void) {
+CASE(twin) { MUST(D(cuMemsetD8Async_ptsz)(word, 0, 64, NULL)); }
+CASE(twin_of_a_hook) {
     CUdeviceptr block;
     MUST(D(cuMemAllocAsync_ptsz)(&block, 4096, NULL));
 }
 
 /* A free leaves work in flight. The following query must be answered as natively. */
-static void ask_event(void) {
+CASE(ask_event) {
     CUevent event;
     MUST(D(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING));
     D(simcuda_set_streams)("manual");
@@ -270,13 +270,13 @@ static void ask_event(void) {
     D(simcuda_run_all)();
     D(simcuda_set_streams)("immediate");
 }
-static void ask_stream(void) {
+CASE(ask_stream) {
     free_behind_work(1);
     MUST(D(cuStreamQuery)(stream));
     D(simcuda_run_all)();
     D(simcuda_set_streams)("immediate");
 }
-static void ask_time(void) {
+CASE(ask_time) {
     CUevent begin, end;
     float milliseconds;
     MUST(D(cuEventCreate)(&begin, 0));
@@ -291,7 +291,7 @@ static void ask_time(void) {
     D(simcuda_set_streams)("immediate");
 }
 /* The native free has waited for the work on the block. A part of a range is not kept for reuse, so it is unmapped. */
-static void unmap(void) {
+CASE(unmap) {
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CUmemAccessDesc access = {kind.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle handle;
@@ -308,69 +308,9 @@ static void unmap(void) {
     D(simcuda_set_streams)("immediate");
     EXPECT(D(simcuda_violations)() == 0);
 }
-static const struct {
-    const char *name;
-    void (*comes)(void);
-} reasons[] = {
-#define REASON(name) \
-    { #name, name }
-    REASON(no_reason),
-    REASON(peers),
-    REASON(ipc_export),
-    REASON(ipc_import),
-    REASON(shareable),
-    REASON(import),
-    REASON(pool_pointer),
-    REASON(range),
-    REASON(value),
-    REASON(old_value),
-    REASON(twin_value),
-    REASON(value64),
-    REASON(batch),
-    REASON(semaphore),
-    REASON(host_function),
-    REASON(callback),
-    REASON(host_node),
-    REASON(second_context),
-    REASON(green_context),
-    REASON(pinned),
-    REASON(pinned_too),
-    REASON(registered),
-    REASON(managed),
-    REASON(host_handle),
-    REASON(managed_pool),
-    REASON(host_pool),
-    REASON(batch_copy),
-    REASON(external_memory),
-    REASON(external_semaphore),
-    REASON(graphics),
-    REASON(printing),
-    REASON(printing_packed),
-    REASON(printing_library),
-    REASON(printing_unused),
-    REASON(printing_kernel),
-    REASON(printing_module),
-    REASON(printing_variable),
-    REASON(a_stream),
-    REASON(priority_stream),
-    REASON(ended_stream),
-    REASON(per_thread),
-    REASON(per_thread_launch),
-    REASON(twin),
-    REASON(twin_of_a_hook),
-    REASON(ask_event),
-    REASON(ask_stream),
-    REASON(ask_time),
-    REASON(unmap),
-};
-
 int main(int count, char **words) {
-    void (*comes)(void) = NULL;
+    const struct program_case *reason = case_named(count > 1 ? words[1] : NULL);
     CUmodule module;
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons && count > 1; i++)
-        if (strcmp(words[1], reasons[i].name) == 0)
-            comes = reasons[i].comes;
-    EXPECT(comes != NULL);
     MUST(D(cuInit)(0));
     MUST(D(cuDevicePrimaryCtxRetain)(&context, 0));
     MUST(D(cuCtxSetCurrent)(context));
@@ -381,7 +321,7 @@ int main(int count, char **words) {
     MUST(D(cuMemsetD8_v2)(word, 0, 2 * MIB));
     const char *before = level();
     before = level();
-    comes();
+    reason->run();
     const char *first = level(), *second = level();
     printf("%s: %s, then %s %s\n", words[1], before, first, second);
     return 0;

@@ -4,7 +4,7 @@ import pathlib
 import re
 
 from every_policy import POLICIES, all_rows, plain
-from place import SKIP, check, check_same_output, is_simulated
+from place import SKIP, cases_of, check, check_same_output, is_simulated
 from traces import check_trace
 
 
@@ -95,8 +95,7 @@ ASKS = {"ask_event", "ask_stream", "ask_time", "unmap"}
 
 def free_sync(place):
     """How far a free synchronises by default, once the process has done something that could show it; and where a level is named."""
-    source = (pathlib.Path(__file__).parent / "free_sync.c").read_text()
-    named = set(re.findall(r"REASON\((\w+)\)[,}]", source))
+    named = set(cases_of("free_sync"))
     expected = {reason: level for level, reasons in FREE_LEVELS.items() for reason in reasons}
     check(named == set(expected), f"reasons without an expectation: {named ^ set(expected)}")
     sim = {"SIMCUDA_DEVICES": "2", "LD_LIBRARY_PATH": str(place.options.cuda)}
@@ -135,8 +134,7 @@ OLD_DRIVER = {"SIMCUDA_HIDE": "cuCtxRecordEvent"}
 def known_streams(place):
     """Without cuCtxRecordEvent freed memory is kept while all streams of a context are known, and never when one may be not. Streams beyond
     the points of a fence are found when a fence is made: a free that has waited needs none."""
-    source = (pathlib.Path(__file__).parent / "known_streams.c").read_text()
-    doubts = re.findall(r'\{"(\w+)", \w+\}', source[source.index("} doubts[]"):source.index("int main")])
+    doubts = cases_of("known_streams")
     check(len(doubts) > 8, f"doubts: {doubts}")
     path = ":".join((str(place.options.cuda), str(place.options.programs)))
     sim = {**OLD_DRIVER, "LD_LIBRARY_PATH": path, "GPUMEM_FENCE_BATCH": "1"}

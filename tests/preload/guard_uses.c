@@ -1,39 +1,8 @@
 /* Ways in which programs use memory, each right and with an error planted where its name says so, and the ends of
- * contexts. Arguments as those of planted.c. */
-#include <cuda.h>
+ * contexts. */
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "planted.h"
-#include "program.h"
-
-static CUfunction words, byte, view, each;
-static CUstream one, two;
-static CUdeviceptr block;
-
-static void launch(CUfunction kernel, void **arguments, CUstream stream) {
-    printf(" launch %d", cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
-}
-
-static void launch_words(CUdeviceptr to, int64_t first, uint32_t count) {
-    launch(words, (void *[]){&to, &first, &count}, one);
-}
-
-static void launch_byte(CUdeviceptr to, int64_t at) { launch(byte, (void *[]){&to, &at}, one); }
-
-static void wait_one(void) { printf(" wait %d", cuStreamSynchronize(one)); }
-
-static CUdeviceptr make(size_t bytes) {
-    MUST(cuMemAlloc(&block, bytes));
-    return block;
-}
-
-static void drop(CUdeviceptr address) { printf(" free %d", cuMemFree(address)); }
-
-static void drop_many(int count) {
-    for (int i = 0; i < count; i++)
-        MUST(cuMemFree(make(1000)));
-}
 
 /* ---- a vector that grows, and pieces of one block */
 
@@ -43,28 +12,28 @@ static void vector(bool stale) {
         old = data;
         MUST(cuMemAlloc(&data, 2 * size));
         MUST(cuMemcpyDtoD(data, old, size));
-        launch_words(data, (int64_t)size / 4, (uint32_t)(size < 4096 ? size / 4 : 1024));
+        launch_words(data, (int64_t)size / 4, (uint32_t)(size < 4096 ? size / 4 : 1024), one);
         MUST(cuMemFree(old));
     }
     if (stale)
-        launch_words(old + 512, 0, 8);
-    wait_one();
+        launch_words(old + 512, 0, 8, one);
+    wait_for(one);
     drop(data);
 }
 
-static void vector_grows(void) { vector(false); }
-static void vector_stale(void) { vector(true); }
+CASE(vector_grows) { vector(false); }
+CASE(vector_stale) { vector(true); }
 
-static void pieces(void) {
+CASE(pieces) {
     CUdeviceptr all = make(1 << 20);
     for (int i = 0; i < 64; i++)
-        launch_words(all + (CUdeviceptr)i * 16384, 0, 4096);
+        launch_words(all + (CUdeviceptr)i * 16384, 0, 4096, one);
     MUST(cuMemsetD32(all + (1 << 20) - 4096, 3, 1024));
-    wait_one();
+    wait_for(one);
     drop(all);
 }
 
-static void pool_of_program(void) {
+CASE(pool_of_program) {
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemoryPool pool;
@@ -72,10 +41,10 @@ static void pool_of_program(void) {
     MUST(cuMemPoolCreate(&pool, &properties));
     for (int i = 0; i < 4; i++) {
         MUST(cuMemAllocFromPoolAsync(&from, 5000, pool, one));
-        launch_words(from, 0, 1250);
+        launch_words(from, 0, 1250, one);
         MUST(cuMemFreeAsync(from, one));
     }
-    wait_one();
+    wait_for(one);
     MUST(cuMemPoolDestroy(pool));
 }
 
@@ -92,22 +61,21 @@ static void table_of(bool freed, useconds_t pause) {
     usleep(pause);
     MUST(cuMemcpyHtoD(table, blocks, sizeof blocks));
     launch(each, (void *[]){&table, &count}, one);
-    wait_one();
+    wait_for(one);
 }
 
-static void table(void) { table_of(false, 0); }
-static void table_freed(void) { table_of(true, 0); }
+CASE(table) { table_of(false, 0); }
+CASE(table_freed) { table_of(true, 0); }
 
-static void table_freed_before(void) { table_of(true, 500000); }
+CASE(table_freed_before) { table_of(true, 500000); }
 
-static void view_of(CUdeviceptr data, int64_t at) {
-    uint64_t argument[3] = {data, (uint64_t)at, data + 4096};
-    launch(view, (void *[]){argument}, one);
-    wait_one();
+static void view_of(int64_t at) {
+    make(4096);
+    launch_view(block, at, block + 4096);
 }
 
-static void view_inside(void) { view_of(make(4096), 4092); }
-static void view_behind(void) { view_of(make(4096), 4096); }
+CASE(view_inside) { view_of(4092); }
+CASE(view_behind) { view_of(4096); }
 
 /* ---- copies and fills of rows and volumes */
 
@@ -130,10 +98,10 @@ static void copy_rows(size_t x, size_t y, size_t width, size_t height) {
     drop(rows);
 }
 
-static void rows_whole(void) { copy_rows(0, 0, 1000, 20); }
-static void rows_corner(void) { copy_rows(900, 19, 100, 1); }
-static void rows_none(void) { copy_rows(0, 20, 1000, 0); }
-static void rows_behind(void) { copy_rows(0, 15, 1000, 6); }
+CASE(rows_whole) { copy_rows(0, 0, 1000, 20); }
+CASE(rows_corner) { copy_rows(900, 19, 100, 1); }
+CASE(rows_none) { copy_rows(0, 20, 1000, 0); }
+CASE(rows_behind) { copy_rows(0, 15, 1000, 6); }
 
 /* Of a block that ends with its last row, not with that row's pitch. */
 static void fill_rows(size_t height) {
@@ -144,8 +112,8 @@ static void fill_rows(size_t height) {
     drop(rows);
 }
 
-static void fill_edge(void) { fill_rows(10); }
-static void fill_rows_behind(void) { fill_rows(11); }
+CASE(fill_edge) { fill_rows(10); }
+CASE(fill_rows_behind) { fill_rows(11); }
 
 static void copy_volume(size_t z, size_t depth) {
     static char host[64 * 8 * 4];
@@ -168,8 +136,8 @@ static void copy_volume(size_t z, size_t depth) {
     drop(volume);
 }
 
-static void volume_whole(void) { copy_volume(0, 4); }
-static void volume_behind(void) { copy_volume(3, 2); }
+CASE(volume_whole) { copy_volume(0, 4); }
+CASE(volume_behind) { copy_volume(3, 2); }
 
 static void copy_volume_between(size_t depth) {
     static char host[64 * 8 * 4];
@@ -195,19 +163,19 @@ static void copy_volume_between(size_t depth) {
     drop(volume);
 }
 
-static void peer_whole(void) { copy_volume_between(4); }
-static void peer_behind(void) { copy_volume_between(5); }
+CASE(peer_whole) { copy_volume_between(4); }
+CASE(peer_behind) { copy_volume_between(5); }
 
 static void copy_batch(size_t last) {
     CUdeviceptr to[2] = {make(1000), make(2000)}, from[2] = {make(1000), make(4000)};
     size_t sizes[2] = {1000, last}, first = 0;
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     printf(" copy %d", cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, one));
-    wait_one();
+    wait_for(one);
 }
 
-static void batch_whole(void) { copy_batch(2000); }
-static void batch_behind(void) { copy_batch(2004); }
+CASE(batch_whole) { copy_batch(2000); }
+CASE(batch_behind) { copy_batch(2004); }
 
 /* Layers of 8 rows of 64 bytes. */
 static CUmemcpy3DOperand layers_of(CUdeviceptr at) {
@@ -223,11 +191,11 @@ static void copy_layers(size_t last) {
                                              .extent = {64, 8, i ? last : 4},
                                              .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     printf(" copy %d", cuMemcpy3DBatchAsync(2, copies, 0, one));
-    wait_one();
+    wait_for(one);
 }
 
-static void layers_whole(void) { copy_layers(4); }
-static void layers_behind(void) { copy_layers(5); }
+CASE(layers_whole) { copy_layers(4); }
+CASE(layers_behind) { copy_layers(5); }
 
 /* ---- graphs */
 
@@ -236,11 +204,6 @@ static CUgraphExec instance_of(CUgraph graph) {
     MUST(cuGraphInstantiateWithFlags(&instance, graph, 0));
     MUST(cuGraphDestroy(graph));
     return instance;
-}
-
-static void launch_graph(CUgraphExec instance) {
-    printf(" graph %d", cuGraphLaunch(instance, one));
-    wait_one();
 }
 
 /* A kernel, a fill and a copy, in a graph that the program builds, inside of another one. */
@@ -280,7 +243,7 @@ static CUgraph built(CUdeviceptr used, CUdeviceptr other) {
     return outer;
 }
 
-static void graph_built(void) {
+CASE(graph_built) {
     CUdeviceptr used = make(4096), other = make(4096);
     CUgraphExec instance = instance_of(built(used, other));
     launch_graph(instance);
@@ -291,17 +254,17 @@ static void graph_built(void) {
 }
 
 /* The instance lives longer than the blocks, and is not launched any more. */
-static void graph_unused(void) {
+CASE(graph_unused) {
     CUdeviceptr used = make(4096), other = make(4096);
     CUgraphExec instance = instance_of(built(used, other));
     launch_graph(instance);
     drop(used);
     drop(other);
-    launch_words(make(4096), 0, 8);
-    wait_one();
+    launch_words(make(4096), 0, 8, one);
+    wait_for(one);
 }
 
-static void graph_built_freed(void) {
+CASE(graph_built_freed) {
     CUdeviceptr used = make(4096), other = make(4096);
     CUgraphExec instance = instance_of(built(used, other));
     launch_graph(instance);
@@ -310,7 +273,7 @@ static void graph_built_freed(void) {
 }
 
 /* Only a fill and a copy use the block. */
-static void graph_copy_freed(void) {
+CASE(graph_copy_freed) {
     CUdeviceptr used = make(4096), other = make(4096);
     CUgraphExec instance = instance_of(built(used, other));
     launch_graph(instance);
@@ -323,12 +286,12 @@ static void graph_copy_freed(void) {
 static void cooperative(CUdeviceptr to, int64_t at) {
     void *arguments[] = {&to, &at};
     printf(" launch %d", cuLaunchCooperativeKernel(byte, 1, 1, 1, 1, 1, 1, 0, one, arguments));
-    wait_one();
+    wait_for(one);
 }
 
-static void cooperative_inside(void) { cooperative(make(1000), 999); }
+CASE(cooperative_inside) { cooperative(make(1000), 999); }
 
-static void cooperative_freed(void) {
+CASE(cooperative_freed) {
     drop(make(1000));
     cooperative(block, 0);
 }
@@ -339,10 +302,10 @@ static void extended(CUdeviceptr to) {
     int64_t at = 0;
     void *arguments[] = {&to, &at};
     printf(" launch %d", cuLaunchKernelEx(&how, byte, arguments, NULL));
-    wait_one();
+    wait_for(one);
 }
 
-static void extended_freed(void) {
+CASE(extended_freed) {
     drop(make(1000));
     extended(block);
 }
@@ -357,25 +320,25 @@ static void packed(CUdeviceptr to) {
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      CU_LAUNCH_PARAM_END};
     printf(" launch %d", cuLaunchKernel(byte, 1, 1, 1, 1, 1, 1, 0, one, NULL, extra));
-    wait_one();
+    wait_for(one);
 }
 
-static void packed_inside(void) { packed(make(1000)); }
+CASE(packed_inside) { packed(make(1000)); }
 
-static void packed_freed(void) {
+CASE(packed_freed) {
     drop(make(1000));
     packed(block);
 }
 
-static void not_guarded(void) {
+CASE(not_guarded) {
     CUdeviceptr managed, mapped;
     void *pinned;
     MUST(cuMemAllocManaged(&managed, 5000, CU_MEM_ATTACH_GLOBAL));
     MUST(cuMemHostAlloc(&pinned, 5000, CU_MEMHOSTALLOC_DEVICEMAP));
     MUST(cuMemHostGetDevicePointer(&mapped, pinned, 0));
-    launch_words(managed, 0, 1250);
-    launch_words(mapped, 0, 1250);
-    wait_one();
+    launch_words(managed, 0, 1250, one);
+    launch_words(mapped, 0, 1250, one);
+    wait_for(one);
     MUST(cuMemcpyDtoH(pinned, make(1000), 1000));
     MUST(cuMemFreeHost(pinned));
     drop(managed);
@@ -386,18 +349,16 @@ static void not_guarded(void) {
 static void CUDA_CB told(void *flag) { __atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE); }
 
 /* The host learns that the stream has come so far, without a call that waits. */
-static void ready_by_host(void) {
+CASE(ready_by_host) {
     int flag = 0, told_at = 0;
     MUST(cuMemAllocAsync(&block, 4096, one));
     MUST(cuLaunchHostFunc(one, told, &flag));
     while (!__atomic_load_n(&flag, __ATOMIC_ACQUIRE) && told_at++ < 1000000000)
         ;
-    int64_t first = 0;
-    uint32_t count = 8;
-    launch(words, (void *[]){&block, &first, &count}, two);
+    launch_words(block, 0, 8, two);
     MUST(cuStreamSynchronize(two));
     MUST(cuMemFreeAsync(block, one));
-    wait_one();
+    wait_for(one);
 }
 
 /* ---- ends of contexts */
@@ -415,16 +376,16 @@ static CUcontext other_context(void) {
 static void ends_damaged(bool freed) {
     CUcontext context = other_context();
     launch_byte(make(1000), 1000);
-    wait_one();
+    wait_for(one);
     if (freed)
         drop(block);
     printf(" end %d", cuCtxDestroy(context));
 }
 
-static void context_ends_freed(void) { ends_damaged(true); }
-static void context_ends_live(void) { ends_damaged(false); }
+CASE(context_ends_freed) { ends_damaged(true); }
+CASE(context_ends_live) { ends_damaged(false); }
 
-static void used_after_context(void) {
+CASE(used_after_context) {
     CUcontext first, context;
     MUST(cuCtxGetCurrent(&first));
     CUstream stream = one;
@@ -433,11 +394,11 @@ static void used_after_context(void) {
     printf(" end %d", cuCtxDestroy(context));
     MUST(cuCtxSetCurrent(first));
     one = stream;
-    launch_words(lost, 0, 8);
-    wait_one();
+    launch_words(lost, 0, 8, one);
+    wait_for(one);
 }
 
-static void copied_after_context(void) {
+CASE(copied_after_context) {
     static char host[1000];
     CUcontext first, context;
     MUST(cuCtxGetCurrent(&first));
@@ -450,19 +411,19 @@ static void copied_after_context(void) {
 
 static void primary_ends(bool reset, bool freed) {
     launch_byte(make(1000), 1000);
-    wait_one();
+    wait_for(one);
     if (freed)
         drop(block);
     printf(" end %d", reset ? cuDevicePrimaryCtxReset(0) : cuDevicePrimaryCtxRelease(0));
 }
 
-static void released_freed(void) { primary_ends(false, true); }
-static void released_live(void) { primary_ends(false, false); }
-static void reset_freed(void) { primary_ends(true, true); }
-static void reset_live(void) { primary_ends(true, false); }
+CASE(released_freed) { primary_ends(false, true); }
+CASE(released_live) { primary_ends(false, false); }
+CASE(reset_freed) { primary_ends(true, true); }
+CASE(reset_live) { primary_ends(true, false); }
 
 /* The device is used again afterwards. */
-static void used_after_reset(void) {
+CASE(used_after_reset) {
     CUcontext context;
     CUmodule module;
     make(1000);
@@ -474,8 +435,8 @@ static void used_after_reset(void) {
     MUST(cuModuleLoadData(&module, image));
     MUST(cuModuleGetFunction(&words, module, "write_words"));
     for (int i = 0; i < 20; i++) {
-        launch_words(make(4096), 0, 1024);
-        wait_one();
+        launch_words(make(4096), 0, 1024, one);
+        wait_for(one);
         drop(block);
     }
 }
@@ -500,17 +461,17 @@ static CUgreenCtx enter_green(void) {
 static void green_ends(bool freed) {
     CUgreenCtx green = enter_green();
     launch_byte(make(1000), 1000);
-    wait_one();
+    wait_for(one);
     if (freed)
         drop(block);
     printf(" end %d", cuGreenCtxDestroy(green));
 }
 
-static void green_ends_freed(void) { green_ends(true); }
-static void green_ends_live(void) { green_ends(false); }
+CASE(green_ends_freed) { green_ends(true); }
+CASE(green_ends_live) { green_ends(false); }
 
 /* The memory belongs to the device's primary context and stays. */
-static void green_outlived(void) {
+CASE(green_outlived) {
     static char host[1000];
     CUcontext primary;
     MUST(cuCtxGetCurrent(&primary));
@@ -522,78 +483,4 @@ static void green_outlived(void) {
     drop(block);
 }
 
-#define USE(name) \
-    { #name, name }
-static const struct {
-    const char *name;
-    void (*make)(void);
-} uses[] = {
-    USE(vector_grows),
-    USE(vector_stale),
-    USE(pieces),
-    USE(pool_of_program),
-    USE(table),
-    USE(table_freed),
-    USE(table_freed_before),
-    USE(view_inside),
-    USE(view_behind),
-    USE(rows_whole),
-    USE(rows_corner),
-    USE(rows_none),
-    USE(rows_behind),
-    USE(fill_edge),
-    USE(fill_rows_behind),
-    USE(volume_whole),
-    USE(volume_behind),
-    USE(peer_whole),
-    USE(peer_behind),
-    USE(batch_whole),
-    USE(batch_behind),
-    USE(layers_whole),
-    USE(layers_behind),
-    USE(graph_built),
-    USE(graph_unused),
-    USE(graph_built_freed),
-    USE(graph_copy_freed),
-    USE(cooperative_inside),
-    USE(cooperative_freed),
-    USE(extended_freed),
-    USE(packed_inside),
-    USE(packed_freed),
-    USE(not_guarded),
-    USE(ready_by_host),
-    USE(context_ends_freed),
-    USE(context_ends_live),
-    USE(used_after_context),
-    USE(copied_after_context),
-    USE(released_freed),
-    USE(released_live),
-    USE(reset_freed),
-    USE(reset_live),
-    USE(used_after_reset),
-    USE(green_ends_freed),
-    USE(green_ends_live),
-    USE(green_outlived),
-};
-
-int main(int count, char **arguments) {
-    CUmodule module;
-    void (*made)(void) = NULL;
-    for (size_t i = 0; i < sizeof uses / sizeof *uses && count > 1; i++)
-        if (strcmp(arguments[1], uses[i].name) == 0)
-            made = uses[i].make;
-    EXPECT(made != NULL);
-    start_driver();
-    MUST(cuModuleLoadData(&module, image));
-    MUST(cuModuleGetFunction(&words, module, "write_words"));
-    MUST(cuModuleGetFunction(&byte, module, "write_byte"));
-    MUST(cuModuleGetFunction(&view, module, "write_view"));
-    MUST(cuModuleGetFunction(&each, module, "write_each"));
-    MUST(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
-    MUST(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
-    drop_many(count > 2 ? atoi(arguments[2]) : 0);
-    printf("%s:", arguments[1]);
-    made();
-    printf("\nok uses\n");
-    return 0;
-}
+int main(int count, char **arguments) { return run_planted("uses", count, arguments); }

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include "by_name.h"
+#include "cases.h"
 #include "simcuda.h"
 
 enum { SIZE = 3 << 20, OTHER_SIZE = 2 * SIZE };
@@ -59,31 +60,31 @@ static int keeps(void) {
     return kept && again == address;
 }
 
-static void nothing(void) {}
-static void twin(void) {
+CASE(none) {}
+CASE(twin) {
     uint64_t bytes = 4096;
     uint32_t pattern = 1;
     set_parameters(&block, &bytes, &pattern);
     MUST(CALL(cuLaunchKernel_ptsz, fill, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
 }
-static void twin_copy(void) { MUST(CALL(cuMemcpyDtoD_v2_ptds, block, block + 8192, 4096)); }
-static void handle(void) {
+CASE(twin_copy) { MUST(CALL(cuMemcpyDtoD_v2_ptds, block, block + 8192, 4096)); }
+CASE(handle) {
     uint64_t bytes = 4096;
     uint32_t pattern = 1;
     set_parameters(&block, &bytes, &pattern);
     MUST(CALL(cuLaunchKernel, fill, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, parameters, NULL));
 }
-static void handle_config(void) {
+CASE(handle_config) {
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, NULL, 0};
     uint64_t bytes = 4096;
     uint32_t pattern = 1;
     set_parameters(&block, &bytes, &pattern);
     MUST(CALL(cuLaunchKernelEx, &config, fill, parameters, NULL));
 }
-static void handle_set(void) { MUST(CALL(cuMemsetD8Async, block, 1, 4096, CU_STREAM_PER_THREAD)); }
-static void handle_set_2d(void) { MUST(CALL(cuMemsetD2D8Async, block, 512, 1, 16, 2, CU_STREAM_PER_THREAD)); }
-static void handle_copy(void) { MUST(CALL(cuMemcpyAsync, block, block + 8192, 4096, CU_STREAM_PER_THREAD)); }
-static void green(void) {
+CASE(handle_set) { MUST(CALL(cuMemsetD8Async, block, 1, 4096, CU_STREAM_PER_THREAD)); }
+CASE(handle_set_2d) { MUST(CALL(cuMemsetD2D8Async, block, 512, 1, 16, 2, CU_STREAM_PER_THREAD)); }
+CASE(handle_copy) { MUST(CALL(cuMemcpyAsync, block, block + 8192, 4096, CU_STREAM_PER_THREAD)); }
+CASE(green) {
     CUdevResource whole;
     CUdevResourceDesc resources;
     CUgreenCtx part;
@@ -91,40 +92,20 @@ static void green(void) {
     MUST(CALL(cuDevResourceGenerateDesc, &resources, &whole, 1));
     MUST(CALL(cuGreenCtxCreate, &part, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM));
 }
-static void many(void) {
+CASE(many) {
     CUstream stream;
     for (int i = 0; i < 20; i++)
         MUST(CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING));
 }
 
 /* No doubt: its calls are seen. */
-static void linked(void) { EXPECT(dlopen("libneeds_driver.so", RTLD_NOW) != NULL); }
-
-static const struct {
-    const char *name;
-    void (*comes)(void);
-} doubts[] = {
-    {"none", nothing},
-    {"linked", linked},
-    {"twin", twin},
-    {"twin_copy", twin_copy},
-    {"handle", handle},
-    {"handle_config", handle_config},
-    {"handle_set", handle_set},
-    {"handle_set_2d", handle_set_2d},
-    {"handle_copy", handle_copy},
-    {"green", green},
-    {"many", many},
-};
+CASE(linked) { EXPECT(dlopen("libneeds_driver.so", RTLD_NOW) != NULL); }
 
 int main(int count, char **words) {
     int kept = count > 2 && strcmp(words[2], "kept") == 0;
-    void (*comes)(void) = NULL;
+    const struct program_case *doubt = case_named(count > 1 ? words[1] : NULL);
     CUmodule module;
-    for (size_t i = 0; i < sizeof doubts / sizeof *doubts && count > 1; i++)
-        if (strcmp(words[1], doubts[i].name) == 0)
-            comes = doubts[i].comes;
-    EXPECT(comes && (driver = dlopen("libcuda.so.1", RTLD_NOW)) != NULL);
+    EXPECT((driver = dlopen("libcuda.so.1", RTLD_NOW)) != NULL);
     MUST(CALL(cuInit, 0));
     MUST(CALL(cuDevicePrimaryCtxRetain, &context, 0));
     MUST(CALL(cuCtxSetCurrent, context));
@@ -142,9 +123,9 @@ int main(int count, char **words) {
                 reuse_is_right(streams[i % 3], streams[i / 3]);
         reuse_is_right(NULL, streams[0]);
         reuse_is_right(streams[0], NULL);
-        EXPECT(keeps() == (kept && (!again || comes == nothing || comes == linked)));
+        EXPECT(keeps() == (kept && (!again || doubt->run == none || doubt->run == linked)));
         if (!again)
-            comes();
+            doubt->run();
     }
     CALL(cuStreamDestroy_v2, streams[0]);
     reuse_is_right(streams[1], streams[2]);

@@ -49,7 +49,6 @@ static const struct {
     {"context", wait_for_context}, {"stream", wait_for_stream}, {"event", wait_for_event}, {"copy", copy_back}};
 
 int main(int count, char **words) {
-    CUcontext context;
     CUmodule module;
     CUfunction kernel;
     CUdeviceptr first, second, blocks[HELD], place = 0x10;
@@ -59,7 +58,7 @@ int main(int count, char **words) {
         if (strcmp(words[1], synchronising[i].name) == 0)
             next = synchronising[i].call;
     EXPECT(next != NULL);
-    context = start_driver();
+    start_driver();
     MUST(cuModuleLoadData(&module, image));
     MUST(cuModuleGetFunction(&kernel, module, "write_there"));
     MUST(cuStreamCreate(&stream, CU_STREAM_DEFAULT));

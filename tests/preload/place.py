@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,12 @@ class Place:
         if trace:
             settings["GPUMEM_TRACE"] = str(folder_of_next / "trace-%p.csv")
         return self.run(command, preload, **{**settings, **more})
+
+
+def cases_of(program):
+    """The cases that the source of a program lists (cases.h)."""
+    source = (pathlib.Path(__file__).parent / f"{program}.c").read_text()
+    return re.findall(r"^(?:CASE|RELIES|RELIES_ROW)\((\w+)", source, re.MULTILINE)
 
 
 def is_simulated(place):

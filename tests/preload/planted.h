@@ -1,8 +1,13 @@
-/* The kernels of planted.c: their code, and twins that do the same on the simulated driver (SIM_TWINS). */
+/* What planted.c and guard_uses.c share: kernels, as code and as twins that do the same on the simulated driver
+ * (SIM_TWINS), and calls that print their results. Arguments of the programs: the case, and how many blocks are
+ * allocated and freed before it. */
 #ifndef PRELOAD_PLANTED_H
 #define PRELOAD_PLANTED_H
 
+#include <cuda.h>
 #include <stdint.h>
+
+#include "cases.h"
 
 static const char image[] = ".version 7.0\n"
                             ".target sm_75\n"
@@ -120,5 +125,64 @@ SIMCUDA_TWIN(write_words, "q84", write_words);
 SIMCUDA_TWIN(write_byte, "q8", write_byte);
 SIMCUDA_TWIN(write_view, "[24]", write_view);
 #endif
+
+static CUfunction words, byte, view, word, each;
+static CUstream one, two;
+static CUdeviceptr block; /* the latest */
+
+static inline void launch(CUfunction kernel, void **arguments, CUstream stream) {
+    printf(" launch %d", cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+}
+
+static inline void launch_words(CUdeviceptr to, int64_t first, uint32_t count, CUstream stream) {
+    launch(words, (void *[]){&to, &first, &count}, stream);
+}
+
+static inline void launch_byte(CUdeviceptr to, int64_t at) { launch(byte, (void *[]){&to, &at}, one); }
+
+static inline void wait_for(CUstream stream) { printf(" wait %d", cuStreamSynchronize(stream)); }
+
+/* The kernel does not use the last member. Reports name this function, so it is not inlined. */
+static __attribute__((noinline)) void launch_view(CUdeviceptr data, int64_t at, CUdeviceptr unused) {
+    uint64_t argument[3] = {data, (uint64_t)at, unused};
+    launch(view, (void *[]){argument}, one);
+    wait_for(one);
+}
+
+static inline CUdeviceptr make(size_t bytes) {
+    MUST(cuMemAlloc(&block, bytes));
+    return block;
+}
+
+static inline void drop(CUdeviceptr address) { printf(" free %d", cuMemFree(address)); }
+
+static inline void drop_many(int count) {
+    for (int i = 0; i < count; i++)
+        MUST(cuMemFree(make(1000)));
+}
+
+static inline void launch_graph(CUgraphExec instance) {
+    printf(" graph %d", cuGraphLaunch(instance, one));
+    wait_for(one);
+}
+
+static inline int run_planted(const char *program, int count, char **arguments) {
+    const struct program_case *chosen = case_named(count > 1 ? arguments[1] : NULL);
+    CUmodule module;
+    start_driver();
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&words, module, "write_words"));
+    MUST(cuModuleGetFunction(&byte, module, "write_byte"));
+    MUST(cuModuleGetFunction(&view, module, "write_view"));
+    MUST(cuModuleGetFunction(&word, module, "copy_word"));
+    MUST(cuModuleGetFunction(&each, module, "write_each"));
+    MUST(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
+    drop_many(count > 2 ? atoi(arguments[2]) : 0);
+    printf("%s:", chosen->name);
+    chosen->run();
+    printf("\nok %s\n", program);
+    return 0;
+}
 
 #endif

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "program.h"
+#include "cases.h"
 #include "simcuda.h"
 
 enum { MIB = 1 << 20, WORDS = 1024, BYTES = WORDS * 4, SCRATCH = MIB, ROUNDS = 4, WARM_UPS = 20 };
@@ -203,6 +203,11 @@ struct relies_case {
     void (*round)(unsigned salt);
     unsigned rounds; /* 0: ROUNDS */
 };
+#define RELIES_ROW(name, prepare, round, rounds) LIST_CASE(struct relies_case, name, prepare, round, rounds)
+#define RELIES(name, prepare, rounds)        \
+    static void name(unsigned salt);         \
+    RELIES_ROW(name, prepare, name, rounds); \
+    static void name(unsigned salt)
 
 static inline void set_up(void) {
     CUmodule module;
@@ -228,12 +233,8 @@ static inline void set_up(void) {
     MUST(CALL(cuCtxSynchronize));
 }
 
-static inline int run_case(const char *program, const struct relies_case *rows, size_t count, const char *name) {
-    const struct relies_case *row = NULL;
-    for (size_t i = 0; i < count && name; i++)
-        if (strcmp(name, rows[i].name) == 0)
-            row = &rows[i];
-    EXPECT(row != NULL);
+static inline int run_case(const char *program, const char *name) {
+    const struct relies_case *row = case_named(name);
     set_up();
     if (row->prepare)
         row->prepare();
@@ -246,6 +247,6 @@ static inline int run_case(const char *program, const struct relies_case *rows, 
     return bad ? 9 : 0;
 }
 
-#define RUN_CASE(program, rows) run_case(program, rows, sizeof rows / sizeof *rows, count > 1 ? words[1] : NULL)
+#define RUN_CASE(program) run_case(program, count > 1 ? words[1] : NULL)
 
 #endif

@@ -12,12 +12,10 @@ former two must be wrong, every time: else it would prove nothing elsewhere.
 
 import argparse
 import concurrent.futures
-import pathlib
-import re
 import struct
 
 from ordering import MODES, SHARING, outcome
-from place import Failure, Place, check
+from place import Failure, Place, cases_of, check
 
 ORDER = {
     case: "order" for case in (
@@ -139,8 +137,7 @@ def outcomes(results):
 def every(program):
     def run(place):
         name = "relies_order" if ROWS[program] is ORDER else program.removesuffix("_linked")
-        source = (pathlib.Path(__file__).parent / f"{name}.c").read_text()
-        named = set(re.findall(r'\{"(\w+)", \w+, \w+, \d\}', source))
+        named = set(cases_of(name))
         check(named == set(ROWS[program]), f"cases without a row: {named ^ set(ROWS[program])}")
         results = []
         for case in ROWS[program]:

@@ -33,7 +33,7 @@ static void end(void) {
 
 /* ---- work, a free, a capture begins, and then something notices */
 
-static void unmap(unsigned salt) {
+RELIES(unmap, make_streams, 0) {
     struct mapping mapping = map(0);
     CUdeviceptr scratch = allocate(SCRATCH);
     launch(make, first, mapping.address, salt);
@@ -46,7 +46,7 @@ static void unmap(unsigned salt) {
     MUST(CALL(cuMemAddressFree, mapping.address, 4 * MIB));
 }
 
-static void query(unsigned salt) {
+RELIES(query, make_streams, 0) {
     CUdeviceptr scratch = allocate(SCRATCH);
     launch(make, first, table, salt);
     MUST(CALL(cuEventRecord, before, first));
@@ -81,13 +81,13 @@ static void copy_by_others(unsigned salt) {
     finish();
 }
 
-static void peer_copy(unsigned salt) {
+RELIES(peer_copy, make_peer, 0) {
     compute(first, salt);
     begin_elsewhere();
     copy_by_others(salt);
 }
 
-static void retained_late(unsigned salt) {
+RELIES(retained_late, make_streams, 0) {
     compute(first, salt);
     begin_elsewhere();
     MUST(CALL(cuDevicePrimaryCtxRetain, &other, 1));
@@ -98,7 +98,7 @@ static void retained_late(unsigned salt) {
     MUST(CALL(cuDevicePrimaryCtxRelease_v2, 1));
 }
 
-static void exported_late(unsigned salt) {
+RELIES(exported_late, make_streams, 0) {
     CUipcMemHandle handle;
     compute(first, salt);
     begin_elsewhere();
@@ -108,7 +108,7 @@ static void exported_late(unsigned salt) {
     finish();
 }
 
-static void other_stream(unsigned salt) {
+RELIES(other_stream, make_streams, 0) {
     compute(first, salt);
     begin_elsewhere();
     launch(check, second, table, salt);
@@ -118,7 +118,7 @@ static void other_stream(unsigned salt) {
 }
 
 /* The capture lasts: each free inside it waits, and what follows it is ordered. */
-static void free_inside(unsigned salt) {
+RELIES(free_inside, make_streams, 2) {
     begin_elsewhere();
     for (unsigned i = 0; i < 5; i++) {
         unsigned runs = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
@@ -133,7 +133,7 @@ static void free_inside(unsigned salt) {
 
 /* ---- other processes have the rest of the card: no byte is left for gpumem's own use */
 
-static void full_card(unsigned salt) {
+RELIES(full_card, make_streams, 2) {
     CUdeviceptr scratch = allocate(SCRATCH);
     unsigned runs = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
     begin_elsewhere();
@@ -176,7 +176,7 @@ static void expect_reuse(void) {
     note_wrong(keeps && different > PAIRS / 4);
 }
 
-static void pairs_beside(unsigned salt) {
+RELIES(pairs_beside, make_streams, 1) {
     size_t used = CALL(simcuda_used, 0);
     begin_elsewhere();
     pairs(PAIRS);
@@ -197,7 +197,7 @@ static void *begin_own(void *unused) {
     return unused;
 }
 
-static void orphan(unsigned salt) {
+RELIES(orphan, make_streams, 1) {
     size_t used = CALL(simcuda_used, 0);
     EXPECT(pthread_join(start_thread(begin_own, NULL), NULL) == 0);
     pairs(PAIRS);
@@ -205,20 +205,7 @@ static void orphan(unsigned salt) {
     expect_reuse();
 }
 
-static const struct relies_case rows[] = {
-    {"unmap", make_streams, unmap, 0},
-    {"query", make_streams, query, 0},
-    {"peer_copy", make_peer, peer_copy, 0},
-    {"retained_late", make_streams, retained_late, 0},
-    {"exported_late", make_streams, exported_late, 0},
-    {"other_stream", make_streams, other_stream, 0},
-    {"free_inside", make_streams, free_inside, 2},
-    {"full_card", make_streams, full_card, 2},
-    {"pairs_beside", make_streams, pairs_beside, 1},
-    {"orphan", make_streams, orphan, 1},
-};
-
 int main(int count, char **words) {
     keeps = count > 2 && strcmp(words[2], "kept") == 0;
-    return RUN_CASE("relies_capture", rows);
+    return RUN_CASE("relies_capture");
 }

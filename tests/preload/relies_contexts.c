@@ -59,11 +59,15 @@ static void idle(unsigned salt) {
     copy_by_others(salt);
 }
 
+RELIES_ROW(idle_same_device, same_device, idle, 0);
+RELIES_ROW(idle_same_device_v4, same_device_v4, idle, 0);
+RELIES_ROW(idle_peer, peer_device, idle, 0);
+
 /* ---- contexts that come after the free */
 
 static void allocate_seen(void) { seen = allocate(BYTES); }
 
-static void created_late(unsigned salt) {
+RELIES(created_late, allocate_seen, 0) {
     CUcontext made_one;
     compute(NULL, salt);
     MUST(CALL(cuCtxCreate_v2, &made_one, 0, 0));
@@ -73,7 +77,7 @@ static void created_late(unsigned salt) {
     MUST(CALL(cuCtxSetCurrent, context));
 }
 
-static void retained_late(unsigned salt) {
+RELIES(retained_late, allocate_seen, 0) {
     CUcontext made_one;
     compute(NULL, salt);
     MUST(CALL(cuDevicePrimaryCtxRetain, &made_one, 1));
@@ -94,7 +98,7 @@ static void load_there(void) {
 }
 
 /* The last words open this one's memory to the other device, whose kernel reads it. */
-static void peer_late(unsigned salt) {
+RELIES(peer_late, load_there, 1) {
     compute(NULL, salt);
     MUST(CALL(cuCtxSetCurrent, other));
     MUST(CALL(cuCtxEnablePeerAccess, context, 0));
@@ -105,7 +109,7 @@ static void peer_late(unsigned salt) {
     finish();
 }
 
-static void green_late(unsigned salt) {
+RELIES(green_late, NULL, 1) {
     CUdevResource whole;
     CUdevResourceDesc resources;
     CUgreenCtx green;
@@ -123,7 +127,7 @@ static void green_late(unsigned salt) {
 /* ---- contexts that end */
 
 /* A stream of one context is destroyed with work in it, another context frees and ends. */
-static void stream_gone(unsigned salt) {
+RELIES(stream_gone, NULL, 0) {
     CUcontext ending;
     CUdeviceptr scratch;
     MUST(CALL(cuCtxCreate_v2, &ending, 0, 0));
@@ -144,7 +148,7 @@ static void stream_gone(unsigned salt) {
 }
 
 /* Blocks of a context that ended are no memory any more; the next context often has its handle. */
-static void first_variant(unsigned salt) {
+RELIES(first_variant, NULL, 1) {
     CUcontext made_one;
     CUdeviceptr blocks[3];
     for (int i = 0; i < 25; i++) {
@@ -190,7 +194,7 @@ static pthread_t begin_release(void) {
     return thread;
 }
 
-static void primary_release(unsigned salt) {
+RELIES(primary_release, prepare_release, 2) {
     CUdeviceptr scratch = allocate(SCRATCH);
     launch(make, first, table, salt);
     pthread_t thread = begin_release();
@@ -209,7 +213,7 @@ static void prepare_host(void) {
     MUST(CALL(cuMemHostAlloc, &pinned, BYTES, 0));
 }
 
-static void primary_release_host(unsigned salt) {
+RELIES(primary_release_host, prepare_host, 2) {
     CUdeviceptr scratch = allocate(SCRATCH);
     launch(make, first, table, salt);
     MUST(CALL(cuMemcpyDtoHAsync_v2, pinned, table, BYTES, first));
@@ -229,7 +233,7 @@ static void prepare_query(void) {
     MUST(CALL(cuEventCreate, &before, CU_EVENT_DISABLE_TIMING));
 }
 
-static void primary_release_query(unsigned salt) {
+RELIES(primary_release_query, prepare_query, 2) {
     CUdeviceptr scratch = allocate(SCRATCH);
     launch(make, NULL, table, salt);
     MUST(CALL(cuEventRecord, before, NULL));
@@ -241,19 +245,4 @@ static void primary_release_query(unsigned salt) {
     finish();
 }
 
-static const struct relies_case rows[] = {
-    {"idle_same_device", same_device, idle, 0},
-    {"idle_same_device_v4", same_device_v4, idle, 0},
-    {"idle_peer", peer_device, idle, 0},
-    {"created_late", allocate_seen, created_late, 0},
-    {"retained_late", allocate_seen, retained_late, 0},
-    {"peer_late", load_there, peer_late, 1},
-    {"green_late", NULL, green_late, 1},
-    {"stream_gone", NULL, stream_gone, 0},
-    {"first_variant", NULL, first_variant, 1},
-    {"primary_release", prepare_release, primary_release, 2},
-    {"primary_release_host", prepare_host, primary_release_host, 2},
-    {"primary_release_query", prepare_query, primary_release_query, 2},
-};
-
-int main(int count, char **words) { return RUN_CASE("relies_contexts", rows); }
+int main(int count, char **words) { return RUN_CASE("relies_contexts"); }

@@ -12,7 +12,7 @@ static void launch_broken(void) { MUST(CALL(cuLaunchKernel, break_it, 1, 1, 1, 1
 static void end_broken(void) { CALL(simcuda_reset_counters); }
 
 /* The free waits for the kernel. */
-static void fault_ahead(unsigned salt) {
+RELIES(fault_ahead, NULL, 1) {
     CUdeviceptr scratch = allocate(SCRATCH), next;
     launch_broken();
     fails(CALL(cuMemFree_v2, scratch), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -21,7 +21,7 @@ static void fault_ahead(unsigned salt) {
 }
 
 /* The kernel has run. */
-static void fault_behind(unsigned salt) {
+RELIES(fault_behind, NULL, 1) {
     CUdeviceptr scratch = allocate(SCRATCH), next;
     launch_broken();
     CALL(simcuda_run_all);
@@ -31,7 +31,7 @@ static void fault_behind(unsigned salt) {
 }
 
 /* A free may learn of it by the next call that gpumem makes for a free; at the latest when the program is told. */
-static void fault_known(unsigned salt) {
+RELIES(fault_known, NULL, 1) {
     CUdeviceptr first = allocate(SCRATCH), second = allocate(SCRATCH), next;
     launch_broken();
     fails(CALL(cuCtxSynchronize), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -42,7 +42,7 @@ static void fault_known(unsigned salt) {
 }
 
 /* A submission behind the free fails; then so do frees and allocations. */
-static void fault_by_launch(unsigned salt) {
+RELIES(fault_by_launch, NULL, 1) {
     CUdeviceptr scratch = allocate(SCRATCH), second = allocate(SCRATCH), next;
     void *arguments[] = {&table, &salt};
     launch_broken();
@@ -55,7 +55,7 @@ static void fault_by_launch(unsigned salt) {
 }
 
 /* A loop of pairs ends when the work before it fails. */
-static void fault_pairs(unsigned salt) {
+RELIES(fault_pairs, start_device, 1) {
     CUdeviceptr block = allocate(SCRATCH);
     CUresult seen = CUDA_SUCCESS;
     launch_broken();
@@ -70,7 +70,7 @@ static void fault_pairs(unsigned salt) {
 
 /* ---- arguments and contexts */
 
-static void launch_nothing(unsigned salt) {
+RELIES(launch_nothing, NULL, 2) {
     void *arguments[] = {&table, &salt};
     note_wrong(CALL(cuLaunchKernelEx, NULL, check, arguments, NULL) == CUDA_SUCCESS);
     note_wrong(CALL(cuLaunchKernelEx_ptsz, NULL, check, arguments, NULL) == CUDA_SUCCESS);
@@ -80,7 +80,7 @@ static void launch_nothing(unsigned salt) {
 }
 
 /* What a submission or a query names does not exist. */
-static void no_such_handle(unsigned salt) {
+RELIES(no_such_handle, NULL, 2) {
     compute(NULL, salt);
     note_wrong(CALL(cuGraphLaunch, NULL, NULL) == CUDA_SUCCESS);
     compute(NULL, salt);
@@ -101,7 +101,7 @@ static void *free_without_context(void *block) {
 }
 
 /* A thread without a context cannot free; the block lives on. */
-static void without_context(unsigned salt) {
+RELIES(without_context, NULL, 2) {
     CUdeviceptr block = allocate(SCRATCH), next;
     launch(make, NULL, block, salt);
     finish();
@@ -117,11 +117,4 @@ static void without_context(unsigned salt) {
     fails(CALL(cuMemFree_v2, block), CUDA_SUCCESS);
 }
 
-static const struct relies_case rows[] = {
-    {"fault_ahead", NULL, fault_ahead, 1},         {"fault_behind", NULL, fault_behind, 1},
-    {"fault_known", NULL, fault_known, 1},         {"fault_by_launch", NULL, fault_by_launch, 1},
-    {"fault_pairs", start_device, fault_pairs, 1}, {"launch_nothing", NULL, launch_nothing, 2},
-    {"no_such_handle", NULL, no_such_handle, 2},   {"without_context", NULL, without_context, 2},
-};
-
-int main(int count, char **words) { return RUN_CASE("relies_errors", rows); }
+int main(int count, char **words) { return RUN_CASE("relies_errors"); }

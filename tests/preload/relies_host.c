@@ -35,7 +35,7 @@ static void device_and_event(void) {
     start_device();
 }
 
-static void unmap(unsigned salt) {
+RELIES(unmap, device_and_event, 1) {
     struct mapping mapping = map(0);
     pthread_t opener;
     release(begin_held(mapping.address, salt, &opener));
@@ -46,7 +46,7 @@ static void unmap(unsigned salt) {
     MUST(CALL(cuMemAddressFree, mapping.address, 4 * MIB));
 }
 
-static void set_access(unsigned salt) {
+RELIES(set_access, device_and_event, 1) {
     CUmemAccessDesc none = {{.type = CU_MEM_LOCATION_TYPE_DEVICE}, CU_MEM_ACCESS_FLAGS_PROT_NONE};
     struct mapping mapping = map(0);
     pthread_t opener;
@@ -59,7 +59,7 @@ static void set_access(unsigned salt) {
     MUST(CALL(cuMemAddressFree, mapping.address, 4 * MIB));
 }
 
-static void event_query(unsigned salt) {
+RELIES(event_query, device_and_event, 1) {
     pthread_t opener;
     release(begin_held(table, salt, &opener));
     note_wrong(CALL(cuEventQuery, before) != CUDA_SUCCESS);
@@ -67,7 +67,7 @@ static void event_query(unsigned salt) {
     finish();
 }
 
-static void stream_query(unsigned salt) {
+RELIES(stream_query, device_and_event, 1) {
     pthread_t opener;
     release(begin_held(table, salt, &opener));
     note_wrong(CALL(cuStreamQuery, NULL) != CUDA_SUCCESS);
@@ -75,7 +75,7 @@ static void stream_query(unsigned salt) {
     finish();
 }
 
-static void stream_query_twin(unsigned salt) {
+RELIES(stream_query_twin, device_and_event, 1) {
     pthread_t opener;
     release(begin_held(table, salt, &opener));
     note_wrong(CALL(cuStreamQuery_ptsz, CU_STREAM_LEGACY) != CUDA_SUCCESS);
@@ -83,7 +83,7 @@ static void stream_query_twin(unsigned salt) {
     finish();
 }
 
-static void elapsed_time(unsigned salt) {
+RELIES(elapsed_time, device_and_event, 1) {
     CUevent begin;
     pthread_t opener;
     float ms;
@@ -117,7 +117,7 @@ static void end_endless(void) {
     finish();
 }
 
-static void query_loop(unsigned salt) {
+RELIES(query_loop, device_and_event, 2) {
     submit_endless(salt);
     for (int i = 0; i < 20; i++) {
         note_wrong(CALL(cuStreamQuery, NULL) != CUDA_ERROR_NOT_READY);
@@ -129,7 +129,7 @@ static void query_loop(unsigned salt) {
     end_endless();
 }
 
-static void unmap_beside_endless(unsigned salt) {
+RELIES(unmap_beside_endless, device_and_event, 2) {
     struct mapping mapping = map(0);
     launch(make, NULL, mapping.address, salt);
     submit_endless(salt);
@@ -139,7 +139,7 @@ static void unmap_beside_endless(unsigned salt) {
     MUST(CALL(cuMemAddressFree, mapping.address, 4 * MIB));
 }
 
-static void exit_beside_endless(unsigned salt) { submit_endless(salt); }
+RELIES(exit_beside_endless, device_and_event, 1) { submit_endless(salt); }
 
 /* Other threads poll all the time. */
 enum { POLLERS = 2 };
@@ -154,7 +154,7 @@ static void *poll_all(void *argument) {
     return NULL;
 }
 
-static void polled(unsigned salt) {
+RELIES(polled, make_event, 2) {
     pthread_t pollers[POLLERS];
     polls_end = 0;
     for (intptr_t i = 0; i < POLLERS; i++)
@@ -183,7 +183,7 @@ static void *poll_idle(void *argument) {
     return NULL;
 }
 
-static void polled_idle(unsigned salt) {
+RELIES(polled_idle, start_device, 1) {
     void *busy;
     polls_end = 0;
     MUST(CALL(cuStreamCreate, &idle, CU_STREAM_NON_BLOCKING));
@@ -216,7 +216,7 @@ static void make_allocating_graph(void) {
     MUST(CALL(cuGraphInstantiateWithFlags, &allocating, graph, 0));
 }
 
-static void graph_mem_trim(unsigned salt) {
+RELIES(graph_mem_trim, make_allocating_graph, 0) {
     CUdeviceptr scratch = allocate(SCRATCH);
     cuuint64_t bytes = 1;
     MUST(CALL(cuGraphLaunch, allocating, NULL));
@@ -236,7 +236,7 @@ static void make_pool(void) {
     MUST(CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
 }
 
-static void pool_trim(unsigned salt) {
+RELIES(pool_trim, make_pool, 0) {
     CUdeviceptr pooled, scratch = allocate(SCRATCH);
     cuuint64_t bytes = 1;
     MUST(CALL(cuMemAllocFromPoolAsync, &pooled, 8 * MIB, pool, NULL));
@@ -252,7 +252,7 @@ static void pool_trim(unsigned salt) {
 static const char image[] = "#simcuda\nglobal plain 4096\nglobal shared 4096 managed\n";
 
 /* A kernel writes to a variable of the module that is unloaded. */
-static void module_unload(unsigned salt) {
+RELIES(module_unload, NULL, 0) {
     CUdeviceptr scratch = allocate(SCRATCH);
     CUmodule module;
     MUST(CALL(cuModuleLoadData, &module, image));
@@ -268,7 +268,7 @@ static CUmodule variables;
 
 static void load_variables(void) { MUST(CALL(cuModuleLoadData, &variables, image)); }
 
-static void managed_variable(unsigned salt) {
+RELIES(managed_variable, load_variables, 0) {
     CUdeviceptr scratch = allocate(SCRATCH), found;
     size_t bytes;
     launch(make, NULL, (CUdeviceptr)(uintptr_t)CALL(simcuda_global, variables, "shared"), salt);
@@ -278,7 +278,7 @@ static void managed_variable(unsigned salt) {
     finish();
 }
 
-static void exported_late(unsigned salt) {
+RELIES(exported_late, NULL, 0) {
     CUipcMemHandle handle;
     compute(NULL, salt);
     MUST(CALL(cuIpcGetMemHandle, &handle, table));
@@ -286,7 +286,9 @@ static void exported_late(unsigned salt) {
     finish();
 }
 
-static void range_late(unsigned salt) {
+static void allocate_seen(void) { seen = allocate(2 * MIB); }
+
+RELIES(range_late, allocate_seen, 0) {
     CUdeviceptr scratch = allocate(SCRATCH);
     int file = -1;
     launch(make, NULL, seen, salt);
@@ -297,9 +299,7 @@ static void range_late(unsigned salt) {
     finish();
 }
 
-static void allocate_seen(void) { seen = allocate(2 * MIB); }
-
-static void shareable_late(unsigned salt) {
+RELIES(shareable_late, NULL, 0) {
     static struct mapping mapping;
     CUdeviceptr scratch = allocate(SCRATCH);
     int file = -1;
@@ -333,7 +333,7 @@ static void ipc_event(unsigned salt) {
     finish();
 }
 
-static void ipc_event_late(unsigned salt) {
+RELIES(ipc_event_late, make_shared_event, 0) {
     CUdeviceptr scratch = allocate(SCRATCH);
     launch(make, NULL, table, salt);
     MUST(CALL(cuEventRecord, before, NULL));
@@ -348,6 +348,9 @@ static void open_event(void) {
     export_event();
     MUST(CALL(cuIpcOpenEventHandle, &before, exported));
 }
+
+RELIES_ROW(ipc_event, export_event, ipc_event, 0);
+RELIES_ROW(ipc_event_opened, open_event, ipc_event, 0);
 
 /* ---- graphs that copy from or to pageable memory */
 
@@ -414,6 +417,10 @@ static void graph_down(unsigned salt) {
     finish();
 }
 
+RELIES_ROW(graph_down, make_graphs, graph_down, 0);
+RELIES_ROW(graph_down_child, make_child_graphs, graph_down, 0);
+RELIES_ROW(graph_down_captured, capture_graphs, graph_down, 0);
+
 static void fill(unsigned salt) {
     for (unsigned i = 0; i < WORDS; i++)
         plain[i] = word_of(salt, i);
@@ -429,34 +436,8 @@ static void graph_up(unsigned salt) {
     finish();
 }
 
-static const struct relies_case rows[] = {
-    {"unmap", device_and_event, unmap, 1},
-    {"set_access", device_and_event, set_access, 1},
-    {"event_query", device_and_event, event_query, 1},
-    {"stream_query", device_and_event, stream_query, 1},
-    {"stream_query_twin", device_and_event, stream_query_twin, 1},
-    {"elapsed_time", device_and_event, elapsed_time, 1},
-    {"query_loop", device_and_event, query_loop, 2},
-    {"unmap_beside_endless", device_and_event, unmap_beside_endless, 2},
-    {"exit_beside_endless", device_and_event, exit_beside_endless, 1},
-    {"polled", make_event, polled, 2},
-    {"polled_idle", start_device, polled_idle, 1},
-    {"graph_mem_trim", make_allocating_graph, graph_mem_trim, 0},
-    {"pool_trim", make_pool, pool_trim, 0},
-    {"module_unload", NULL, module_unload, 0},
-    {"managed_variable", load_variables, managed_variable, 0},
-    {"exported_late", NULL, exported_late, 0},
-    {"range_late", allocate_seen, range_late, 0},
-    {"shareable_late", NULL, shareable_late, 0},
-    {"ipc_event", export_event, ipc_event, 0},
-    {"ipc_event_late", make_shared_event, ipc_event_late, 0},
-    {"ipc_event_opened", open_event, ipc_event, 0},
-    {"graph_down", make_graphs, graph_down, 0},
-    {"graph_up", make_graphs, graph_up, 0},
-    {"graph_down_child", make_child_graphs, graph_down, 0},
-    {"graph_up_child", make_child_graphs, graph_up, 0},
-    {"graph_down_captured", capture_graphs, graph_down, 0},
-    {"graph_up_captured", capture_graphs, graph_up, 0},
-};
+RELIES_ROW(graph_up, make_graphs, graph_up, 0);
+RELIES_ROW(graph_up_child, make_child_graphs, graph_up, 0);
+RELIES_ROW(graph_up_captured, capture_graphs, graph_up, 0);
 
-int main(int count, char **words) { return RUN_CASE("relies_host", rows); }
+int main(int count, char **words) { return RUN_CASE("relies_host"); }

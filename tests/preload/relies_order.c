@@ -48,14 +48,14 @@ static void pdl_in(CUstream stream, unsigned salt) {
     finish();
 }
 
-static void pdl(unsigned salt) { pdl_in(NULL, salt); }
-static void pdl_legacy(unsigned salt) { pdl_in(CU_STREAM_LEGACY, salt); }
-static void pdl_per_thread(unsigned salt) { pdl_in(CU_STREAM_PER_THREAD, salt); }
-static void pdl_created(unsigned salt) { pdl_in(first, salt); }
-
 static void one_stream(void) { first = new_stream(); }
 
-static void pdl_twin(unsigned salt) {
+RELIES(pdl, NULL, 0) { pdl_in(NULL, salt); }
+RELIES(pdl_legacy, NULL, 0) { pdl_in(CU_STREAM_LEGACY, salt); }
+RELIES(pdl_per_thread, NULL, 0) { pdl_in(CU_STREAM_PER_THREAD, salt); }
+RELIES(pdl_created, one_stream, 0) { pdl_in(first, salt); }
+
+RELIES(pdl_twin, NULL, 0) {
     CUlaunchAttribute attribute;
     CUlaunchConfig configuration = programmatic(NULL, &attribute, 1);
     void *arguments[] = {&table, &salt};
@@ -65,14 +65,14 @@ static void pdl_twin(unsigned salt) {
 }
 
 /* The kernel overtakes although it is not the first submission behind the free. */
-static void pdl_behind_other(unsigned salt) {
+RELIES(pdl_behind_other, two_streams, 0) {
     compute(first, salt);
     MUST(CALL(cuMemsetD8Async, seen, 0, BYTES, second));
     launch_programmatic(check, first, salt);
     finish();
 }
 
-static void pdl_chain(unsigned salt) {
+RELIES(pdl_chain, NULL, 0) {
     compute(NULL, salt);
     launch_programmatic(check, NULL, salt);
     free_some();
@@ -88,7 +88,7 @@ static void *launch_pdl_elsewhere(void *salt) {
     return NULL;
 }
 
-static void pdl_other_thread(unsigned salt) {
+RELIES(pdl_other_thread, NULL, 0) {
     compute(NULL, salt);
     pthread_join(start_thread(launch_pdl_elsewhere, (void *)(uintptr_t)salt), NULL);
     finish();
@@ -119,7 +119,11 @@ static void across(unsigned salt) {
     read_by(NULL, salt);
 }
 
-static void stream_destroyed_before_free(unsigned salt) {
+RELIES_ROW(stream_destroy_default, destroy_default, across, 0);
+RELIES_ROW(stream_destroy_legacy, destroy_legacy, across, 0);
+RELIES_ROW(stream_destroy_default_v1, destroy_default_first_variant, across, 0);
+
+RELIES(stream_destroyed_before_free, NULL, 0) {
     CUdeviceptr scratch = allocate(SCRATCH);
     CUstream stream = new_stream();
     launch(make, stream, table, salt);
@@ -128,14 +132,14 @@ static void stream_destroyed_before_free(unsigned salt) {
     read_by(NULL, salt);
 }
 
-static void stream_destroyed_after_free(unsigned salt) {
+RELIES(stream_destroyed_after_free, NULL, 0) {
     CUstream stream = new_stream();
     compute(stream, salt);
     MUST(CALL(cuStreamDestroy_v2, stream));
     read_by(NULL, salt);
 }
 
-static void stream_replaced_after_free(unsigned salt) {
+RELIES(stream_replaced_after_free, NULL, 0) {
     CUstream stream = new_stream(), next;
     compute(stream, salt);
     MUST(CALL(cuStreamDestroy, stream));
@@ -144,7 +148,7 @@ static void stream_replaced_after_free(unsigned salt) {
     MUST(CALL(cuStreamDestroy_v2, next));
 }
 
-static void stream_created_after_free(unsigned salt) {
+RELIES(stream_created_after_free, NULL, 0) {
     CUstream stream;
     compute(NULL, salt);
     stream = new_stream();
@@ -231,9 +235,17 @@ static void chain_frees_twice(void) {
     submits_between = frees_twice = true;
 }
 
+RELIES_ROW(chain_created, chain_created, chain, 0);
+RELIES_ROW(chain_mixed, chain_mixed, chain, 0);
+RELIES_ROW(chain_per_thread, chain_per_thread, chain, 0);
+RELIES_ROW(chain_twin, chain_twin, chain, 0);
+RELIES_ROW(chain_blocking, chain_blocking, chain, 0);
+RELIES_ROW(chain_submits, chain_submits, chain, 0);
+RELIES_ROW(chain_frees_twice, chain_frees_twice, chain, 0);
+
 /* ---- frees with submissions between: each covers what came before it */
 
-static void second_free(unsigned salt) {
+RELIES(second_free, two_streams, 0) {
     compute(first, salt);
     launch(check, second, table, salt);
     launch(make, second, table, salt + 100);
@@ -243,7 +255,7 @@ static void second_free(unsigned salt) {
     read_by(second, salt + 200);
 }
 
-static void free_by_free(unsigned salt) {
+RELIES(free_by_free, two_streams, 0) {
     CUdeviceptr a = allocate(SCRATCH), b = allocate(SCRATCH);
     launch(make, first, table, salt);
     release(a);
@@ -268,27 +280,27 @@ static void expect_byte(CUstream stream, unsigned char byte) {
     note_wrong(!all_bytes_are(bytes, byte, BYTES));
 }
 
-static void first_memcpy(unsigned salt) {
+RELIES(first_memcpy, two_streams, 0) {
     compute(first, salt);
     MUST(CALL(cuMemcpyAsync, seen, table, BYTES, second));
     expect_seen(second, salt);
 }
-static void first_copy(unsigned salt) {
+RELIES(first_copy, two_streams, 0) {
     compute(first, salt);
     MUST(CALL(cuMemcpyDtoDAsync_v2, seen, table, BYTES, second));
     expect_seen(second, salt);
 }
-static void first_sync_copy(unsigned salt) {
+RELIES(first_sync_copy, two_streams, 0) {
     compute(first, salt);
     MUST(CALL(cuMemcpyDtoD_v2, seen, table, BYTES));
     expect_seen(NULL, salt);
 }
-static void first_peer_copy(unsigned salt) {
+RELIES(first_peer_copy, two_streams, 0) {
     compute(first, salt);
     MUST(CALL(cuMemcpyPeerAsync, seen, context, table, context, BYTES, second));
     expect_seen(second, salt);
 }
-static void first_rows(unsigned salt) {
+RELIES(first_rows, two_streams, 0) {
     CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                           .srcDevice = table,
                           .srcPitch = 256,
@@ -301,44 +313,44 @@ static void first_rows(unsigned salt) {
     MUST(CALL(cuMemcpy2DAsync_v2, &rows, second));
     expect_seen(second, salt);
 }
-static void first_copy_down(unsigned salt) {
+RELIES(first_copy_down, two_streams, 0) {
     unsigned down[WORDS];
     compute(first, salt);
     MUST(CALL(cuMemcpyDtoHAsync_v2, down, table, BYTES, second));
     note_wrong(!holds(down, salt));
     finish();
 }
-static void first_sync_down(unsigned salt) {
+RELIES(first_sync_down, two_streams, 0) {
     unsigned down[WORDS];
     compute(first, salt);
     MUST(CALL(cuMemcpyDtoH_v2, down, table, BYTES));
     note_wrong(!holds(down, salt));
     finish();
 }
-static void first_copy_up(unsigned salt) {
+RELIES(first_copy_up, two_streams, 0) {
     unsigned char up[BYTES];
     memset(up, (int)salt, BYTES);
     compute(first, salt);
     MUST(CALL(cuMemcpyHtoDAsync_v2, table, up, BYTES, second));
     expect_byte(second, (unsigned char)salt);
 }
-static void first_set(unsigned salt) {
+RELIES(first_set, two_streams, 0) {
     compute(first, salt);
     MUST(CALL(cuMemsetD8Async, table, (unsigned char)salt, BYTES, second));
     expect_byte(second, (unsigned char)salt);
 }
-static void first_sync_set(unsigned salt) {
+RELIES(first_sync_set, two_streams, 0) {
     compute(first, salt);
     MUST(CALL(cuMemsetD8_v2, table, (unsigned char)salt, BYTES));
     expect_byte(NULL, (unsigned char)salt);
 }
-static void first_cooperative(unsigned salt) {
+RELIES(first_cooperative, two_streams, 0) {
     void *arguments[] = {&table, &salt};
     compute(first, salt);
     MUST(CALL(cuLaunchCooperativeKernel, check, 1, 1, 1, 1, 1, 1, 0, second, arguments));
     finish();
 }
-static void first_extended(unsigned salt) {
+RELIES(first_extended, two_streams, 0) {
     CUlaunchAttribute attribute;
     CUlaunchConfig configuration = programmatic(second, &attribute, 0);
     void *arguments[] = {&table, &salt};
@@ -346,7 +358,7 @@ static void first_extended(unsigned salt) {
     MUST(CALL(cuLaunchKernelEx, &configuration, check, arguments, NULL));
     finish();
 }
-static void first_value(unsigned salt) {
+RELIES(first_value, two_streams, 0) {
     unsigned word;
     compute(first, salt);
     MUST(CALL(cuStreamWriteValue32_v2, second, table, 7, 0));
@@ -355,7 +367,7 @@ static void first_value(unsigned salt) {
     note_wrong(word != 7);
 }
 /* What waits for the event runs behind all that is before it. */
-static void first_record(unsigned salt) {
+RELIES(first_record, two_streams, 0) {
     CUevent event;
     MUST(CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING));
     compute(first, salt);
@@ -364,7 +376,7 @@ static void first_record(unsigned salt) {
     read_by(NULL, salt);
     MUST(CALL(cuEventDestroy_v2, event));
 }
-static void first_pool_free(unsigned salt) {
+RELIES(first_pool_free, two_streams, 0) {
     CUdeviceptr pooled, scratch = allocate(SCRATCH);
     MUST(CALL(cuMemAllocAsync, &pooled, BYTES, second));
     MUST(CALL(cuStreamSynchronize, second));
@@ -397,56 +409,13 @@ static void graph_streams(void) {
     MUST(CALL(cuGraphAddKernelNode_v2, &node, graph, NULL, 0, &parameters));
     MUST(CALL(cuGraphInstantiateWithFlags, &reading, graph, 0));
 }
-static void first_graph(unsigned salt) {
+RELIES(first_graph, graph_streams, 0) {
     MUST(CALL(cuMemsetD8_v2, table, 0, BYTES));
     finish();
     compute(first, 1);
     MUST(CALL(cuGraphLaunch, reading, second));
     finish();
 }
-
-static const struct relies_case rows[] = {
-    {"pdl", NULL, pdl, 0},
-    {"pdl_legacy", NULL, pdl_legacy, 0},
-    {"pdl_per_thread", NULL, pdl_per_thread, 0},
-    {"pdl_created", one_stream, pdl_created, 0},
-    {"pdl_twin", NULL, pdl_twin, 0},
-    {"pdl_behind_other", two_streams, pdl_behind_other, 0},
-    {"pdl_chain", NULL, pdl_chain, 0},
-    {"pdl_other_thread", NULL, pdl_other_thread, 0},
-    {"stream_destroy_default", destroy_default, across, 0},
-    {"stream_destroy_legacy", destroy_legacy, across, 0},
-    {"stream_destroy_default_v1", destroy_default_first_variant, across, 0},
-    {"stream_destroyed_before_free", NULL, stream_destroyed_before_free, 0},
-    {"stream_destroyed_after_free", NULL, stream_destroyed_after_free, 0},
-    {"stream_replaced_after_free", NULL, stream_replaced_after_free, 0},
-    {"stream_created_after_free", NULL, stream_created_after_free, 0},
-    {"chain_created", chain_created, chain, 0},
-    {"chain_mixed", chain_mixed, chain, 0},
-    {"chain_per_thread", chain_per_thread, chain, 0},
-    {"chain_twin", chain_twin, chain, 0},
-    {"chain_blocking", chain_blocking, chain, 0},
-    {"chain_submits", chain_submits, chain, 0},
-    {"chain_frees_twice", chain_frees_twice, chain, 0},
-    {"second_free", two_streams, second_free, 0},
-    {"free_by_free", two_streams, free_by_free, 0},
-    {"first_memcpy", two_streams, first_memcpy, 0},
-    {"first_copy", two_streams, first_copy, 0},
-    {"first_sync_copy", two_streams, first_sync_copy, 0},
-    {"first_peer_copy", two_streams, first_peer_copy, 0},
-    {"first_rows", two_streams, first_rows, 0},
-    {"first_copy_down", two_streams, first_copy_down, 0},
-    {"first_sync_down", two_streams, first_sync_down, 0},
-    {"first_copy_up", two_streams, first_copy_up, 0},
-    {"first_set", two_streams, first_set, 0},
-    {"first_sync_set", two_streams, first_sync_set, 0},
-    {"first_cooperative", two_streams, first_cooperative, 0},
-    {"first_extended", two_streams, first_extended, 0},
-    {"first_value", two_streams, first_value, 0},
-    {"first_record", two_streams, first_record, 0},
-    {"first_pool_free", two_streams, first_pool_free, 0},
-    {"first_graph", graph_streams, first_graph, 0},
-};
 
 #ifdef PLUGIN
 __attribute__((visibility("default"))) int relies_order(int count, char **words);
@@ -455,5 +424,5 @@ int relies_order(int count, char **words)
 int main(int count, char **words)
 #endif
 {
-    return RUN_CASE("relies_order", rows);
+    return RUN_CASE("relies_order");
 }
