@@ -20,11 +20,15 @@ struct test_row {
     int line;
 };
 
+/* Lists a test that is declared: `row` is a name for the row, `label` the text that is printed. */
+#define LIST_TEST(row, label, function, set_up, tear_down)                                              \
+    static const struct test_row row_of_##row = {{label, function, set_up, tear_down, NULL}, __LINE__}; \
+    static const struct test_row *const listed_##row __attribute__((used, section("gm_tests"))) = &row_of_##row
+
 /* Defines a test, which gets `state`, between a set-up and a tear-down (NULL: none). */
-#define TEST_WITH(name, set_up, tear_down)                                                                         \
-    static void name(void **state);                                                                                \
-    static const struct test_row row_of_##name = {{#name, name, set_up, tear_down, NULL}, __LINE__};               \
-    static const struct test_row *const listed_##name __attribute__((used, section("gm_tests"))) = &row_of_##name; \
+#define TEST_WITH(name, set_up, tear_down)           \
+    static void name(void **state);                  \
+    LIST_TEST(name, #name, name, set_up, tear_down); \
     static void name(void **state)
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static void test_alloc_and_free(void **state) {
+TEST(test_alloc_and_free) {
     uint64_t a, b;
     struct gpumem_block block = {.struct_size = sizeof block};
     begin_test("alloc_and_free", build("limit(1GiB,sim)"));
@@ -32,7 +32,7 @@ static void test_alloc_and_free(void **state) {
     check_balance();
 }
 
-static void test_rounding_counts_as_reserved(void **state) {
+TEST(test_rounding_counts_as_reserved) {
     begin_test("rounding", build("sim"));
     struct gm_scope scope = scope_of(GM_CALL_ALLOC_PITCH, 1000 * 3);
     scope.request.width = 1000;
@@ -47,7 +47,7 @@ static void test_rounding_counts_as_reserved(void **state) {
     check_balance();
 }
 
-static void test_a_failed_allocation(void **state) {
+TEST(test_a_failed_allocation) {
     uint64_t a = 42;
     begin_test("failed_allocation", build("fail-nth(2,sim)"));
     assert_int_equal(get(100, &a), GM_OK);
@@ -66,7 +66,7 @@ static void test_a_failed_allocation(void **state) {
     check_balance();
 }
 
-static void test_zero_bytes_are_not_decided(void **state) {
+TEST(test_zero_bytes_are_not_decided) {
     uint64_t a;
     begin_test("zero_bytes", build("sim"));
     assert_int_equal(get(0, &a), GM_INVALID_VALUE);
@@ -74,7 +74,7 @@ static void test_zero_bytes_are_not_decided(void **state) {
     assert_int_equal(policy_calls.failed, 0);
 }
 
-static void test_a_failed_free_keeps_the_record(void **state) {
+TEST(test_a_failed_free_keeps_the_record) {
     struct gpumem_block block = {.struct_size = sizeof block};
     uint64_t a;
     begin_test("failed_free", build("sim"));
@@ -91,7 +91,7 @@ static void test_a_failed_free_keeps_the_record(void **state) {
     check_balance();
 }
 
-static void test_unknown_and_double_frees(void **state) {
+TEST(test_unknown_and_double_frees) {
     uint64_t a;
     begin_test("unknown_frees", build("sim"));
     assert_int_equal(get(4096, &a), GM_OK);
@@ -106,7 +106,7 @@ static void test_unknown_and_double_frees(void **state) {
 }
 
 /* A free that bypassed every entry point: the address is allocated again while the old record exists. */
-static void test_a_stale_record_is_released(void **state) {
+TEST(test_a_stale_record_is_released) {
     struct gpumem_block block = {.struct_size = sizeof block};
     uint64_t a, b;
     begin_test("stale_record", build("sim"));
@@ -129,7 +129,7 @@ static void test_a_stale_record_is_released(void **state) {
     check_balance();
 }
 
-static void test_a_context_takes_its_blocks_along(void **state) {
+TEST(test_a_context_takes_its_blocks_along) {
     uint64_t a = 0, kept;
     begin_test("context_destroyed", build("sim"));
     for (int i = 0; i < 200; i++)
@@ -170,7 +170,7 @@ static void take_address_in_thread(void) {
     pthread_join(thread, NULL);
 }
 
-static void test_an_address_of_a_gone_context_comes_again(void **state) {
+TEST(test_an_address_of_a_gone_context_comes_again) {
     begin_test("address_comes_again", build("sim"));
     assert_int_equal(get(512, &comes_again), GM_OK);
     when_freed = take_address_in_thread;
@@ -184,7 +184,7 @@ static void test_an_address_of_a_gone_context_comes_again(void **state) {
     check_balance();
 }
 
-static void test_temporary(void **state) {
+TEST(test_temporary) {
     uint64_t a, b, again;
     pthread_t thread;
     void *done;
@@ -212,7 +212,7 @@ static void test_temporary(void **state) {
 }
 
 /* Calls that are never moved: recorded, and freed by the program's own call. */
-static void test_seen_calls(void **state) {
+TEST(test_seen_calls) {
     begin_test("seen", build("sim"));
     struct gm_scope scope = scope_of(GM_CALL_HOST_ALLOC, 4096);
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, 0x5000, 0, GM_OK);
@@ -237,7 +237,7 @@ static void test_seen_calls(void **state) {
     check_balance();
 }
 
-static void test_keys(void **state) {
+TEST(test_keys) {
     static const uint64_t values[] = {0, 0x10, 0x7fffffffffff, 1ull << 61, ~0ull >> 2};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         for (int space = GM_SPACE_ADDRESS; space <= GM_SPACE_OBJECT; space++) {
@@ -247,25 +247,11 @@ static void test_keys(void **state) {
         }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alloc_and_free),
-        cmocka_unit_test(test_rounding_counts_as_reserved),
-        cmocka_unit_test(test_a_failed_allocation),
-        cmocka_unit_test(test_zero_bytes_are_not_decided),
-        cmocka_unit_test(test_a_failed_free_keeps_the_record),
-        cmocka_unit_test(test_unknown_and_double_frees),
-        cmocka_unit_test(test_a_stale_record_is_released),
-        cmocka_unit_test(test_a_context_takes_its_blocks_along),
-        cmocka_unit_test(test_an_address_of_a_gone_context_comes_again),
-        cmocka_unit_test(test_temporary),
-        cmocka_unit_test(test_reuse_while_the_free_is_under_way),
-        cmocka_unit_test(test_remembered_only_after_it_was_got),
-        cmocka_unit_test(test_opened_to_a_device_that_comes_meanwhile),
-        cmocka_unit_test(test_threads_on_few_addresses),
-        cmocka_unit_test(test_seen_calls),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_the_trace_tells_it_all),
-    };
-    return cmocka_run_group_tests(tests, begin_trace, remove_trace);
-}
+#define LIST(name) LIST_TEST(name, #name, name, NULL, NULL)
+LIST(test_reuse_while_the_free_is_under_way);
+LIST(test_remembered_only_after_it_was_got);
+LIST(test_opened_to_a_device_that_comes_meanwhile);
+LIST(test_threads_on_few_addresses);
+LIST(test_the_trace_tells_it_all); /* the last: it reads what all others wrote */
+
+int main(void) { return run_all(begin_trace, remove_trace); }

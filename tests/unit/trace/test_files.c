@@ -21,7 +21,7 @@ static void write_beyond_the_limit(uint64_t interval_ns) {
 static void write_each_beyond_the_limit(void) { write_beyond_the_limit(0); }
 static void leave_what_is_beyond_the_limit(void) { write_beyond_the_limit(60000000000u); } /* to the flusher */
 
-static void a_full_disk_is_logged_once_and_counted(void **state) {
+TEST_OF_BOTH(a_full_disk_is_logged_once_and_counted) {
     uint64_t dropped;
     assert_int_equal(log_lines(write_each_beyond_the_limit, "loses events: file size limit reached"), 1);
     int count = read_back(path, NULL, &dropped);
@@ -31,7 +31,7 @@ static void a_full_disk_is_logged_once_and_counted(void **state) {
         assert_int_equal((uint64_t)count + dropped, 40000);
 }
 
-static void a_full_disk_counts_what_was_left_to_the_flusher(void **state) {
+BINARY_TEST(a_full_disk_counts_what_was_left_to_the_flusher) {
     uint64_t dropped;
     assert_int_equal(log_lines(leave_what_is_beyond_the_limit, "loses events: file size limit reached"), 1);
     int count = read_back(path, NULL, &dropped);
@@ -52,7 +52,7 @@ static void write_to_the_limit(void) {
 }
 
 /* The disk is full within each write in turn: of the header, of an event, of the count that makes it valid. */
-static void no_event_is_lost_without_being_counted(void **state) {
+BINARY_TEST(no_event_is_lost_without_being_counted) {
     static const uint64_t intervals[] = {0, 60000000000u};
     for (int i = 0; i < 2; i++)
         for (limit_bytes = 4096; limit_bytes < 48 << 10; limit_bytes += limit_bytes < 4400 ? 7 : 1361) {
@@ -79,7 +79,7 @@ static void write_while_the_file_is_cut(void) {
     gm_trace_finish();
 }
 
-static void a_file_cut_by_others_harms_nobody(void **state) {
+BINARY_TEST(a_file_cut_by_others_harms_nobody) {
     uint64_t dropped;
     uint32_t finished;
     assert_int_equal(log_lines(write_while_the_file_is_cut, "was cut by another program"), 1);
@@ -95,7 +95,7 @@ static void write_to_missing_folder(void) {
     gm_trace_finish();
 }
 
-static void a_missing_folder_is_logged_once(void **state) {
+BINARY_TEST(a_missing_folder_is_logged_once) {
     assert_int_equal(log_lines(write_to_missing_folder, "cannot open trace file"), 1);
 }
 
@@ -105,7 +105,7 @@ static void write_three(void) {
     gm_trace_finish();
 }
 
-static void an_older_trace_is_replaced(void **state) {
+TEST_OF_BOTH(an_older_trace_is_replaced) {
     assert_int_equal(in_child(write_all), 0);
     struct timespec old[2] = {{1000, 0}, {1000, 0}};
     assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
@@ -114,7 +114,7 @@ static void an_older_trace_is_replaced(void **state) {
     assert_int_equal(files_in_folder(), 1);
 }
 
-static void a_trace_newer_than_the_process_stays(void **state) {
+TEST_OF_BOTH(a_trace_newer_than_the_process_stays) {
     assert_int_equal(in_child(write_three), 0);
     struct timespec future[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
     future[1] = (struct timespec){time(NULL) + 100, 0};
@@ -124,7 +124,7 @@ static void a_trace_newer_than_the_process_stays(void **state) {
     assert_int_equal(files_in_folder(), 2);
 }
 
-static void a_locked_trace_stays(void **state) {
+TEST_OF_BOTH(a_locked_trace_stays) {
     assert_int_equal(in_child(write_three), 0);
     struct timespec old[2] = {{1000, 0}, {1000, 0}};
     utimensat(AT_FDCWD, path, old, 0);
@@ -136,7 +136,7 @@ static void a_locked_trace_stays(void **state) {
     assert_int_equal(files_in_folder(), 2);
 }
 
-static void a_foreign_file_is_never_touched(void **state) {
+TEST_OF_BOTH(a_foreign_file_is_never_touched) {
     FILE *f = fopen(path, "w");
     fputs("my thesis", f);
     fclose(f);
@@ -146,17 +146,4 @@ static void a_foreign_file_is_never_touched(void **state) {
     assert_int_equal(file_size(path), 9);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        BOTH(a_full_disk_is_logged_once_and_counted),
-        BINARY_CASE(a_full_disk_counts_what_was_left_to_the_flusher),
-        BINARY_CASE(no_event_is_lost_without_being_counted),
-        BINARY_CASE(a_file_cut_by_others_harms_nobody),
-        BINARY_CASE(a_missing_folder_is_logged_once),
-        BOTH(an_older_trace_is_replaced),
-        BOTH(a_trace_newer_than_the_process_stays),
-        BOTH(a_locked_trace_stays),
-        BOTH(a_foreign_file_is_never_touched),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+int main(void) { return run_all(make_folder, remove_folder); }

@@ -16,7 +16,7 @@ static void write_to_stdout(void) {
     gm_trace_finish();
 }
 
-static void a_pipe_gets_text(void **state) {
+BINARY_TEST(a_pipe_gets_text) {
     int ends[2], saved = dup(1), lines = 0, status;
     char line[512], first[512] = "";
     fflush(stdout);
@@ -55,7 +55,7 @@ static void write_to_closed_pipe(void) {
     write_to_stdout();
 }
 
-static void a_closed_pipe_does_not_kill(void **state) {
+BINARY_TEST(a_closed_pipe_does_not_kill) {
     assert_int_equal(log_lines(write_to_closed_pipe, "trace '/dev/stdout' lo"),
                      2); /* one when it happens, one with the number at the end */
 }
@@ -67,7 +67,7 @@ static void write_to_unread_pipe(void) {
     gm_trace_finish();
 }
 
-static void a_pipe_without_a_reader_holds_nobody_up(void **state) {
+CSV_TEST(a_pipe_without_a_reader_holds_nobody_up) {
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(log_lines(write_to_unread_pipe, "a pipe that nobody reads"), 1);
 }
@@ -130,7 +130,7 @@ static uint64_t lines_lost(void) {
     return lost;
 }
 
-static void a_slow_reader_costs_lines_and_no_time(void **state) {
+CSV_TEST(a_slow_reader_costs_lines_and_no_time) {
     assert_int_equal(mkfifo(path, 0600), 0);
     lines_read = mmap(NULL, sizeof *lines_read, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(lines_read, MAP_FAILED);
@@ -140,12 +140,4 @@ static void a_slow_reader_costs_lines_and_no_time(void **state) {
     munmap(lines_read, sizeof *lines_read);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        BINARY_CASE(a_pipe_gets_text),
-        BINARY_CASE(a_closed_pipe_does_not_kill),
-        CSV_CASE(a_pipe_without_a_reader_holds_nobody_up),
-        CSV_CASE(a_slow_reader_costs_lines_and_no_time),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+int main(void) { return run_all(make_folder, remove_folder); }

@@ -15,7 +15,7 @@ static void write_and_kill(void) {
     raise(SIGKILL);
 }
 
-static void sigkill_loses_nothing(void **state) {
+TEST_OF_BOTH(sigkill_loses_nothing) {
     uint32_t finished;
     assert_int_equal(WTERMSIG(in_child(write_and_kill)), SIGKILL);
     assert_int_equal(read_back(path, &finished, NULL), 5000);
@@ -29,7 +29,7 @@ static void write_wait_and_kill(void) {
     raise(SIGKILL);
 }
 
-static void an_event_waits_no_longer_than_the_interval(void **state) {
+TEST_OF_BOTH(an_event_waits_no_longer_than_the_interval) {
     assert_int_equal(WTERMSIG(in_child(write_wait_and_kill)), SIGKILL);
     assert_int_equal(read_back(path, NULL, NULL), 50);
 }
@@ -49,7 +49,7 @@ static void others_write_and_kill(void) {
     raise(SIGKILL);
 }
 
-static void idle_threads_lose_nothing_either(void **state) {
+TEST_OF_BOTH(idle_threads_lose_nothing_either) {
     assert_int_equal(WTERMSIG(in_child(others_write_and_kill)), SIGKILL);
     assert_int_equal(read_back(path, NULL, NULL), 6000);
 }
@@ -61,7 +61,7 @@ static void *write_until_killed(void *unused) {
 }
 
 /* Whatever the threads and the flusher are doing then, the file is sound. */
-static void a_kill_at_any_time_leaves_a_sound_file(void **state) {
+BINARY_TEST(a_kill_at_any_time_leaves_a_sound_file) {
     for (int round = 0; round < 30; round++) {
         clear(state);
         pid_t pid = fork();
@@ -89,7 +89,7 @@ static void fail_and_abort(void) {
     raise(SIGKILL);
 }
 
-static void what_led_to_a_failed_allocation_is_there(void **state) {
+TEST_OF_BOTH(what_led_to_a_failed_allocation_is_there) {
     char error[512];
     struct gm_event e;
     int thread, count = 0, failed = 0;
@@ -126,7 +126,7 @@ static void fork_and_write(void) {
         _exit(1);
 }
 
-static void a_forked_child_gets_its_own_file(void **state) {
+TEST_OF_BOTH(a_forked_child_gets_its_own_file) {
     assert_int_equal(in_child(fork_and_write), 0);
     assert_int_equal(files_in_folder(), 2);
 }
@@ -146,20 +146,9 @@ static void clone_and_write(void) {
         _exit(1);
 }
 
-static void a_bare_clone_does_not_write_into_the_parent(void **state) {
+TEST_OF_BOTH(a_bare_clone_does_not_write_into_the_parent) {
     assert_int_equal(in_child(clone_and_write), 0);
     assert_int_equal(files_in_folder(), 2);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        BOTH(sigkill_loses_nothing),
-        BOTH(an_event_waits_no_longer_than_the_interval),
-        BINARY_CASE(a_kill_at_any_time_leaves_a_sound_file),
-        BOTH(idle_threads_lose_nothing_either),
-        BOTH(what_led_to_a_failed_allocation_is_there),
-        BOTH(a_forked_child_gets_its_own_file),
-        BOTH(a_bare_clone_does_not_write_into_the_parent),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+int main(void) { return run_all(make_folder, remove_folder); }

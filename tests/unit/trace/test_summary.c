@@ -169,7 +169,7 @@ static void write_long_run(void) {
     gm_trace_finish();
 }
 
-static void busy_sites_of_a_day_fit_in_100_mb(void **state) {
+BINARY_TEST(busy_sites_of_a_day_fit_in_100_mb) {
     if (SANITIZED)
         skip();
     begin_ns = gm_now_ns();
@@ -186,7 +186,7 @@ static void write_short_run(void) {
     gm_trace_finish();
 }
 
-static void totals_are_those_of_the_blocks(void **state) {
+TEST_OF_BOTH(totals_are_those_of_the_blocks) {
     begin_ns = gm_now_ns();
     assert_int_equal(in_child(write_short_run), 0);
     play(false, 30, 40, 100, SECOND);
@@ -199,7 +199,7 @@ static void write_busy_run(void) {
     gm_trace_finish();
 }
 
-static void the_file_does_not_grow_with_the_blocks(void **state) {
+TEST_OF_BOTH(the_file_does_not_grow_with_the_blocks) {
     if (SANITIZED)
         skip();
     begin_ns = gm_now_ns();
@@ -217,7 +217,7 @@ static void write_beyond_the_limit(void) {
 }
 
 /* The intervals that do not fit become one, which ends with the process. */
-static void a_size_limit_loses_no_total(void **state) {
+TEST_OF_BOTH(a_size_limit_loses_no_total) {
     if (SANITIZED)
         skip();
     begin_ns = gm_now_ns();
@@ -243,7 +243,7 @@ static void write_wait_and_kill(void) {
     raise(SIGKILL);
 }
 
-static void sigkill_loses_an_interval_at_most(void **state) {
+TEST_OF_BOTH(sigkill_loses_an_interval_at_most) {
     uint32_t finished;
     uint64_t dropped;
     memset(&world, 0, sizeof world);
@@ -271,7 +271,7 @@ static void write_failures(void) {
     gm_trace_finish();
 }
 
-static void failures_of_an_interval_are_counted(void **state) {
+TEST_OF_BOTH(failures_of_an_interval_are_counted) {
     uint32_t finished;
     uint64_t dropped;
     assert_int_equal(in_child(write_failures), 0);
@@ -303,7 +303,7 @@ static void fork_and_write(void) {
     gm_trace_finish();
 }
 
-static void a_child_has_a_summary_of_its_own(void **state) {
+BINARY_TEST(a_child_has_a_summary_of_its_own) {
     uint32_t finished;
     uint64_t dropped;
     char command[1200];
@@ -349,7 +349,7 @@ static void eight_threads(void) {
     gm_trace_finish();
 }
 
-static void threads_lose_nothing(void **state) {
+TEST_OF_BOTH(threads_lose_nothing) {
     uint32_t finished;
     uint64_t dropped;
     assert_int_equal(in_child(eight_threads), 0);
@@ -370,7 +370,7 @@ static void write_many_sites(void) {
     gm_trace_finish();
 }
 
-static void further_sites_are_one(void **state) {
+BINARY_TEST(further_sites_are_one) {
     uint32_t finished;
     uint64_t dropped;
     assert_int_equal(in_child(write_many_sites), 0);
@@ -381,17 +381,4 @@ static void further_sites_are_one(void **state) {
     gm_analysis_free(a);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        BINARY_CASE(busy_sites_of_a_day_fit_in_100_mb),
-        BOTH(totals_are_those_of_the_blocks),
-        BOTH(the_file_does_not_grow_with_the_blocks),
-        BOTH(a_size_limit_loses_no_total),
-        BOTH(sigkill_loses_an_interval_at_most),
-        BOTH(failures_of_an_interval_are_counted),
-        BINARY_CASE(a_child_has_a_summary_of_its_own),
-        BOTH(threads_lose_nothing),
-        BINARY_CASE(further_sites_are_one),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+int main(void) { return run_all(make_folder, remove_folder); }

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void check_all(void **state) {
+TEST_OF_BOTH(check_all) {
     char error[512];
     struct gm_site site;
     struct gm_module module;
@@ -44,7 +44,7 @@ static void check_all(void **state) {
     gm_reader_close(r);
 }
 
-static void a_csv_file_begins_with_the_header_line(void **state) {
+CSV_TEST(a_csv_file_begins_with_the_header_line) {
     char line[512];
     assert_int_equal(in_child(write_all), 0);
     FILE *f = fopen(path, "r");
@@ -68,7 +68,7 @@ static void write_what_began_before(void) {
     gm_trace_finish();
 }
 
-static void a_call_that_began_before_counts_from_the_start(void **state) {
+TEST_OF_BOTH(a_call_that_began_before_counts_from_the_start) {
     char error[512];
     struct gm_event e;
     int thread;
@@ -95,7 +95,7 @@ static void eight_threads(void) {
     gm_trace_finish();
 }
 
-static void threads_merge_in_one_order(void **state) {
+TEST_OF_BOTH(threads_merge_in_one_order) {
     assert_int_equal(in_child(eight_threads), 0);
     assert_int_equal(read_back(path, NULL, NULL), 8 * 20000);
 }
@@ -122,7 +122,7 @@ static void nesting_threads(void) {
     gm_trace_finish();
 }
 
-static void nested_events_merge_in_one_order(void **state) {
+TEST_OF_BOTH(nested_events_merge_in_one_order) {
     assert_int_equal(in_child(nesting_threads), 0);
     assert_int_equal(read_back(path, NULL, NULL), 23988);
 }
@@ -137,7 +137,7 @@ static void many_short_threads(void) {
     gm_trace_finish();
 }
 
-static void short_lived_threads_cost_a_page_each(void **state) {
+BINARY_TEST(short_lived_threads_cost_a_page_each) {
     assert_int_equal(in_child(many_short_threads), 0);
     assert_int_equal(read_back(path, NULL, NULL), 3000);
     assert_in_range(file_size(path), 1000 * 4096, 1001 * 4096 + 4096);
@@ -155,7 +155,7 @@ static void threads_with_full_buffers(void) {
     raise(SIGKILL);
 }
 
-static void full_buffers_are_packed_and_written_at_once(void **state) {
+BINARY_TEST(full_buffers_are_packed_and_written_at_once) {
     assert_int_equal(WTERMSIG(in_child(threads_with_full_buffers)), SIGKILL);
     assert_int_equal(read_back(path, NULL, NULL), 6 * 100000);
     assert_in_range(file_size(path), 6 * 100000, 6 * 100000 * 12);
@@ -172,7 +172,7 @@ static void finishing_while_others_write(void) {
         pthread_join(threads[i], NULL);
 }
 
-static void the_end_is_safe_while_threads_write(void **state) {
+TEST_OF_BOTH(the_end_is_safe_while_threads_write) {
     for (int round = 0; round < 5; round++) {
         assert_int_equal(in_child(finishing_while_others_write), 0);
         uint32_t finished;
@@ -190,7 +190,7 @@ static void write_and_close_everything(void) {
     gm_trace_finish();
 }
 
-static void a_program_that_closes_all_descriptors_keeps_its_trace(void **state) {
+TEST_OF_BOTH(a_program_that_closes_all_descriptors_keeps_its_trace) {
     assert_int_equal(in_child(write_and_close_everything), 0);
     assert_int_equal(read_back(path, NULL, NULL), 20010);
 }
@@ -212,25 +212,11 @@ static void close_everything_while_others_write(void) {
 }
 
 /* A write between a check and a close may be lost. */
-static void the_trace_survives_closed_descriptors_while_threads_write(void **state) {
+BINARY_TEST(the_trace_survives_closed_descriptors_while_threads_write) {
     uint32_t finished;
     assert_int_equal(in_child(close_everything_while_others_write), 0);
     assert_in_range(read_back(path, &finished, NULL), 10, 80010);
     assert_int_equal(finished, 1);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        BOTH(check_all),
-        CSV_CASE(a_csv_file_begins_with_the_header_line),
-        BOTH(a_call_that_began_before_counts_from_the_start),
-        BOTH(threads_merge_in_one_order),
-        BOTH(nested_events_merge_in_one_order),
-        BINARY_CASE(short_lived_threads_cost_a_page_each),
-        BINARY_CASE(full_buffers_are_packed_and_written_at_once),
-        BOTH(the_end_is_safe_while_threads_write),
-        BOTH(a_program_that_closes_all_descriptors_keeps_its_trace),
-        BINARY_CASE(the_trace_survives_closed_descriptors_while_threads_write),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+int main(void) { return run_all(make_folder, remove_folder); }

@@ -35,17 +35,21 @@ int read_back(const char *name, uint32_t *finished, uint64_t *dropped);
 off_t file_size(const char *name);
 int files_in_folder(void);
 
-/* ---- groups of cases, each for the binary format or for CSV */
+/* ---- tests, each for the binary format, for CSV, or for both */
 
 int make_folder(void **state);
 int remove_folder(void **state);
 int clear(void **state);
 int clear_csv(void **state);
 
-#define BINARY_CASE(f) \
-    { #f " (binary)", f, clear, NULL, NULL }
-#define CSV_CASE(f) \
-    { #f " (csv)", f, clear_csv, NULL, NULL }
-#define BOTH(f) BINARY_CASE(f), CSV_CASE(f)
+#define LIST_BINARY(f) LIST_TEST(f##_binary, #f " (binary)", f, clear, NULL)
+#define LIST_CSV(f)    LIST_TEST(f##_csv, #f " (csv)", f, clear_csv, NULL)
+#define FORMAT_TEST(f, lists)    \
+    static void f(void **state); \
+    lists;                       \
+    static void f(void **state)
+#define BINARY_TEST(f)  FORMAT_TEST(f, LIST_BINARY(f))
+#define CSV_TEST(f)     FORMAT_TEST(f, LIST_CSV(f))
+#define TEST_OF_BOTH(f) FORMAT_TEST(f, LIST_BINARY(f); LIST_CSV(f))
 
 #endif
