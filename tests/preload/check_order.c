@@ -8,7 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-#include "program.h"
+#include "cases.h"
 
 enum { ROUNDS = 3, BYTES = 1 << 16 };
 
@@ -52,19 +52,19 @@ static void end_round(void) { MUST(cudaDeviceSynchronize()); }
 
 /* ---- another stream */
 
-static void by_stream(void) {
+CASE(by_stream) {
     guilty_free(compute(one));
     use(two);
     end_round();
 }
 
-static void by_default(void) {
+CASE(by_default) {
     guilty_free(compute(one));
     MUST(cudaMemset(table, 2, BYTES));
     end_round();
 }
 
-static void by_event_of_earlier_work(void) {
+CASE(by_event_of_earlier_work) {
     MUST(cudaEventRecord(event, one));
     guilty_free(compute(one));
     MUST(cudaStreamWaitEvent(two, event, 0));
@@ -72,7 +72,7 @@ static void by_event_of_earlier_work(void) {
     end_round();
 }
 
-static void by_free_async(void) {
+CASE(by_free_async) {
     void *pooled;
     MUST(cudaMallocAsync(&pooled, BYTES, one));
     guilty_free(compute(one));
@@ -80,7 +80,7 @@ static void by_free_async(void) {
     end_round();
 }
 
-static void of_destroyed(void) {
+CASE(of_destroyed) {
     cudaStream_t late;
     MUST(cudaStreamCreateWithFlags(&late, cudaStreamNonBlocking));
     void *scratch = compute(late);
@@ -90,7 +90,7 @@ static void of_destroyed(void) {
     end_round();
 }
 
-static void two_sites(void) {
+CASE(two_sites) {
     innocent_free(compute(one));
     MUST(cudaStreamSynchronize(one));
     use(two);
@@ -125,7 +125,7 @@ static void *needs_table(void *unused) {
     return unused;
 }
 
-static void by_thread(void) {
+CASE(by_thread) {
     pthread_t threads[4];
     ready = 0;
     for (int i = 0; i < 4; i++)
@@ -135,7 +135,7 @@ static void by_thread(void) {
     end_round();
 }
 
-static void threads_that_synchronise(void) {
+CASE(threads_that_synchronise) {
     synchronises = 1;
     by_thread();
 }
@@ -148,7 +148,7 @@ static void *copy_down(unsigned char *to) {
     return scratch;
 }
 
-static void by_host(void) {
+CASE(by_host) {
     guilty_free(copy_down(pinned));
     EXPECT(all_bytes_are(pinned, 1, BYTES));
     use(one);
@@ -156,12 +156,12 @@ static void by_host(void) {
 }
 
 /* Nothing follows the last round. */
-static void by_host_at_end(void) {
+CASE(by_host_at_end) {
     guilty_free(copy_down(pinned));
     EXPECT(all_bytes_are(pinned, 1, BYTES));
 }
 
-static void by_host_in_rows(void) {
+CASE(by_host_in_rows) {
     void *scratch = compute(one);
     MUST(cudaMemcpy2DAsync(pinned, 256, table, 256, 256, BYTES / 256, cudaMemcpyDeviceToHost, one));
     guilty_free(scratch);
@@ -174,7 +174,7 @@ static int called;
 
 static void call(void *unused) { __atomic_add_fetch(&called, 1, __ATOMIC_RELEASE); }
 
-static void by_host_function(void) {
+CASE(by_host_function) {
     int before = called;
     void *scratch = compute(one);
     MUST(cudaLaunchHostFunc(one, call, NULL));
@@ -186,7 +186,7 @@ static void by_host_function(void) {
 
 /* ---- programs that do not rely on a free */
 
-static void with_event(void) {
+CASE(with_event) {
     void *scratch = compute(one);
     MUST(cudaEventRecord(event, one));
     guilty_free(scratch);
@@ -195,7 +195,7 @@ static void with_event(void) {
     end_round();
 }
 
-static void with_stream_synchronised(void) {
+CASE(with_stream_synchronised) {
     guilty_free(copy_down(pinned));
     MUST(cudaStreamSynchronize(one));
     use(two);
@@ -203,7 +203,7 @@ static void with_stream_synchronised(void) {
     end_round();
 }
 
-static void with_device_synchronised(void) {
+CASE(with_device_synchronised) {
     guilty_free(copy_down(pinned));
     MUST(cudaDeviceSynchronize());
     use(two);
@@ -211,7 +211,7 @@ static void with_device_synchronised(void) {
     end_round();
 }
 
-static void with_event_synchronised(void) {
+CASE(with_event_synchronised) {
     void *scratch = copy_down(pinned);
     MUST(cudaEventRecord(event, one));
     guilty_free(scratch);
@@ -221,7 +221,7 @@ static void with_event_synchronised(void) {
     end_round();
 }
 
-static void with_questions(void) {
+CASE(with_questions) {
     void *scratch = copy_down(pinned);
     MUST(cudaEventRecord(event, one));
     guilty_free(scratch);
@@ -237,7 +237,7 @@ static void with_questions(void) {
     end_round();
 }
 
-static void with_copy(void) {
+CASE(with_copy) {
     static unsigned char read_back[BYTES];
     guilty_free(compute(0));
     MUST(cudaMemcpy(read_back, table, BYTES, cudaMemcpyDeviceToHost));
@@ -245,14 +245,14 @@ static void with_copy(void) {
     end_round();
 }
 
-static void with_pageable_copy(void) {
+CASE(with_pageable_copy) {
     static unsigned char read_back[BYTES];
     guilty_free(copy_down(read_back));
     use(one);
     end_round();
 }
 
-static void one_stream(void) {
+CASE(one_stream) {
     guilty_free(compute(one));
     use(one);
     guilty_free(compute(one));
@@ -260,7 +260,7 @@ static void one_stream(void) {
     end_round();
 }
 
-static void default_stream(void) {
+CASE(default_stream) {
     guilty_free(compute(0));
     MUST(cudaMemset(table, 2, BYTES));
     use(0);
@@ -268,7 +268,7 @@ static void default_stream(void) {
 }
 
 /* These streams wait for the default stream, and it waits for them. */
-static void blocking_streams(void) {
+CASE(blocking_streams) {
     cudaStream_t first, second;
     MUST(cudaStreamCreate(&first));
     MUST(cudaStreamCreate(&second));
@@ -280,7 +280,7 @@ static void blocking_streams(void) {
     MUST(cudaStreamDestroy(second));
 }
 
-static void idle(void) {
+CASE(idle) {
     void *scratch = copy_down(pinned);
     MUST(cudaDeviceSynchronize());
     guilty_free(scratch);
@@ -289,7 +289,7 @@ static void idle(void) {
     end_round();
 }
 
-static void captured(void) {
+CASE(captured) {
     cudaGraph_t graph;
     MUST(cudaStreamBeginCapture(two, cudaStreamCaptureModeRelaxed));
     void *scratch = compute(one);
@@ -300,7 +300,7 @@ static void captured(void) {
     end_round();
 }
 
-static void wrong_address(void) {
+CASE(wrong_address) {
     void *scratch = compute(one);
     EXPECT(cudaFree((char *)scratch + 256) != cudaSuccess);
     MUST(cudaFree(NULL));
@@ -334,7 +334,7 @@ static void *comes_and_goes(void *unused) {
     return unused;
 }
 
-static void many_threads(void) {
+CASE(many_threads) {
     pthread_t threads[6];
     for (int i = 0; i < 6; i++)
         EXPECT(pthread_create(&threads[i], NULL, comes_and_goes, NULL) == 0);
@@ -352,56 +352,22 @@ static void many_threads(void) {
     end_round();
 #define SITES_5 SITE SITE SITE SITE SITE
 
-static void many_sites(void) {
+CASE(many_sites) {
     void *scratch;
     SITES_5 SITES_5 SITES_5 SITES_5 SITES_5
 }
 
-static const struct {
-    const char *name;
-    void (*round)(void);
-} rows[] = {
-#define ROW(name) \
-    { #name, name }
-    ROW(by_stream),
-    ROW(by_default),
-    ROW(by_event_of_earlier_work),
-    ROW(by_free_async),
-    ROW(of_destroyed),
-    ROW(two_sites),
-    ROW(by_thread),
-    ROW(threads_that_synchronise),
-    ROW(by_host),
-    ROW(by_host_at_end),
-    ROW(by_host_in_rows),
-    ROW(by_host_function),
-    ROW(with_event),
-    ROW(with_stream_synchronised),
-    ROW(with_device_synchronised),
-    ROW(with_event_synchronised),
-    ROW(with_questions),
-    ROW(with_copy),
-    ROW(with_pageable_copy),
-    ROW(one_stream),
-    ROW(default_stream),
-    ROW(blocking_streams),
-    ROW(idle),
-    ROW(captured),
-    ROW(wrong_address),
-    ROW(many_sites),
-    ROW(many_threads),
-};
-
 int main(int count, char **word) {
+    const struct program_case *chosen = case_named(count > 1 ? word[1] : NULL);
     MUST(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking));
     MUST(cudaEventCreate(&event));
     table = device_alloc(BYTES);
     result = device_alloc(BYTES);
     MUST(cudaMallocHost((void **)&pinned, BYTES));
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && count > 1; i++)
-        for (int round = 0; strcmp(rows[i].name, word[1]) == 0 && round < ROUNDS; round++)
-            rows[i].round();
+#pragma GCC unroll 1 /* one call site */
+    for (int round = 0; round < ROUNDS; round++)
+        chosen->run();
     printf("ok check_order\n");
     return 0;
 }
