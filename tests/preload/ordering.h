@@ -13,7 +13,7 @@
 #include <sched.h>
 #include <signal.h>
 
-#include "program.h"
+#include "cases.h"
 
 enum { ROUNDS = 4, WORDS = 1 << 14, BYTES = WORDS * 4, WARM_UPS = 20, TIME_LIMIT_S = 80 };
 /* Scratch memory that is freed: less than one batch of frees, and more than a batch may hold. */
@@ -185,14 +185,15 @@ struct ordering_case {
     void (*prepare)(void); /* may be NULL */
     int (*round)(void);    /* was the host wrong? */
 };
+#define ORDERING_ROW(name, prepare, round) LIST_CASE(struct ordering_case, name, prepare, round)
+#define ORDERING(name, prepare)        \
+    static int name(void);             \
+    ORDERING_ROW(name, prepare, name); \
+    static int name(void)
 
-static inline int run_rounds(const char *program, const struct ordering_case *rows, size_t count, const char *name) {
-    const struct ordering_case *row = NULL;
+static inline int run_rounds(const char *program, const char *name) {
+    const struct ordering_case *row = (const struct ordering_case *)case_named(name);
     int wrong = 0;
-    for (size_t i = 0; i < count && name; i++)
-        if (strcmp(name, rows[i].name) == 0)
-            row = &rows[i];
-    EXPECT(row != NULL);
     set_up();
     if (row->prepare)
         row->prepare();

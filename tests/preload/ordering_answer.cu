@@ -146,12 +146,10 @@ static void all_submitted(void) {
     pinned_flag();
 }
 
-static const struct ordering_case rows[] = {
-    {"device_flag", device_flag, free_behind_waiting},
-    {"host_flag", pinned_flag, free_behind_waiting},
-    {"submitted", all_submitted, free_behind_waiting},
-};
+ORDERING_ROW(device_flag, device_flag, free_behind_waiting);
+ORDERING_ROW(host_flag, pinned_flag, free_behind_waiting);
+ORDERING_ROW(submitted, all_submitted, free_behind_waiting);
 
 int main(int count, char **argument) {
-    return run_rounds("ordering_answer", rows, sizeof rows / sizeof *rows, count > 1 ? argument[1] : NULL);
+    return run_rounds("ordering_answer", count > 1 ? argument[1] : NULL);
 }

@@ -60,6 +60,11 @@ static void per_thread_handles(void) { lazy.streams = PER_THREAD; }
 static void default_streams(void) { lazy.streams = DEFAULT; }
 static void late_streams(void) { lazy.streams = LATE; }
 
+ORDERING_ROW(lazy_table, NULL, lazy_table);
+ORDERING_ROW(lazy_table_per_thread, per_thread_handles, lazy_table);
+ORDERING_ROW(lazy_table_default, default_streams, lazy_table);
+ORDERING_ROW(lazy_table_late, late_streams, lazy_table);
+
 /* ---- two stages, each with its own thread and stream */
 
 static struct {
@@ -89,7 +94,7 @@ static void *consume(void *argument) {
     return NULL;
 }
 
-static int pipeline(void) {
+ORDERING(pipeline, make_second) {
     pthread_t consumer;
     EXPECT(pthread_create(&consumer, NULL, consume, NULL) == 0);
     for (int i = 0; i < ITEMS; i++) {
@@ -120,7 +125,7 @@ static void *frees_and_reads(void *argument) {
     return NULL;
 }
 
-static int reader_frees(void) {
+ORDERING(reader_frees, make_second) {
     pthread_t reader;
     EXPECT(pthread_create(&reader, NULL, frees_and_reads, NULL) == 0);
     await_step(1);
@@ -136,7 +141,7 @@ static void *frees(void *scratch) {
     return NULL;
 }
 
-static int third_frees(void) {
+ORDERING(third_frees, make_second) {
     pthread_t third;
     void *scratch = start(shared.one, shared.table);
     EXPECT(pthread_create(&third, NULL, frees, scratch) == 0);
@@ -145,7 +150,7 @@ static int third_frees(void) {
     return 0;
 }
 
-static int by_pitched(void) {
+ORDERING(by_pitched, make_second) {
     void *pitched;
     size_t pitch;
     MUST(cudaMallocPitch(&pitched, &pitch, 1024, shared.scratch_size / 1024));
@@ -156,7 +161,7 @@ static int by_pitched(void) {
     return 0;
 }
 
-static int by_managed(void) {
+ORDERING(by_managed, make_second) {
     void *managed;
     MUST(cudaMallocManaged(&managed, BYTES, cudaMemAttachGlobal));
     void *scratch = start(shared.one, shared.table);
@@ -166,7 +171,7 @@ static int by_managed(void) {
     return 0;
 }
 
-static int by_pinned(void) {
+ORDERING(by_pinned, make_second) {
     void *pinned;
     MUST(cudaMallocHost(&pinned, BYTES));
     void *scratch = start(shared.one, shared.table);
@@ -176,7 +181,7 @@ static int by_pinned(void) {
     return 0;
 }
 
-static int by_array(void) {
+ORDERING(by_array, make_second) {
     cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindUnsigned};
     cudaArray_t array;
     MUST(cudaMallocArray(&array, &format, 256, 64, 0));
@@ -184,16 +189,6 @@ static int by_array(void) {
     MUST(cudaFreeArray(array));
     read_now(two, shared.table, shared.salt);
     device_free(scratch);
-    return 0;
-}
-
-/* With another device current: the context of the block counts. */
-static int by_other_device(void) {
-    void *scratch = start(shared.one, shared.table);
-    MUST(cudaSetDevice(1));
-    device_free(scratch);
-    MUST(cudaSetDevice(0));
-    read_now(two, shared.table, shared.salt);
     return 0;
 }
 
@@ -210,10 +205,20 @@ static void needs_two_devices(void) {
     make_second();
 }
 
+/* With another device current: the context of the block counts. */
+ORDERING(by_other_device, needs_two_devices) {
+    void *scratch = start(shared.one, shared.table);
+    MUST(cudaSetDevice(1));
+    device_free(scratch);
+    MUST(cudaSetDevice(0));
+    read_now(two, shared.table, shared.salt);
+    return 0;
+}
+
 /* ---- what follows the free */
 
 /* Before the free there was only one stream. */
-static int late_stream(void) {
+ORDERING(late_stream, NULL) {
     compute(shared.one, shared.table);
     cudaStream_t late = new_stream();
     read_now(late, shared.table, shared.salt);
@@ -224,13 +229,13 @@ static int late_stream(void) {
 static unsigned copied[WORDS];
 
 /* The legacy default stream is not ordered with a non-blocking stream. */
-static int copy_down(void) {
+ORDERING(copy_down, NULL) {
     compute(shared.one, shared.table);
     MUST(cudaMemcpy(copied, shared.table, BYTES, cudaMemcpyDeviceToHost));
     return !holds(copied, shared.salt);
 }
 
-static int copy_down_few(void) {
+ORDERING(copy_down_few, NULL) {
     unsigned last;
     compute(shared.one, shared.table);
     MUST(cudaMemcpy(&last, shared.table + WORDS - 1, 4, cudaMemcpyDeviceToHost));
@@ -248,28 +253,28 @@ static void *start_reading(void) {
     return scratch;
 }
 
-static int overwrite(void) {
+ORDERING(overwrite, make_second) {
     device_free(start_reading());
     launch_make(two, shared.table, shared.salt + 100);
     MUST(cudaStreamSynchronize(two));
     return 0;
 }
 
-static int copy_up(void) {
+ORDERING(copy_up, NULL) {
     device_free(start_reading());
     memset(copied, 0x55, sizeof copied);
     MUST(cudaMemcpy(shared.table, copied, BYTES, cudaMemcpyHostToDevice));
     return 0;
 }
 
-static int copy_up_few(void) {
+ORDERING(copy_up_few, NULL) {
     unsigned first = 0x55555555;
     device_free(start_reading());
     MUST(cudaMemcpy(shared.table, &first, 4, cudaMemcpyHostToDevice));
     return 0;
 }
 
-static int fill(void) {
+ORDERING(fill, NULL) {
     device_free(start_reading());
     MUST(cudaMemset(shared.table, 0x55, BYTES));
     MUST(cudaStreamSynchronize(0));
@@ -277,7 +282,7 @@ static int fill(void) {
 }
 
 /* Stream-ordered memory that is used on one stream and freed on another. */
-static int free_async(void) {
+ORDERING(free_async, make_second) {
     void *pooled, *again;
     MUST(cudaMallocAsync(&pooled, BYTES, shared.one));
     launch_make(shared.one, pooled, shared.salt);
@@ -294,7 +299,7 @@ static int free_async(void) {
     return 0;
 }
 
-static int graph(void) {
+ORDERING(graph, make_second) {
     cudaGraph_t graph;
     cudaGraphExec_t ready;
     MUST(cudaStreamBeginCapture(two, cudaStreamCaptureModeThreadLocal));
@@ -310,7 +315,7 @@ static int graph(void) {
 }
 
 /* A capture of a third stream is open meanwhile. */
-static int capture(void) {
+ORDERING(capture, make_second) {
     static cudaStream_t third;
     cudaGraph_t graph = NULL;
     if (!third)
@@ -340,33 +345,9 @@ static void make_green(void) {
     two = (cudaStream_t)stream;
 }
 
-static const struct ordering_case rows[] = {
-    {"lazy_table", NULL, lazy_table},
-    {"lazy_table_per_thread", per_thread_handles, lazy_table},
-    {"lazy_table_default", default_streams, lazy_table},
-    {"lazy_table_late", late_streams, lazy_table},
-    {"pipeline", make_second, pipeline},
-    {"one_thread", make_second, one_thread},
-    {"reader_frees", make_second, reader_frees},
-    {"third_frees", make_second, third_frees},
-    {"by_pitched", make_second, by_pitched},
-    {"by_managed", make_second, by_managed},
-    {"by_pinned", make_second, by_pinned},
-    {"by_array", make_second, by_array},
-    {"by_other_device", needs_two_devices, by_other_device},
-    {"late_stream", NULL, late_stream},
-    {"copy_down", NULL, copy_down},
-    {"copy_down_few", NULL, copy_down_few},
-    {"overwrite", make_second, overwrite},
-    {"copy_up", NULL, copy_up},
-    {"copy_up_few", NULL, copy_up_few},
-    {"fill", NULL, fill},
-    {"free_async", make_second, free_async},
-    {"graph", make_second, graph},
-    {"capture", make_second, capture},
-    {"green", make_green, one_thread},
-};
+ORDERING_ROW(one_thread, make_second, one_thread);
+ORDERING_ROW(green, make_green, one_thread);
 
 int main(int count, char **argument) {
-    return run_rounds("ordering_device", rows, sizeof rows / sizeof *rows, count > 1 ? argument[1] : NULL);
+    return run_rounds("ordering_device", count > 1 ? argument[1] : NULL);
 }

@@ -44,7 +44,10 @@ static int copied(void) {
     return !holds(seen, shared.salt);
 }
 
-static int copied_by_default(void) {
+ORDERING_ROW(pinned, make_pinned, copied);
+ORDERING_ROW(registered, make_registered, copied);
+
+ORDERING(pinned_default, make_pinned) {
     memset(seen, 0, BYTES);
     void *scratch = begin_work();
     MUST(cudaMemcpyAsync(seen, scratch, BYTES, cudaMemcpyDefault, shared.one));
@@ -52,7 +55,7 @@ static int copied_by_default(void) {
     return !holds(seen, shared.salt);
 }
 
-static int copied_in_rows(void) {
+ORDERING(pinned_rows, make_pinned) {
     memset(seen, 0, BYTES);
     void *scratch = begin_work();
     MUST(cudaMemcpy2DAsync(seen, 256, scratch, 256, 256, BYTES / 256, cudaMemcpyDeviceToHost, shared.one));
@@ -69,8 +72,11 @@ static int written_by_kernel(void) {
     return !holds(seen, shared.salt);
 }
 
+ORDERING_ROW(mapped, make_pinned, written_by_kernel);
+ORDERING_ROW(registered_mapped, make_registered, written_by_kernel);
+
 /* Unregistering may wait by itself; a native program cannot tell. */
-static int unregistered(void) {
+ORDERING(unregistered, NULL) {
     make_registered();
     memset(seen, 0, BYTES);
     void *scratch = begin_work();
@@ -102,9 +108,12 @@ static void make_reachable(void) {
     seen = (unsigned *)plain;
 }
 
+ORDERING_ROW(managed, make_managed, managed);
+ORDERING_ROW(pageable, make_reachable, managed);
+
 /* ---- files and processes */
 
-static int file_written(void) {
+ORDERING(file_written, make_pinned) {
     static unsigned read_back[WORDS];
     FILE *file = tmpfile();
     EXPECT(file != NULL);
@@ -127,7 +136,7 @@ static void make_file(void) {
     seen = (unsigned *)plain;
 }
 
-static int file_mapped(void) {
+ORDERING(file_mapped, make_file) {
     static unsigned read_back[WORDS];
     copied();
     EXPECT(pread(file, read_back, BYTES, 0) == BYTES);
@@ -198,7 +207,7 @@ static void export_table(void) {
     EXPECT(write(to_reader[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
 }
 
-static int exported(void) {
+ORDERING(exported, export_table) {
     char wrong = 1;
     compute(shared.one, shared.table);
     EXPECT(write(to_reader[1], &shared.salt, sizeof shared.salt) == (ssize_t)sizeof shared.salt);
@@ -223,7 +232,10 @@ static int source_overwritten(void) {
     return 0;
 }
 
-static int source_read_by_kernel(void) {
+ORDERING_ROW(source_overwritten, make_pinned, source_overwritten);
+ORDERING_ROW(source_registered, make_registered, source_overwritten);
+
+ORDERING(source_mapped, make_pinned) {
     set_source(shared.salt);
     unsigned *device = as_device_sees();
     void *scratch = begin_work();
@@ -245,7 +257,7 @@ static cudaArray_t new_array(unsigned salt) {
     return array;
 }
 
-static int array_freed(void) {
+ORDERING(array_freed, NULL) {
     cudaArray_t array = new_array(shared.salt), next;
     cudaMemcpy3DParms down = {};
     down.srcArray = array;
@@ -263,7 +275,7 @@ static int array_freed(void) {
     return 0;
 }
 
-static int pinned_freed(void) {
+ORDERING(pinned_freed, NULL) {
     unsigned *next;
     make_pinned();
     set_source(shared.salt);
@@ -294,14 +306,14 @@ static int after_call(void *scratch) {
     return __atomic_load_n(&called_with, __ATOMIC_ACQUIRE) != shared.salt;
 }
 
-static int host_function(void) {
+ORDERING(host_function, NULL) {
     argument = shared.salt;
     void *scratch = begin_work();
     MUST(cudaLaunchHostFunc(shared.one, note_call, &argument));
     return after_call(scratch);
 }
 
-static int callback(void) {
+ORDERING(callback, NULL) {
     argument = shared.salt;
     void *scratch = begin_work();
     MUST(cudaStreamAddCallback(shared.one, note_callback, &argument, 0));
@@ -309,7 +321,7 @@ static int callback(void) {
 }
 
 /* The program may reuse its argument after the call. */
-static int host_argument(void) {
+ORDERING(host_argument, NULL) {
     unsigned *given = (unsigned *)malloc(sizeof *given);
     *given = shared.salt;
     void *scratch = begin_work();
@@ -321,7 +333,7 @@ static int host_argument(void) {
     return called_with != shared.salt;
 }
 
-static int graph_copies(void) {
+ORDERING(graph_copies, make_pinned) {
     cudaGraph_t graph;
     cudaGraphExec_t ready;
     memset(seen, 0, BYTES);
@@ -364,7 +376,7 @@ static int read_far(void) {
 }
 
 /* The other context copies what this one has computed. */
-static int other_context(void) {
+ORDERING(other_context, make_context) {
     compute(shared.one, shared.table);
     MUST(DRIVER(cuCtxSetCurrent)(other));
     MUST(DRIVER(cuMemcpyPeerAsync)(far, other, (CUdeviceptr)(uintptr_t)shared.table, own, BYTES, others));
@@ -394,7 +406,7 @@ static void make_peer(void) {
 }
 
 /* A kernel of the other device reads what this one has computed. */
-static int peer(void) {
+ORDERING(peer, make_peer) {
     unsigned wrong;
     compute(shared.one, shared.table);
     MUST(cudaSetDevice(1));
@@ -407,36 +419,10 @@ static int peer(void) {
     return wrong != 0;
 }
 
-static const struct ordering_case rows[] = {
-    {"pinned", make_pinned, copied},
-    {"pinned_default", make_pinned, copied_by_default},
-    {"pinned_rows", make_pinned, copied_in_rows},
-    {"mapped", make_pinned, written_by_kernel},
-    {"registered", make_registered, copied},
-    {"registered_mapped", make_registered, written_by_kernel},
-    {"unregistered", NULL, unregistered},
-    {"managed", make_managed, managed},
-    {"pageable", make_reachable, managed},
-    {"file_written", make_pinned, file_written},
-    {"file_mapped", make_file, file_mapped},
-    {"exported", export_table, exported},
-    {"source_overwritten", make_pinned, source_overwritten},
-    {"source_registered", make_registered, source_overwritten},
-    {"source_mapped", make_pinned, source_read_by_kernel},
-    {"array_freed", NULL, array_freed},
-    {"pinned_freed", NULL, pinned_freed},
-    {"host_function", NULL, host_function},
-    {"host_argument", NULL, host_argument},
-    {"callback", NULL, callback},
-    {"graph_copies", make_pinned, graph_copies},
-    {"other_context", make_context, other_context},
-    {"peer", make_peer, peer},
-};
-
 int main(int count, char **words) {
     if (count > 1 && strcmp(words[1], "import") == 0)
         return import_table();
     if (count > 1 && strcmp(words[1], "process_ends") == 0)
         return process_ends();
-    return run_rounds("ordering_host", rows, sizeof rows / sizeof *rows, count > 1 ? words[1] : NULL);
+    return run_rounds("ordering_host", count > 1 ? words[1] : NULL);
 }

@@ -3,7 +3,7 @@
 
 static __managed__ unsigned variable[WORDS];
 
-static int managed_variable(void) {
+ORDERING(managed_variable, NULL) {
     void *scratch = device_alloc(shared.scratch_size);
     launch_linger(shared.one);
     launch_make(shared.one, scratch, shared.salt);
@@ -12,8 +12,6 @@ static int managed_variable(void) {
     return !holds(variable, shared.salt);
 }
 
-static const struct ordering_case rows[] = {{"managed_variable", NULL, managed_variable}};
-
 int main(int count, char **argument) {
-    return run_rounds("ordering_variable", rows, sizeof rows / sizeof *rows, count > 1 ? argument[1] : NULL);
+    return run_rounds("ordering_variable", count > 1 ? argument[1] : NULL);
 }
