@@ -4,6 +4,7 @@
 
 #include "spgemm_test.h"
 
+#include "spgemm/check.h"
 #include "spgemm/client.h"
 
 #include <stdio.h>
@@ -51,6 +52,31 @@ static inline void drop_pair(struct pair *p) {
     spg_operand_drop(&p->on_device[1]);
     spg_csr_free(&p->a);
     spg_csr_free(&p->b);
+}
+
+/* Compares C on the device with the product. */
+static inline void check_result(const struct pair *p, struct spg_result r) {
+    struct spg_error error = {""};
+    struct spg_check check;
+    struct spg_csr c;
+    if (!spg_result_fetch(&r, p->precision, &c, &error) ||
+        !spg_check_product(&p->a, &p->b, &c, p->precision, &check, &error))
+        fail_msg("%s: %s", p->name, error.text);
+    spg_csr_free(&c);
+}
+
+static inline struct gpumem_spgemm *multiplier_of(uint64_t precision, size_t limit) {
+    struct gpumem_spgemm_options options = {.struct_size = sizeof options, .limit = limit, .precision = precision};
+    struct gpumem_spgemm *m;
+    if (gpumem_spgemm_create(&options, &m))
+        fail_msg("%s", gpumem_spgemm_last_error());
+    return m;
+}
+
+static inline void refused(enum gpumem_status status, enum gpumem_status wanted, const char *says) {
+    if (status != wanted || !strstr(gpumem_spgemm_last_error(), says))
+        fail_msg("status %d, not %d: '%s', not '%s'", status, wanted, gpumem_spgemm_last_error(), says);
+    assert_null(strchr(gpumem_spgemm_last_error(), '\n'));
 }
 
 #endif

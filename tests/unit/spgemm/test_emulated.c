@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-size_t emulated_live(void);
-
 /* Rows of every kind: empty, one entry, two, all columns; and columns that no other row has. */
 static bool dense_row(struct spg_csr *m, int32_t rows, struct spg_error *error) {
     if (!spg_csr_make(m, rows, rows, 3 * rows, error))

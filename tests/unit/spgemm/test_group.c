@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <pthread.h>
 
-size_t emulated_live(void);
-
 /* The emulation has no threads: the group then calls one device after the other. */
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
@@ -64,12 +62,6 @@ static void change_values(struct pair *p, uint64_t seed) {
 static void worked(enum gpumem_status status, const char *name) {
     if (status)
         fail_msg("%s: %s", name, gpumem_spgemm_last_error());
-}
-
-static void refused(enum gpumem_status status, enum gpumem_status wanted, const char *says) {
-    if (status != wanted || !strstr(gpumem_spgemm_last_error(), says))
-        fail_msg("status %d, not %d: '%s', not '%s'", status, wanted, gpumem_spgemm_last_error(), says);
-    assert_null(strchr(gpumem_spgemm_last_error(), '\n'));
 }
 
 static struct gpumem_spgemm_group *group_of(int count, enum spg_precision precision) {

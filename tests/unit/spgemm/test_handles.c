@@ -3,12 +3,9 @@
 #include "emulated/driver.h"
 #include "pair.h"
 
-#include "spgemm/check.h"
 #include "spgemm/gpu_rows.h"
 
 #include "gpumem_resource.h"
-
-size_t emulated_live(void);
 
 #define STREAM ((cudaStream_t)9)
 #define OTHER  ((cudaStream_t)10)
@@ -21,14 +18,7 @@ static struct pair make_pair(const char *name) {
 }
 
 static void check_arrays(const struct pair *p, int64_t stored, void *offsets, void *indices, void *values) {
-    struct spg_error error = {""};
-    struct spg_check check;
-    struct spg_csr c;
-    struct spg_result r = spg_result_at(p->a.rows, p->b.columns, stored, offsets, indices, values);
-    if (!spg_result_fetch(&r, SPG_DOUBLE, &c, &error) ||
-        !spg_check_product(&p->a, &p->b, &c, SPG_DOUBLE, &check, &error))
-        fail_msg("%s: %s", p->name, error.text);
-    spg_csr_free(&c);
+    check_result(p, spg_result_at(p->a.rows, p->b.columns, stored, offsets, indices, values));
 }
 
 static void check_product(const struct pair *p, const struct gpumem_spgemm_result *c) {
@@ -44,11 +34,6 @@ static void change_values(struct pair *p, uint64_t seed) {
 static void worked(enum gpumem_status status) {
     if (status)
         fail_msg("%s", gpumem_spgemm_last_error());
-}
-
-static void refused(enum gpumem_status status, enum gpumem_status wanted, const char *says) {
-    if (status != wanted || !strstr(gpumem_spgemm_last_error(), says))
-        fail_msg("status %d, not %d: '%s', not '%s'", status, wanted, gpumem_spgemm_last_error(), says);
 }
 
 static struct gpumem_spgemm *multiplier(void) {

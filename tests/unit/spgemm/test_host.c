@@ -5,7 +5,6 @@
 #include "spgemm/host.h"
 #include "spgemm/multiplier.h"
 
-size_t emulated_live(void);
 /* Pinned memory. */
 cudaError_t cudaMallocHost(void **at, size_t size);
 
@@ -78,14 +77,6 @@ static void drop_found(struct found *f) {
     free(f->offsets);
     free(f->indices);
     free(f->values);
-}
-
-static struct gpumem_spgemm *multiplier_of(enum spg_precision precision, size_t limit) {
-    struct gpumem_spgemm_options options = {.struct_size = sizeof options, .limit = limit, .precision = precision};
-    struct gpumem_spgemm *m;
-    if (gpumem_spgemm_create(&options, &m))
-        fail_msg("%s", gpumem_spgemm_last_error());
-    return m;
 }
 
 static enum gpumem_status multiply_host(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *a,

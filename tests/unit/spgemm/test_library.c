@@ -10,8 +10,6 @@
 #include "spgemm/multiplier.h"
 #include "spgemm/wide.h"
 
-size_t emulated_live(void);
-
 /* Host memory fails by the same counter, once a test has switched it on. */
 static bool host_fails;
 void *__real_malloc(size_t size);
@@ -64,24 +62,8 @@ static void change_values(struct pair *p, uint64_t seed) {
     }
 }
 
-static void check_product(const struct pair *p, const struct gpumem_spgemm_result *found) {
-    struct spg_error error = {""};
-    struct spg_check check;
-    struct spg_csr c;
-    struct spg_result r =
-        spg_result_at(found->rows, found->columns, found->stored, found->offsets, found->indices, found->values);
-    if (!spg_result_fetch(&r, p->precision, &c, &error) ||
-        !spg_check_product(&p->a, &p->b, &c, p->precision, &check, &error))
-        fail_msg("%s: %s", p->name, error.text);
-    spg_csr_free(&c);
-}
-
-static struct gpumem_spgemm *multiplier_of(enum spg_precision precision, size_t limit) {
-    struct gpumem_spgemm_options options = {.struct_size = sizeof options, .limit = limit, .precision = precision};
-    struct gpumem_spgemm *m;
-    if (gpumem_spgemm_create(&options, &m))
-        fail_msg("%s", gpumem_spgemm_last_error());
-    return m;
+static void check_product(const struct pair *p, const struct gpumem_spgemm_result *c) {
+    check_result(p, spg_result_at(c->rows, c->columns, c->stored, c->offsets, c->indices, c->values));
 }
 
 static struct gpumem_spgemm_result multiplied(struct gpumem_spgemm *m, const struct pair *p,
@@ -330,12 +312,6 @@ TEST(into_regions) {
     gpumem_spgemm_destroy(m);
     for (int i = 0; i < 3; i++)
         assert_int_equal(gpumem_region_destroy(*regions[i]), GPUMEM_OK);
-}
-
-static void refused(enum gpumem_status status, enum gpumem_status wanted, const char *says) {
-    if (status != wanted || !strstr(gpumem_spgemm_last_error(), says))
-        fail_msg("status %d, not %d: '%s', not '%s'", status, wanted, gpumem_spgemm_last_error(), says);
-    assert_null(strchr(gpumem_spgemm_last_error(), '\n'));
 }
 
 TEST(wrong_operands) {

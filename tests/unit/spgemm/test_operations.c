@@ -2,7 +2,7 @@
  * types of values, patterns, the semiring min-plus, sorting, checks. Every C is compared with a product of dense
  * arrays. */
 #include "emulated/driver.h"
-#include "spgemm_test.h"
+#include "pair.h"
 
 #include "spgemm/gpu_rows.h"
 #include "spgemm/random.h"
@@ -12,8 +12,6 @@
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-size_t emulated_live(void);
 
 #define STREAM  ((cudaStream_t)9)
 #define LARGEST 70 /* rows or columns */
@@ -176,22 +174,9 @@ static void compare(precision p, const struct dense *wanted, const int32_t *offs
     assert_int_equal(offsets[wanted->rows], at);
 }
 
-static struct gpumem_spgemm *multiplier_of(precision p) {
-    struct gpumem_spgemm_options options = {.struct_size = sizeof options, .precision = p};
-    struct gpumem_spgemm *m;
-    if (gpumem_spgemm_create(&options, &m))
-        fail_msg("%s", gpumem_spgemm_last_error());
-    return m;
-}
-
 static void worked(enum gpumem_status status) {
     if (status)
         fail_msg("%s", gpumem_spgemm_last_error());
-}
-
-static void refused(enum gpumem_status status, enum gpumem_status wanted, const char *says) {
-    if (status != wanted || !strstr(gpumem_spgemm_last_error(), says))
-        fail_msg("status %d, not %d: '%s', not '%s'", status, wanted, gpumem_spgemm_last_error(), says);
 }
 
 /* C = alpha op(A) op(B) + beta op(D), for every precision and operation: by the multiplier, of the same structure, and
@@ -265,7 +250,7 @@ static void one_sum(struct gpumem_spgemm *m, precision p, uint64_t op_a, uint64_
 
 TEST(sums_of_all_kinds) {
     for (precision p = 0; p <= LAST; p++) {
-        struct gpumem_spgemm *m = multiplier_of(p);
+        struct gpumem_spgemm *m = multiplier_of(p, 0);
         for (uint64_t kind = 0; kind < 9; kind++)
             one_sum(m, p, kind % 3, kind / 3, 0, kind % 2, false);
         one_sum(m, p, 0, 0, 0, true, true);
@@ -281,7 +266,7 @@ TEST(triple_products) {
     static struct dense r, a, b, ra, c;
     for (precision p = 0; p <= LAST; p++) {
         size_t live = emulated_live();
-        struct gpumem_spgemm *m = multiplier_of(p);
+        struct gpumem_spgemm *m = multiplier_of(p, 0);
         struct matrix mr = random_matrix(p, 20, 60, 6, 4), ma = random_matrix(p, 60, 60, 7, 5),
                       mp = random_matrix(p, 60, 25, 8, 6);
         for (int round = 0; round < 4; round++) {
@@ -344,7 +329,7 @@ static void shuffle(struct matrix *m, int rows) {
 TEST(unsorted_rows) {
     static struct dense wanted;
     for (precision p = 0; p <= LAST; p++) {
-        struct gpumem_spgemm *m = multiplier_of(p);
+        struct gpumem_spgemm *m = multiplier_of(p, 0);
         struct gpumem_spgemm_result found = {.struct_size = sizeof found}, none = {.struct_size = sizeof none};
         struct matrix a = random_matrix(p, 40, 40, 2, 8);
         for (int round = 0; round < 2; round++) {
@@ -378,7 +363,7 @@ TEST(unsorted_rows) {
 TEST(short_rows) {
     static struct dense a, c;
     for (precision p = 0; p <= LAST; p++) {
-        struct gpumem_spgemm *m = multiplier_of(p);
+        struct gpumem_spgemm *m = multiplier_of(p, 0);
         struct gpumem_spgemm_result found = {.struct_size = sizeof found};
         struct matrix square = random_matrix(p, 70, 70, 35, 12);
         for (int round = 0; round < 2; round++) {
@@ -418,7 +403,7 @@ static void long_row(precision p, int columns, int strip) {
             there[column] = true;
         }
     describe(&b, INNER, columns);
-    struct gpumem_spgemm *m = multiplier_of(p);
+    struct gpumem_spgemm *m = multiplier_of(p, 0);
     struct gpumem_spgemm_result found = {.struct_size = sizeof found};
     worked(gpumem_spgemm_multiply(m, &a.csr, &b.csr, NULL, 0, STREAM, &found));
     int64_t at = 0;
@@ -447,7 +432,7 @@ TEST(long_rows) {
 }
 
 TEST(wrong_matrices) {
-    struct gpumem_spgemm *m = multiplier_of(GPUMEM_SPGEMM_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(GPUMEM_SPGEMM_DOUBLE, 0);
     struct gpumem_spgemm_result none = {.struct_size = sizeof none};
     struct matrix a = random_matrix(GPUMEM_SPGEMM_DOUBLE, 20, 30, 3, 8),
                   b = random_matrix(GPUMEM_SPGEMM_DOUBLE, 30, 10, 3, 9);

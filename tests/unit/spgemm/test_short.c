@@ -3,10 +3,7 @@
 #include "emulated/look_back.h"
 #include "pair.h"
 
-#include "spgemm/check.h"
 #include "spgemm/multiplier.h"
-
-size_t emulated_live(void);
 
 /* Row i has (i x step) % (most + 1) entries, so every kind of length occurs, 0 too. */
 static struct spg_csr uneven(int32_t rows, int32_t columns, int32_t most, int32_t step) {
@@ -54,39 +51,25 @@ static struct spg_csr moved_entry(const struct spg_csr *m, int32_t row) {
     return moved;
 }
 
-static struct gpumem_spgemm *multiplier_of(enum spg_precision precision) {
-    struct gpumem_spgemm_options options = {.struct_size = sizeof options, .precision = precision};
-    struct gpumem_spgemm *m;
-    assert_int_equal(gpumem_spgemm_create(&options, &m), GPUMEM_OK);
-    return m;
-}
-
 /* Multiplies, and checks C and whether the rows were taken in one pass. */
 static struct gpumem_spgemm_result multiplied(struct gpumem_spgemm *m, const struct pair *p, uint64_t flags,
                                               const struct gpumem_spgemm_output *output, bool one_pass) {
     struct gpumem_spgemm_result c = {.struct_size = sizeof c};
-    struct spg_error error = {""};
-    struct spg_check check;
-    struct spg_csr fetched;
     if (gpumem_spgemm_multiply(m, &p->first, &p->second, output, flags, NULL, &c))
         fail_msg("%s: %s", p->name, gpumem_spgemm_last_error());
-    struct spg_result r = spg_result_at(c.rows, c.columns, c.stored, c.offsets, c.indices, c.values);
-    if (!spg_result_fetch(&r, p->precision, &fetched, &error) ||
-        !spg_check_product(&p->a, &p->b, &fetched, p->precision, &check, &error))
-        fail_msg("%s: %s", p->name, error.text);
+    check_result(p, spg_result_at(c.rows, c.columns, c.stored, c.offsets, c.indices, c.values));
     int64_t products = 0;
     for (int32_t i = 0; i < p->a.rows; i++)
         products += spg_row_bound(&p->a, &p->b, i);
     assert_int_equal(c.products, products);
     assert_int_equal(!m->product.work.block.at, one_pass);
-    spg_csr_free(&fetched);
     return c;
 }
 
 static void cold_warm_and_same(struct spg_csr a, struct spg_csr b, enum spg_precision precision) {
     size_t live = emulated_live();
     struct pair p = pair_of("short", a, b, precision);
-    struct gpumem_spgemm *m = multiplier_of(precision);
+    struct gpumem_spgemm *m = multiplier_of(precision, 0);
     struct gpumem_spgemm_result cold = multiplied(m, &p, 0, NULL, true);
     emulated_fail(0);
     struct gpumem_spgemm_result warm = multiplied(m, &p, 0, NULL, true);
@@ -138,13 +121,13 @@ TEST(sizes_do_not_tell) {
     struct pair r = pair_of("long row of B", uneven(99, 90, 8, 2), moved_entry(&p.b, 40), SPG_DOUBLE);
     struct pair *pairs[] = {&q, &r};
     for (int i = 0; i < 2; i++) {
-        struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE);
+        struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
         multiplied(m, &p, 0, NULL, true);
         multiplied(m, pairs[i], 0, NULL, false);
         multiplied(m, pairs[i], GPUMEM_SPGEMM_SAME_STRUCTURE, NULL, false);
         multiplied(m, &p, 0, NULL, false);
         gpumem_spgemm_destroy(m);
-        m = multiplier_of(SPG_DOUBLE);
+        m = multiplier_of(SPG_DOUBLE, 0);
         multiplied(m, pairs[i], 0, NULL, false);
         gpumem_spgemm_destroy(m);
         drop_pair(pairs[i]);
@@ -155,7 +138,7 @@ TEST(sizes_do_not_tell) {
 /* Rows are counted first for memory of the caller, and written by the offsets of C. */
 TEST(into_arrays) {
     struct pair p = pair_of("stencil", generated("stencil7:7x5x3"), uneven(105, 300, 8, 5), SPG_DOUBLE);
-    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
     struct spg_memory uncounted = {0};
     struct spg_block arrays[3];
     struct spg_error error = {""};
@@ -187,7 +170,7 @@ TEST(into_arrays) {
 TEST(too_many_entries) {
     struct spg_product_settings usual = spg_product_settings;
     struct pair p = pair_of("stencil", generated("stencil7:7x5x3"), generated("stencil7:7x5x3"), SPG_DOUBLE);
-    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
     struct spg_error error = {""};
     spg_product_settings.entries = 1000;
     multiplied(m, &p, 0, NULL, false);

@@ -14,6 +14,8 @@ extern "C" {
 void emulated_driver_use(void);
 /* Number of address ranges and physical handles that are not released. */
 size_t emulated_driver_live(void);
+/* These, and what else of the emulated runtime is alive. */
+size_t emulated_live(void);
 /* Faults: of the allocations and creations that follow, of memory on the device or on the host, of events, streams,
  * address ranges and physical handles, number `number` fails, counted from 1. 0: none. */
 void emulated_fail(size_t number);
