@@ -115,7 +115,7 @@ TEST(test_a_deferred_free_does_not_enter_a_context_that_ends) {
     CU(cuStreamEndCapture(other.one, &graph));
     gm_capture_end(other.one, false);
     uint64_t id = gm_context_ending(world.context), frees = simcuda_calls("cuMemFree_v2");
-    resource->ops->capture(resource, -1);
+    GM_TELL(resource, capture, -1);
     assert_int_equal(simcuda_calls("cuMemFree_v2"), frees);
     gm_context_stays(world.context, id);
     trim(resource);
