@@ -150,6 +150,4 @@ ORDERING_ROW(device_flag, device_flag, free_behind_waiting);
 ORDERING_ROW(host_flag, pinned_flag, free_behind_waiting);
 ORDERING_ROW(submitted, all_submitted, free_behind_waiting);
 
-int main(int count, char **argument) {
-    return run_rounds("ordering_answer", count > 1 ? argument[1] : NULL);
-}
+int main(int count, char **argument) { return run_rounds("ordering_answer", count > 1 ? argument[1] : NULL); }

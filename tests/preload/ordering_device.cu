@@ -348,6 +348,4 @@ static void make_green(void) {
 ORDERING_ROW(one_thread, make_second, one_thread);
 ORDERING_ROW(green, make_green, one_thread);
 
-int main(int count, char **argument) {
-    return run_rounds("ordering_device", count > 1 ? argument[1] : NULL);
-}
+int main(int count, char **argument) { return run_rounds("ordering_device", count > 1 ? argument[1] : NULL); }

@@ -12,6 +12,4 @@ ORDERING(managed_variable, NULL) {
     return !holds(variable, shared.salt);
 }
 
-int main(int count, char **argument) {
-    return run_rounds("ordering_variable", count > 1 ? argument[1] : NULL);
-}
+int main(int count, char **argument) { return run_rounds("ordering_variable", count > 1 ? argument[1] : NULL); }
