@@ -260,13 +260,14 @@ bool gm_pipeline_is_free(uint64_t address) {
 size_t gm_pipeline_releasable(int device) {
     size_t bytes = 0;
     EACH_TOP(top)
-    bytes += gm_stack_releasable(top, device);
+    bytes += gm_kind_is_on_device(top->kind) ? gm_stack_releasable(top, device) : 0;
     return bytes;
 }
 
 void gm_pipeline_held(int device, uint64_t bytes[GM_REASON_COUNT]) {
     EACH_TOP(top)
-    GM_TELL(top, held, device, bytes);
+    if (gm_kind_is_on_device(top->kind))
+        GM_TELL(top, held, device, bytes);
 }
 
 void gm_pipeline_capture(int change) {

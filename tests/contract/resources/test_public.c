@@ -1006,6 +1006,29 @@ TEST_WITH(test_a_cache_forgets_a_destroyed_context, open_world, close_world) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
+/* Free memory of the device is what cuMemGetInfo says and what gpumem would release of it. */
+TEST_WITH(test_free_host_memory_is_no_memory_of_the_device, open_world, close_world) {
+    static const char *const stacks[] = {"cache(native)", "cache(pinned)"};
+    for (int host = 0; host < 2; host++) {
+        struct gpumem_resource *resource = create(stacks[host]);
+        uint64_t held[GM_REASON_COUNT] = {0}, sum = 0;
+        must_put(resource, must_get(resource, 4 << 20), 4 << 20);
+        assert_int_equal(gm_pipeline_releasable(0), host || !gm_fence_supported() ? 0 : 4 << 20);
+        void *small = must_get(resource, 65536);
+        simcuda_set_streams("manual");
+        struct gm_block block = {.address = (uint64_t)(uintptr_t)small, .size = 65536};
+        world_fill(&world, world.one, &block, 1);
+        must_put(resource, small, 65536);
+        gm_pipeline_held(0, held);
+        for (int reason = 0; reason < GM_REASON_COUNT; reason++)
+            sum += held[reason];
+        assert_int_equal(sum > 0, !host && gm_fence_supported());
+        simcuda_set_streams("immediate");
+        simcuda_run_all();
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
 TEST_WITH(test_the_new_structs_follow_the_convention, open_world, close_world) {
     struct gpumem_resource *resource = create("statistics(native)");
     struct gpumem_resource_info info = {.struct_size = 3};
