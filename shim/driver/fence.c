@@ -13,7 +13,7 @@ bool gm_fence_supported(void) { return gm_drv.ctx_record_event != NULL || gm_str
 
 /* Forgets what was recorded before, and the events that were destroyed with their contexts. `context_id`: of the block.
  */
-static void forget(struct gm_fence *fence, uint64_t context_id) {
+static void forget_events(struct gm_fence *fence, uint64_t context_id) {
     unsigned remaining = 0;
     fence->context_id = context_id;
     fence->count = fence->owners = 0;
@@ -107,7 +107,7 @@ gm_status gm_fence_record(struct gm_fence *fence, const struct gm_context *conte
     struct gm_context targets[GM_FENCE_POINTS];
     unsigned count = 1, owners = 1;
     targets[0] = *context;
-    forget(fence, context->id);
+    forget_events(fence, context->id);
     if (reach > GM_FENCE_OWN && GM_LIKELY(gm_drv.ctx_record_event != NULL))
         count = gm_context_users(targets, GM_FENCE_POINTS, reach == GM_FENCE_COPIES, &owners);
     if (reach <= GM_FENCE_DEVICE)
@@ -144,7 +144,7 @@ gm_status gm_fence_record_or_wait(struct gm_fence *fence, const struct gm_contex
     gm_status status = GM_OK;
     if (gm_drv.ctx_record_event)
         return gm_fence_record(fence, context, reach);
-    forget(fence, context->id);
+    forget_events(fence, context->id);
     count = gm_context_users(users, GM_CONTEXT_USERS, false, &owners);
     if (count > GM_CONTEXT_USERS)
         return GM_NOT_SUPPORTED;
@@ -174,7 +174,7 @@ gm_status gm_fence_record_stream(struct gm_fence *fence, CUstream stream, bool p
         status = GM_INVALID_CONTEXT;
     if (status)
         return status;
-    forget(fence, context_id);
+    forget_events(fence, context_id);
     status = record_stream(fence, stream, per_thread);
     gm_context_leave(pushed);
     return status;

@@ -59,7 +59,7 @@ static void make_copy(const struct deferred_copy *copy) {
 
 /* Waits while another thread is busy, then takes the deferred copy; `only_from` not 0: only a copy from that
  * address. True: the caller carries it out and calls finish_copy(). */
-static bool take_copy(struct deferred_copy *copy, uint64_t only_from) {
+static bool take_deferred(struct deferred_copy *copy, uint64_t only_from) {
     for (;;) {
         gm_spin_lock(&lock);
         if (!now.busy) {
@@ -90,7 +90,7 @@ static void finish_copy(void) {
 
 void gm_handover_driver_entered(void) {
     struct deferred_copy copy;
-    if (!take_copy(&copy, 0))
+    if (!take_deferred(&copy, 0))
         return;
     make_copy(&copy);
     finish_copy();
@@ -205,7 +205,7 @@ bool gm_handover_freed(const struct gm_block *block) {
     CUstreamCaptureMode mode;
     struct deferred_copy copy;
     struct gm_fence fence = {0};
-    if (!take_copy(&copy, block->address)) {
+    if (!take_deferred(&copy, block->address)) {
         gm_handover_driver_entered();
         return false;
     }

@@ -47,7 +47,7 @@ static void hash_pieces(struct gather *g) {
     g->bytes = 0;
 }
 
-static void add_bytes(struct gather *g, uint64_t start, size_t bytes) {
+static void gather_bytes(struct gather *g, uint64_t start, size_t bytes) {
     while (bytes && g->readable) {
         size_t part = bytes < WINDOW - g->bytes ? bytes : WINDOW - g->bytes;
         g->pieces[g->count++] = (struct iovec){(void *)(uintptr_t)start, part};
@@ -70,10 +70,10 @@ bool gm_contents_hash(const struct gm_host_rows *r, uint64_t *hash) {
         return false;
     XXH3_64bits_reset_withSeed(&g.state, gaps ? r->pitch + r->layer * UINT64_C(0x9e3779b97f4a7c15) : 0);
     if (!gaps)
-        add_bytes(&g, r->start, r->width * r->height * r->depth);
+        gather_bytes(&g, r->start, r->width * r->height * r->depth);
     for (size_t z = 0; gaps && z < r->depth && g.readable; z++)
         for (size_t y = 0; y < r->height && g.readable; y++)
-            add_bytes(&g, r->start + z * r->layer + y * r->pitch, r->width);
+            gather_bytes(&g, r->start + z * r->layer + y * r->pitch, r->width);
     if (g.bytes)
         hash_pieces(&g);
     close_window(&g);

@@ -84,7 +84,7 @@ static struct instance *find(CUgraphExec handle) {
     return NULL;
 }
 
-static void forget(unsigned at, CUgraphExec handle) {
+static void forget_graph(unsigned at, CUgraphExec handle) {
     struct instance old = {0};
     gm_spin_lock(&lock);
     if (instances[at].handle && (!handle || instances[at].handle == handle)) {
@@ -98,7 +98,7 @@ static void forget(unsigned at, CUgraphExec handle) {
 
 void gm_guard_graph_forget(CUgraphExec handle) {
     for (unsigned i = 0; i < __atomic_load_n(&used, __ATOMIC_ACQUIRE); i++)
-        forget(i, handle);
+        forget_graph(i, handle);
 }
 
 static bool store(const struct instance *made) {

@@ -119,12 +119,12 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
 
 /* Not for the program's own stacks, which report to their caller. */
 static GM_RARE void explain_failed(const struct gm_request *request, enum gm_kind kind, gm_status status,
-                                   bool beyond_limit) {
+                                   bool exceeds_limit) {
     if (status != GM_OUT_OF_MEMORY || gm_call_traits(request->call) & (GM_CALL_RESERVES | GM_CALL_MAPS))
         return;
     if (gm_kind_is_on_device(kind))
         gm_sample(request->context, request->device, true);
-    gm_explain_failure(request, kind, beyond_limit);
+    gm_explain_failure(request, kind, exceeds_limit);
 }
 
 /* ---- GPUMEM_LIMIT */
@@ -300,10 +300,10 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
 void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, uint64_t made, size_t reserved,
                            gm_status status) {
     if (status != GM_OK) {
-        bool beyond_limit = gm_limit_on() && !scope->charged && is_limited(&scope->request);
+        bool exceeds_limit = gm_limit_on() && !scope->charged && is_limited(&scope->request);
         uncharge(scope);
         alloc_failed(scope, kind, GM_REASON_NEVER_MOVED, kind, status);
-        explain_failed(&scope->request, kind, status, beyond_limit);
+        explain_failed(&scope->request, kind, status, exceeds_limit);
         return;
     }
     const struct gm_request *request = &scope->request;

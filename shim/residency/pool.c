@@ -26,7 +26,7 @@ static void push_copy(struct gpumem_residency *r, struct gm_residency_copy *copy
     r->pool_count++;
 }
 
-static struct gm_residency_copy *take_copy(struct gpumem_residency *r, unsigned at) {
+static struct gm_residency_copy *take_kept_copy(struct gpumem_residency *r, unsigned at) {
     struct gm_residency_copy *copy = r->pool[at];
     r->pool_count--;
     memmove(&r->pool[at], &r->pool[at + 1], (r->pool_count - at) * sizeof(*r->pool));
@@ -37,7 +37,7 @@ struct gm_residency_copy *gm_residency_reuse(struct gpumem_residency *r, size_t 
     const unsigned at = position_of(r, bytes);
     if (at == r->pool_count || r->pool[at]->bytes != bytes)
         return NULL;
-    struct gm_residency_copy *copy = take_copy(r, at);
+    struct gm_residency_copy *copy = take_kept_copy(r, at);
     if (copy->evicted)
         r->stats.reused_evicted++;
     else
@@ -129,7 +129,7 @@ static gm_status free_behind(struct gpumem_residency *r, struct gm_residency_cop
 }
 
 gm_status gm_residency_give_back(struct gpumem_residency *r) {
-    struct gm_residency_copy *largest = take_copy(r, r->pool_count - 1);
+    struct gm_residency_copy *largest = take_kept_copy(r, r->pool_count - 1);
     const bool evicted = largest->evicted;
     const size_t bytes = largest->bytes;
     gm_status status = free_behind(r, largest);

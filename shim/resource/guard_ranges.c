@@ -101,7 +101,7 @@ static void set_places(struct arena *arena, uint32_t place, uint32_t count, uint
 }
 
 /* Forgets the freed blocks in these places, with all places that they have. */
-static void forget(struct arena *arena, uint32_t place, uint32_t count) {
+static void forget_places(struct arena *arena, uint32_t place, uint32_t count) {
     for (uint32_t i = place; i < place + count; i++) {
         struct gm_guard_block *old = block_of(arena, i);
         if (!old)
@@ -130,7 +130,7 @@ static uint32_t search(const struct arena *arena, uint32_t from, uint32_t to, ui
 
 static uint64_t occupy(struct arena *arena, uint32_t place, uint32_t count, size_t mapped) {
     uint64_t mapping = arena->start + (uint64_t)place * PLACE;
-    forget(arena, place, count);
+    forget_places(arena, place, count);
     set_places(arena, place, count, place + 1);
     arena->blocks[place] = (struct gm_guard_block){.mapping = mapping, .mapped = mapped};
     cursor.arena = (unsigned)(arena - arenas);

@@ -287,8 +287,8 @@ static GM_RARE void make_way(struct gm_registry *registry, struct gm_registry_sh
 }
 
 /* Links a record for the block, which is live from now on, or (`held`) claimed. NULL: there is no memory. */
-static struct gm_block_record *add_record(struct gm_registry *registry, const struct gm_block *block, bool held,
-                                          struct gm_block *previous) {
+static struct gm_block_record *add_block_record(struct gm_registry *registry, const struct gm_block *block, bool held,
+                                                struct gm_block *previous) {
     uint64_t hash = address_hash(block->address);
     struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     struct gm_block stale, linked = *block;
@@ -314,11 +314,11 @@ static struct gm_block_record *add_record(struct gm_registry *registry, const st
 gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *block, struct gm_block *previous) {
     if (previous)
         previous->address = 0;
-    return add_record(registry, block, false, previous) ? GM_OK : GM_OUT_OF_MEMORY;
+    return add_block_record(registry, block, false, previous) ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
 struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const struct gm_block *block) {
-    return add_record(registry, block, true, NULL);
+    return add_block_record(registry, block, true, NULL);
 }
 
 struct gm_block_record *gm_registry_look(const struct gm_registry *registry, uint64_t address) {

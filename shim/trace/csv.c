@@ -87,7 +87,7 @@ struct line {
     bool full;
 };
 
-static void add_bytes(struct line *l, const char *text, size_t length) {
+static void append_bytes(struct line *l, const char *text, size_t length) {
     if (l->full || (size_t)(l->limit - l->next) < length) {
         l->full = true;
         return;
@@ -96,16 +96,16 @@ static void add_bytes(struct line *l, const char *text, size_t length) {
     l->next += length;
 }
 
-static void add_word(struct line *l, const char *text) { add_bytes(l, text, strlen(text)); }
+static void add_word(struct line *l, const char *text) { append_bytes(l, text, strlen(text)); }
 
 static void add_number(struct line *l, int64_t value) {
     char number[24];
-    add_bytes(l, number, (size_t)(put_signed(number, value, ' ') - number));
+    append_bytes(l, number, (size_t)(put_signed(number, value, ' ') - number));
 }
 
 static void add_hex(struct line *l, uint64_t value) {
     char number[24];
-    add_bytes(l, number, (size_t)(put_hex(number, value, ' ') - number));
+    append_bytes(l, number, (size_t)(put_hex(number, value, ' ') - number));
 }
 
 /* Free text stands at the end of its line. Control characters and backslashes are escaped, so that a definition stays
@@ -114,10 +114,10 @@ static void add_escaped(struct line *l, const char *text, size_t length) {
     for (size_t i = 0; i < length && text[i]; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c >= ' ' && c != 127 && c != '\\') {
-            add_bytes(l, text + i, 1);
+            append_bytes(l, text + i, 1);
         } else {
             char escape[4] = {'\\', 'x', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
-            add_bytes(l, escape, sizeof escape);
+            append_bytes(l, escape, sizeof escape);
         }
     }
 }
@@ -130,7 +130,7 @@ static void add_module(struct line *l, const struct gm_record_module *m) {
     add_hex(l, m->limit);
     for (uint32_t i = 0; i < m->build_id_bytes; i++) {
         char two[2] = {"0123456789abcdef"[id[i] >> 4], "0123456789abcdef"[id[i] & 15]};
-        add_bytes(l, two, 2);
+        append_bytes(l, two, 2);
     }
     add_word(l, m->build_id_bytes ? " " : "- ");
     add_escaped(l, (const char *)id + ((m->build_id_bytes + 7) & ~7u), m->path_bytes);
@@ -181,7 +181,7 @@ size_t gm_trace_csv_record(char *out, size_t size, const struct gm_record *recor
         add_number(&l, p->id);
         add_number(&l, p->line);
         add_escaped(&l, name, p->name_bytes);
-        add_bytes(&l, "\t", 1); /* a tab of the name is escaped */
+        append_bytes(&l, "\t", 1); /* a tab of the name is escaped */
         add_escaped(&l, name + ((p->name_bytes + 7) & ~7u), p->file_bytes);
         break;
     }
