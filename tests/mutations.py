@@ -797,7 +797,7 @@ MUTATIONS = [
        "one wait serves for the pattern of a block"),
     of("blocks_wait_for_a_call", "shim/resource/guard_closing.c", "gm_guard_closing_add", drops("call_closer"), "guard uses",
        "a thread unmaps the freed blocks of a program that makes no further call"),
-    of("two_close_at_once", "shim/resource/guard_closing.c", "take", swaps("!closing && ", ""), "guard counted",
+    of("two_close_at_once", "shim/resource/guard_closing.c", "take", swaps("!closing && ", ""), "short path closing",
        "one thread at a time closes freed blocks"),
     of("context_ends_unseen", "shim/resource/guard.c", "guard_context_ending", drops("gm_guard_each"), "guard uses",
        "the bytes beside live blocks are compared before their context ends"),

@@ -2,7 +2,7 @@
  * all work.
  *
  * usage: short_path pairs COUNT BYTES | replaced | double_free | two_frees | threads | trim | fences | marked |
- * contexts | reset | forked | in_flight | inside
+ * contexts | reset | forked | in_flight | inside | closing
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -299,13 +299,54 @@ static void inside(void) {
     EXPECT(live() == 0);
 }
 
+/* ---- GPUMEM_GUARD=all: a free closes the blocks that were freed before */
+
+static int stopped, goes_on;
+
+static void set_after(const char *symbol, void (*then)(void)) {
+    ((void (*)(const char *, void (*)(void)))find("simcuda_set_after"))(symbol, then);
+}
+
+static void stop(void) {
+    set_after(NULL, NULL);
+    __atomic_store_n(&stopped, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&goes_on, __ATOMIC_ACQUIRE))
+        usleep(100);
+}
+
+static uint64_t unmapped(void) { return ((uint64_t(*)(const char *))find("simcuda_calls"))("cuMemUnmap"); }
+
+static void *free_one(void *address) {
+    use_device();
+    MUST(give((CUdeviceptr)(uintptr_t)address));
+    return NULL;
+}
+
+/* While one thread closes blocks, another one that frees closes none. */
+static void closing(void) {
+    CUdeviceptr first = take(SIZE), second = take(SIZE);
+    pthread_t closer, other;
+    set_after("cuMemUnmap", stop);
+    EXPECT(pthread_create(&closer, NULL, free_one, (void *)(uintptr_t)first) == 0);
+    while (!__atomic_load_n(&stopped, __ATOMIC_ACQUIRE))
+        usleep(100);
+    uint64_t before = unmapped();
+    EXPECT(pthread_create(&other, NULL, free_one, (void *)(uintptr_t)second) == 0);
+    usleep(100000);
+    EXPECT(unmapped() == before);
+    __atomic_store_n(&goes_on, 1, __ATOMIC_RELEASE);
+    EXPECT(pthread_join(closer, NULL) == 0 && pthread_join(other, NULL) == 0);
+    EXPECT(live() == 0 && unmapped() == before + 1);
+}
+
 int main(int count, char **words) {
     static const struct {
         const char *name;
         void (*run)(void);
     } modes[] = {{"replaced", replaced}, {"double_free", double_free}, {"two_frees", two_frees}, {"threads", threads},
                  {"trim", trimmed},      {"fences", fences},           {"marked", marked},       {"contexts", contexts},
-                 {"reset", reset},       {"forked", forked},           {"in_flight", in_flight}, {"inside", inside}};
+                 {"reset", reset},       {"forked", forked},           {"in_flight", in_flight}, {"inside", inside},
+                 {"closing", closing}};
     driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     EXPECT(driver != NULL && count > 1);
     get = find("cuMemAlloc_v2");
