@@ -72,6 +72,20 @@ TEST(test_context_destroyed) {
     }
 }
 
+/* Frees the block while a stream of another context captures, so the free is deferred. */
+static void give_in_capture(struct gm_resource *resource, const struct gm_block *block, const struct world *other) {
+    gm_capture_begin(other->one, false, CU_STREAM_CAPTURE_MODE_RELAXED);
+    CU(cuStreamBeginCapture_v2(other->one, CU_STREAM_CAPTURE_MODE_RELAXED));
+    give(resource, block);
+}
+
+static void end_capture(const struct world *other) {
+    CUgraph graph;
+    CU(cuCtxSetCurrent(other->context));
+    CU(cuStreamEndCapture(other->one, &graph));
+    gm_capture_end(other->one, false);
+}
+
 /* A block is freed during a capture, so the free is deferred. Then its context is destroyed before the capture ends.
  * The memory of the pool does not leak. */
 TEST(test_pool_memory_put_aside_outlives_its_context) {
@@ -79,20 +93,15 @@ TEST(test_pool_memory_put_aside_outlives_its_context) {
     for (int i = 0; i < 2; i++) {
         struct gm_resource *resource = stack_named(pools[i]);
         struct world world, other;
-        CUgraph graph;
         world_open(&other);
         size_t live = simcuda_live_blocks();
         world_open(&world);
         struct gm_request request = plain_request(&world.origin, BYTES);
         struct gm_block block = get(resource, &request);
-        gm_capture_begin(other.one, false, CU_STREAM_CAPTURE_MODE_RELAXED);
-        CU(cuStreamBeginCapture_v2(other.one, CU_STREAM_CAPTURE_MODE_RELAXED));
-        give(resource, &block);
+        give_in_capture(resource, &block, &other);
         world_close(&world, resource);
         assert_int_equal(simcuda_live_blocks(), live + 1);
-        CU(cuCtxSetCurrent(other.context));
-        CU(cuStreamEndCapture(other.one, &graph));
-        gm_capture_end(other.one, false);
+        end_capture(&other);
         GM_TELL(resource, capture, -1);
         assert_int_equal(simcuda_live_blocks(), live);
         world_close(&other, resource);
@@ -103,17 +112,12 @@ TEST(test_pool_memory_put_aside_outlives_its_context) {
 TEST(test_a_deferred_free_does_not_enter_a_context_that_ends) {
     struct gm_resource *resource = stack_named("managed");
     struct world world, other;
-    CUgraph graph;
     world_open(&other);
     world_open(&world);
     struct gm_request request = plain_request(&world.origin, BYTES);
     struct gm_block block = get(resource, &request);
-    gm_capture_begin(other.one, false, CU_STREAM_CAPTURE_MODE_RELAXED);
-    CU(cuStreamBeginCapture_v2(other.one, CU_STREAM_CAPTURE_MODE_RELAXED));
-    give(resource, &block);
-    CU(cuCtxSetCurrent(other.context));
-    CU(cuStreamEndCapture(other.one, &graph));
-    gm_capture_end(other.one, false);
+    give_in_capture(resource, &block, &other);
+    end_capture(&other);
     uint64_t id = gm_context_ending(world.context), frees = simcuda_calls("cuMemFree_v2");
     GM_TELL(resource, capture, -1);
     assert_int_equal(simcuda_calls("cuMemFree_v2"), frees);
