@@ -68,7 +68,9 @@ static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bou
 
 /* Where C has at most so many columns, a row has a sum for each of them (kernels_narrow.cu). The bin follows from its
  * entries of A: a part of a warp computes it, in bin SPG_WARP_BINS a block. */
-#define SPG_NARROW 512
+#define SPG_NARROW    512
+#define SPG_MASK_BITS 64 /* of a word of a row's mask, a bit for each column */
+static inline SPG_BOTH int spg_mask_words(int32_t columns) { return (columns + SPG_MASK_BITS - 1) / SPG_MASK_BITS; }
 static inline SPG_BOTH int spg_bin_of_narrow_row(int32_t terms) {
     return terms <= 8 ? 0 : terms <= 16 ? 1 : terms <= 32 ? 2 : terms <= 128 ? 3 : SPG_WARP_BINS;
 }

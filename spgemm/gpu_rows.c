@@ -98,6 +98,11 @@ static void *part(char *base, size_t *used, size_t size) {
     return base ? base + at : NULL;
 }
 
+/* Bytes of the mask of a row of a narrow C. */
+static size_t mask_size(const struct spg_work *w) {
+    return spg_work_is_narrow(w) ? (size_t)spg_mask_words(w->b->columns) * sizeof *w->masks : 0;
+}
+
 static size_t lay_out(struct spg_work *w, char *base) {
     size_t used = 0, rows = (size_t)w->rows + 1;
     w->start = part(base, &used, rows * sizeof *w->start);
@@ -107,6 +112,7 @@ static size_t lay_out(struct spg_work *w, char *base) {
     w->binned = part(base, &used, rows * sizeof *w->binned);
     w->overflow = part(base, &used, rows * sizeof *w->overflow);
     w->alike = part(base, &used, rows);
+    w->masks = part(base, &used, rows * mask_size(w));
     w->counters = part(base, &used, sizeof *w->counters);
     w->scratch = part(base, &used, w->scratch_size);
     return used;
@@ -212,7 +218,7 @@ static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab
     int bins = 0, at = 0;
     if (spg_work_is_narrow(w))
         return spg_cuda(
-            spg_launch_narrow_rows(g->job->precision, w->a, w->b, w->binned + first[0], count, c, g->memory.stream),
+            spg_launch_narrow_rows(g->job->precision, w->a, w->b, w->binned + first[0], count, w->masks, c, g->memory.stream),
             "rows of few columns", error);
     for (int bin = 0; bin < SPG_BINS; bin++)
         bins += count[bin] > 0;
@@ -253,9 +259,14 @@ static bool launch_binning(struct spg_work *w, const int32_t *list, int32_t rows
 /* Rows of a narrow C are in the same bins when they are counted and when they are computed. */
 static bool count_narrow(struct spg_work *w, struct spg_error *error) {
     struct spg_counters *c = w->counters;
-    struct spg_narrow_count found = {w->binned, c->bins, w->bound, w->size, &c->totals};
-    return launch_binning(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error) &&
-           spg_cuda(spg_launch_narrow_count(w->a, w->b, &found, w->gpu->memory.stream), "rows of few columns", error);
+    struct spg_narrow_count to = {w->binned, c->bins, w->bound, w->size, w->masks, &c->totals};
+    struct spg_memory *memory = &w->gpu->memory;
+    struct spg_block b_masks = {0};
+    bool done = launch_binning(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error) &&
+                spg_block_make(&b_masks, memory, (size_t)w->b->rows * mask_size(w), "masks of B", error) &&
+                spg_cuda(spg_launch_narrow_count(w->a, w->b, b_masks.at, &to, memory->stream), "rows of few columns", error);
+    spg_block_drop(&b_masks, memory);
+    return done;
 }
 
 static void take_bins(struct spg_binned *b, const int32_t *count) {

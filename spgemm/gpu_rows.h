@@ -8,7 +8,8 @@
  * 4. spg_work_settle: rows that overflowed their tables are computed again with tables that hold every intermediate
  *    product, unless they were already (gpu_move.h); a scan of the row sizes gives the offsets of C.
  *
- * Memory: 33 bytes for each row; 8 more for each row that is computed by ranges; while rows are computed by sorting, 40
+ * Memory: 33 bytes for each row; 8 more for each row and 64 columns of a narrow C, and for each row of B while they are
+ * counted; 8 more for each row that is computed by ranges; while rows are computed by sorting, 40
  * bytes for each of their intermediate products, of a batch or of the longest row (gpu_sorted.c). */
 #ifndef SPG_GPU_ROWS_H
 #define SPG_GPU_ROWS_H
@@ -61,6 +62,7 @@ struct spg_work {
     int64_t *start, *c_offset;  /* rows + 1 each: slots of rows in the output, offsets of rows in C */
     int32_t *binned, *overflow; /* lists of rows */
     uint8_t *alike;             /* of each row: whether its pattern in A is that of the row before */
+    uint64_t *masks;            /* of a narrow C's rows (kernels_narrow.cu) */
     struct spg_counters *counters;
     struct spg_chunk_counts *chunk_counts; /* this and the next three: parts of counters */
     struct spg_overflows *overflows;

@@ -86,20 +86,22 @@ cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct
                              const struct spg_operand *b, const int32_t *list, int32_t rows, const uint8_t *alike,
                              const struct spg_target *c, int32_t *overflow, struct spg_overflows *overflows,
                              cudaStream_t stream);
-/* Computes rows of a C of at most SPG_NARROW columns (kernels_narrow.cu). They are listed bin by bin, with count[bin]
- * in each; `count` is memory of the host. */
-cudaError_t spg_launch_narrow_rows(enum spg_precision precision, const struct spg_operand *a,
-                                   const struct spg_operand *b, const int32_t *list, const int32_t *count,
-                                   const struct spg_target *c, cudaStream_t stream);
-/* Counts all rows of such a C: their entries and intermediate products. Sets totals like spg_launch_bounds(), which
- * must be zeroed, too, but counts no rows of equal pattern. */
+/* Counts all rows of a C of at most SPG_NARROW columns (kernels_narrow.cu): their entries and intermediate products.
+ * Sets totals like spg_launch_bounds(), which must be zeroed, too, but counts no rows of equal pattern. A row's mask has
+ * a bit for each column, in spg_mask_words() words. `b_masks` is scratch memory for those of B. */
 struct spg_narrow_count {
     const int32_t *list, *bins; /* all rows, bin by bin, and how many are in each */
     int32_t *bound, *size;
+    uint64_t *masks; /* of C's rows; those that are in no bin are not set */
     struct spg_bound_totals *totals;
 };
-cudaError_t spg_launch_narrow_count(const struct spg_operand *a, const struct spg_operand *b,
-                                    const struct spg_narrow_count *found, cudaStream_t stream);
+cudaError_t spg_launch_narrow_count(const struct spg_operand *a, const struct spg_operand *b, uint64_t *b_masks,
+                                    const struct spg_narrow_count *to, cudaStream_t stream);
+/* Computes these rows, whose sizes and masks are set. They are listed bin by bin, with count[bin] in each; `count` is
+ * memory of the host. */
+cudaError_t spg_launch_narrow_rows(enum spg_precision precision, const struct spg_operand *a,
+                                   const struct spg_operand *b, const int32_t *list, const int32_t *count,
+                                   const uint64_t *masks, const struct spg_target *c, cudaStream_t stream);
 /* The numeric phase for complex values and patterns, whose rows have exact sizes. Rows do not share tables. */
 cudaError_t spg_launch_table_other(int bin, enum spg_precision precision, const struct spg_operand *a,
                                    const struct spg_operand *b, const int32_t *list, int32_t rows,

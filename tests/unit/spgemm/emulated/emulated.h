@@ -81,6 +81,7 @@ inline bool __any_sync(unsigned mask, int value) { return __ballot_sync(mask, va
 inline bool __all_sync(unsigned mask, int value) { return __ballot_sync(mask, value) == mask; }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
 
 template <typename T> T min(T a, T b) { return b < a ? b : a; }
 template <typename T> T max(T a, T b) { return a < b ? b : a; }
