@@ -41,7 +41,7 @@ static void check_live(void) {
     int depth = gm_mine.depth;
     gm_mine.depth = 1;
     gm_guard_closer_end();
-    (void)gm_guard_close_all(GM_GUARD_REUSE);
+    (void)gm_guard_close_all(GM_GUARD_AT_END);
     gm_guard_each(check_one, &left);
     gm_mine.depth = (__typeof__(gm_mine.depth))depth;
 }

@@ -15,6 +15,8 @@
 
 enum { TOGETHER = 16, ROOM = 64, NAP_NS = 20000, MOST_NAPS = 50000 };
 #define ROOM_BYTES ((uint64_t)256 << 20)
+#define LITTLE     ((uint64_t)200 * 1000) /* ns */
+#define MUCH       (100 * LITTLE)
 
 unsigned gm_guard_prompt = 64, gm_guard_waiting;
 static struct gm_guard_block waiting[ROOM];
@@ -140,7 +142,7 @@ static size_t close_these(const struct gm_guard_block *blocks, unsigned count, b
         if (reuse)
             (void)gm_guard_memory_open(&memory[i]);
     }
-    bool arrived = !gm_guard_pattern_arrived(blocks, true);
+    bool arrived = !gm_guard_pattern_arrived(blocks, GM_GUARD_FOREVER);
     for (unsigned i = 0; i < count; i++) {
         memory[i].patterned = arrived && gm_guard_pattern_check(&blocks[i], GM_GUARD_AT_FREE);
         released += close_one(&blocks[i], &memory[i], &open[i]);
@@ -148,15 +150,16 @@ static size_t close_these(const struct gm_guard_block *blocks, unsigned count, b
     return released;
 }
 
-/* Without a wait for work of the program. A block whose context ended is not read at all. */
-static bool is_readable(const struct gm_guard_block *block) {
-    gm_status status = gm_guard_pattern_arrived(block, false);
+struct way {
+    bool reuse, by_closer;
+    uint64_t patience_ns; /* for work of the program */
+};
+
+/* A block whose context ended is not read at all. */
+static bool is_readable(const struct gm_guard_block *block, uint64_t patience_ns) {
+    gm_status status = patience_ns == GM_GUARD_FOREVER ? GM_OK : gm_guard_pattern_arrived(block, patience_ns);
     return !status || status == GM_INVALID_CONTEXT;
 }
-
-struct way {
-    bool reuse, waits, by_closer;
-};
 
 /* Closes the first blocks, while their context cannot end. Returns how many blocks it looked at. */
 static unsigned close_some(struct way way, size_t *released, bool *progress) {
@@ -168,7 +171,7 @@ static unsigned close_some(struct way way, size_t *released, bool *progress) {
         return 0;
     memset(open, true, sizeof open);
     bool entered = !gm_context_enter_held((CUcontext)(uintptr_t)blocks->context, blocks->context_id, &held);
-    if (way.waits || is_readable(blocks))
+    if (is_readable(blocks, way.patience_ns))
         *released += close_these(blocks, count, way.reuse, open);
     if (entered)
         gm_context_leave_held(&held);
@@ -219,7 +222,7 @@ static void *run_closer(void *unused) {
         uint32_t seen = __atomic_load_n(&calls, __ATOMIC_SEQ_CST);
         bool progress = false;
         size_t released = 0;
-        while (close_some((struct way){.reuse = true, .by_closer = true}, &released, &progress) && progress)
+        while (close_some((struct way){.reuse = true, .by_closer = true, .patience_ns = LITTLE}, &released, &progress) && progress)
             progress = false;
         if (__atomic_load_n(&closer, __ATOMIC_RELAXED) != HAS_CLOSER)
             return NULL;
@@ -272,7 +275,7 @@ static bool make_room(const struct gm_guard_block *block) {
         bool progress = false;
         if (put(block))
             return true;
-        if (close_some((struct way){.reuse = true, .waits = true}, &released, &progress) && !progress)
+        if (close_some((struct way){.reuse = true, .patience_ns = GM_GUARD_FOREVER}, &released, &progress) && !progress)
             return false;
         if (!progress)
             gm_sleep(NAP_NS);
@@ -289,7 +292,7 @@ bool gm_guard_closing_add(const struct gm_guard_block *block) {
         return false;
     }
     if (is_prompt() || calls_driver() || !start_closer())
-        (void)close_all((struct way){.reuse = true, .waits = true});
+        (void)close_all((struct way){.reuse = true, .patience_ns = GM_GUARD_FOREVER});
     else
         call_closer();
     return true;
@@ -299,7 +302,9 @@ size_t gm_guard_close_all(enum gm_guard_closing how) {
     if (!gm_guard_any_waits())
         return 0;
     CUstreamCaptureMode mode = gm_capture_relax();
-    size_t released = close_all((struct way){.reuse = how == GM_GUARD_REUSE, .waits = how == GM_GUARD_RELEASE});
+    static const uint64_t patience_ns[] = {
+        [GM_GUARD_REUSE] = LITTLE, [GM_GUARD_AT_END] = MUCH, [GM_GUARD_RELEASE] = GM_GUARD_FOREVER};
+    size_t released = close_all((struct way){.reuse = how != GM_GUARD_RELEASE, .patience_ns = patience_ns[how]});
     gm_capture_unrelax(mode);
     return released;
 }

@@ -11,7 +11,7 @@
 #define PATTERN    0xe5
 #define MOST_PITCH ((uint64_t)INT32_MAX)  /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
 #define NOBODY     UINT64_MAX             /* no block has this address */
-#define PATIENCE   ((uint64_t)200 * 1000) /* ns */
+#define PATIENCE   ((uint64_t)20 * 1000 * 1000) /* ns, until a new pattern is written */
 enum { EDGE = GM_GUARD_EDGE, CONTEXTS = 16, COPIES = 32 };
 
 void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
@@ -37,9 +37,23 @@ static gm_status private_stream(const struct gm_guard_block *block, CUstream *st
     return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
 }
 
+/* Asks for that long. */
+static gm_status ask(CUstream stream, uint64_t patience_ns) {
+    uint64_t begin = gm_now_ns();
+    gm_status status;
+    do
+        status = (gm_status)gm_drv.stream_query(stream);
+    while (status == CUDA_ERROR_NOT_READY && gm_now_ns() - begin < patience_ns);
+    return status;
+}
+
+/* Work that the program submits after the allocation must not begin before the pattern is written, which would cover
+ * the damage. So the allocation waits, unless work of the program held up the last pattern and still does. */
 gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
+    static bool held_up;
     CUstream stream;
     gm_status status = private_stream(block, &stream);
+    bool waits = !status && (!__atomic_load_n(&held_up, __ATOMIC_RELAXED) || !gm_drv.stream_query(stream));
     for (int before = 0; before < 2 && !status; before++) {
         struct side side = side_of(block, before);
         if (side.size)
@@ -47,6 +61,8 @@ gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
         if (status && before)
             (void)gm_drv.stream_synchronize(stream);
     }
+    if (!status && waits)
+        __atomic_store_n(&held_up, ask(stream, PATIENCE) == CUDA_ERROR_NOT_READY, __ATOMIC_RELAXED);
     return status;
 }
 
@@ -208,21 +224,13 @@ void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
     leave(&entered);
 }
 
-/* Asks until then. */
-static gm_status ask(CUstream stream, uint64_t until) {
-    gm_status status;
-    do
-        status = (gm_status)gm_drv.stream_query(stream);
-    while (status == CUDA_ERROR_NOT_READY && gm_now_ns() < until);
-    return status;
-}
-
-gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, bool waits) {
+gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, uint64_t patience_ns) {
     struct entered entered;
     gm_status status = enter(block, &entered);
     if (status)
         return status;
-    status = waits ? (gm_status)gm_drv.stream_synchronize(entered.stream) : ask(entered.stream, gm_now_ns() + PATIENCE);
+    status = patience_ns == GM_GUARD_FOREVER ? (gm_status)gm_drv.stream_synchronize(entered.stream)
+                                       : ask(entered.stream, patience_ns);
     leave(&entered);
     return status;
 }

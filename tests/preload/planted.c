@@ -17,6 +17,12 @@ CASE(behind_byte) {
     drop(block);
 }
 
+CASE(behind_byte_done) {
+    launch_byte(make(1000), 1000);
+    wait_for(one);
+    drop(block);
+}
+
 CASE(behind_element) {
     launch_words(make(4096), 0, 1025, one);
     printf(" wait %d", cuCtxSynchronize());

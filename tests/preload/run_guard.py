@@ -252,6 +252,19 @@ def begin(place):
     check_said(guarded(place, "none", "all,begin"), [], "none, begin")
 
 
+def written(place):
+    """An allocation waits until its pattern is written, which would cover what the program damages meanwhile."""
+    log = place.options.work / "written.log"
+    for value, seed in (("all", 1), ("all,begin", 25)):
+        done = guarded(place, "behind_byte_done", value, SIMCUDA_STREAMS=f"random:{seed}", SIMCUDA_LOG=str(log))
+        check_said(done, ["1 byte was written right behind the end of a block of 1000 bytes"], f"behind, {value}")
+        calls = log.read_text()
+        calls = calls[calls.index("cuMemsetD8Async"):]
+        stream = re.search(r"hStream=(\S+)", calls)[1]
+        calls = calls[:calls.index("cuLaunchKernel")]
+        check(f"cuStreamQuery 0 hStream={stream}" in calls, f"{value}: {calls}")
+
+
 def rules(place):
     """Placement rules guard by size, and by what else they know."""
     done = guarded(place, "behind_byte", "off", policy="static:size=1000->guard")
@@ -351,7 +364,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, switched, closers, silent, blocking, failure, begin, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, switched, closers, silent, blocking, failure, begin, written, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":
