@@ -47,8 +47,7 @@ template <typename S> __device__ Inserted total_of(Inserted in, int *claimed, in
         in.claimed += __shfl_xor_sync(~0u, in.claimed, step);
     unsigned others = __ballot_sync(~0u, in.full);
     if (!S::whole) {
-        unsigned lanes = S::lanes == 32 ? ~0u : ((1u << S::lanes % 32) - 1) << threadIdx.x % 32 / S::lanes * S::lanes;
-        in.full = (others & lanes) != 0;
+        in.full = (others & team_of<S::lanes>()) != 0;
         return in;
     }
     if (threadIdx.x % 32 == 0) {

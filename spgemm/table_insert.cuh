@@ -23,6 +23,11 @@ template <typename T, int ALIKE> struct alignas(16) Term {
     int32_t from = 0, length = 0;
 };
 
+/* The threads of the warp that compute the calling thread's row: a bit for each. */
+template <int LANES> __device__ unsigned team_of() {
+    return LANES == 32 ? ~0u : ((1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+}
+
 /* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. ALIKE: rows that share a table.
  */
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
@@ -128,20 +133,6 @@ template <typename T, int ALIKE> __device__ Term<T, ALIKE> load(const Term<T, AL
     return term;
 }
 
-/* The term's entry of B for this thread, from entry number `first` on. `columns` and `values` are B's, moved by the
- * thread's number. */
-template <typename T, int ALIKE, bool NUMERIC>
-__device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane, const int32_t *columns,
-                             const T *values) {
-    Entry<T> entry;
-    if (first + lane < term.length) {
-        entry.column = columns[term.from + first];
-        if (NUMERIC)
-            entry.value = spg_read_value(values, term.from + first);
-    }
-    return entry;
-}
-
 /* Barriers for racecheck, which does not count votes as barriers. They are votes of the values that were read, so the
  * warp needs no others. */
 __device__ void sync_reads() {
@@ -160,10 +151,10 @@ __device__ void claim(int32_t *slot, int32_t column) {
 #endif
 }
 
-/* Searches the place of a column for each thread, or claims an empty one. The columns of a group's threads differ. All
- * threads of the warp search together, so a claim needs no atomic operation: of several threads that write to a slot,
- * the one that finds its column there has claimed it. A thread that meets another column goes on to the next
- * slot: strides that differ from thread to thread are slower. Sets *missing if the table has no slot left.
+/* Searches the place of a column for each thread, or claims an empty one. All threads of the warp search together, so a
+ * claim needs no atomic operation: of several threads that write to a slot, those that find their column there have
+ * claimed it. A thread that meets another column goes on to the next slot: strides that differ from thread to thread are
+ * slower. Sets *missing if the table has no slot left.
  */
 template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &table, int32_t column, bool *missing) {
     constexpr uint32_t one = 1u << S::place_shift;
@@ -190,63 +181,191 @@ template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &
     return place;
 }
 
-/* Adds one product for each thread of the warp. A thread that finds no slot gets a number of no entry. */
-template <typename T, typename S, bool NUMERIC>
-__device__ void add(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table, int *lane) {
-    bool missing;
-    uint32_t place = search(table, entry.column, &missing);
-    if (NUMERIC && entry.column != NONE && !missing)
+/* Adds a product for each thread of the warp that has one, at the places of their columns. The columns of a team's
+ * threads differ. */
+template <typename T, typename S>
+__device__ void add(bool adds, const Term<T, S::alike> &term, const T &value, const Table<T, S> &table,
+                    uint32_t place) {
+    if (adds)
 #pragma unroll
         for (int g = 0; g < S::alike; g++)
-            *table.sum(g, place) = spg_plus_product(*table.sum(g, place), term.factor[g], entry.value);
-    *lane = missing ? FULL : *lane;
+            *table.sum(g, place) = spg_plus_product(*table.sum(g, place), term.factor[g], value);
     __syncwarp();
 }
 
-/* Adds the row's products, for a group inside a warp. The sums must be 0. All threads of the warp take part, with the
- * same number of steps; a group without a row has first = end. An entry of B is read while the one before is added.
- * Returns whether the table is too small. */
+/* ---- term by term: a team takes the entries of one row of B at a time */
+
+/* The term's entry of B for this thread, from entry number `first` on. `columns` and `values` are B's, moved by the
+ * thread's number. */
+template <typename T, int ALIKE, bool NUMERIC>
+__device__ Entry<T> entry_of(const Term<T, ALIKE> &term, int32_t first, int lane, const int32_t *columns,
+                             const T *values) {
+    Entry<T> entry;
+    if (first + lane < term.length) {
+        entry.column = columns[term.from + first];
+        if (NUMERIC)
+            entry.value = spg_read_value(values, term.from + first);
+    }
+    return entry;
+}
+
+/* Returns whether the table has no slot left for the thread's column. */
 template <typename T, typename S, bool NUMERIC>
-__device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int alike,
-                       const Table<T, S> &table) {
+__device__ bool insert_entry(const Term<T, S::alike> &term, const Entry<T> &entry, const Table<T, S> &table) {
+    bool missing;
+    uint32_t place = search(table, entry.column, &missing);
+    add(NUMERIC && entry.column != NONE && !missing, term, entry.value, table, place);
+    return missing;
+}
+
+/* `mine`: the thread's term, of the first `count` ones. An entry of B is read while the one before is added. */
+template <typename T, typename S, bool NUMERIC>
+__device__ bool insert_terms(const Operand<T> &b, const Term<T, S::alike> &mine, int count, const Table<T, S> &table) {
     constexpr int LANES = S::lanes, ALIKE = S::alike;
     const int thread = threadIdx.x % LANES;
     int lane = thread; /* FULL, if the table is too small */
-    /* The reduction also shows the compiler that the threads of the warp go through the loops together. */
-    int32_t most = __reduce_max_sync(~0u, end - first);
     const int32_t *columns = kept(b.indices + thread);
     const T *values = kept(b.values + thread);
-    for (int32_t base = 0; base < most; base += LANES) {
-        Term<T, ALIKE> mine;
-        for (int step = LANES / 2; step > 0; step /= 2)
-            lane |= __shfl_xor_sync(~0u, lane, step) & FULL;
-        if (lane < end - first - base)
-            mine = read_term<T, ALIKE, NUMERIC>(a, b, first + base + lane, end - first, alike);
-        bool long_rows = __any_sync(~0u, mine.length > LANES);
-        *table.term(thread) = mine;
-        if (thread == 0)
-            *table.term(LANES) = Term<T, ALIKE>();
-        __syncwarp();
-        int here = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
-        Term<T, ALIKE> term = load(table.term(0));
-        Entry<T> entry = entry_of<T, ALIKE, NUMERIC>(term, 0, lane, columns, values);
+    bool long_rows = __any_sync(~0u, mine.length > LANES);
+    *table.term(thread) = mine;
+    if (thread == 0)
+        *table.term(LANES) = Term<T, ALIKE>();
+    __syncwarp();
+    Term<T, ALIKE> term = load(table.term(0));
+    Entry<T> entry = entry_of<T, ALIKE, NUMERIC>(term, 0, lane, columns, values);
 #pragma unroll 2
-        for (int j = 0; j < here; j++) {
-            Term<T, ALIKE> next = load(table.term(j + 1));
-            if (long_rows)
-                for (int32_t l = LANES; __any_sync(~0u, l + lane - thread < term.length); l += LANES) {
-                    Entry<T> following = entry_of<T, ALIKE, NUMERIC>(term, l, lane, columns, values);
-                    add<T, S, NUMERIC>(term, entry, table, &lane);
-                    entry = following;
-                }
-            Entry<T> ahead = entry_of<T, ALIKE, NUMERIC>(next, 0, lane, columns, values);
-            add<T, S, NUMERIC>(term, entry, table, &lane);
-            term = next;
-            entry = ahead;
+    for (int j = 0; j < count; j++) {
+        Term<T, ALIKE> next = load(table.term(j + 1));
+        if (long_rows)
+            for (int32_t l = LANES; __any_sync(~0u, l + lane - thread < term.length); l += LANES) {
+                Entry<T> following = entry_of<T, ALIKE, NUMERIC>(term, l, lane, columns, values);
+                lane = insert_entry<T, S, NUMERIC>(term, entry, table) ? FULL : lane;
+                entry = following;
+            }
+        Entry<T> ahead = entry_of<T, ALIKE, NUMERIC>(next, 0, lane, columns, values);
+        lane = insert_entry<T, S, NUMERIC>(term, entry, table) ? FULL : lane;
+        term = next;
+        entry = ahead;
+    }
+    __syncwarp();
+    return lane & FULL;
+}
+
+/* ---- packed: a team takes its products one behind the other, of several terms at a time */
+
+/* A product for each thread. */
+template <typename T, int ALIKE> struct Product {
+    Term<T, ALIKE> term;
+    Entry<T> entry;
+    int turn;  /* terms of the team's threads before the product's one */
+    int turns; /* terms of the team's threads */
+};
+
+template <typename T, typename S, bool NUMERIC> struct Products {
+    const int32_t *columns; /* B's, moved by the thread's number */
+    const T *values;
+    int32_t left;       /* products of the team that were not read yet, less the thread's number */
+    int32_t start;      /* where those of the thread's term begin behind those that were read; else negative */
+    int32_t begun = -1; /* terms of the team that began before, less one */
+
+    /* Terms of no entries leave no gap in the list. */
+    __device__ Products(const Operand<T> &b, const Term<T, S::alike> &mine, const Table<T, S> &table)
+        : columns(b.indices + threadIdx.x % S::lanes), values(b.values + threadIdx.x % S::lanes) {
+        int32_t up_to = spg_sum_up_to<S::lanes>(mine.length);
+        unsigned some = __ballot_sync(~0u, mine.length > 0) & team_of<S::lanes>();
+        start = mine.length ? up_to - mine.length : -1;
+        left = __shfl_sync(~0u, up_to, S::lanes - 1, S::lanes) - static_cast<int32_t>(threadIdx.x % S::lanes);
+        if (mine.length) {
+            Term<T, S::alike> term = mine;
+            term.from -= start;
+            *table.term(__popc(some & ((1u << threadIdx.x % 32) - 1))) = term;
         }
         __syncwarp();
     }
-    return lane & FULL;
+
+    /* `at`: products of the team that were read. */
+    __device__ Product<T, S::alike> next(const Table<T, S> &table, int32_t at) {
+        constexpr unsigned LANES = S::lanes;
+        const unsigned lane = threadIdx.x % 32, first = lane / LANES * LANES;
+        unsigned begins = static_cast<unsigned>(start) < LANES ? 1u << (first + start) : 0;
+        begins = __reduce_or_sync(~0u, begins) & team_of<S::lanes>();
+        int at_first = static_cast<int>(begins >> first & 1), up_to = __popc(begins & (~0u >> (31 - lane)));
+        Product<T, S::alike> product;
+        product.turn = up_to - at_first;
+        product.turns = __popc(begins) - at_first + 1;
+        if (left > 0) {
+            product.term = load(table.term(begun + up_to));
+            product.entry.column = columns[product.term.from + at];
+            if (NUMERIC)
+                product.entry.value = spg_read_value(values, product.term.from + at);
+        }
+        begun += __popc(begins);
+        start = start < static_cast<int32_t>(LANES) ? -1 : start - static_cast<int32_t>(LANES);
+        left -= static_cast<int32_t>(LANES);
+        return product;
+    }
+};
+
+/* The terms of a team take turns to add: their columns may be equal. */
+template <typename T, typename S, bool NUMERIC>
+__device__ bool insert_product(const Product<T, S::alike> &product, const Table<T, S> &table) {
+    bool missing;
+    uint32_t place = search(table, product.entry.column, &missing);
+    bool adds = product.entry.column != NONE && !missing;
+    int turns = NUMERIC ? S::lanes == 32 ? product.turns : __reduce_max_sync(~0u, product.turns) : 0;
+    __syncwarp();
+    for (int turn = 0; turn < turns; turn++)
+        add(adds && turn == product.turn, product.term, product.entry.value, table, place);
+    return missing;
+}
+
+/* Entries of B are read while those before are added. */
+template <typename T, typename S, bool NUMERIC>
+__device__ bool insert_packed(const Operand<T> &b, const Term<T, S::alike> &mine, const Table<T, S> &table) {
+    constexpr int LANES = S::lanes;
+    Products<T, S, NUMERIC> products(b, mine, table);
+    int32_t count = __reduce_max_sync(~0u, products.left + static_cast<int32_t>(threadIdx.x % LANES));
+    Product<T, S::alike> product = products.next(table, 0);
+    bool full = false;
+    for (int32_t at = LANES; at < count; at += LANES) {
+        Product<T, S::alike> following = products.next(table, at);
+        full |= insert_product<T, S, NUMERIC>(product, table);
+        product = following;
+    }
+    full |= insert_product<T, S, NUMERIC>(product, table);
+    __syncwarp();
+    return full;
+}
+
+/* ---- rows */
+
+/* Whether terms are packed: the steps are then at most half as many as the terms. Rows of equal pattern are long. */
+template <typename S> __device__ bool packs(int32_t length, int count) {
+    return S::alike == 1 && __reduce_add_sync(~0u, static_cast<unsigned>(length)) <= 16u * static_cast<unsigned>(count);
+}
+
+/* Adds the row's products, for a team: a group inside a warp. The sums must be 0. All threads of the warp take part,
+ * with the same number of steps; a team without a row has first = end. Returns whether the table is too small. */
+template <typename T, typename S, bool NUMERIC>
+__device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int alike,
+                       const Table<T, S> &table) {
+    constexpr int LANES = S::lanes;
+    const int thread = threadIdx.x % LANES;
+    bool full = false;
+    /* The reduction also shows the compiler that the threads of the warp go through the loops together. */
+    int32_t most = __reduce_max_sync(~0u, end - first);
+    for (int32_t base = 0; base < most; base += LANES) {
+        Term<T, S::alike> mine;
+        if (!full && thread < end - first - base)
+            mine = read_term<T, S::alike, NUMERIC>(a, b, first + base + thread, end - first, alike);
+        int count = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
+        if (packs<S>(mine.length, count))
+            full |= insert_packed<T, S, NUMERIC>(b, mine, table);
+        else
+            full |= insert_terms<T, S, NUMERIC>(b, mine, count, table);
+        full = (__ballot_sync(~0u, full) & team_of<LANES>()) != 0;
+    }
+    return full;
 }
 
 /* The same for a block, whose warps take turns (turns.cuh). The sums must be 0. */

@@ -85,6 +85,19 @@ inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits)
 
 template <typename T> T min(T a, T b) { return b < a ? b : a; }
 template <typename T> T max(T a, T b) { return a < b ? b : a; }
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
+    const uint64_t *all = emulated_exchange(mask, emulated_bits(value));
+    unsigned sum = 0;
+    for (unsigned i = 0; i < 32; i++)
+        sum += mask >> i & 1 ? emulated_value<unsigned>(all[i]) : 0;
+    return sum;
+}
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+    const uint64_t *all = emulated_exchange(mask, emulated_bits(value));
+    for (unsigned i = 0; i < 32; i++)
+        value |= mask >> i & 1 ? emulated_value<unsigned>(all[i]) : 0;
+    return value;
+}
 inline int __reduce_max_sync(unsigned mask, int value) {
     const uint64_t *all = emulated_exchange(mask, emulated_bits(value));
     for (unsigned i = 0; i < 32; i++)
