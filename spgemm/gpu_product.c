@@ -11,7 +11,8 @@
  *   whose memory cannot grow; and where values are complex or there are none;
  * - a row exceeds the largest table: growing would compute it twice;
  * - C has few columns: counting a row takes less time than moving it;
- * - nearly each intermediate product is an entry of a large C: rows are then counted in less time than moved together;
+ * - C is large, and most intermediate products are entries, or rows are short: such rows are counted in less time than
+ *   moved together, and growing would take up to twice C's memory;
  * - C may have more entries than 32-bit offsets can count: it is then refused before its memory is allocated.
  *
  * The sizes and offsets of C's rows are kept. A product of the same structure uses them and only computes values: by
@@ -24,8 +25,10 @@
 
 struct spg_product_settings spg_product_settings = {4 * 6656, (int64_t)(0.9 * INT32_MAX), 8 << 20};
 
-/* Entries of C for each intermediate product, from which it takes less time to count rows than to move them. */
-#define HARDLY_MERGED 0.95f
+/* Entries of C for each intermediate product, from which it takes less time to count rows than to move them; and
+ * entries of a row up to which this holds, too: many rows then exceed their first chunk, and each requests more. */
+#define HARDLY_MERGED 0.7
+#define SHORT_IN_C    32
 
 static bool sample_rows(struct spg_product *p, struct spg_error *error) {
     int32_t rows = p->method.gpu.a->rows;
@@ -55,12 +58,13 @@ static bool choose(struct spg_work *w, const struct spg_place *place, bool *coun
     int64_t longest = w->totals.row_max < w->b->columns ? w->totals.row_max : w->b->columns;
     *counts = place || w->gpu->memory.allocator.allocate || !spg_is_real(w->gpu->job->precision) ||
               longest >= spg_product_settings.long_row;
-    if (*counts || w->totals.bound < spg_product_settings.hardly_merged)
+    if (*counts || w->totals.bound < spg_product_settings.many_products)
         return true;
     if (!spg_work_sample(w, NULL, error))
         return false;
-    *counts = w->entries_per_product >= HARDLY_MERGED ||
-              (double)w->totals.bound * (double)w->entries_per_product >= (double)spg_product_settings.entries;
+    double entries = (double)w->totals.bound * (double)w->entries_per_product;
+    *counts = entries >= HARDLY_MERGED * (double)w->totals.bound || entries <= (double)SHORT_IN_C * w->rows ||
+              entries >= (double)spg_product_settings.entries;
     return true;
 }
 

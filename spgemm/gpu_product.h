@@ -31,7 +31,7 @@ struct spg_product {
 struct spg_product_settings {
     int64_t long_row;      /* intermediate products of a row from which rows are counted first */
     int64_t entries;       /* expected entries of C from which rows are counted first */
-    int64_t hardly_merged; /* intermediate products from which rows are counted first if they hardly merge */
+    int64_t many_products; /* intermediate products from which C is large: its rows may be counted first */
 };
 extern struct spg_product_settings spg_product_settings;
 

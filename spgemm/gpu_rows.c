@@ -217,9 +217,9 @@ static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab
     struct spg_gpu *g = w->gpu;
     int bins = 0, at = 0;
     if (spg_work_is_narrow(w))
-        return spg_cuda(
-            spg_launch_narrow_rows(g->job->precision, w->a, w->b, w->binned + first[0], count, w->masks, c, g->memory.stream),
-            "rows of few columns", error);
+        return spg_cuda(spg_launch_narrow_rows(g->job->precision, w->a, w->b, w->binned + first[0], count, w->masks, c,
+                                               g->memory.stream),
+                        "rows of few columns", error);
     for (int bin = 0; bin < SPG_BINS; bin++)
         bins += count[bin] > 0;
     int sides = bins < 1 ? 0 : bins - 1 < SPG_SIDE_STREAMS ? bins - 1 : SPG_SIDE_STREAMS;
@@ -262,9 +262,10 @@ static bool count_narrow(struct spg_work *w, struct spg_error *error) {
     struct spg_narrow_count to = {w->binned, c->bins, w->bound, w->size, w->masks, &c->totals};
     struct spg_memory *memory = &w->gpu->memory;
     struct spg_block b_masks = {0};
-    bool done = launch_binning(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error) &&
-                spg_block_make(&b_masks, memory, (size_t)w->b->rows * mask_size(w), "masks of B", error) &&
-                spg_cuda(spg_launch_narrow_count(w->a, w->b, b_masks.at, &to, memory->stream), "rows of few columns", error);
+    bool done =
+        launch_binning(w, NULL, w->rows, INT32_MAX, true, true, 1, &w->exact, error) &&
+        spg_block_make(&b_masks, memory, (size_t)w->b->rows * mask_size(w), "masks of B", error) &&
+        spg_cuda(spg_launch_narrow_count(w->a, w->b, b_masks.at, &to, memory->stream), "rows of few columns", error);
     spg_block_drop(&b_masks, memory);
     return done;
 }

@@ -87,8 +87,8 @@ cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct
                              const struct spg_target *c, int32_t *overflow, struct spg_overflows *overflows,
                              cudaStream_t stream);
 /* Counts all rows of a C of at most SPG_NARROW columns (kernels_narrow.cu): their entries and intermediate products.
- * Sets totals like spg_launch_bounds(), which must be zeroed, too, but counts no rows of equal pattern. A row's mask has
- * a bit for each column, in spg_mask_words() words. `b_masks` is scratch memory for those of B. */
+ * Sets totals like spg_launch_bounds(), which must be zeroed, too, but counts no rows of equal pattern. A row's mask
+ * has a bit for each column, in spg_mask_words() words. `b_masks` is scratch memory for those of B. */
 struct spg_narrow_count {
     const int32_t *list, *bins; /* all rows, bin by bin, and how many are in each */
     int32_t *bound, *size;

@@ -2,9 +2,9 @@
  * searched and nothing is sorted.
  *
  * The pattern of a row is a mask: words of 64 bits, one for each column. First B's rows become masks, and C's rows are
- * counted: the mask of a row is the union of the masks of B's rows that A's row refers to. Then the values are computed.
- * A team of threads computes a row; a block computes a row of many entries of A. A team has about as many threads as a
- * row of B has entries, but not so few that the teams' sums need too much memory.
+ * counted: the mask of a row is the union of the masks of B's rows that A's row refers to. Then the values are
+ * computed. A team of threads computes a row; a block computes a row of many entries of A. A team has about as many
+ * threads as a row of B has entries, but not so few that the teams' sums need too much memory.
  *
  * 1. add: the threads of a team take the entries of one row of B, whose columns differ, so additions are plain reads
  *    and writes. The entries of several rows of B are read before the first one is added. The teams of a block take
@@ -222,8 +222,8 @@ __global__ void __launch_bounds__(THREADS<SHARED>)
     int64_t start, first_extra;
     int32_t size = part.row >= 0 ? c.size[part.row] : 0;
     if (place<WRITERS>(c, part.row, size, &start, &first_extra))
-        write<WRITERS>(c, masks + part.row * static_cast<int64_t>(spg_mask_words(columns)), SHARED ? all : sums, columns,
-                       start, first_extra);
+        write<WRITERS>(c, masks + part.row * static_cast<int64_t>(spg_mask_words(columns)), SHARED ? all : sums,
+                       columns, start, first_extra);
 }
 
 template <int WIDTH> __device__ int64_t sum_of(int64_t mine) {
@@ -245,7 +245,8 @@ __host__ __device__ int32_t rows_of_teams(const int32_t *count) {
 }
 
 /* Sets the masks of B's rows, a team for each. */
-__global__ void __launch_bounds__(THREADS<true>) mask_rows(Operand<spg_pattern> b, int32_t rows, int words, Word *masks) {
+__global__ void __launch_bounds__(THREADS<true>)
+    mask_rows(Operand<spg_pattern> b, int32_t rows, int words, Word *masks) {
     int64_t row = (static_cast<int64_t>(blockIdx.x) * THREADS<true> + threadIdx.x) / MASKERS;
     int lane = threadIdx.x % MASKERS;
     Part part(b.offsets, row < rows ? static_cast<int32_t>(row) : -1);
@@ -404,7 +405,7 @@ cudaError_t launch_count(const spg_operand &a, const spg_operand &b, Word *masks
     Operand<spg_pattern> left(a), right(b);
     if (b.rows)
         mask_rows<<<blocks_of(int64_t{b.rows} * MASKERS, THREADS<true>), THREADS<true>, 0, stream>>>(right, b.rows,
-                                                                                                   words, masks);
+                                                                                                     words, masks);
     count_long_rows<WORDS><<<std::min(blocks, MOST_BLOCKS), THREADS<true>, 0, stream>>>(left, words, masks, to);
     count_rows<WORDS, TEAM><<<blocks, THREADS<false>, 0, stream>>>(left, words, masks, to);
     sum_bounds<<<std::min(blocks, 128u), THREADS<true>, 0, stream>>>(to.bound, a.rows, to.totals);
@@ -454,7 +455,6 @@ cudaError_t spg_launch_narrow_rows(spg_precision precision, const spg_operand *a
     int32_t rows = rows_of_teams(count);
     cudaError_t status =
         SPG_BY_VALUE(precision, launch_numeric, true, *a, *b, list + rows, count[SPG_WARP_BINS], masks, *c, stream);
-    return status == cudaSuccess
-               ? SPG_BY_VALUE(precision, launch_numeric, false, *a, *b, list, rows, masks, *c, stream)
-               : status;
+    return status == cudaSuccess ? SPG_BY_VALUE(precision, launch_numeric, false, *a, *b, list, rows, masks, *c, stream)
+                                 : status;
 }

@@ -9,10 +9,11 @@
  *    Rows of A of equal pattern share a table (bins.h): each product's column is probed once for up to SPG_ALIKE rows,
  *    which have a sum each in the slot.
  * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
- * 3. sort: each used table slot becomes a number, column x slots + slot. A network sorts these numbers in registers, by
- *    shuffles inside a warp and through shared memory between warps. A group inside a warp moves them together first,
- *    and sorts only as many; a block sorts one number for each slot. Numbers of more than 32 bits, of very wide
- *    matrices, are sorted in shared memory.
+ * 3. sort: each used table slot becomes a number, column x slots + slot. A group inside a warp moves these numbers
+ *    together, and sorts them by a network in registers and shuffles. A block marks the row's columns by bits, and
+ *    counts the bits before each. Where the columns lie too far apart for that, a network sorts one number for each
+ *    slot, through shared memory between warps. Numbers of more than 32 bits, of very wide matrices, are sorted in
+ *    shared memory.
  * 4. write: entries are read in the order of columns and written to the row's slots of C.
  *
  * Steps 1 and 2 are in table_insert.cuh, steps 3 and 4 in table_sort.cuh.
@@ -167,7 +168,7 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     if constexpr (S::gathered)
         sort_gathered<S>(sorted, alike ? in.claimed : 0);
     else
-        sort<S>(table, sorted);
+        sort<S>(table, sorted, memory + S::tables);
     for (int g = 0; g < alike; g++)
         if (!(denied_rows >> g & 1))
             write<T, S>(c, row + g, sorted, sums + g * S::stride, in.claimed);

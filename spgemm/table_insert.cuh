@@ -28,6 +28,16 @@ template <int LANES> __device__ unsigned team_of() {
     return LANES == 32 ? ~0u : ((1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
 }
 
+/* A bit for each column of a part of C's columns, by which a block of THREADS finds the ranks of a row's columns. */
+constexpr int MARK_WORDS = 8; /* for each thread */
+template <int THREADS> struct alignas(16) Marks {
+    static constexpr int words = MARK_WORDS * THREADS, columns = 32 * words;
+
+    uint32_t bits[words];
+    uint16_t before[words]; /* bits that are set in the words before */
+    int32_t sums[THREADS / 32], least, most;
+};
+
 /* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. ALIKE: rows that share a table.
  */
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
@@ -49,8 +59,10 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
     static constexpr size_t keys = NUMERIC ? sizeof(KEY) : sizeof(int32_t);
     static constexpr size_t tables = static_cast<size_t>(rows) * stride * (keys + (NUMERIC ? ALIKE * sizeof(T) : 0));
-    static constexpr size_t shared =
-        tables + (whole ? sizeof(spg_terms<T, threads>) : rows * (lanes + 1) * sizeof(Term<T, ALIKE>));
+    static constexpr size_t terms = whole ? sizeof(spg_terms<T, threads>) : rows * (lanes + 1) * sizeof(Term<T, ALIKE>);
+    /* Marks of columns, by which a block sorts, lie where the terms were. */
+    static constexpr size_t marks = whole && NUMERIC ? sizeof(Marks<threads>) : 0;
+    static constexpr size_t shared = tables + (marks > terms ? marks : terms);
 };
 
 /* The rows of the group have `length` entries each, one row behind the other. */
@@ -153,8 +165,8 @@ __device__ void claim(int32_t *slot, int32_t column) {
 
 /* Searches the place of a column for each thread, or claims an empty one. All threads of the warp search together, so a
  * claim needs no atomic operation: of several threads that write to a slot, those that find their column there have
- * claimed it. A thread that meets another column goes on to the next slot: strides that differ from thread to thread are
- * slower. Sets *missing if the table has no slot left.
+ * claimed it. A thread that meets another column goes on to the next slot: strides that differ from thread to thread
+ * are slower. Sets *missing if the table has no slot left.
  */
 template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &table, int32_t column, bool *missing) {
     constexpr uint32_t one = 1u << S::place_shift;

@@ -57,9 +57,106 @@ template <typename S, int K = S::each / 4, int SMALLER = 0> __device__ void sort
     spg_network<S::threads, K>::sort(key, sorted);
 }
 
-/* Replaces the table's columns by the sorted numbers of its used slots, for a block. The rest of the memory holds
- * larger numbers. */
-template <typename S> __device__ void sort(int32_t *table, uint32_t *sorted) {
+/* Sets before[] from the marks. Returns the number of bits that are set. */
+template <int THREADS> __device__ int count_marks(Marks<THREADS> &marks) {
+    constexpr int PARTS = MARK_WORDS / 4;
+    static_assert(MARK_WORDS == 8, "a thread stores before[] at once");
+    const int thread = threadIdx.x, lane = thread % 32;
+    uint4 part[PARTS];
+    int count[MARK_WORDS], sum = 0;
+#pragma unroll
+    for (int i = 0; i < PARTS; i++) {
+        part[i] = reinterpret_cast<const uint4 *>(marks.bits)[thread * PARTS + i];
+        count[4 * i] = __popc(part[i].x);
+        count[4 * i + 1] = __popc(part[i].y);
+        count[4 * i + 2] = __popc(part[i].z);
+        count[4 * i + 3] = __popc(part[i].w);
+    }
+#pragma unroll
+    for (int i = 0; i < MARK_WORDS; i++)
+        sum += count[i];
+    int up_to = spg_sum_up_to<32>(sum);
+    if (lane == 31)
+        marks.sums[thread / 32] = up_to;
+    __syncthreads();
+    int warps_up_to = spg_sum_up_to<32>(lane < THREADS / 32 ? marks.sums[lane % (THREADS / 32)] : 0);
+    int before = __shfl_sync(~0u, warps_up_to, (thread / 32 + 31) % 32);
+    before = (thread < 32 ? 0 : before) + up_to - sum;
+    uint32_t two[4];
+#pragma unroll
+    for (int i = 0; i < MARK_WORDS; i++) {
+        two[i / 2] = i % 2 ? two[i / 2] | static_cast<uint32_t>(before) << 16 : static_cast<uint32_t>(before);
+        before += count[i];
+    }
+    reinterpret_cast<uint4 *>(marks.before)[thread] = {two[0], two[1], two[2], two[3]};
+    __syncthreads();
+    return __shfl_sync(~0u, warps_up_to, 31);
+}
+
+/* The number of a used slot, whose columns were moved to registers. */
+template <typename S, typename KEY> __device__ KEY key_of(int32_t column, int i) {
+    return static_cast<KEY>(column) << S::log2_slots | static_cast<KEY>(i * S::threads + static_cast<int>(threadIdx.x));
+}
+
+/* Replaces the table's columns by the sorted numbers of its used slots, for a block. The rank of a column is the number
+ * of marks before its own. Marks hold a part of the columns at a time. Does nothing and returns false if the row's
+ * columns need too many parts. */
+template <typename S, typename KEY>
+__device__ bool sort_by_marks(const int32_t *table, KEY *sorted, Marks<S::threads> &marks) {
+    constexpr int MOST_PARTS = 10; /* a network takes about as long */
+    constexpr unsigned COLUMNS = Marks<S::threads>::columns;
+    const int thread = threadIdx.x;
+    int32_t column[S::each], least = INT32_MAX, most = -1;
+    if (thread == 0) {
+        marks.least = INT32_MAX;
+        marks.most = -1;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < S::each; i++) {
+        column[i] = table[i * S::threads + thread];
+        least = min(least, column[i] >= 0 ? column[i] : INT32_MAX);
+        most = max(most, column[i]);
+    }
+    least = -__reduce_max_sync(~0u, -least);
+    most = __reduce_max_sync(~0u, most);
+    if (thread % 32 == 0) {
+        atomicMin(&marks.least, least);
+        atomicMax(&marks.most, most);
+    }
+    __syncthreads();
+    int64_t left = int64_t{marks.most} - marks.least;
+    unsigned first = static_cast<unsigned>(marks.least);
+    if (left >= int64_t{MOST_PARTS} * COLUMNS)
+        return false;
+    for (int done = 0; left >= 0; left -= COLUMNS, first += COLUMNS) {
+        for (int i = 0; i < MARK_WORDS / 4; i++)
+            reinterpret_cast<uint4 *>(marks.bits)[i * S::threads + thread] = {0, 0, 0, 0};
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < S::each; i++) {
+            unsigned at = static_cast<unsigned>(column[i]) - first;
+            if (column[i] >= 0 && at < COLUMNS)
+                atomicOr(&marks.bits[at / 32], 1u << at % 32);
+        }
+        __syncthreads();
+        int here = count_marks(marks);
+#pragma unroll
+        for (int i = 0; i < S::each; i++) {
+            unsigned at = static_cast<unsigned>(column[i]) - first;
+            if (column[i] >= 0 && at < COLUMNS) {
+                unsigned lower = marks.bits[at / 32] & ((1u << at % 32) - 1);
+                sorted[done + marks.before[at / 32] + __popc(lower)] = key_of<S, KEY>(column[i], i);
+            }
+        }
+        done += here;
+        __syncthreads();
+    }
+    return true;
+}
+
+/* The same by a network. The rest of the memory holds larger numbers. */
+template <typename S> __device__ void sort_all(int32_t *table, uint32_t *sorted) {
     uint32_t key[S::each];
 #pragma unroll
     for (int i = 0; i < S::each; i++) {
@@ -69,7 +166,7 @@ template <typename S> __device__ void sort(int32_t *table, uint32_t *sorted) {
     spg_network<S::threads, S::each>::sort(key, sorted);
 }
 
-template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
+template <typename S> __device__ void sort_all(int32_t *table, uint64_t *sorted) {
     int thread = threadIdx.x % S::threads;
     int32_t column[S::each];
 #pragma unroll
@@ -96,6 +193,14 @@ template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
         }
     }
     spg_row_sync<S::threads>();
+}
+
+/* Replaces the table's columns by the sorted numbers of its used slots. */
+template <typename S, typename KEY> __device__ void sort(int32_t *table, KEY *sorted, void *memory) {
+    if constexpr (S::whole)
+        if (sort_by_marks<S>(table, sorted, *static_cast<Marks<S::threads> *>(memory)))
+            return;
+    sort_all<S>(table, sorted);
 }
 
 /* Writes the entries of ranks `from` to `to` - 1 of a sorted row to the slots of their ranks, from `slot` on. */

@@ -188,6 +188,25 @@ static bool vast(struct spg_csr *m, bool is_a, struct spg_error *error) {
     return true;
 }
 
+/* A and B whose product has rows of 520 and 1200 entries, for tables of blocks: each `step` columns, from `first` on.
+ */
+#define SPACED_ROWS 60
+#define SPACED_RUN  20
+static bool spaced(struct spg_csr *m, bool is_a, int32_t step, int32_t first, struct spg_error *error) {
+    static const int32_t terms[] = {26, SPACED_ROWS};
+    int32_t rows = is_a ? 2 : SPACED_ROWS, at = 0;
+    if (!spg_csr_make(m, rows, is_a ? SPACED_ROWS : first + SPACED_ROWS * SPACED_RUN * step,
+                      is_a ? terms[0] + terms[1] : SPACED_ROWS * SPACED_RUN, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t k = 0; k < (is_a ? terms[i] : SPACED_RUN); k++)
+            m->indices[at++] = is_a ? k : first + (k * SPACED_ROWS + i) * step;
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 21);
+    return true;
+}
+
 /* A and B whose product has rows of several kinds, by chance. Most rows of A meet up to 16 rows of B that have the same
  * 64 columns. One in `every` meets 16 rows of other columns each, so that it overflows the table that suits the others.
  * One in `longer` exceeds the largest table. 0: there are none. */
@@ -243,17 +262,19 @@ static struct spg_csr matrix(const char *name) {
                     ? band(&m, rows, each, step, last, &error)
                 : sscanf(name, "mixed-a:%d:%d:%d:%d", &rows, &each, &step, &last) == 4
                     ? mixed_a(&m, rows, each, step, last, &error)
-                : !strcmp(name, "mixed-b")             ? mixed_b(&m, &error)
-                : !strncmp(name, "ladder-", 7)         ? ladder(&m, name[7] == 'a', &error)
-                : !strncmp(name, "unlike-", 7)         ? unlike(&m, name[7] == 'a', &error)
-                : !strncmp(name, "wide-", 5)           ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
-                : !strncmp(name, "long-", 5)           ? wide(&m, name[5] == 'a', LONG_STEP, &error)
-                : !strncmp(name, "hub-", 4)            ? hub(&m, name[4] == 'a', &error)
-                : !strncmp(name, "far-", 4)            ? wide(&m, name[4] == 'a', FAR_STEP, &error)
-                : !strncmp(name, "vast-", 5)           ? vast(&m, name[5] == 'a', &error)
-                : !strncmp(name, "crowd-", 6)          ? crowd(&m, name[6] == 'a', &error)
-                : sscanf(name, "empty:%d", &rows) == 1 ? spg_csr_make(&m, rows, rows, 0, &error)
-                                                       : spg_generate(&m, name, &error);
+                : sscanf(name, "spaced-a:%d:%d", &step, &last) == 2 ? spaced(&m, true, step, last, &error)
+                : sscanf(name, "spaced-b:%d:%d", &step, &last) == 2 ? spaced(&m, false, step, last, &error)
+                : !strcmp(name, "mixed-b")                          ? mixed_b(&m, &error)
+                : !strncmp(name, "ladder-", 7)                      ? ladder(&m, name[7] == 'a', &error)
+                : !strncmp(name, "unlike-", 7)                      ? unlike(&m, name[7] == 'a', &error)
+                : !strncmp(name, "wide-", 5)                        ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
+                : !strncmp(name, "long-", 5)                        ? wide(&m, name[5] == 'a', LONG_STEP, &error)
+                : !strncmp(name, "hub-", 4)                         ? hub(&m, name[4] == 'a', &error)
+                : !strncmp(name, "far-", 4)                         ? wide(&m, name[4] == 'a', FAR_STEP, &error)
+                : !strncmp(name, "vast-", 5)                        ? vast(&m, name[5] == 'a', &error)
+                : !strncmp(name, "crowd-", 6)                       ? crowd(&m, name[6] == 'a', &error)
+                : sscanf(name, "empty:%d", &rows) == 1              ? spg_csr_make(&m, rows, rows, 0, &error)
+                                                                    : spg_generate(&m, name, &error);
     if (!made || !spg_csr_valid(&m, &error))
         fail_msg("%s: %s", name, error.text);
     return m;
@@ -433,6 +454,16 @@ TEST(hash_ranges) {
 TEST(hash_sorted) { all_modes("far-a", "far-b", SPG_KERNEL_HASH, SIZES(100, 2000)); }
 
 TEST(hash_many_columns) { all_modes("vast-a", "vast-b", SPG_KERNEL_HASH, SIZES(1000)); }
+
+/* Blocks sort by marks: in one part and in several, also where columns and slots exceed 32 bits. Columns that lie far
+ * apart are sorted by a network, or in shared memory. */
+TEST(hash_marks) {
+    all_modes("spaced-a:1:0", "spaced-b:1:0", SPG_KERNEL_HASH, SIZES(600));
+    all_modes("spaced-a:97:3", "spaced-b:97:3", SPG_KERNEL_HASH, SIZES(600));
+    all_modes("spaced-a:97:9000000", "spaced-b:97:9000000", SPG_KERNEL_HASH, SIZES(600));
+    all_modes("spaced-a:1500:0", "spaced-b:1500:0", SPG_KERNEL_HASH, SIZES(600));
+    all_modes("spaced-a:9000:0", "spaced-b:9000:0", SPG_KERNEL_HASH, SIZES(600));
+}
 
 /* The rows of all methods that use several warps. The test fails when additions depend on the order of warps. */
 TEST(hash_same_bits) { all_modes("crowd-a", "crowd-b", SPG_KERNEL_HASH, SIZES(2000)); }

@@ -146,12 +146,14 @@ static bool is_counted(const char *a, const char *b) {
     return counted;
 }
 
-TEST(hardly_merged_rows_are_counted) {
+TEST(rows_that_hardly_merge_or_are_short_are_counted) {
     struct spg_product_settings usual = spg_product_settings;
     assert_false(is_counted("wide-a", "wide-b")); /* each product is an entry, but C is small */
-    spg_product_settings.hardly_merged = 0;
-    assert_true(is_counted("wide-a", "wide-b"));
     assert_false(is_counted("cage:5", "cage:5"));
+    spg_product_settings.many_products = 0;
+    assert_true(is_counted("wide-a", "wide-b"));
+    assert_true(is_counted("cage:5", "cage:5")); /* its rows have 25 entries */
+    assert_false(is_counted("brick27:4:3", "brick27:4:3"));
     spg_product_settings = usual;
 }
 
