@@ -160,18 +160,21 @@ void spg_work_drop(struct spg_work *w) {
 
 /* ---- rows */
 
+/* For rows by ranges. It is made before bins run side by side: memory that one of them has dropped is still in use. */
+static bool make_progress(struct spg_work *w, int32_t rows, struct spg_error *error) {
+    size_t size = ((size_t)rows + 1) * sizeof(unsigned long long);
+    if (!rows || w->progress.size >= size)
+        return true;
+    spg_block_drop(&w->progress, &w->gpu->memory);
+    return spg_block_make(&w->progress, &w->gpu->memory, size, "progress of rows", error);
+}
+
 /* Without exact sizes, rows for a spread are only counted. */
 static bool launch_ranges(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                           cudaStream_t stream, struct spg_error *error) {
     struct spg_target target = *c;
-    size_t size = ((size_t)rows + 1) * sizeof(unsigned long long);
     if (c->spread.size && !exact)
         target.values = NULL;
-    if (w->progress.size < size) {
-        spg_block_drop(&w->progress, &w->gpu->memory);
-        if (!spg_block_make(&w->progress, &w->gpu->memory, size, "progress of rows", error))
-            return false;
-    }
     return spg_cuda(spg_launch_ranges(w->gpu->job->precision, w->a, w->b, list, rows, &target, w->progress.at, stream),
                     "rows by ranges", error);
 }
@@ -223,7 +226,7 @@ static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab
     for (int bin = 0; bin < SPG_BINS; bin++)
         bins += count[bin] > 0;
     int sides = bins < 1 ? 0 : bins - 1 < SPG_SIDE_STREAMS ? bins - 1 : SPG_SIDE_STREAMS;
-    bool done = spg_gpu_fork(g, &sides, error);
+    bool done = make_progress(w, count[SPG_BIN_RANGES], error) && spg_gpu_fork(g, &sides, error);
     if (!done)
         return false;
     for (int bin = SPG_BINS - 1; done && bin >= 0; bin--) {

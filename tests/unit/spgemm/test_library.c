@@ -38,9 +38,30 @@ static struct spg_csr wide(bool is_a) {
     return m;
 }
 
+/* A and B whose product has rows that are computed by ranges and one that is sorted. */
+#define APART_ROWS 24
+#define APART_RUN  1000
+#define APART_STEP 2300
+static struct spg_csr apart(bool is_a) {
+    static const int32_t terms[] = {APART_ROWS, 7, APART_ROWS, APART_ROWS};
+    struct spg_error error;
+    struct spg_csr m;
+    int32_t rows = is_a ? 4 : APART_ROWS, columns = is_a ? APART_ROWS : APART_RUN * APART_STEP, at = 0;
+    assert_true(spg_csr_make(&m, rows, columns, is_a ? 3 * APART_ROWS + 7 : APART_ROWS * APART_RUN, &error));
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t k = 0; k < (is_a ? terms[i] : APART_RUN); k++)
+            m.indices[at++] = is_a ? k : k * APART_STEP + i;
+        m.offsets[i + 1] = at;
+    }
+    spg_csr_fill(&m, 25);
+    return m;
+}
+
 static struct spg_csr matrix(const char *name) {
     if (!strncmp(name, "wide-", 5))
         return wide(name[5] == 'a');
+    if (!strncmp(name, "apart-", 6))
+        return apart(name[6] == 'a');
     return empty_or_generated(name);
 }
 
@@ -132,6 +153,20 @@ TEST(counted_first) {
     spg_product_settings = (struct spg_product_settings){INT64_MAX, 0};
     all_matrices();
     spg_product_settings = usual;
+}
+
+/* Rows by ranges are computed beside sorted ones, and use no memory that those still use. */
+TEST(ranges_beside_sorted_rows) {
+    struct pair p = make_pair("apart-a", "apart-b", SPG_DOUBLE);
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    emulated_behind = true;
+    for (int i = 0; i < 2; i++) {
+        multiplied(m, &p, NULL, 0);
+        multiplied(m, &p, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE);
+    }
+    emulated_behind = false;
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
 }
 
 /* Only a product that was counted is planned. */

@@ -27,6 +27,8 @@ extern int emulated_device; /* the current one */
 /* Streams that are made from here on run their work at once, not as late as possible: for several devices, whose memory
  * can be accessed only while they are current. */
 extern bool emulated_prompt;
+/* The stream of a call falls behind those that it forks. */
+extern bool emulated_behind;
 /* Sets the number of devices, up to 8; there is one at first. With several, the host cannot access memory of other
  * devices than the current one, except by copies. The simulated driver must have as many (SIMCUDA_DEVICES). */
 void emulated_devices(int count);

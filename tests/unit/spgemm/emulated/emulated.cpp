@@ -254,10 +254,13 @@ unsigned long long cooperative_groups::grid_group::size() const {
 /* ---- streams
  *
  * Work runs when it is submitted. Work of a stream that the code under test made runs then, too, or as late as
- * possible: when an event behind it is waited for. So a missing wait becomes a wrong result.
+ * possible: when an event behind it is waited for. So a missing wait becomes a wrong result. With emulated_behind it is
+ * the other way around: the last pieces of the call's stream run after those of the streams that it forked.
  *
  * Work of EMULATED_CAPTURING, and of streams that have waited for one of its events, becomes a graph, which
  * emulated_replay() runs. */
+
+bool emulated_behind;
 
 namespace {
 
@@ -276,7 +279,18 @@ bool is_captured(cudaStream_t stream) {
     return stream == EMULATED_CAPTURING || (stream == ALONE && alone_captured);
 }
 
+/* The last pieces of the call's stream between a fork and the join, with emulated_behind. */
+constexpr size_t BEHIND = 2;
+std::deque<std::function<void()>> behind;
+bool forked;
+
+void catch_up(size_t pieces) {
+    for (; behind.size() > pieces; behind.pop_front())
+        behind.front()();
+}
+
 void start_late(size_t end) {
+    catch_up(0);
     while (!late.empty() && started < end) {
         std::function<void()> work = late.front();
         late.pop_front();
@@ -292,7 +306,10 @@ void emulated_submit(cudaStream_t stream, const std::function<void()> &work) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     if (is_captured(stream))
         graph.push_back(work);
-    else if (stream != ALONE || (late.empty() && seed >> 40 & 1))
+    else if (stream != ALONE && forked) {
+        behind.push_back(work);
+        catch_up(BEHIND);
+    } else if (stream != ALONE || emulated_behind || (late.empty() && seed >> 40 & 1))
         work();
     else
         late.push_back(work);
@@ -486,6 +503,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *about, const void *a
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     waits++;
+    catch_up(0);
     if (is_captured(stream))
         return cudaErrorStreamCaptureUnsupported;
     if (stream == ALONE)
@@ -534,6 +552,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         return captured.count(event) ? cudaSuccess : cudaErrorStreamCaptureIsolation;
     if (stream != ALONE && found != awaited.end())
         start_late(found->second);
+    forked = stream == ALONE && emulated_behind;
     return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
@@ -565,6 +584,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
         return cudaSuccess;
     }
     captured.erase(event);
+    if (stream != ALONE)
+        catch_up(0);
     awaited[event] = stream == ALONE ? started + late.size() : 0;
     return cudaSuccess;
 }
