@@ -222,7 +222,9 @@ static void *run_closer(void *unused) {
         uint32_t seen = __atomic_load_n(&calls, __ATOMIC_SEQ_CST);
         bool progress = false;
         size_t released = 0;
-        while (close_some((struct way){.reuse = true, .by_closer = true, .patience_ns = LITTLE}, &released, &progress) && progress)
+        while (
+            close_some((struct way){.reuse = true, .by_closer = true, .patience_ns = LITTLE}, &released, &progress) &&
+            progress)
             progress = false;
         if (__atomic_load_n(&closer, __ATOMIC_RELAXED) != HAS_CLOSER)
             return NULL;

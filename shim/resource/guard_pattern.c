@@ -9,8 +9,8 @@
 #include "shim/driver/internal_stream.h"
 
 #define PATTERN    0xe5
-#define MOST_PITCH ((uint64_t)INT32_MAX)  /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
-#define NOBODY     UINT64_MAX             /* no block has this address */
+#define MOST_PITCH ((uint64_t)INT32_MAX)        /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
+#define NOBODY     UINT64_MAX                   /* no block has this address */
 #define PATIENCE   ((uint64_t)20 * 1000 * 1000) /* ns, until a new pattern is written */
 enum { EDGE = GM_GUARD_EDGE, CONTEXTS = 16, COPIES = 32 };
 
@@ -230,7 +230,7 @@ gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, uint64_t 
     if (status)
         return status;
     status = patience_ns == GM_GUARD_FOREVER ? (gm_status)gm_drv.stream_synchronize(entered.stream)
-                                       : ask(entered.stream, patience_ns);
+                                             : ask(entered.stream, patience_ns);
     leave(&entered);
     return status;
 }

@@ -14,15 +14,16 @@ enum { GM_GUARD_EDGE = 512 };
 #define GM_GUARD_FOREVER UINT64_MAX /* ns */
 
 /* Writes the pattern. Waits until it is written, for 20 ms at most: while work of the program holds the device, a write
- * of the program to these bytes may come first, and is then not found. Within the capture guard; the context is current. After a failure nothing is left to be written. */
+ * of the program to these bytes may come first, and is then not found. Within the capture guard; the context is
+ * current. After a failure nothing is left to be written. */
 GM_INTERNAL gm_status gm_guard_pattern_write(const struct gm_guard_block *block);
 /* Begins to copy the pattern, for one gm_guard_pattern_check after all of them have arrived. Where that is not possible
  * it does nothing. */
 GM_INTERNAL void gm_guard_pattern_fetch(const struct gm_guard_block *block);
-/* Whether all patterns of the context are written and all copies that this thread began have arrived. Waits for them for
- * at most so long, because work of the program may hold the device for long. Errors:
- * CUDA_ERROR_NOT_READY; GM_INVALID_CONTEXT: the context ended, so nothing is on its way and nothing can be read;
- * GM_NOT_SUPPORTED during captures; or the driver's own. */
+/* Whether all patterns of the context are written and all copies that this thread began have arrived. Waits for them
+ * for at most so long, because work of the program may hold the device for long. Errors: CUDA_ERROR_NOT_READY;
+ * GM_INVALID_CONTEXT: the context ended, so nothing is on its way and nothing can be read; GM_NOT_SUPPORTED during
+ * captures; or the driver's own. */
 GM_INTERNAL gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, uint64_t patience_ns);
 /* Compares the pattern and reports a difference (gm_guard_damaged). True: every byte of it was seen and is right.
  * Memory that cannot be read, as after a fault or the end of its context, is not compared. Neither is that of a live
