@@ -61,13 +61,28 @@ static void remove_unfinished(int signal) {
     raise(signal); /* SA_RESETHAND: now it ends the process */
 }
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
 static void watch(char *path) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = remove_unfinished, .sa_flags = SA_RESETHAND};
     unfinished = path;
     signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
     for (size_t i = 0; path && i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &action, NULL);
+}
+
+/* No signal comes between the file and its watch. */
+static int make_watched(char *path) {
+    sigset_t ours, before;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&ours, signals[i]);
+    sigprocmask(SIG_BLOCK, &ours, &before);
+    int fd = mkstemp(path);
+    if (fd >= 0)
+        watch(path);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return fd;
 }
 
 /* Devices and pipes are written directly. A link stays one: what it names is replaced. */
@@ -79,7 +94,7 @@ static bool choose_file(struct gm_output *o) {
         return (o->written = strdup(o->path));
     char *real = there ? realpath(o->path, NULL) : strdup(o->path);
     bool done = real && asprintf(&o->written, "%s.XXXXXX", real) >= 0;
-    int fd = done ? mkstemp(o->written) : -1;
+    int fd = done ? make_watched(o->written) : -1;
     free(real);
     if (fd < 0)
         return false;
@@ -87,7 +102,6 @@ static bool choose_file(struct gm_output *o) {
     umask(mask);
     fchmod(fd, there ? st.st_mode & 0777 : 0666 & ~mask);
     close(fd);
-    watch(o->written);
     return true;
 }
 
