@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(THREADS<SHARED>)
                        columns, start, first_extra);
 }
 
-template <int WIDTH> __device__ int64_t sum_of(int64_t mine) {
+template <int WIDTH, typename N> __device__ N sum_of(N mine) {
     for (int step = WIDTH / 2; step > 0; step /= 2)
         mine += __shfl_xor_sync(~0u, mine, step);
     return mine;
@@ -294,21 +294,16 @@ __device__ Found found_of(const Operand<spg_pattern> &a, const Part &part, int w
 /* Of LANES threads of a warp: each word is the union of theirs, and the products are summed. */
 template <int WORDS, int LANES> __device__ void join(Found &found) {
 #pragma unroll
-    for (int step = LANES / 2; step > 0; step /= 2) {
-        if (step >= WORDS)
-            found.word |= __shfl_xor_sync(~0u, found.word, step);
-        found.products += __shfl_xor_sync(~0u, found.products, step);
-    }
+    for (int step = LANES / 2; step >= WORDS; step /= 2)
+        found.word |= __shfl_xor_sync(~0u, found.word, step);
+    found.products = sum_of<LANES>(found.products);
 }
 
 /* Stores what is known of the row, by the WORDS threads that have the words of its mask. The warp calls it. */
 template <int WORDS>
 __device__ void store(const spg_narrow_count &to, int32_t row, int words, const Found &found, bool mine) {
-    int size = __popcll(found.word), number = word_number<WORDS>();
+    int size = sum_of<WORDS>(__popcll(found.word)), number = word_number<WORDS>();
     int64_t capped = min(found.products, static_cast<int64_t>(INT_MAX)); /* sum_bounds() adds it */
-#pragma unroll
-    for (int step = WORDS / 2; step > 0; step /= 2)
-        size += __shfl_xor_sync(~0u, size, step);
     if (!mine || row < 0)
         return;
     if (number < words)
@@ -348,14 +343,14 @@ __global__ void __launch_bounds__(THREADS<true>)
         if (lane < WORDS)
             parts[warp][lane] = found;
         __syncthreads();
-        for (int i = 0; i < WARPS && warp == 0; i++) {
-            if (i == 0)
-                found = Found();
-            found.word |= parts[i][word_number<WORDS>()].word;
-            found.products += parts[i][0].products;
+        if (warp == 0) {
+            Found all;
+            for (int i = 0; i < WARPS; i++) {
+                all.word |= parts[i][word_number<WORDS>()].word;
+                all.products += parts[i][0].products;
+            }
+            store<WORDS>(to, part.row, words, all, lane < WORDS);
         }
-        if (warp == 0)
-            store<WORDS>(to, part.row, words, found, lane < WORDS);
         __syncthreads();
     }
 }

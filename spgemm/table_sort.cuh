@@ -11,8 +11,8 @@
 namespace {
 
 /* The number of a used table slot: number i of the thread. */
-template <typename S> __device__ uint32_t number_of(int32_t column, int i) {
-    return (static_cast<uint32_t>(column) << S::log2_slots | threadIdx.x % S::threads) + i * S::threads;
+template <typename S, typename KEY = uint32_t> __device__ KEY number_of(int32_t column, int i) {
+    return (static_cast<KEY>(column) << S::log2_slots | threadIdx.x % S::threads) + i * S::threads;
 }
 
 /* Replaces the table's columns by the numbers of its used slots, for a group inside a warp. Returns how many these are.
@@ -93,11 +93,6 @@ template <int THREADS> __device__ int count_marks(Marks<THREADS> &marks) {
     return __shfl_sync(~0u, warps_up_to, 31);
 }
 
-/* The number of a used slot, whose columns were moved to registers. */
-template <typename S, typename KEY> __device__ KEY key_of(int32_t column, int i) {
-    return static_cast<KEY>(column) << S::log2_slots | static_cast<KEY>(i * S::threads + static_cast<int>(threadIdx.x));
-}
-
 /* Replaces the table's columns by the sorted numbers of its used slots, for a block. The rank of a column is the number
  * of marks before its own. Marks hold a part of the columns at a time. Does nothing and returns false if the row's
  * columns need too many parts. */
@@ -146,7 +141,7 @@ __device__ bool sort_by_marks(const int32_t *table, KEY *sorted, Marks<S::thread
             unsigned at = static_cast<unsigned>(column[i]) - first;
             if (column[i] >= 0 && at < COLUMNS) {
                 unsigned lower = marks.bits[at / 32] & ((1u << at % 32) - 1);
-                sorted[done + marks.before[at / 32] + __popc(lower)] = key_of<S, KEY>(column[i], i);
+                sorted[done + marks.before[at / 32] + __popc(lower)] = number_of<S, KEY>(column[i], i);
             }
         }
         done += here;
@@ -175,10 +170,7 @@ template <typename S> __device__ void sort_all(int32_t *table, uint64_t *sorted)
     spg_row_sync<S::threads>();
 #pragma unroll
     for (int i = 0; i < S::each; i++) {
-        int slot = i * S::threads + thread;
-        sorted[slot] = column[i] == SPG_EMPTY
-                           ? ~uint64_t{0}
-                           : static_cast<uint64_t>(column[i]) << S::log2_slots | static_cast<uint64_t>(slot);
+        sorted[i * S::threads + thread] = column[i] == SPG_EMPTY ? ~uint64_t{0} : number_of<S, uint64_t>(column[i], i);
     }
     for (int run = 2; run <= S::slots; run *= 2) {
         for (int stride = run / 2; stride > 0; stride /= 2) {

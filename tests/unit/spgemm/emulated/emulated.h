@@ -85,24 +85,20 @@ inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits)
 
 template <typename T> T min(T a, T b) { return b < a ? b : a; }
 template <typename T> T max(T a, T b) { return a < b ? b : a; }
-inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
+template <typename T, typename Join> T emulated_reduce(unsigned mask, T value, T start, const Join &join) {
     const uint64_t *all = emulated_exchange(mask, emulated_bits(value));
-    unsigned sum = 0;
     for (unsigned i = 0; i < 32; i++)
-        sum += mask >> i & 1 ? emulated_value<unsigned>(all[i]) : 0;
-    return sum;
+        start = mask >> i & 1 ? join(start, emulated_value<T>(all[i])) : start;
+    return start;
+}
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
+    return emulated_reduce(mask, value, 0u, [](unsigned a, unsigned b) { return a + b; });
 }
 inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
-    const uint64_t *all = emulated_exchange(mask, emulated_bits(value));
-    for (unsigned i = 0; i < 32; i++)
-        value |= mask >> i & 1 ? emulated_value<unsigned>(all[i]) : 0;
-    return value;
+    return emulated_reduce(mask, value, 0u, [](unsigned a, unsigned b) { return a | b; });
 }
 inline int __reduce_max_sync(unsigned mask, int value) {
-    const uint64_t *all = emulated_exchange(mask, emulated_bits(value));
-    for (unsigned i = 0; i < 32; i++)
-        value = mask >> i & 1 ? max(value, emulated_value<int>(all[i])) : value;
-    return value;
+    return emulated_reduce(mask, value, value, [](int a, int b) { return max(a, b); });
 }
 template <typename T, typename V> T atomicAdd(T *at, V value) {
     T was = *at;
