@@ -15,8 +15,6 @@
 
 enum { TOGETHER = 16, ROOM = 64, NAP_NS = 20000, MOST_NAPS = 50000 };
 #define ROOM_BYTES ((uint64_t)256 << 20)
-#define LITTLE     ((uint64_t)200 * 1000) /* ns */
-#define MUCH       (100 * LITTLE)
 
 unsigned gm_guard_prompt = 64, gm_guard_waiting;
 static struct gm_guard_block waiting[ROOM];
@@ -157,7 +155,7 @@ struct way {
 
 /* A block whose context ended is not read at all. */
 static bool is_readable(const struct gm_guard_block *block, uint64_t patience_ns) {
-    gm_status status = patience_ns == GM_GUARD_FOREVER ? GM_OK : gm_guard_pattern_arrived(block, patience_ns);
+    gm_status status = gm_guard_pattern_arrived(block, patience_ns);
     return !status || status == GM_INVALID_CONTEXT;
 }
 
@@ -171,7 +169,7 @@ static unsigned close_some(struct way way, size_t *released, bool *progress) {
         return 0;
     memset(open, true, sizeof open);
     bool entered = !gm_context_enter_held((CUcontext)(uintptr_t)blocks->context, blocks->context_id, &held);
-    if (is_readable(blocks, way.patience_ns))
+    if (way.patience_ns == GM_GUARD_FOREVER || is_readable(blocks, way.patience_ns))
         *released += close_these(blocks, count, way.reuse, open);
     if (entered)
         gm_context_leave_held(&held);
@@ -222,9 +220,9 @@ static void *run_closer(void *unused) {
         uint32_t seen = __atomic_load_n(&calls, __ATOMIC_SEQ_CST);
         bool progress = false;
         size_t released = 0;
-        while (
-            close_some((struct way){.reuse = true, .by_closer = true, .patience_ns = LITTLE}, &released, &progress) &&
-            progress)
+        while (close_some((struct way){.reuse = true, .by_closer = true, .patience_ns = GM_GUARD_BRIEFLY}, &released,
+                          &progress) &&
+               progress)
             progress = false;
         if (__atomic_load_n(&closer, __ATOMIC_RELAXED) != HAS_CLOSER)
             return NULL;
@@ -304,8 +302,9 @@ size_t gm_guard_close_all(enum gm_guard_closing how) {
     if (!gm_guard_any_waits())
         return 0;
     CUstreamCaptureMode mode = gm_capture_relax();
-    static const uint64_t patience_ns[] = {
-        [GM_GUARD_REUSE] = LITTLE, [GM_GUARD_AT_END] = MUCH, [GM_GUARD_RELEASE] = GM_GUARD_FOREVER};
+    static const uint64_t patience_ns[] = {[GM_GUARD_REUSE] = GM_GUARD_BRIEFLY,
+                                           [GM_GUARD_AT_END] = GM_GUARD_PATIENTLY,
+                                           [GM_GUARD_RELEASE] = GM_GUARD_FOREVER};
     size_t released = close_all((struct way){.reuse = how != GM_GUARD_RELEASE, .patience_ns = patience_ns[how]});
     gm_capture_unrelax(mode);
     return released;

@@ -9,9 +9,8 @@
 #include "shim/driver/internal_stream.h"
 
 #define PATTERN    0xe5
-#define MOST_PITCH ((uint64_t)INT32_MAX)        /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
-#define NOBODY     UINT64_MAX                   /* no block has this address */
-#define PATIENCE   ((uint64_t)20 * 1000 * 1000) /* ns, until a new pattern is written */
+#define MOST_PITCH ((uint64_t)INT32_MAX) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
+#define NOBODY     UINT64_MAX            /* no block has this address */
 enum { EDGE = GM_GUARD_EDGE, CONTEXTS = 16, COPIES = 32 };
 
 void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
@@ -62,7 +61,7 @@ gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
             (void)gm_drv.stream_synchronize(stream);
     }
     if (!status && waits)
-        __atomic_store_n(&held_up, ask(stream, PATIENCE) == CUDA_ERROR_NOT_READY, __ATOMIC_RELAXED);
+        __atomic_store_n(&held_up, ask(stream, GM_GUARD_PATIENTLY) == CUDA_ERROR_NOT_READY, __ATOMIC_RELAXED);
     return status;
 }
 

@@ -11,7 +11,10 @@
 #include "shim/resource/guard_ranges.h"
 
 enum { GM_GUARD_EDGE = 512 };
-#define GM_GUARD_FOREVER UINT64_MAX /* ns */
+/* How long to wait for work, in ns. It may be work of the program, which may hold the device for long. */
+#define GM_GUARD_BRIEFLY   ((uint64_t)200 * 1000)
+#define GM_GUARD_PATIENTLY ((uint64_t)20 * 1000 * 1000)
+#define GM_GUARD_FOREVER   UINT64_MAX
 
 /* Writes the pattern. Waits until it is written, for 20 ms at most: while work of the program holds the device, a write
  * of the program to these bytes may come first, and is then not found. Within the capture guard; the context is
