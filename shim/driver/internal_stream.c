@@ -132,3 +132,11 @@ gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_interna
     *stream = seen;
     return GM_OK;
 }
+
+gm_status gm_internal_stream_ask(CUstream stream, uint64_t patience_ns) {
+    gm_status status;
+    for (uint64_t begin = gm_ticks(); (status = (gm_status)gm_drv.stream_query(stream)) == CUDA_ERROR_NOT_READY;)
+        if (gm_ticks_span_ns(gm_ticks() - begin) > patience_ns)
+            break;
+    return status;
+}

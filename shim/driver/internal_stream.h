@@ -56,4 +56,7 @@ GM_INTERNAL gm_status gm_internal_stream(const struct gm_internal *internal, enu
 /* The stream, if it exists already. Makes no driver call, and the context need not be current. */
 GM_INTERNAL bool gm_internal_stream_made(const struct gm_internal *internal, enum gm_internal_use use,
                                          CUstream *stream);
+/* Asks the stream for that long whether it is idle: for work that ends soon, where work of the program may hold the
+ * device. CUDA_ERROR_NOT_READY: it is not. */
+GM_INTERNAL gm_status gm_internal_stream_ask(CUstream stream, uint64_t patience_ns);
 #endif

@@ -36,16 +36,6 @@ static gm_status private_stream(const struct gm_guard_block *block, CUstream *st
     return gm_internal_stream(&internal, GM_INTERNAL_ALLOC, stream);
 }
 
-/* Asks for that long. */
-static gm_status ask(CUstream stream, uint64_t patience_ns) {
-    uint64_t begin = gm_now_ns();
-    gm_status status;
-    do
-        status = (gm_status)gm_drv.stream_query(stream);
-    while (status == CUDA_ERROR_NOT_READY && gm_now_ns() - begin < patience_ns);
-    return status;
-}
-
 /* Work that the program submits after the allocation must not begin before the pattern is written, which would cover
  * the damage. So the allocation waits, unless work of the program held up the last pattern and still does. */
 gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
@@ -61,7 +51,8 @@ gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
             (void)gm_drv.stream_synchronize(stream);
     }
     if (!status && waits)
-        __atomic_store_n(&held_up, ask(stream, GM_GUARD_PATIENTLY) == CUDA_ERROR_NOT_READY, __ATOMIC_RELAXED);
+        __atomic_store_n(&held_up, gm_internal_stream_ask(stream, GM_GUARD_PATIENTLY) == CUDA_ERROR_NOT_READY,
+                         __ATOMIC_RELAXED);
     return status;
 }
 
@@ -229,7 +220,7 @@ gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, uint64_t 
     if (status)
         return status;
     status = patience_ns == GM_GUARD_FOREVER ? (gm_status)gm_drv.stream_synchronize(entered.stream)
-                                             : ask(entered.stream, patience_ns);
+                                             : gm_internal_stream_ask(entered.stream, patience_ns);
     leave(&entered);
     return status;
 }

@@ -328,16 +328,6 @@ size_t gm_pool_release(struct gm_pool_family *family, size_t bytes) {
 
 size_t gm_pool_trim(struct gm_resource *self, size_t bytes) { return gm_pool_release(self->ops->pool, bytes); }
 
-/* True when the stream is idle. A stream without work reports this within microseconds; the loop ends after ANSWER_NS,
- * so a stream with work is not waited for. */
-static bool answers_idle(CUstream stream) {
-    gm_status status;
-    for (uint64_t begin = gm_ticks(); (status = gm_drv.stream_query(stream)) == GM_FENCE_PENDING;)
-        if (gm_ticks_span_ns(gm_ticks() - begin) > ANSWER_NS)
-            break;
-    return status == GM_OK;
-}
-
 size_t gm_pool_releasable(struct gm_resource *self, int device) {
     struct gm_pool_family *family = self->ops->pool;
     struct gm_context context;
@@ -354,7 +344,7 @@ size_t gm_pool_releasable(struct gm_resource *self, int device) {
     if (!gm_capture_guard_enter(&mode))
         return 0;
     uint64_t reserved = reserved_of(pool);
-    if (gm_internal_stream_made(&internal, GM_INTERNAL_ALLOC, &stream) && answers_idle(stream)) {
+    if (gm_internal_stream_made(&internal, GM_INTERNAL_ALLOC, &stream) && !gm_internal_stream_ask(stream, ANSWER_NS)) {
         uint64_t before = reserved;
         struct gm_releases releases;
         gm_releases_begin(&releases, GM_REASON_TRIM_CALL);
