@@ -14,6 +14,7 @@ struct sim_segment_block {
     struct sim_segment *segment;
     size_t offset, size;
     bool free;
+    bool seen;                 /* a synchronisation came after the free */
     struct sim_stream *stream; /* where it was freed */
     uint64_t seq;
     struct sim_segment_block *next;
@@ -90,6 +91,7 @@ static void join_idle(struct sim_segment *seg) {
         struct sim_segment_block *y = x->next;
         if (x->free && y->free && freed_has_run(x) && freed_has_run(y)) {
             x->size += y->size;
+            x->seen &= y->seen;
             x->next = y->next;
             free(y);
         } else {
@@ -127,11 +129,11 @@ static void release_segment(CUmemoryPool p, struct sim_segment **link) {
     free(seg);
 }
 
-static void trim(CUmemoryPool p, uint64_t keep) {
+static void trim(CUmemoryPool p, uint64_t keep, bool only_seen) {
     for (struct sim_segment **link = &p->segments; *link && p->reserved > keep;) {
         join_idle(*link);
         struct sim_segment_block *x = (*link)->pieces;
-        if (x->free && !x->next && freed_has_run(x))
+        if (x->free && !x->next && freed_has_run(x) && (x->seen || !only_seen))
             release_segment(p, link);
         else
             link = &(*link)->next;
@@ -140,15 +142,19 @@ static void trim(CUmemoryPool p, uint64_t keep) {
 
 void sim_sync_point(struct sim_ctx *ctx) {
     for (CUmemoryPool p = pools; p; p = p->next) {
-        if (p->device == ctx->device)
-            trim(p, p->threshold);
+        if (p->device != ctx->device)
+            continue;
+        for (struct sim_segment *seg = p->segments; seg; seg = seg->next)
+            for (struct sim_segment_block *x = seg->pieces; x; x = x->next)
+                x->seen |= x->free && freed_has_run(x);
+        trim(p, p->threshold, false);
     }
 }
 
 void sim_pools_squeeze(struct sim_device *d) {
     for (CUmemoryPool p = pools; p; p = p->next) {
         if (p->device == d)
-            trim(p, 0);
+            trim(p, 0, false);
     }
 }
 
@@ -244,6 +250,7 @@ CUresult sim_pool_alloc(CUmemoryPool p, size_t bytes, struct sim_stream *s, stru
 static void give_piece(struct sim_block *b, struct sim_stream *s, uint64_t seq) {
     b->free_submitted = true;
     b->piece->free = true;
+    b->piece->seen = false;
     b->piece->stream = s;
     b->piece->seq = seq;
     b->pool->used -= b->reserved;
@@ -263,7 +270,7 @@ void sim_pool_free_now(struct sim_block *b) {
     struct CUmemPoolHandle_st *p = b->pool;
     give_piece(b, NULL, 0);
     sim_block_gone(b);
-    trim(p, p->threshold);
+    trim(p, p->threshold, false);
 }
 
 void sim_pool_submitted(const struct sim_op *op) {
@@ -363,7 +370,7 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool p) {
     struct drop drop = {p};
     p->threshold = UINT64_MAX;
     sim_blocks_each(drop_block, &drop);
-    trim(p, 0);
+    trim(p, 0, false);
     if (p->device->pool == p)
         p->device->pool = NULL;
     for (CUmemoryPool *link = &pools; *link; link = &(*link)->next) {
@@ -376,10 +383,11 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool p) {
     return CUDA_SUCCESS;
 }
 
+/* A managed pool gives back only memory whose free a synchronisation has seen. */
 CUresult sim_cuMemPoolTrimTo(CUmemoryPool p, size_t minBytesToKeep) {
     if (!sim_pool_valid(p))
         return CUDA_ERROR_INVALID_VALUE;
-    trim(p, minBytesToKeep);
+    trim(p, minBytesToKeep, p->window);
     return CUDA_SUCCESS;
 }
 
