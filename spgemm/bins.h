@@ -2,7 +2,7 @@
  *
  * Rows of C are sorted into bins by an upper bound on their entries. Each bin has a table size and a number of threads
  * for a row: so small rows do not clear large tables, and large rows are not left to few threads. A table lies in
- * shared memory and resolves collisions by linear probing.
+ * shared memory and resolves collisions by open addressing.
  *
  * Rows that may exceed the largest table are computed by ranges of columns (kernels_ranges.cu) or by sorting
  * (kernels_sorted.cu), whichever needs less work. A range visits every entry of A's row. So ranges suit rows of B that
@@ -120,7 +120,7 @@ static inline SPG_BOTH int spg_bin_of_row(int64_t entries, int32_t terms, int32_
  * that a row finds its group by few steps, and not the borders of slabs. */
 #define SPG_ALIKE      3
 #define SPG_ALIKE_SPAN 192
-#define SPG_ALIKE_BINS 4 /* the bins whose tables serve groups: 0 to 3 */
+#define SPG_ALIKE_BINS 5 /* the bins whose tables serve groups: 0 to 4; a warp or a part of one computes a group */
 
 static inline SPG_BOTH bool spg_is_alike(const uint8_t *alike, int32_t row, int32_t slab) {
     return row % SPG_ALIKE_SPAN && row % slab && alike[row];
@@ -148,6 +148,10 @@ static inline SPG_BOTH uint32_t spg_table_hash(int32_t column, int log2_slots) {
     return (uint32_t)column * SPG_HASH_FACTOR >> (32 - log2_slots);
 }
 
+/* A table is probed in steps of 1, 2, 3, ... slots, which reach every slot: columns lie in runs, and steps of 1 made
+ * clusters that took 10 probes where half of the slots were used. Small tables keep steps of 1. */
+static inline SPG_BOTH uint32_t spg_table_stretch(int log2_slots) { return log2_slots > 6 ? 1 : 0; }
+
 /* Stores `column` in *slot if the table slot is empty. Returns the old content. Atomic on the device. */
 static inline SPG_BOTH int32_t spg_table_claim(int32_t *slot, int32_t column) {
 #ifdef __CUDA_ARCH__
@@ -163,8 +167,8 @@ static inline SPG_BOTH int32_t spg_table_claim(int32_t *slot, int32_t column) {
 /* Table slot of `column` in a table of 2^log2_slots; claims one if the column is missing, and sets *claimed. Returns -1
  * when the table is full of other columns. */
 static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, int32_t column, bool *claimed) {
-    uint32_t mask = (1u << log2_slots) - 1, slot = spg_table_hash(column, log2_slots);
-    for (uint32_t step = 0; step <= mask; step++) {
+    uint32_t mask = (1u << log2_slots) - 1, slot = spg_table_hash(column, log2_slots), step = 1;
+    for (uint32_t probes = 0; probes <= mask; probes++) {
         /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
         int32_t found = *(volatile int32_t *)&table[slot];
         if (found == SPG_EMPTY) {
@@ -173,7 +177,8 @@ static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, in
         }
         if (found == column || found == SPG_EMPTY)
             return (int32_t)slot;
-        slot = (slot + 1) & mask;
+        slot = (slot + step) & mask;
+        step += spg_table_stretch(log2_slots);
     }
     return -1;
 }

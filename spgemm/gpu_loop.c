@@ -31,11 +31,14 @@ void spg_loop_drop(struct spg_loop *l) {
     spg_work_drop(&l->w);
 }
 
-/* The expected size of C gets physical handles of its own, so that the slots after C can be returned later. */
+/* The expected size of C gets physical handles of its own, so that the slots after C can be returned later. A handle
+ * costs about 0.05 ms, so few bytes get none. */
+#define FEW_BYTES (8 << 20)
 static bool ensure_array(struct spg_loop *l, struct spg_output *o, int64_t slots, size_t element,
                          struct spg_error *error) {
     int64_t c = l->expected_entries + l->expected_entries / 256;
-    if (c > (int64_t)(o->size / element) && c < slots - slots / 64 && !spg_output_ensure(o, c, element, error))
+    bool apart = c < slots - slots / 64 && (slots - c) * (int64_t)element >= FEW_BYTES;
+    if (c > (int64_t)(o->size / element) && apart && !spg_output_ensure(o, c, element, error))
         return false;
     return spg_output_ensure(o, slots, element, error);
 }

@@ -30,8 +30,8 @@ bool spg_mover_wait(struct spg_loop *l, struct spg_error *error) {
 static bool repeat_overflowed(struct spg_loop *l, const struct spg_target *c, struct spg_error *error) {
     const struct spg_work *w = &l->w;
     int32_t rows = spg_mover_rows(l);
-    return !rows || spg_cuda(spg_launch_table(bin_of_longest(w), l->job->precision, w->a, w->b, NULL, rows, NULL, c,
-                                              w->overflow, w->overflows, w->gpu->mover),
+    return !rows || spg_cuda(spg_launch_table(bin_of_longest(w), l->job->precision, w->a, w->b, NULL, rows, NULL, NULL,
+                                              c, w->overflow, w->overflows, w->gpu->mover),
                              "rows by tables", error);
 }
 

@@ -30,17 +30,6 @@ struct spg_product_settings spg_product_settings = {4 * 6656, (int64_t)(0.9 * IN
 #define HARDLY_MERGED 0.7
 #define SHORT_IN_C    32
 
-static bool sample_rows(struct spg_product *p, struct spg_error *error) {
-    int32_t rows = p->method.gpu.a->rows;
-    if (p->sampled_of == rows)
-        return true;
-    p->sampled_of = -1;
-    if (!spg_method_sample(&p->method, rows, error))
-        return false;
-    p->sampled_of = rows;
-    return true;
-}
-
 void spg_product_forget(struct spg_product *p) {
     if (p->work.gpu)
         spg_work_drop(&p->work);
@@ -159,8 +148,6 @@ bool spg_product_compute(struct spg_product *p, const struct spg_place *place, i
     enum spg_short_outcome outcome = by_one_pass(p, place, indices, values, error);
     if (outcome != SPG_SHORT_NOT)
         return outcome == SPG_SHORT_COMPUTED;
-    if (!sample_rows(p, error))
-        return false;
     bool done = spg_loop_make(&l, &p->method, grows, error) && choose(&l.w, place, &counts, error) &&
                 (counts ? by_counting(&l, place, indices, values, error) : by_growing(&l, indices, values, error));
     /* Where C is too large for the caller's memory, the caller can make room: its structure is kept. */
@@ -198,8 +185,7 @@ bool spg_product_count(struct spg_product *p, struct spg_structure *s, struct sp
     struct spg_work w = {0};
     *s = (struct spg_structure){0};
     spg_product_forget(p);
-    bool done = sample_rows(p, error) && spg_work_make(&w, &p->method, error) && spg_work_offsets(&w, error) &&
-                count(&w, error);
+    bool done = spg_work_make(&w, &p->method, error) && spg_work_offsets(&w, error) && count(&w, error);
     spg_block_drop(&w.progress, &g->memory);
     if (!done) {
         spg_work_drop(&w);
@@ -236,8 +222,8 @@ bool spg_product_analyse(struct spg_product *p, size_t *bytes, int64_t *products
                          struct spg_error *error) {
     struct spg_work w = {0};
     spg_product_forget(p);
-    bool done = sample_rows(p, error) && spg_work_make(&w, &p->method, error) && spg_work_totals(&w, true, error) &&
-                spg_work_sample(&w, NULL, error);
+    bool done =
+        spg_work_make(&w, &p->method, error) && spg_work_totals(&w, true, error) && spg_work_sample(&w, NULL, error);
     *bytes = w.block.size;
     *products = w.totals.bound;
     *expected = (double)w.totals.bound * (double)w.entries_per_product;

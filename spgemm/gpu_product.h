@@ -23,7 +23,6 @@ struct spg_product {
     struct spg_cache cache;
     struct spg_work work; /* of the last product: sizes and offsets of its rows; gpu NULL = there is no product. After
                            * one pass over short rows (gpu_short.c) only its totals: c has the offsets. */
-    int32_t sampled_of;   /* rows of the matrices for which method.sample was made; -1 = none was made */
     struct spg_short_memory short_rows;
 };
 

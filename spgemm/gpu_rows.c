@@ -36,17 +36,6 @@ static bool zero(const struct spg_work *w, void *at, size_t size, struct spg_err
 
 /* ---- between calls */
 
-bool spg_method_sample(struct spg_method *method, int32_t rows, struct spg_error *error) {
-    struct spg_memory uncounted = spg_uncounted(&method->gpu.memory);
-    int32_t list[SPG_SAMPLE_ROWS];
-    method->sample_rows = rows < SPG_SAMPLE_ROWS ? rows : SPG_SAMPLE_ROWS;
-    for (int32_t i = 0; i < method->sample_rows; i++)
-        list[i] = spg_sampled_row(rows, method->sample_rows, i, SPG_SAMPLE_SEED);
-    size_t size = (size_t)method->sample_rows * sizeof *list;
-    return (method->sample.at || spg_block_make(&method->sample, &uncounted, sizeof list, "a sample", error)) &&
-           spg_send(uncounted.stream, method->sample.at, list, size, "a sample", error);
-}
-
 static bool make_by_columns(struct spg_method *method, const struct spg_job *job, struct spg_error *error) {
     struct spg_csr transposed;
     if (!spg_csr_transpose(&transposed, job->b, error))
@@ -66,8 +55,7 @@ void *spg_method_open(const struct spg_job *job, struct spg_error *error) {
         free(method);
         return NULL;
     }
-    if (spg_method_sample(method, job->a->rows, error) &&
-        (job->kernel != SPG_KERNEL_THESIS || make_by_columns(method, job, error)))
+    if (job->kernel != SPG_KERNEL_THESIS || make_by_columns(method, job, error))
         return method;
     spg_method_close(method);
     return NULL;
@@ -75,10 +63,8 @@ void *spg_method_open(const struct spg_job *job, struct spg_error *error) {
 
 void spg_method_close(void *pointer) {
     struct spg_method *method = pointer;
-    struct spg_memory uncounted = {0};
     if (!method)
         return;
-    spg_block_drop(&method->sample, &uncounted);
     spg_operand_drop(&method->by_columns);
     spg_gpu_close(&method->gpu);
     free(method);
@@ -103,6 +89,11 @@ static size_t mask_size(const struct spg_work *w) {
     return spg_work_is_narrow(w) ? (size_t)spg_mask_words(w->b->columns) * sizeof *w->masks : 0;
 }
 
+/* Whether B is A. */
+static bool is_square(const struct spg_work *w) {
+    return w->a->offsets == w->b->offsets && w->a->indices == w->b->indices && w->a->rows == w->b->rows;
+}
+
 static size_t lay_out(struct spg_work *w, char *base) {
     size_t used = 0, rows = (size_t)w->rows + 1;
     w->start = part(base, &used, rows * sizeof *w->start);
@@ -112,6 +103,8 @@ static size_t lay_out(struct spg_work *w, char *base) {
     w->binned = part(base, &used, rows * sizeof *w->binned);
     w->overflow = part(base, &used, rows * sizeof *w->overflow);
     w->alike = part(base, &used, rows);
+    w->b_alike = is_square(w) ? w->alike : part(base, &used, (size_t)w->b->rows);
+    w->sample_list = part(base, &used, (size_t)w->sample_rows * sizeof *w->sample_list);
     w->masks = part(base, &used, rows * mask_size(w));
     w->counters = part(base, &used, sizeof *w->counters);
     w->scratch = part(base, &used, w->scratch_size);
@@ -127,6 +120,7 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
                            .a = method->gpu.a,
                            .b = method->gpu.b,
                            .rows = method->gpu.a->rows,
+                           .sample_rows = method->gpu.a->rows < SPG_SAMPLE_ROWS ? method->gpu.a->rows : SPG_SAMPLE_ROWS,
                            .entries_per_product = 1,
                            .share = 1};
     if (!spg_cuda(spg_scan(NULL, &scan, NULL, NULL, w->rows, w->gpu->memory.stream), "scan", error) ||
@@ -208,7 +202,8 @@ static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t
         return spg_cuda(spg_launch_short(w->gpu->job->precision, w->a, w->b, list, rows, c, stream), "short rows",
                         error);
     return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows,
-                                     all && w->grouped ? w->alike : NULL, c, w->overflow, w->overflows, stream),
+                                     all && w->grouped ? w->alike : NULL, w->b_alike, c, w->overflow, w->overflows,
+                                     stream),
                     "rows by tables", error);
 }
 
@@ -293,9 +288,21 @@ bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t
     return true;
 }
 
+/* Sends the numbers of the sampled rows to the device, once. */
+static bool send_sample(struct spg_work *w, struct spg_error *error) {
+    int32_t list[SPG_SAMPLE_ROWS];
+    if (w->has_sample)
+        return true;
+    for (int32_t i = 0; i < w->sample_rows; i++)
+        list[i] = spg_sampled_row(w->rows, w->sample_rows, i, SPG_SAMPLE_SEED);
+    w->has_sample =
+        spg_send(w->gpu->memory.stream, w->sample_list, list, (size_t)w->sample_rows * sizeof *list, "a sample", error);
+    return w->has_sample;
+}
+
 static bool bin_sample(struct spg_work *w, struct spg_error *error) {
-    return launch_binning(w, w->method->sample.at, w->method->sample_rows, INT32_MAX, false, true, 1, &w->sample,
-                          error);
+    return send_sample(w, error) &&
+           launch_binning(w, w->sample_list, w->sample_rows, INT32_MAX, false, true, 1, &w->sample, error);
 }
 
 static void take_totals(struct spg_work *w, const struct spg_bound_totals *totals) {
@@ -319,7 +326,8 @@ bool spg_work_totals(struct spg_work *w, bool samples, struct spg_error *error) 
     if (samples)
         take_bins(&w->sample, found.bins);
     take_totals(w, &found.totals);
-    return true;
+    return !w->grouped || w->b_alike == w->alike ||
+           spg_cuda(spg_launch_alike(w->b, w->b_alike, w->gpu->memory.stream), "bounds", error);
 }
 
 bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
@@ -388,10 +396,11 @@ bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t
 
 static bool count_sample(struct spg_work *w, struct spg_error *error) {
     struct spg_target counted = {.size = w->size};
-    const int32_t *list = w->method->sample.at;
-    int32_t rows = w->method->sample_rows, gathered[2][SPG_SAMPLE_ROWS], *size = w->sampled, *bound = gathered[1];
+    const int32_t *list = w->sample_list;
+    int32_t rows = w->sample_rows, gathered[2][SPG_SAMPLE_ROWS], *size = w->sampled, *bound = gathered[1];
     int64_t size_sum = 0, bound_sum = 0;
-    if ((!spg_work_is_narrow(w) && !spg_work_compute_slab(w, &w->sample, 0, &counted, error)) ||
+    if (!send_sample(w, error) ||
+        (!spg_work_is_narrow(w) && !spg_work_compute_slab(w, &w->sample, 0, &counted, error)) ||
         !spg_cuda(spg_launch_gather(list, rows, w->size, w->counters->gathered[0], w->gpu->memory.stream), "a sample",
                   error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->bound, w->counters->gathered[1], w->gpu->memory.stream), "a sample",
@@ -411,7 +420,7 @@ static bool count_sample(struct spg_work *w, struct spg_error *error) {
 
 bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error) {
     return (w->is_sampled || count_sample(w, error)) &&
-           (!sizes || spg_histogram_make(sizes, w->sampled, w->method->sample_rows, error));
+           (!sizes || spg_histogram_make(sizes, w->sampled, w->sample_rows, error));
 }
 
 bool spg_work_is_long(const struct spg_work *w) {

@@ -8,9 +8,10 @@
  * 4. spg_work_settle: rows that overflowed their tables are computed again with tables that hold every intermediate
  *    product, unless they were already (gpu_move.h); a scan of the row sizes gives the offsets of C.
  *
- * Memory: 33 bytes for each row; 8 more for each row and 64 columns of a narrow C, and for each row of B while they are
- * counted; 8 more for each row that is computed by ranges; while rows are computed by sorting, 40
- * bytes for each of their intermediate products, of a batch or of the longest row (gpu_sorted.c). */
+ * Memory: 33 bytes for each row, one for each row of a B that is not A; 8 more for each row and 64 columns of a narrow
+ * C, and for each row of B while they are counted; 8 more for each row that is computed by ranges; while rows are
+ * computed by sorting, 40 bytes for each of their intermediate products, of a batch or of the longest row
+ * (gpu_sorted.c). */
 #ifndef SPG_GPU_ROWS_H
 #define SPG_GPU_ROWS_H
 
@@ -18,17 +19,13 @@
 #include "spgemm/gpu_sorted.h"
 #include "spgemm/kernels.h"
 
-/* What a mode keeps between calls. The first three functions are operations of struct spg_mode_ops. */
+/* What a mode keeps between calls. The functions are operations of struct spg_mode_ops. */
 struct spg_method {
     struct spg_gpu gpu;
     struct spg_operand by_columns; /* B transposed; only for the kernel of the thesis */
-    struct spg_block sample;       /* numbers of the sampled rows */
-    int32_t sample_rows;
 };
 void *spg_method_open(const struct spg_job *job, struct spg_error *error);
 void spg_method_close(void *method);
-/* Chooses the sampled rows of matrices with so many rows; there must be none chosen yet. */
-bool spg_method_sample(struct spg_method *method, int32_t rows, struct spg_error *error);
 bool spg_method_fetch(void *method, struct spg_csr *c, struct spg_error *error);
 
 /* Columns of C up to which spg_launch_narrow_rows() computes rows. Only tests change it. */
@@ -62,6 +59,8 @@ struct spg_work {
     int64_t *start, *c_offset;  /* rows + 1 each: slots of rows in the output, offsets of rows in C */
     int32_t *binned, *overflow; /* lists of rows */
     uint8_t *alike;             /* of each row: whether its pattern in A is that of the row before */
+    uint8_t *b_alike;           /* the same of B's rows, if rows are grouped */
+    int32_t *sample_list;       /* numbers of the sampled rows */
     uint64_t *masks;            /* of a narrow C's rows (kernels_narrow.cu) */
     struct spg_counters *counters;
     struct spg_chunk_counts *chunk_counts; /* this and the next three: parts of counters */
@@ -76,9 +75,11 @@ struct spg_work {
     struct spg_binned exact;
     struct spg_sort_lengths exact_lengths;
     /* on the host */
+    int32_t sample_rows;
     struct spg_binned sample; /* the sampled rows */
-    bool is_sampled;
-    bool counted; /* the totals are known */
+    bool has_sample;          /* the list is on the device */
+    bool is_sampled;          /* the sampled rows are counted */
+    bool counted;             /* the totals are known */
     struct spg_bound_totals totals;
     bool grouped; /* rows of equal pattern are computed together (bins.h) */
     struct spg_row_results results;

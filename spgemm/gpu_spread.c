@@ -58,7 +58,7 @@ struct expected {
 /* Each sampled row stands for an equal number of consecutive rows. */
 static struct expected expect_slabs(const struct spg_loop *l) {
     const struct spg_work *w = &l->w;
-    int32_t sampled = w->method->sample_rows, slab = 0;
+    int32_t sampled = w->sample_rows, slab = 0;
     double scale = (double)w->rows / sampled, entries = 0, slots = 0;
     struct expected e = {.gap = 0};
     for (int32_t i = 0; i <= sampled; i++) {

@@ -44,6 +44,9 @@ struct spg_bound_totals {
 cudaError_t spg_launch_bounds(const struct spg_operand *a, const struct spg_operand *b, int32_t *bound, uint8_t *alike,
                               struct spg_bound_totals *totals, cudaStream_t stream);
 
+/* Writes to `alike` whether the row's pattern is that of the row before; rows of many entries are not compared. */
+cudaError_t spg_launch_alike(const struct spg_operand *b, uint8_t *alike, cudaStream_t stream);
+
 /* Adds Cohen's estimate of nnz(C) (estimate.h) to *total. `drawn` has SPG_COHEN_KEYS floats for each column of B,
  * `reached` as many for each row of B. The keys are those of the host's estimator. */
 cudaError_t spg_launch_cohen(const struct spg_operand *a, const struct spg_operand *b, uint64_t seed, float *drawn,
@@ -81,11 +84,12 @@ cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, struct 
                                   int slab, cudaStream_t stream);
 /* Computes or counts rows with tables of the bin's size. A row that does not fit its table is appended to `overflow`
  * and counted in overflows->listed. `alike`, unless NULL: a listed row stands for its group, if the bin serves groups.
- * `list` NULL: computes those rows of `overflow` again that *overflows names, at most `rows`. */
+ * `b_alike`: of B's rows, for groups; may be NULL. `list` NULL: computes those rows of `overflow` again that *overflows
+ * names, at most `rows`. */
 cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct spg_operand *a,
                              const struct spg_operand *b, const int32_t *list, int32_t rows, const uint8_t *alike,
-                             const struct spg_target *c, int32_t *overflow, struct spg_overflows *overflows,
-                             cudaStream_t stream);
+                             const uint8_t *b_alike, const struct spg_target *c, int32_t *overflow,
+                             struct spg_overflows *overflows, cudaStream_t stream);
 /* Counts all rows of a C of at most SPG_NARROW columns (kernels_narrow.cu): their entries and intermediate products.
  * Sets totals like spg_launch_bounds(), which must be zeroed, too, but counts no rows of equal pattern. A row's mask
  * has a bit for each column, in spg_mask_words() words. `b_masks` is scratch memory for those of B. */

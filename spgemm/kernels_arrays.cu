@@ -2,6 +2,7 @@
  *
  * - bounds: intermediate products of each row, the sum of the lengths of the rows of B that A's row refers to. Cost:
  *   nnz(A) reads.
+ * - alike_rows: which rows of B have the pattern of the row before. Cost: at most nnz(B) reads.
  * - bins: counts and lists rows by bin (bins.h), a histogram in shared memory for each block.
  * - offsets_of: 64-bit offsets of C become 32-bit ones, with the totals that the host needs.
  * - move_rows, move_chunks: compaction into other memory, several threads for each row or chunk. Cost: one read and one
@@ -156,6 +157,22 @@ __global__ void __launch_bounds__(BLOCK)
         atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound), static_cast<unsigned long long>(total));
         atomicMax(&totals->row_max, most);
     }
+}
+
+/* A team of threads compares a row with the one before. */
+__global__ void __launch_bounds__(BLOCK) alike_rows(spg_operand b, uint8_t *alike) {
+    int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / TEAM;
+    int differs = 1, rank = static_cast<int>(threadIdx.x % TEAM);
+    if (row < b.rows) {
+        int32_t begin = b.offsets[row], length = b.offsets[row + 1] - begin;
+        differs = length > LONG || !may_be_alike(b, static_cast<int32_t>(row), begin, length);
+        for (int32_t k = begin + rank; !differs && k < begin + length; k += TEAM)
+            differs = b.indices[k - length] != b.indices[k];
+    }
+    for (int step = TEAM / 2; step > 0; step /= 2)
+        differs |= __shfl_xor_sync(~0u, differs, step);
+    if (row < b.rows && rank == 0)
+        alike[row] = static_cast<uint8_t>(!differs);
 }
 
 static_assert(SPG_SLABS * SPG_BINS <= BLOCK, "one thread for each bin");
@@ -321,6 +338,12 @@ cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, c
 }
 
 } // namespace
+
+cudaError_t spg_launch_alike(const spg_operand *b, uint8_t *alike, cudaStream_t stream) {
+    if (b->rows)
+        alike_rows<<<blocks_of(static_cast<int64_t>(b->rows) * TEAM), BLOCK, 0, stream>>>(*b, alike);
+    return cudaGetLastError();
+}
 
 cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_t *bound, uint8_t *alike,
                               spg_bound_totals *totals, cudaStream_t stream) {

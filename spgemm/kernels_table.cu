@@ -7,7 +7,8 @@
  *    same slot. The warps of a block take turns (turns.cuh). So no addition is atomic, and sums are the same in every
  *    run. A full table ends the row: it is listed as overflowed.
  *    Rows of A of equal pattern share a table (bins.h): each product's column is probed once for up to SPG_ALIKE rows,
- *    which have a sum each in the slot.
+ *    which have a sum each in the slot. Where rows of B that follow one another have equal patterns, too, a column is
+ *    probed once for all of them.
  * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
  * 3. sort: each used table slot becomes a number, column x slots + slot. A group inside a warp moves these numbers
  *    together, and sorts them by a network in registers and shuffles. A block marks the row's columns by bits, and
@@ -33,7 +34,7 @@ namespace {
 
 /* Listed rows stand for their groups (bins.h), unless alike is NULL. */
 struct Groups {
-    const uint8_t *alike;
+    const uint8_t *alike, *b_alike; /* of A's rows and of B's; the second may be NULL */
     int32_t rows, slab;
 };
 
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     } else {
         int terms = kept(static_cast<int>(S::tables + mine * (S::lanes + 1) * sizeof(Term<T, ALIKE>)));
         __syncwarp();
-        in.full = insert<T, S, NUMERIC>(a, b, first, end, alike, {memory, table_at, sums_at, terms});
+        in.full = insert<T, S, NUMERIC>(a, b, first, end, alike, groups.b_alike, {memory, table_at, sums_at, terms});
         if constexpr (S::gathered) {
             in.claimed = gather<S>(table, sorted);
         } else {
@@ -255,10 +256,11 @@ cudaError_t spg_launch_table_other(int bin, spg_precision precision, const spg_o
 #else
 
 cudaError_t spg_launch_table(int bin, spg_precision precision, const spg_operand *a, const spg_operand *b,
-                             const int32_t *list, int32_t rows, const uint8_t *alike, const spg_target *c,
-                             int32_t *overflow, spg_overflows *overflows, cudaStream_t stream) {
+                             const int32_t *list, int32_t rows, const uint8_t *alike, const uint8_t *b_alike,
+                             const spg_target *c, int32_t *overflow, spg_overflows *overflows, cudaStream_t stream) {
     Overflow o{overflow, overflows};
-    Groups groups{bin < SPG_ALIKE_BINS ? alike : nullptr, a->rows, c->spread.size ? c->spread.slab : INT32_MAX};
+    Groups groups{bin < SPG_ALIKE_BINS ? alike : nullptr, b_alike, a->rows,
+                  c->spread.size ? c->spread.slab : INT32_MAX};
     if (!rows)
         return cudaSuccess;
     /* The symbolic phase needs no values, so one type serves all precisions. */

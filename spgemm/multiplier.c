@@ -54,7 +54,6 @@ static struct gpumem_spgemm *make(enum spg_precision precision, size_t limit, co
         return NULL;
     }
     m->job = (struct spg_job){.argument = "", .precision = precision, .limit = limit};
-    m->product.sampled_of = -1;
     if (!spg_gpu_prepare(&m->product.method.gpu, &m->job, error) ||
         !spg_cuda(cudaGetDevice(&device), "the current device", error)) {
         spg_gpu_close(&m->product.method.gpu);
@@ -105,15 +104,12 @@ static bool wait_for_last_call(struct gpumem_spgemm *m, struct spg_error *error)
 }
 
 void spg_multiplier_empty(struct gpumem_spgemm *m) {
-    struct spg_memory uncounted = spg_uncounted(&m->product.method.gpu.memory);
     struct spg_error ignored;
     if (m->inner)
         spg_multiplier_empty(m->inner);
     wait_for_last_call(m, &ignored);
     spg_product_forget(&m->product);
     spg_cache_empty(&m->product.method.gpu.memory);
-    spg_block_drop(&m->product.method.sample, &uncounted);
-    m->product.sampled_of = -1;
 }
 
 __attribute__((visibility("default"))) void gpumem_spgemm_destroy(struct gpumem_spgemm *m) {

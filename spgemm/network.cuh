@@ -22,7 +22,7 @@ template <typename K> __device__ void spg_order_pair(K &low, K &high) {
 
 /* The exchanges that sort `numbers` numbers (Batcher's merge exchange; Knuth 5.2.2 M). */
 struct spg_exchanges {
-    int count, low[64], high[64];
+    int count, low[192], high[192]; /* of at most 32 numbers */
 };
 SPG_BOTH constexpr spg_exchanges spg_exchanges_of(int numbers) {
     spg_exchanges e{};

@@ -44,15 +44,16 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     static constexpr int alike = ALIKE;
     static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
     [[maybe_unused]] static constexpr int place_shift = 32 - log2_slots, log2_value = log2_of(sizeof(T));
-    static constexpr int threads = BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
+    static constexpr bool large = BIN == 4 && ALIKE > 1; /* few rows fit a multiprocessor */
+    static constexpr int threads = BIN == 3 || large ? 32 : SPG_GROUP_MIN << BIN;
     static constexpr bool whole = threads > 32; /* the row has the block for itself */
     static constexpr bool gathered = NUMERIC && !whole && sizeof(KEY) == sizeof(uint32_t); /* gather() */
     [[maybe_unused]] static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
-    static constexpr int block = whole ? threads : BIN == 3 || ALIKE > 1 ? 128 : 256, rows = block / threads;
+    static constexpr int block = whole || large ? threads : BIN == 3 || ALIKE > 1 ? 128 : 256, rows = block / threads;
     static constexpr int each = slots / threads; /* table slots that a thread sorts */
-    /* Threads of a multiprocessor: 64, 48 or 40 registers, or 32 where a block counts. Shared memory limits the rows of
-     * bin 3. */
-    static constexpr int most = whole || ALIKE > 1 ? 1024 : BIN == 3 || sizeof(KEY) == 8 ? 1280 : 1536;
+    /* Threads of a multiprocessor: 128, 64, 48 or 40 registers, or 32 where a block counts. Shared memory limits the
+     * rows of bin 3, and of a large group. */
+    static constexpr int most = large ? 512 : whole || ALIKE > 1 ? 1024 : BIN == 3 || sizeof(KEY) == 8 ? 1280 : 1536;
     static constexpr int resident = whole && !NUMERIC ? 2048 : most;
     static constexpr int blocks = resident / block;
     /* The rows of a warp step through their tables together. The padding puts them on different banks. */
@@ -65,11 +66,12 @@ template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Sha
     static constexpr size_t shared = tables + (marks > terms ? marks : terms);
 };
 
-/* The rows of the group have `length` entries each, one row behind the other. */
+/* Entry k of A, which refers to row `middle` of B. The rows of the group have `length` entries each, one row behind the
+ * other. */
 template <typename T, int ALIKE, bool NUMERIC>
-__device__ Term<T, ALIKE> read_term(const Operand<T> &a, const Operand<T> &b, int32_t k, int32_t length, int alike) {
+__device__ Term<T, ALIKE> read_term(const Operand<T> &a, const Operand<T> &b, int32_t k, int32_t middle, int32_t length,
+                                    int alike) {
     Term<T, ALIKE> term;
-    int32_t middle = a.indices[k];
     term.from = b.offsets[middle];
     term.length = b.offsets[middle + 1] - term.from;
 #pragma unroll
@@ -165,12 +167,11 @@ __device__ void claim(int32_t *slot, int32_t column) {
 
 /* Searches the place of a column for each thread, or claims an empty one. All threads of the warp search together, so a
  * claim needs no atomic operation: of several threads that write to a slot, those that find their column there have
- * claimed it. A thread that meets another column goes on to the next slot: strides that differ from thread to thread
- * are slower. Sets *missing if the table has no slot left.
- */
+ * claimed it. A thread that meets another column goes on as spg_table_find() does. Sets *missing if the table has no
+ * slot left. */
 template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &table, int32_t column, bool *missing) {
     constexpr uint32_t one = 1u << S::place_shift;
-    uint32_t place = static_cast<uint32_t>(column) * SPG_HASH_FACTOR & ~(one - 1);
+    uint32_t place = static_cast<uint32_t>(column) * SPG_HASH_FACTOR & ~(one - 1), step = one;
     int at = table.column_at(place);
     int32_t here = column;
     if (column != NONE)
@@ -181,8 +182,10 @@ template <typename T, typename S> __device__ uint32_t search(const Table<T, S> &
         sync_reads();
         if (here == SPG_EMPTY)
             claim(table.column(at), column);
-        if (differs && here != SPG_EMPTY)
-            place += one;
+        if (differs && here != SPG_EMPTY) {
+            place += step;
+            step += spg_table_stretch(S::log2_slots) * one;
+        }
         at = table.column_at(place);
         __syncwarp();
         if (differs)
@@ -349,18 +352,121 @@ __device__ bool insert_packed(const Operand<T> &b, const Term<T, S::alike> &mine
     return full;
 }
 
+/* ---- by runs: consecutive terms whose rows of B are one behind the other and have equal patterns, as the unknowns of
+ * a node do. A team takes a part of the columns of all rows of a run at a time, and searches their places once. */
+
+template <typename T, typename S> struct Runs {
+    static constexpr int LANES = S::lanes, AHEAD = S::large ? 6 : 3; /* values that are read before their columns'
+                                                                      * places are known */
+    const Operand<T> &b;
+    const Table<T, S> &table;
+    unsigned follows; /* a bit for each term of the team: it belongs to the run of the term before */
+    unsigned left;    /* the same: a run begins here, and was not taken yet */
+    int first = 0;    /* term of the run */
+    int terms = 0;    /* of the run; 0: all runs were taken */
+    int32_t from = 0, length = 0, at = 0; /* the first row of B, its length, and where the part begins */
+
+    /* A part of a run, for a thread: its column, and its first values. */
+    struct Part {
+        int first, terms;
+        const T *values;
+        int32_t length, column = NONE;
+        T value[AHEAD];
+    };
+
+    __device__ Part next(bool full) {
+        const int lane = threadIdx.x % LANES;
+        at += LANES;
+        if (at >= length) {
+            terms = 0;
+            length = at = 0;
+            if (left) {
+                first = __ffs(static_cast<int>(left)) - 1;
+                left &= left - 1;
+                terms = __ffs(static_cast<int>(~(follows >> first >> 1)));
+                const Term<T, S::alike> *term = table.term(first);
+                from = term->from;
+                length = term->length;
+            }
+        }
+        Part part;
+        part.first = first;
+        part.terms = terms;
+        part.length = length;
+        part.values = b.values + (from + at + lane);
+        if (at + lane < length && !full) {
+            part.column = b.indices[from + at + lane];
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (i < terms)
+                    part.value[i] = spg_read_value(part.values, i * length);
+        }
+        return part;
+    }
+
+    /* Adds the products of one part. The additions to a sum are in the order of the terms. */
+    __device__ void add(const Part &part, uint32_t place) const {
+        T sum[S::alike];
+#pragma unroll
+        for (int g = 0; g < S::alike; g++)
+            sum[g] = *table.sum(g, place);
+        auto add_term = [&](int i, const T &value) {
+            Term<T, S::alike> term = load(table.term(part.first + i));
+#pragma unroll
+            for (int g = 0; g < S::alike; g++)
+                sum[g] = spg_plus_product(sum[g], term.factor[g], value);
+        };
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            if (i < part.terms)
+                add_term(i, part.value[i]);
+        for (int i = AHEAD; i < part.terms; i++)
+            add_term(i, spg_read_value(part.values, i * part.length));
+#pragma unroll
+        for (int g = 0; g < S::alike; g++)
+            *table.sum(g, place) = sum[g];
+    }
+};
+
+/* `follows`: whether the thread's term belongs to the run of the term before. */
+template <typename T, typename S>
+__device__ bool insert_runs(const Operand<T> &b, const Term<T, S::alike> &mine, bool follows,
+                            const Table<T, S> &table) {
+    const int first = threadIdx.x % 32 / S::lanes * S::lanes;
+    const unsigned team = team_of<S::lanes>();
+    unsigned following = (__ballot_sync(~0u, follows) & team) >> first;
+    unsigned begins = (__ballot_sync(~0u, !follows && mine.length > 0) & team) >> first;
+    bool full = false;
+    *table.term(threadIdx.x % S::lanes) = mine;
+    __syncwarp();
+    Runs<T, S> runs{b, table, following, begins};
+    auto part = runs.next(full);
+    while (__any_sync(~0u, part.terms > 0)) {
+        auto ahead = runs.next(full);
+        bool missing;
+        uint32_t place = search(table, part.column, &missing);
+        if (part.column != NONE && !missing)
+            runs.add(part, place);
+        full |= missing;
+        part = ahead;
+        __syncwarp();
+    }
+    return full;
+}
+
 /* ---- rows */
 
-/* Whether terms are packed: the steps are then at most half as many as the terms. Rows of equal pattern are long. */
-template <typename S> __device__ bool packs(int32_t length, int count) {
-    return S::alike == 1 && __reduce_add_sync(~0u, static_cast<unsigned>(length)) <= 16u * static_cast<unsigned>(count);
+/* Whether terms are packed: the steps are then at most half as many as the terms. */
+__device__ bool packs(int32_t length, int count) {
+    return __reduce_add_sync(~0u, static_cast<unsigned>(length)) <= 16u * static_cast<unsigned>(count);
 }
 
 /* Adds the row's products, for a team: a group inside a warp. The sums must be 0. All threads of the warp take part,
- * with the same number of steps; a team without a row has first = end. Returns whether the table is too small. */
+ * with the same number of steps; a team without a row has first = end. b_alike: of each row of B, whether its pattern
+ * is that of the row before; NULL: not known. Returns whether the table is too small. */
 template <typename T, typename S, bool NUMERIC>
 __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int alike,
-                       const Table<T, S> &table) {
+                       const uint8_t *b_alike, const Table<T, S> &table) {
     constexpr int LANES = S::lanes;
     const int thread = threadIdx.x % LANES;
     bool full = false;
@@ -368,13 +474,23 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
     int32_t most = __reduce_max_sync(~0u, end - first);
     for (int32_t base = 0; base < most; base += LANES) {
         Term<T, S::alike> mine;
-        if (!full && thread < end - first - base)
-            mine = read_term<T, S::alike, NUMERIC>(a, b, first + base + thread, end - first, alike);
-        int count = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
-        if (packs<S>(mine.length, count))
-            full |= insert_packed<T, S, NUMERIC>(b, mine, table);
-        else
-            full |= insert_terms<T, S, NUMERIC>(b, mine, count, table);
+        int32_t middle = 0;
+        bool reads = !full && thread < end - first - base;
+        if (reads) {
+            middle = a.indices[first + base + thread];
+            mine = read_term<T, S::alike, NUMERIC>(a, b, first + base + thread, middle, end - first, alike);
+        }
+        if constexpr (S::alike > 1) {
+            int32_t before = __shfl_up_sync(~0u, middle, 1);
+            bool follows = reads && thread > 0 && b_alike && middle == before + 1 && b_alike[middle];
+            full |= insert_runs<T, S>(b, mine, follows, table);
+        } else {
+            int count = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
+            if (packs(mine.length, count))
+                full |= insert_packed<T, S, NUMERIC>(b, mine, table);
+            else
+                full |= insert_terms<T, S, NUMERIC>(b, mine, count, table);
+        }
         full = (__ballot_sync(~0u, full) & team_of<LANES>()) != 0;
     }
     return full;
@@ -390,7 +506,8 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
         Term<T, 1> mine;
         int at = 0;
         if (static_cast<int32_t>(threadIdx.x) < end - first)
-            mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x), 0, 1);
+            mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x),
+                                            a.indices[first + static_cast<int32_t>(threadIdx.x)], 0, 1);
         int turns = spg_terms_set(terms, mine.from, mine.from + mine.length, mine.factor[0]);
         for (int number = threadIdx.x / 32; number < turns; number += warps) {
             spg_turn<T> turn = spg_turn_at(terms, number, &at);

@@ -41,7 +41,8 @@ template <typename S> __device__ int gather(int32_t *table, uint32_t *numbers) {
 
 /* Sorts the numbers of gather() with the smallest network that holds those of each row of the warp: K numbers a thread,
  * where SMALLER were too few. */
-template <typename S, int K = S::each / 4, int SMALLER = 0> __device__ void sort_gathered(uint32_t *sorted, int count) {
+template <typename S, int K = S::each / (S::large ? 2 : 4), int SMALLER = 0>
+__device__ void sort_gathered(uint32_t *sorted, int count) {
     if constexpr (K < S::each)
         if (!__all_sync(~0u, count <= K * S::threads)) {
             constexpr int larger = K < 6 ? K + 1 : K < 8 ? 8 : K + 4;

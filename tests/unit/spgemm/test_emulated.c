@@ -422,6 +422,14 @@ TEST(hash_large) {
     all_modes("dense-row:900", NULL, SPG_KERNEL_HASH, SIZES(100));
 }
 
+/* Rows of A of equal pattern share a table, the largest one too. Rows of B of equal pattern, one behind the other, are
+ * added together; those of another matrix too, and not where their patterns differ. */
+TEST(hash_groups) {
+    all_modes("brick27:5:4", NULL, SPG_KERNEL_HASH, SIZES(300));
+    all_modes("brick27:3:4", "brick27:3:4:2", SPG_KERNEL_HASH, SIZES(60));
+    all_modes("brick27:3:4", "band:108:8:9:0", SPG_KERNEL_HASH, SIZES(60));
+}
+
 TEST(hash_overflow) { all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(100)); }
 
 TEST(hash_full_table) {
@@ -485,7 +493,7 @@ static struct spg_csr product(const struct spg_job *job, const char *mode_name) 
 TEST(hash_same_bits_in_all_modes) {
     static const char *names[][2] = {{"cage:6", NULL},         {"rmat:7:12", NULL},  {"dense-row:900", NULL},
                                      {"brick27:3:4", NULL},    {"wide-a", "wide-b"}, {"hub-a", "hub-b"},
-                                     {"unlike-a", "unlike-b"}, {"vast-a", "vast-b"}};
+                                     {"unlike-a", "unlike-b"}, {"vast-a", "vast-b"}, {"brick27:3:4", "brick27:3:4:2"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct spg_csr a = matrix(names[i][0]), b = names[i][1] ? matrix(names[i][1]) : a;
         struct spg_job job = {.a = &a, .b = names[i][1] ? &b : &a, .argument = "", .size_per_row = 50};
