@@ -11,8 +11,8 @@
  *   whose memory cannot grow; and where values are complex or there are none;
  * - a row exceeds the largest table: growing would compute it twice;
  * - C has few columns: counting a row takes less time than moving it;
- * - C is large, and most intermediate products are entries, or rows are short: such rows are counted in less time than
- *   moved together, and growing would take up to twice C's memory;
+ * - C is large, and rows are alike, or most intermediate products are entries, or rows are short: such rows are counted
+ *   in less time than moved together, and growing would take up to twice C's memory;
  * - C may have more entries than 32-bit offsets can count: it is then refused before its memory is allocated.
  *
  * The sizes and offsets of C's rows are kept. A product of the same structure uses them and only computes values: by
@@ -29,6 +29,8 @@ struct spg_product_settings spg_product_settings = {4 * 6656, (int64_t)(0.9 * IN
  * entries of a row up to which this holds, too: many rows then exceed their first chunk, and each requests more. */
 #define HARDLY_MERGED 0.7
 #define SHORT_IN_C    32
+
+#define KNOWN_WELL 0.01 /* standard error of the number of entries, as a part of it */
 
 void spg_product_forget(struct spg_product *p) {
     if (p->work.gpu)
@@ -48,6 +50,9 @@ static bool choose(struct spg_work *w, const struct spg_place *place, bool *coun
     *counts = place || w->gpu->memory.allocator.allocate || !spg_is_real(w->gpu->job->precision) ||
               longest >= spg_product_settings.long_row;
     if (*counts || w->totals.bound < spg_product_settings.many_products)
+        return true;
+    *counts = w->grouped;
+    if (*counts)
         return true;
     if (!spg_work_sample(w, NULL, error))
         return false;
@@ -90,11 +95,24 @@ static bool own_arrays(struct spg_loop *l, struct spg_error *error) {
     return spg_loop_ensure(l, l->w.gpu->c.stored, error) && spg_loop_trim(l, error);
 }
 
-/* Counts all rows, sets C's offsets and its number of entries, and plans the rows. */
-static bool count(struct spg_work *w, struct spg_error *error) {
+/* Maps memory for C while its rows are counted, if the sample tells its size well. What is missing is mapped later, so
+ * a failure is none. */
+static void map_ahead(struct spg_loop *l) {
+    const struct spg_work *w = &l->w;
+    struct spg_error ignored;
+    double entries = (double)w->totals.bound * (double)w->entries_per_product * (1 + 2 * w->sample_error);
+    if (l->columns.region && w->is_sampled && w->sample_error <= KNOWN_WELL && entries < INT32_MAX)
+        spg_loop_ensure(l, (int64_t)entries, &ignored);
+}
+
+/* Counts all rows, sets C's offsets and its number of entries, and plans the rows. `l`: NULL, or its arrays may grow.
+ */
+static bool count(struct spg_work *w, struct spg_loop *l, struct spg_error *error) {
     struct spg_target counted = {.size = w->size};
     bool done = spg_work_is_narrow(w) || (spg_work_totals(w, true, error) && spg_work_sample_if_long(w, error) &&
                                           spg_work_compute(w, NULL, w->rows, &counted, false, error));
+    if (done && l)
+        map_ahead(l);
     return done && spg_work_settle_and_plan(w, &counted, w->gpu->estimated, error) && spg_work_result(w, false, error);
 }
 
@@ -102,7 +120,7 @@ static bool by_counting(struct spg_loop *l, const struct spg_place *place, int32
                         struct spg_error *error) {
     struct spg_work *w = &l->w;
     struct spg_result *c = &w->gpu->c;
-    if (!count(w, error) ||
+    if (!count(w, place ? NULL : l, error) ||
         !(place ? place->provide(place->context, c->stored, indices, values, error) : own_arrays(l, error)))
         return false;
     if (!place) {
@@ -185,7 +203,7 @@ bool spg_product_count(struct spg_product *p, struct spg_structure *s, struct sp
     struct spg_work w = {0};
     *s = (struct spg_structure){0};
     spg_product_forget(p);
-    bool done = spg_work_make(&w, &p->method, error) && spg_work_offsets(&w, error) && count(&w, error);
+    bool done = spg_work_make(&w, &p->method, error) && spg_work_offsets(&w, error) && count(&w, NULL, error);
     spg_block_drop(&w.progress, &g->memory);
     if (!done) {
         spg_work_drop(&w);

@@ -2,6 +2,7 @@
 #include "spgemm/choices.h"
 #include "spgemm/gpu_read.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,8 +203,8 @@ static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t
         return spg_cuda(spg_launch_short(w->gpu->job->precision, w->a, w->b, list, rows, c, stream), "short rows",
                         error);
     return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows,
-                                     all && w->grouped ? w->alike : NULL, w->b_alike, c, w->overflow, w->overflows,
-                                     stream),
+                                     all && w->grouped ? w->alike : NULL, w->grouped ? w->b_alike : NULL, c,
+                                     w->overflow, w->overflows, stream),
                     "rows by tables", error);
 }
 
@@ -412,7 +413,11 @@ static bool count_sample(struct spg_work *w, struct spg_error *error) {
         size_sum += size[i];
         bound_sum += bound[i];
     }
-    w->entries_per_product = bound_sum ? (float)((double)size_sum / (double)bound_sum) : 1;
+    double each = bound_sum ? (double)size_sum / (double)bound_sum : 1, squares = 0;
+    for (int32_t i = 0; i < rows; i++)
+        squares += (size[i] - each * bound[i]) * (size[i] - each * bound[i]);
+    w->entries_per_product = (float)each;
+    w->sample_error = size_sum ? sqrt(squares) / (double)size_sum : 0;
     w->share = bound_sum ? spg_table_share(bound, size, rows) : 1;
     w->is_sampled = true;
     return true;

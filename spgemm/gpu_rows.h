@@ -84,6 +84,7 @@ struct spg_work {
     bool grouped; /* rows of equal pattern are computed together (bins.h) */
     struct spg_row_results results;
     float entries_per_product; /* mean of the sample: entries of C for each intermediate product; 1 without a sample */
+    double sample_error;       /* standard error of entries_per_product, as a part of it */
     float share;               /* of spg_entries_expected(); 1 without a sample */
     int32_t sampled[SPG_SAMPLE_ROWS]; /* sizes of the sampled rows, in order */
 };

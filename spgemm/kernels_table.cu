@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
         if (thread == 0)
             claimed = full = 0;
         __syncthreads();
-        in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums,
+        in = insert_by_block<T, S, NUMERIC>(a, b, first, end, groups.b_alike, table, sums,
                                             *reinterpret_cast<spg_terms<T, S::threads> *>(memory + S::tables));
     } else {
         int terms = kept(static_cast<int>(S::tables + mine * (S::lanes + 1) * sizeof(Term<T, ALIKE>)));

@@ -233,16 +233,22 @@ __device__ bool insert_entry(const Term<T, S::alike> &term, const Entry<T> &entr
     return missing;
 }
 
-/* `mine`: the thread's term, of the first `count` ones. An entry of B is read while the one before is added. */
+/* `mine`: the thread's term. Terms without entries are left out. An entry of B is read while the one before is added.
+ */
 template <typename T, typename S, bool NUMERIC>
-__device__ bool insert_terms(const Operand<T> &b, const Term<T, S::alike> &mine, int count, const Table<T, S> &table) {
+__device__ bool insert_terms(const Operand<T> &b, const Term<T, S::alike> &mine, const Table<T, S> &table) {
     constexpr int LANES = S::lanes, ALIKE = S::alike;
     const int thread = threadIdx.x % LANES;
+    const unsigned some = __ballot_sync(~0u, mine.length > 0) & team_of<LANES>();
+    const int own = __popc(some), count = LANES == 32 ? own : __reduce_max_sync(~0u, own);
     int lane = thread; /* FULL, if the table is too small */
     const int32_t *columns = kept(b.indices + thread);
     const T *values = kept(b.values + thread);
     bool long_rows = __any_sync(~0u, mine.length > LANES);
-    *table.term(thread) = mine;
+    if (mine.length > 0)
+        *table.term(__popc(some & ((1u << threadIdx.x % 32) - 1))) = mine;
+    if (thread >= own)
+        *table.term(thread) = Term<T, ALIKE>();
     if (thread == 0)
         *table.term(LANES) = Term<T, ALIKE>();
     __syncwarp();
@@ -461,6 +467,15 @@ __device__ bool packs(int32_t length, int count) {
     return __reduce_add_sync(~0u, static_cast<unsigned>(length)) <= 16u * static_cast<unsigned>(count);
 }
 
+/* Whether the row of B follows that of the thread before, with an equal pattern. Called by all threads of a warp. Only
+ * groups of rows and the symbolic phase ask: it need not insert the same columns again. */
+template <typename S, bool NUMERIC> __device__ bool follows_row_before(int32_t middle, const uint8_t *b_alike) {
+    if (NUMERIC && S::alike == 1)
+        return false;
+    int32_t before = __shfl_up_sync(~0u, middle, 1);
+    return b_alike && middle == before + 1 && b_alike[middle];
+}
+
 /* Adds the row's products, for a team: a group inside a warp. The sums must be 0. All threads of the warp take part,
  * with the same number of steps; a team without a row has first = end. b_alike: of each row of B, whether its pattern
  * is that of the row before; NULL: not known. Returns whether the table is too small. */
@@ -480,16 +495,17 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
             middle = a.indices[first + base + thread];
             mine = read_term<T, S::alike, NUMERIC>(a, b, first + base + thread, middle, end - first, alike);
         }
+        bool follows = follows_row_before<S, NUMERIC>(middle, b_alike) && reads && thread > 0;
         if constexpr (S::alike > 1) {
-            int32_t before = __shfl_up_sync(~0u, middle, 1);
-            bool follows = reads && thread > 0 && b_alike && middle == before + 1 && b_alike[middle];
             full |= insert_runs<T, S>(b, mine, follows, table);
         } else {
+            if (follows)
+                mine.length = 0;
             int count = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
             if (packs(mine.length, count))
                 full |= insert_packed<T, S, NUMERIC>(b, mine, table);
             else
-                full |= insert_terms<T, S, NUMERIC>(b, mine, count, table);
+                full |= insert_terms<T, S, NUMERIC>(b, mine, table);
         }
         full = (__ballot_sync(~0u, full) & team_of<LANES>()) != 0;
     }
@@ -499,15 +515,19 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
 /* The same for a block, whose warps take turns (turns.cuh). The sums must be 0. */
 template <typename T, typename S, bool NUMERIC>
 __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end,
-                                    int32_t *table, T *sums, spg_terms<T, S::threads> &terms) {
+                                    const uint8_t *b_alike, int32_t *table, T *sums, spg_terms<T, S::threads> &terms) {
     constexpr int warps = S::warps;
     Inserted in;
     for (; first < end; first += S::threads) {
         Term<T, 1> mine;
+        int32_t middle = 0;
         int at = 0;
-        if (static_cast<int32_t>(threadIdx.x) < end - first)
-            mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x),
-                                            a.indices[first + static_cast<int32_t>(threadIdx.x)], 0, 1);
+        if (static_cast<int32_t>(threadIdx.x) < end - first) {
+            middle = a.indices[first + static_cast<int32_t>(threadIdx.x)];
+            mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x), middle, 0, 1);
+        }
+        if (follows_row_before<S, NUMERIC>(middle, b_alike) && threadIdx.x % 32 > 0)
+            mine.length = 0;
         int turns = spg_terms_set(terms, mine.from, mine.from + mine.length, mine.factor[0]);
         for (int number = threadIdx.x / 32; number < turns; number += warps) {
             spg_turn<T> turn = spg_turn_at(terms, number, &at);
