@@ -361,7 +361,7 @@ MUTATIONS = [
        "a structure takes other positions only if nobody asks"),
     of("terms_add_in_each_turn", "spgemm/table_insert.cuh", "insert_product", always("turn == product.turn"), "spgemm_emulated",
        "the terms of packed rows take turns to add"),
-    of("rows_of_b_always_alike", "spgemm/table_insert.cuh", "insert", swaps("b_alike[middle]", "true"), "spgemm_emulated",
+    of("rows_of_b_always_alike", "spgemm/table_insert.cuh", "follows_row_before", swaps("b_alike[middle]", "true"), "spgemm_emulated",
        "rows of B are added together only where their patterns are equal"),
     of("parts_begin_at_the_first_rank", "spgemm/table_sort.cuh", "sort_by_marks", swaps("done + marks", "0 + marks"), "spgemm_emulated",
        "columns of later parts rank behind those of earlier ones"),
