@@ -19,7 +19,7 @@ MIB = 1 << 20
 # The aims, in ms on an H200 in double precision: (product, contender) -> at most.
 AIMS = {("atmosmodl", "ours cold"): 0.9, ("atmosmodl", "ours warm"): 0.5, ("twin-pwtk", "ours cold"): 2.5, ("nlpkkt80", "ours cold"): 6,
         ("cage14", "ours cold"): 7, ("rmat-18", "ours cold"): 20, ("elastic-78", "ours cold"): 14, ("dense-rows", "ours cold"): 20}
-AIM_PUBLIC, AIM_PUBLIC_LEAST, AIM_CUSPARSE = 1.5, 0.9, 6
+AIM_PUBLIC, AIM_PUBLIC_LEAST, AIM_CUSPARSE = 2.5, 1.2, 6
 AIM_MEMORY, AIM_MEMORY_MORE = 1.05, 16 * MIB
 
 
