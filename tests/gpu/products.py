@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 # Regular and skewed matrices, empty rows, rows that exceed the largest table, a dense row and column, one entry, rectangular ones.
-PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:brick27:8:3", "gen:rmat:10:8", "gen:rmat:14:8",
+PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:brick27:8:3", "gen:brick27:7:5", "gen:rmat:10:8", "gen:rmat:14:8",
             "gen:rmat:13:64", "gen:nlpkkt:12", "arrow", "empty", "hollow", "wide"]
 SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:10:8", "empty", "hollow", "wide"]
 PEERS = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3"]
