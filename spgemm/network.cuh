@@ -3,6 +3,7 @@
 #define SPG_NETWORK_CUH
 
 #include <stdint.h>
+#include <utility>
 
 #include "spgemm/both.h"
 
@@ -48,12 +49,15 @@ SPG_BOTH constexpr spg_exchanges spg_exchanges_of(int numbers) {
  * are constants. Each thread of the row holds K numbers; thread t ends with those of the ranks t x K to t x K + K - 1.
  * K need not be a power of two. `memory` is for exchanges between warps, and for the result. */
 template <int THREADS, int K> struct spg_network {
-    template <int FIRST, int COUNT, int I = 0> static __device__ void sort_thread(uint32_t (&key)[K]) {
+    template <int FIRST, int COUNT, int... I>
+    static __device__ void exchange_all(uint32_t (&key)[K], std::integer_sequence<int, I...>) {
         constexpr spg_exchanges e = spg_exchanges_of(COUNT);
-        if constexpr (I < e.count) {
-            spg_order_pair(key[FIRST + e.low[I]], key[FIRST + e.high[I]]);
-            sort_thread<FIRST, COUNT, I + 1>(key);
-        }
+        (spg_order_pair(key[FIRST + std::integral_constant<int, e.low[I]>::value],
+                        key[FIRST + std::integral_constant<int, e.high[I]>::value]),
+         ...);
+    }
+    template <int FIRST, int COUNT> static __device__ void sort_thread(uint32_t (&key)[K]) {
+        exchange_all<FIRST, COUNT>(key, std::make_integer_sequence<int, spg_exchanges_of(COUNT).count>());
     }
 
     /* Sorts a thread's numbers, which rise and fall once. */
