@@ -363,6 +363,8 @@ MUTATIONS = [
        "the terms of packed rows take turns to add"),
     of("rows_of_b_always_alike", "spgemm/table_insert.cuh", "follows_row_before", swaps("b_alike[middle]", "true"), "spgemm_emulated",
        "rows of B are added together only where their patterns are equal"),
+    of("alike_rows_grow", "spgemm/gpu_product.c", "choose", swaps("w->grouped", "false"), "spgemm_library",
+       "rows of equal pattern are counted first"),
     of("parts_begin_at_the_first_rank", "spgemm/table_sort.cuh", "sort_by_marks", swaps("done + marks", "0 + marks"), "spgemm_emulated",
        "columns of later parts rank behind those of earlier ones"),
     of("masks_of_few_columns", "spgemm/kernels_narrow.cu", "mask_rows", swaps("other % BITS", "0"), "spgemm_operations",

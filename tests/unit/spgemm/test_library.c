@@ -181,14 +181,15 @@ static bool is_counted(const char *a, const char *b) {
     return counted;
 }
 
-TEST(rows_that_hardly_merge_or_are_short_are_counted) {
+TEST(rows_that_hardly_merge_are_short_or_alike_are_counted) {
     struct spg_product_settings usual = spg_product_settings;
     assert_false(is_counted("wide-a", "wide-b")); /* each product is an entry, but C is small */
     assert_false(is_counted("cage:5", "cage:5"));
     spg_product_settings.many_products = 0;
     assert_true(is_counted("wide-a", "wide-b"));
     assert_true(is_counted("cage:5", "cage:5")); /* its rows have 25 entries */
-    assert_false(is_counted("brick27:4:3", "brick27:4:3"));
+    assert_true(is_counted("brick27:4:3", "brick27:4:3")); /* rows of a node are alike */
+    assert_false(is_counted("brick27:6:1", "brick27:6:1"));
     spg_product_settings = usual;
 }
 
