@@ -367,7 +367,7 @@ template <typename T, typename S> struct Runs {
     const Operand<T> &b;
     const Table<T, S> &table;
     unsigned follows; /* a bit for each term of the team: it belongs to the run of the term before */
-    unsigned left;    /* the same: a run begins here, and was not taken yet */
+    unsigned left;    /* the same: a run begins with it, and was not taken yet */
     int first = 0;    /* term of the run */
     int terms = 0;    /* of the run; 0: all runs were taken */
     int32_t from = 0, length = 0, at = 0; /* the first row of B, its length, and where the part begins */
@@ -380,6 +380,7 @@ template <typename T, typename S> struct Runs {
         T value[AHEAD];
     };
 
+    /* The next part of the team's runs; `full`: the thread takes no more columns. */
     __device__ Part next(bool full) {
         const int lane = threadIdx.x % LANES;
         at += LANES;

@@ -251,6 +251,21 @@ static bool mixed_b(struct spg_csr *m, struct spg_error *error) {
     return true;
 }
 
+/* B for the A of brick27:3:4: the rows of a node, which are four, have the same `each` columns, `step` apart. */
+#define NODES         27
+#define NODE_UNKNOWNS 4
+static bool nodes(struct spg_csr *m, int32_t each, int32_t step, struct spg_error *error) {
+    if (!spg_csr_make(m, NODES * NODE_UNKNOWNS, NODES * each * step, NODES * NODE_UNKNOWNS * each, error))
+        return false;
+    for (int32_t i = 0; i < m->rows; i++) {
+        for (int32_t k = 0; k < each; k++)
+            m->indices[i * each + k] = (i / NODE_UNKNOWNS * each + k) * step;
+        m->offsets[i + 1] = (i + 1) * each;
+    }
+    spg_csr_fill(m, 27);
+    return true;
+}
+
 static struct spg_csr matrix(const char *name) {
     struct spg_error error;
     struct spg_csr m;
@@ -262,6 +277,7 @@ static struct spg_csr matrix(const char *name) {
                     ? band(&m, rows, each, step, last, &error)
                 : sscanf(name, "mixed-a:%d:%d:%d:%d", &rows, &each, &step, &last) == 4
                     ? mixed_a(&m, rows, each, step, last, &error)
+                : sscanf(name, "nodes:%d:%d", &each, &step) == 2    ? nodes(&m, each, step, &error)
                 : sscanf(name, "spaced-a:%d:%d", &step, &last) == 2 ? spaced(&m, true, step, last, &error)
                 : sscanf(name, "spaced-b:%d:%d", &step, &last) == 2 ? spaced(&m, false, step, last, &error)
                 : !strcmp(name, "mixed-b")                          ? mixed_b(&m, &error)
@@ -428,6 +444,9 @@ TEST(hash_groups) {
     all_modes("brick27:5:4", NULL, SPG_KERNEL_HASH, SIZES(300));
     all_modes("brick27:3:4", "brick27:3:4:2", SPG_KERNEL_HASH, SIZES(60));
     all_modes("brick27:3:4", "band:108:8:9:0", SPG_KERNEL_HASH, SIZES(60));
+    all_modes("brick27:3:4", "nodes:30:1", SPG_KERNEL_HASH, SIZES(400));
+    all_modes("brick27:3:4", "nodes:30:6000", SPG_KERNEL_HASH, SIZES(400)); /* a column and a slot exceed 32 bits */
+    all_modes("brick27:3:4", "nodes:9:40000", SPG_KERNEL_HASH, SIZES(400));
 }
 
 TEST(hash_overflow) { all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(100)); }
