@@ -344,7 +344,7 @@ size_t gm_pool_releasable(struct gm_resource *self, int device) {
     if (!gm_capture_guard_enter(&mode))
         return 0;
     uint64_t reserved = reserved_of(pool);
-    /* A trim releases only memory whose free a synchronisation has seen: a query is not enough. */
+    /* A managed pool releases only memory whose free a synchronisation has seen: a query is not enough. */
     if (gm_internal_stream_made(&internal, GM_INTERNAL_ALLOC, &stream) && !gm_internal_stream_ask(stream, ANSWER_NS) &&
         !gm_drv.stream_synchronize(stream)) {
         uint64_t before = reserved;
