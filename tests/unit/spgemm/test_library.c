@@ -187,7 +187,7 @@ TEST(rows_that_hardly_merge_are_short_or_alike_are_counted) {
     assert_false(is_counted("cage:5", "cage:5"));
     spg_product_settings.many_products = 0;
     assert_true(is_counted("wide-a", "wide-b"));
-    assert_true(is_counted("cage:5", "cage:5")); /* its rows have 25 entries */
+    assert_true(is_counted("cage:5", "cage:5"));           /* its rows have 25 entries */
     assert_true(is_counted("brick27:4:3", "brick27:4:3")); /* rows of a node are alike */
     assert_false(is_counted("brick27:6:1", "brick27:6:1"));
     spg_product_settings = usual;
