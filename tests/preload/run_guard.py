@@ -318,9 +318,9 @@ def counted(place):
     check(done.returncode == 0 and "memory errors    none found" in done.stderr, done.stderr)
     (count, part) = re.search(r"guarded +(\d+), ([\d.]+) % of the allocations", done.stderr).groups()
     check(int(count) > 50 and float(part) > 90, done.stderr)
-    done = run("--guard=1/10")
-    (count, part) = re.search(r"guarded +(\d+), ([\d.]+) % of the allocations", done.stderr).groups()
-    check(1 < float(part) < 30, done.stderr)
+    sampled = [run("--guard=1/10").stderr for _ in range(5)]  # one run may guard 1 of its 96 by chance
+    parts = [float(part) for text in sampled for part in re.findall(r"guarded +\d+, ([\d.]+) % of the allocations", text)]
+    check(1 < sum(parts) / len(sampled) < 30, f"{parts} {sampled[0]}")
     leaks = place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", "--", place.program("planted"), "leaked"])
     check(re.search(r"leaked +1000 B in 1 block", leaks.stderr), leaks.stderr)
     check("guarded" not in run().stderr, "unguarded runs do not speak of it")
