@@ -1,5 +1,5 @@
-/* Freed memory counts as free: cuMemGetInfo reports it beside live blocks. Argument "all": nearly all of it can be
- * allocated at once. */
+/* Freed memory counts as free: cuMemGetInfo reports it beside live blocks. An argument says that the card is simulated;
+ * "all": also that nearly all of it can be allocated at once. */
 #include <stdbool.h>
 #include <unistd.h>
 

@@ -25,10 +25,10 @@ def free_async(place):
 
 def free_memory(place):
     """Under every policy; all of a simulated card is taken where the policy does not refuse so much."""
-    everything = ["all"] if is_simulated(place) else []
+    everything, some = (["all"], ["simulated"]) if is_simulated(place) else ([], [])
     plain("free_memory", policies=[policy for policy in POLICIES if policy != "managed"], arguments=lambda place: everything,
           warnings=True, settings=({}, {"GPUMEM_FENCE_BATCH": "1"}))(place)
-    plain("free_memory", policies=("managed",), settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_MANAGED": "plain"}))(place)
+    plain("free_memory", policies=("managed",), arguments=lambda place: some, settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_MANAGED": "plain"}))(place)
 
 
 def starved(place):
