@@ -47,12 +47,10 @@ static bool choose(struct spg_work *w, const struct spg_place *place, bool *coun
     if (!spg_work_totals(w, true, error))
         return false;
     int64_t longest = w->totals.row_max < w->b->columns ? w->totals.row_max : w->b->columns;
+    bool large = w->totals.bound >= spg_product_settings.many_products;
     *counts = place || w->gpu->memory.allocator.allocate || !spg_is_real(w->gpu->job->precision) ||
-              longest >= spg_product_settings.long_row;
-    if (*counts || w->totals.bound < spg_product_settings.many_products)
-        return true;
-    *counts = w->grouped;
-    if (*counts)
+              longest >= spg_product_settings.long_row || (large && w->grouped);
+    if (*counts || !large)
         return true;
     if (!spg_work_sample(w, NULL, error))
         return false;

@@ -289,16 +289,12 @@ bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t
     return true;
 }
 
-/* Sends the numbers of the sampled rows to the device, once. */
 static bool send_sample(struct spg_work *w, struct spg_error *error) {
     int32_t list[SPG_SAMPLE_ROWS];
-    if (w->has_sample)
-        return true;
     for (int32_t i = 0; i < w->sample_rows; i++)
         list[i] = spg_sampled_row(w->rows, w->sample_rows, i, SPG_SAMPLE_SEED);
-    w->has_sample =
-        spg_send(w->gpu->memory.stream, w->sample_list, list, (size_t)w->sample_rows * sizeof *list, "a sample", error);
-    return w->has_sample;
+    return spg_send(w->gpu->memory.stream, w->sample_list, list, (size_t)w->sample_rows * sizeof *list, "a sample",
+                    error);
 }
 
 static bool bin_sample(struct spg_work *w, struct spg_error *error) {
@@ -400,8 +396,8 @@ static bool count_sample(struct spg_work *w, struct spg_error *error) {
     const int32_t *list = w->sample_list;
     int32_t rows = w->sample_rows, gathered[2][SPG_SAMPLE_ROWS], *size = w->sampled, *bound = gathered[1];
     int64_t size_sum = 0, bound_sum = 0;
-    if (!send_sample(w, error) ||
-        (!spg_work_is_narrow(w) && !spg_work_compute_slab(w, &w->sample, 0, &counted, error)) ||
+    /* The list was sent with the bins. A narrow C has none, and its rows are counted already. */
+    if (!(spg_work_is_narrow(w) ? send_sample(w, error) : spg_work_compute_slab(w, &w->sample, 0, &counted, error)) ||
         !spg_cuda(spg_launch_gather(list, rows, w->size, w->counters->gathered[0], w->gpu->memory.stream), "a sample",
                   error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->bound, w->counters->gathered[1], w->gpu->memory.stream), "a sample",

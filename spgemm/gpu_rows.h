@@ -77,7 +77,6 @@ struct spg_work {
     /* on the host */
     int32_t sample_rows;
     struct spg_binned sample; /* the sampled rows */
-    bool has_sample;          /* the list is on the device */
     bool is_sampled;          /* the sampled rows are counted */
     bool counted;             /* the totals are known */
     struct spg_bound_totals totals;

@@ -468,13 +468,14 @@ __device__ bool packs(int32_t length, int count) {
     return __reduce_add_sync(~0u, static_cast<unsigned>(length)) <= 16u * static_cast<unsigned>(count);
 }
 
-/* Whether the row of B follows that of the thread before, with an equal pattern. Called by all threads of a warp. Only
- * groups of rows and the symbolic phase ask: it need not insert the same columns again. */
+/* Whether the row of B follows that of the team's thread before, with an equal pattern. Called by all threads of a
+ * warp; those without a row pass 0. Only groups of rows and the symbolic phase ask: it need not insert the same columns
+ * again. */
 template <typename S, bool NUMERIC> __device__ bool follows_row_before(int32_t middle, const uint8_t *b_alike) {
     if (NUMERIC && S::alike == 1)
         return false;
     int32_t before = __shfl_up_sync(~0u, middle, 1);
-    return b_alike && middle == before + 1 && b_alike[middle];
+    return threadIdx.x % S::lanes > 0 && b_alike && middle == before + 1 && b_alike[middle];
 }
 
 /* Adds the row's products, for a team: a group inside a warp. The sums must be 0. All threads of the warp take part,
@@ -491,12 +492,11 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
     for (int32_t base = 0; base < most; base += LANES) {
         Term<T, S::alike> mine;
         int32_t middle = 0;
-        bool reads = !full && thread < end - first - base;
-        if (reads) {
+        if (!full && thread < end - first - base) {
             middle = a.indices[first + base + thread];
             mine = read_term<T, S::alike, NUMERIC>(a, b, first + base + thread, middle, end - first, alike);
         }
-        bool follows = follows_row_before<S, NUMERIC>(middle, b_alike) && reads && thread > 0;
+        bool follows = follows_row_before<S, NUMERIC>(middle, b_alike);
         if constexpr (S::alike > 1) {
             full |= insert_runs<T, S>(b, mine, follows, table);
         } else {
@@ -527,7 +527,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
             middle = a.indices[first + static_cast<int32_t>(threadIdx.x)];
             mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x), middle, 0, 1);
         }
-        if (follows_row_before<S, NUMERIC>(middle, b_alike) && threadIdx.x % 32 > 0)
+        if (follows_row_before<S, NUMERIC>(middle, b_alike))
             mine.length = 0;
         int turns = spg_terms_set(terms, mine.from, mine.from + mine.length, mine.factor[0]);
         for (int number = threadIdx.x / 32; number < turns; number += warps) {
