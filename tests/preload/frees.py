@@ -28,7 +28,8 @@ def free_memory(place):
     everything, some = (["all"], ["simulated"]) if is_simulated(place) else ([], [])
     plain("free_memory", policies=[policy for policy in POLICIES if policy != "managed"], arguments=lambda place: everything,
           warnings=True, settings=({}, {"GPUMEM_FENCE_BATCH": "1"}))(place)
-    plain("free_memory", policies=("managed",), arguments=lambda place: some, settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_MANAGED": "plain"}))(place)
+    plain("free_memory", policies=("managed",), arguments=lambda place: some,
+          settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_MANAGED": "plain"}))(place)
 
 
 def starved(place):
