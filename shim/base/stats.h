@@ -341,6 +341,13 @@ static inline uint64_t gm_stats_live_of(const struct gm_stats *stats, int device
     return live > deferred ? live - deferred : 0;
 }
 
+/* Bytes on a device that are reserved and not live: kept blocks, unused memory of pools, rounding. */
+static inline uint64_t gm_stats_unused_on(const struct gm_stats *stats, int device) {
+    uint64_t live = gm_stats_knows(device) ? gm_stats_live_of(stats, device) : 0;
+    uint64_t reserved = gm_stats_knows(device) ? __atomic_load_n(&stats->reserved_on[device], __ATOMIC_RELAXED) : 0;
+    return reserved > live ? reserved - live : 0;
+}
+
 /* The sum of all shards. Deferred bytes of freed blocks are in cached_in, too. */
 static inline struct gm_stats_shard gm_stats_total(const struct gm_stats *stats) {
     struct gm_stats_shard total = {0};

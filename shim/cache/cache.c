@@ -19,16 +19,14 @@
  *    gpumem_trim may wait as well, and an allocation when the driver is out of memory.
  *  - Even an idle context completes a fence only after some microseconds. So an allocation that would exceed the limits
  *    below, and a free that is about to release memory, query fences for some microseconds (gm_cache_answer_ns).
- *  - One exception remains: a program that is out of memory while one of its kernels never ends waits in its
- *    allocation.
+ *  - Where the driver is out of memory, free blocks of idle contexts are released, and no others if these suffice. A
+ *    context that works is waited for up to 20 ms. Then a free block serves that is larger than native memory. Only if
+ *    there is none the allocation waits for all work, even for a kernel that never ends. Where all memory that gpumem
+ *    keeps and all free memory together are too little, nothing is released.
  *
- * Choice of a block. A ready block of the request's class serves first. Next comes a larger ready block, first of this
- * thread, then of others. It is at most twice as large as the class, eight times for requests of 32 KiB and more. Then
- * their fences are queried. Live blocks that are larger than native ones waste together at most a fifth of the
- * memory that the cache owns; where that is reached, a block may be a fifth larger than the class, up to 1 MiB twice
- * as large. Last comes the upstream resource. A new block is rounded up to its class as long as the sum of what is
- * rounded up is small beside the free memory of the device. Under GPUMEM_LIMIT blocks have the sizes of their requests,
- * and no larger block is used.
+ * Choice of a block. A ready block of the request's class serves, or one of just its native size (parts.h): first of
+ * this thread, then of others. In both cases fences are queried where blocks of the class wait for them. Last comes the
+ * upstream resource. Under GPUMEM_LIMIT blocks have the sizes of their requests.
  *
  * A batch is closed, and gets a fence, at GPUMEM_FENCE_BATCH frees or 12 MiB, with more than four threads at 6 MiB, and
  * when a request would exceed the target. One fence may cover the batches of many threads (timeline.h).
@@ -36,10 +34,10 @@
  * Limits on the memory of free blocks:
  *  - For one size, GM_CACHE_ROTATION bytes may wait for their fences. Above that, the thread that freed them waits for
  *    the oldest fence when it allocates this size.
- *  - For one device, all blocks together may hold 1.25 times what native memory takes for the largest live total since
- *    the last trim of everything, plus 64 MiB (limits.c); while the context is busy the free ones may hold four times
- *    as much. They never hold more than GPUMEM_CACHE_LIMIT. While the device has less free memory than 512 MiB or 3 %
- *    of its size, whichever is more, the cache holds nothing.
+ *  - For one device, all blocks together have a target, above the largest live total since the last trim of everything;
+ *    that of small blocks is lower (limits.c). While the context is busy small ones may hold four times as much. They
+ *    never hold more than GPUMEM_CACHE_LIMIT. While the device has less memory left than 512 MiB or 3 % of its size,
+ *    whichever is more, free blocks included, the cache holds nothing.
  *  - A miss at the target would exceed it, and must not release. So frees keep room for a miss, up to 48 MiB.
  *  - Above its target the cache releases the longest unused block that is large enough.
  *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
@@ -84,52 +82,72 @@ static gm_status alloc_uncached(struct gm_resource *self, const struct gm_reques
 }
 
 static inline void hand_out(struct gm_resource *self, const struct gm_request *request, uint64_t address,
-                            size_t reserved, bool hit, struct gm_block *block) {
+                            size_t reserved, unsigned bin, bool hit, struct gm_block *block) {
     const struct gm_piece piece = {.address = address, .reserved = reserved};
     gm_block_fill(block, self, request, &piece);
     block->hit = hit;
-    block->bin = (uint8_t)gm_cache_bin(self->state, reserved);
+    block->bin = (uint8_t)bin;
     block->direct = 1;
 }
 
-static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request,
-                                    const struct gm_decision *decision, struct gm_block *block) {
-    struct gm_cache *state = self->state;
-    struct gm_request rounded = *request;
-    struct gm_block got = {0};
-    gm_cache_check_device(state, &state->devices[request->device]);
-    size_t least = gm_cache_multiple(state->granule, request->size);
-    bool rounds = !(decision && decision->exact) && gm_cache_may_round(state, request->device, request->size);
-    size_t size = rounds ? gm_cache_class(state, request->size) : gm_cache_native(state, request->size);
-    rounded.size = size;
-    /* Counted before, since several threads may find room for a last block. */
-    gm_cache_count_owned(state, request->device, request->size, size);
-    gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
-    if (status == GM_OUT_OF_MEMORY) {
-        struct gm_releases releases;
-        gm_stats_oom_step();
-        gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
-        releases.request = request;
-        size_t released = gm_stack_trim(self, SIZE_MAX);
-        gm_releases_end(&releases, false);
-        if (released || least < size) {
-            gm_cache_count_released(state, request->device, size - least);
-            rounded.size = size = least;
-            status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
-        }
+/* A new block: its size and bin. */
+struct shape {
+    size_t size;
+    unsigned bin;
+};
+
+static struct shape exact_shape(const struct gm_cache *state, size_t requested) {
+    size_t native = gm_cache_native(state, requested);
+    return (struct shape){native, gm_bin_of_exact(native)};
+}
+
+/* Counts what gm_cache_round counts. */
+static struct shape shape_of(struct gm_cache *state, const struct gm_request *request,
+                             const struct gm_decision *decision) {
+    unsigned bin = gm_cache_bin(state, request->size);
+    size_t class = gm_bin_is_class(bin) ? gm_cache_class(state, request->size) : 0;
+    size_t width = class ? gm_cache_width(state, bin, class) : 0;
+    bool exact = decision && decision->exact && width;
+    if (class && !exact && gm_cache_round(state, request->device, width))
+        return (struct shape){class, bin};
+    return exact_shape(state, request->size);
+}
+
+static gm_status alloc_upstream(struct gm_resource *self, const struct gm_request *request,
+                                const struct gm_decision *decision, size_t size, struct gm_block *got) {
+    struct gm_request sized = *request;
+    sized.size = size;
+    return self->upstream->ops->alloc(self->upstream, &sized, decision, got);
+}
+
+/* The driver is out of memory. Releases free blocks, as few as it takes and without a wait where that is possible, and
+ * tries again. *served: a free block that is larger than native memory, where otherwise the call would wait for work
+ * of which nobody knows when it ends. */
+static GM_RARE gm_status alloc_after_trim(struct gm_resource *self, const struct gm_request *request,
+                                          const struct gm_decision *decision, size_t refused, struct gm_block *got,
+                                          struct gm_block_record **served) {
+    struct gm_releases releases;
+    size_t size = gm_cache_native(self->state, request->size);
+    gm_status status = size < refused ? alloc_upstream(self, request, decision, size, got) : GM_OUT_OF_MEMORY;
+    gm_stats_oom_step();
+    gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
+    releases.request = request;
+    for (enum gm_cache_trim_step step = 0; step < GM_CACHE_TRIM_STEPS && status == GM_OUT_OF_MEMORY; step++) {
+        if (step == GM_CACHE_TRIM_WAIT && (*served = gm_cache_find_larger(self, request)))
+            status = GM_OK;
+        else if (gm_cache_trim_for(self, request, size, step))
+            status = alloc_upstream(self, request, decision, size, got);
     }
-    if (status) {
-        gm_cache_count_released(state, request->device, size);
-        return status;
-    }
-    if (gm_cache_excess(state, request->device)) { /* the next free of this thread does upkeep */
-        struct gm_shard *shard = gm_cache_my_shard(self);
-        gm_spin_lock(&shard->lock);
-        shard->most_bytes = 0;
-        gm_spin_unlock(&shard->lock);
-    }
-    hand_out(self, request, got.address, size, false, block);
-    return GM_OK;
+    gm_releases_end(&releases, false);
+    return status;
+}
+
+/* The next free of this thread does upkeep. */
+static void call_upkeep(struct gm_resource *self) {
+    struct gm_shard *shard = gm_cache_my_shard(self);
+    gm_spin_lock(&shard->lock);
+    shard->most_bytes = 0;
+    gm_spin_unlock(&shard->lock);
 }
 
 /* The block leaves the cache without its record: its owner adds one of its own. */
@@ -140,6 +158,44 @@ static uint64_t take_out_of_cache(struct gm_resource *self, struct gm_block_reco
     return address;
 }
 
+static void hand_out_free(struct gm_resource *self, const struct gm_request *request, struct gm_block_record *record,
+                          struct gm_block *block) {
+    size_t reserved = record->block.reserved;
+    unsigned bin = record->block.bin;
+    hand_out(self, request, take_out_of_cache(self, record), reserved, bin, true, block);
+}
+
+static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request,
+                                    const struct gm_decision *decision, struct gm_block *block) {
+    struct gm_cache *state = self->state;
+    struct gm_block_record *served = NULL;
+    struct gm_block got = {0};
+    gm_cache_check_device(state, &state->devices[request->device]);
+    struct shape shape = shape_of(state, request, decision);
+    /* Counted before, since several threads may find room for a last block. */
+    gm_cache_count_owned(state, request->device, shape.size);
+    gm_status status = alloc_upstream(self, request, decision, shape.size, &got);
+    if (GM_UNLIKELY(status))
+        gm_cache_count_released(state, request->device, shape.size, shape.bin);
+    if (GM_UNLIKELY(status == GM_OUT_OF_MEMORY)) {
+        status = alloc_after_trim(self, request, decision, shape.size, &got, &served);
+        shape = exact_shape(state, request->size);
+        if (status)
+            return status;
+        if (served) {
+            hand_out_free(self, request, served, block);
+            return GM_OK;
+        }
+        gm_cache_count_owned(state, request->device, shape.size);
+    } else if (GM_UNLIKELY(status)) {
+        return status;
+    }
+    if (gm_cache_excess(state, request->device, gm_cache_sort_of(shape.size)))
+        call_upkeep(self);
+    hand_out(self, request, got.address, shape.size, shape.bin, false, block);
+    return GM_OK;
+}
+
 static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request,
                              const struct gm_decision *decision, struct gm_block *block) {
     if (GM_UNLIKELY(!is_cacheable(request)))
@@ -147,8 +203,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     struct gm_block_record *record = request->looked == self ? NULL : cache_take(self, request);
     if (!record)
         return alloc_new(self, request, decision, block);
-    size_t reserved = record->block.reserved;
-    hand_out(self, request, take_out_of_cache(self, record), reserved, true, block);
+    hand_out_free(self, request, record, block);
     return GM_OK;
 }
 
@@ -286,7 +341,8 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     if (GM_UNLIKELY(!is_cached(block)))
         return gm_adaptor_free(self, block, how);
     held.owner = self;
-    held.bin = (uint8_t)gm_cache_bin(self->state, block->reserved);
+    if (!gm_bin_is_class(held.bin)) /* the block may come from elsewhere */
+        held.bin = (uint8_t)gm_bin_of_exact(held.reserved);
     struct gm_block_record *record = registry ? gm_registry_add_held(registry, &held) : NULL;
     if (!record)
         return gm_cache_free_upstream(self, block, how);
@@ -305,7 +361,7 @@ static void cache_abandon(struct gm_resource *self, const struct gm_block *block
     if (self->upstream->ops->abandon)
         self->upstream->ops->abandon(self->upstream, block);
     if (is_cached(block))
-        gm_cache_count_released(self->state, block->device, block->reserved);
+        gm_cache_count_released(self->state, block->device, block->reserved, block->bin);
 }
 
 static void cache_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
@@ -358,6 +414,12 @@ static void cache_after_fork(struct gm_resource *self) {
 static const struct gm_option argument_row = {
     .type = GM_OPTION_COUNT, .name = "cache", .initial = "16", .low = 1, .high = 1024, .help = "frees for each fence"};
 
+static uint8_t bin_of_small(const struct gm_cache *state, size_t size) {
+    size_t native = gm_cache_native(state, size), class = gm_cache_class(state, size);
+    bool has_class = state->rounds && native <= GM_CACHE_SHARES;
+    return (uint8_t)(has_class ? GM_BIN_CLASSES + gm_bin_step(class / GM_CACHE_GRANULE) : gm_bin_of_exact(native));
+}
+
 static gm_status cache_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct gm_cache *state = self->state;
     uint64_t frees = gm_option_number(GM_OPT_FENCE_BATCH);
@@ -366,9 +428,11 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     state->frees = (unsigned)frees;
     state->granule = self->granule > GM_CACHE_GRANULE ? self->granule : GM_CACHE_GRANULE;
     state->rounds = !gm_limit_on();
-    state->page = self->upstream->ops->page && state->rounds ? self->upstream->ops->page : state->granule;
+    state->page = self->upstream->ops->page;
+    if (!state->rounds || (!state->page && state->granule > GM_CACHE_GRANULE))
+        state->page = state->granule;
     for (size_t i = 0; i < sizeof state->bins; i++)
-        state->bins[i] = (uint8_t)gm_bin_of_size(gm_cache_class(state, (i + 1) * GM_CACHE_GRANULE));
+        state->bins[i] = bin_of_small(state, (i + 1) * GM_CACHE_GRANULE);
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
     if (self->alignment == GM_ALIGNMENT_ANY) /* a free block has the alignment of its first request */

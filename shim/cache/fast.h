@@ -9,17 +9,7 @@
 #include "shim/base/observers.h"
 #include "shim/cache/parts.h"
 
-/* A block up to GM_CACHE_SHARES may have twice the size of the class (gm_cache_most). Where blocks of the class wait
- * for their fences, these are queried before. */
-static GM_IN_PLACE struct gm_block_record *gm_cache_take_larger(struct gm_free_lists *lists, unsigned bin,
-                                                                size_t size) {
-    const unsigned doubling = 8;
-    if (size > GM_CACHE_SHARES || lists->bins[bin].pending || __atomic_load_n(&lists->share->tight, __ATOMIC_RELAXED))
-        return NULL;
-    return gm_free_lists_take(lists, bin + 1, bin + doubling, size, SIZE_MAX);
-}
-
-/* Takes the newest ready block of the class. `fast`: or a larger one; makes it live again, with `size` bytes. */
+/* Takes the newest ready block of the request's bin, if it serves. `fast`: makes it live again, with `size` bytes. */
 static GM_IN_PLACE struct gm_block_record *gm_cache_take_newest(struct gm_shard *shard, uint64_t context_id,
                                                                 size_t size, bool fast) {
     struct gm_block_record *record = NULL;
@@ -28,9 +18,9 @@ static GM_IN_PLACE struct gm_block_record *gm_cache_take_newest(struct gm_shard 
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (GM_LIKELY(lists != NULL) && (!fast || GM_LIKELY(!gm_observers_now()))) {
         unsigned bin = gm_cache_bin(shard->cache, size);
-        record = gm_free_lists_newest(lists, bin, size);
-        if (fast && GM_UNLIKELY(!record))
-            record = gm_cache_take_larger(lists, bin, size);
+        /* All blocks of a class have its size. */
+        size_t exact = GM_LIKELY(gm_bin_is_class(bin)) ? 0 : gm_cache_native(shard->cache, size);
+        record = gm_free_lists_newest(lists, bin, exact);
     }
     if (fast && GM_LIKELY(record != NULL)) {
         __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);

@@ -2,16 +2,40 @@
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
 
-/* Free blocks that may serve a request. */
+/* Free blocks that may serve a request: those of its class, and those of just its native size (parts.h). */
 struct wanted {
     uint64_t context_id;
     int device;
-    size_t least, most;   /* bytes of a block */
-    unsigned from, until; /* bins of such blocks */
+    unsigned bins[2];
+    struct bytes {
+        size_t least, most;
+    } bytes[2];
 };
 
+static struct wanted blocks_for(const struct gm_cache *state, const struct gm_request *request) {
+    size_t native = gm_cache_native(state, request->size);
+    struct wanted wanted = {.context_id = request->context_id, .device = request->device};
+    wanted.bins[0] = gm_cache_bin(state, request->size);
+    wanted.bins[1] = gm_bin_of_exact(native);
+    wanted.bytes[0] = wanted.bytes[1] = (struct bytes){native, native};
+    if (gm_bin_is_class(wanted.bins[0]))
+        wanted.bytes[0].most = GM_CACHE_SHARES;
+    return wanted;
+}
+
+static struct gm_block_record *take_ready(struct gm_free_lists *lists, const struct wanted *wanted) {
+    struct gm_block_record *record = NULL;
+    for (unsigned i = 0; i < 2 && !record; i++)
+        record = gm_free_lists_take(lists, wanted->bins[i], wanted->bytes[i].least, wanted->bytes[i].most);
+    return record;
+}
+
+/* True when such blocks may be in batches. */
+static bool some_pend(const struct gm_free_lists *lists, const struct wanted *wanted) {
+    return lists->bins[wanted->bins[0]].pending || lists->bins[wanted->bins[1]].pending;
+}
+
 enum look {
-    IN_PASSING, /* unless another thread uses the shard at this moment */
     READY,
     QUERY /* also the fences that may be complete by now */
 };
@@ -21,19 +45,16 @@ enum look {
 static struct gm_block_record *take_from(struct gm_shard *shard, const struct wanted *wanted, enum look look) {
     struct gm_block_record *record = NULL;
     bool destroyed = false;
-    if (look != IN_PASSING)
-        gm_spin_lock(&shard->lock);
-    else if (!gm_spin_try(&shard->lock))
-        return NULL;
+    gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    if (lists && look != IN_PASSING)
+    if (lists)
         gm_batches_complete(lists);
     if (lists && !lists->disabled)
-        record = gm_free_lists_take(lists, wanted->from, wanted->until, wanted->least, wanted->most);
-    while (!record && lists && !lists->disabled && look >= QUERY && lists->first &&
-           gm_free_lists_pend(lists, wanted->from, wanted->until) && !gm_capture_any() &&
+        record = take_ready(lists, wanted);
+    while (!record && lists && !lists->disabled && look >= QUERY && lists->first && some_pend(lists, wanted) &&
+           !gm_capture_any() &&
            gm_cache_settle(shard, lists, lists->first->ticket, GM_SETTLE_DUE, &destroyed) == GM_OK && !destroyed)
-        record = gm_free_lists_take(lists, wanted->from, wanted->until, wanted->least, wanted->most);
+        record = take_ready(lists, wanted);
     gm_spin_unlock(&shard->lock);
     return record;
 }
@@ -62,7 +83,7 @@ static struct gm_fence_timeline *close_batches(struct gm_cache *state, const str
             continue;
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-        if (lists && !lists->disabled && gm_free_lists_pend(lists, wanted->from, wanted->until)) {
+        if (lists && !lists->disabled && some_pend(lists, wanted)) {
             line = lists->timeline;
             if (gm_free_lists_has_open(lists) &&
                 (shard == own || gm_ticks_span_ns(gm_ticks() - lists->open->began) > ended_ns))
@@ -116,12 +137,13 @@ static struct gm_block_record *look_again(struct gm_cache *state, struct gm_shar
 }
 
 /* More than GM_CACHE_ROTATION bytes of the class wait: waits for the oldest fence if this thread recorded it. */
-static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *wanted, size_t class) {
+static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *wanted) {
     bool waited = false, destroyed;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    size_t pending = lists && !lists->disabled ? lists->bins[wanted->from].pending : 0;
-    const struct gm_batch *batch = pending && pending + class > GM_CACHE_ROTATION ? lists->first : NULL;
+    size_t pending = lists && !lists->disabled ? lists->bins[wanted->bins[0]].pending : 0;
+    bool many = pending && pending + wanted->bytes[0].least > GM_CACHE_ROTATION;
+    const struct gm_batch *batch = many ? lists->first : NULL;
     if (batch && gm_timeline_is_own(lists->timeline, batch->ticket, gm_cache_this_thread()) && !gm_capture_any())
         waited = gm_cache_settle(shard, lists, batch->ticket, GM_SETTLE_WAIT, &destroyed) == GM_OK;
     gm_spin_unlock(&shard->lock);
@@ -131,39 +153,41 @@ static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *want
 struct gm_block_record *gm_cache_find(struct gm_resource *self, const struct gm_request *request) {
     struct gm_cache *state = self->state;
     struct gm_shard *own = gm_cache_my_shard(self);
-    size_t class = gm_cache_class(state, request->size);
-    struct wanted wanted = {.context_id = request->context_id,
-                            .device = request->device,
-                            .least = gm_cache_native(state, request->size),
-                            .most = class,
-                            .from = gm_bin_of_size(class),
-                            .until = gm_bin_of_size(class)};
+    const struct wanted wanted = blocks_for(state, request);
+    size_t native = wanted.bytes[0].least;
     struct gm_block_record *record = take_from(own, &wanted, QUERY);
     if (GM_LIKELY(record != NULL))
         return record;
-    if (gm_cache_may_waste(state, request->device)) {
-        wanted.most = gm_cache_most(state, request->device, class);
-        wanted.until = gm_bin_of_size(wanted.most);
-    }
-    record = take_from(own, &wanted, READY);
-    if (!record)
-        record = take_from_others(state, own, &wanted, IN_PASSING);
-    if (!record)
-        record = take_from(own, &wanted, QUERY);
-    if (!record)
-        record = take_from_others(state, own, &wanted, QUERY);
-    if (!record && class >= GM_CACHE_LOOK_FROM && !gm_cache_is_room_for(state, request->device, class))
+    record = take_from_others(state, own, &wanted, QUERY);
+    if (!record && native >= GM_CACHE_LOOK_FROM && !gm_cache_is_room_for(state, request->device, native))
         record = look_again(state, own, &wanted);
-    if (!record && wait_for_own_fence(own, &wanted, class))
+    if (!record && wait_for_own_fence(own, &wanted))
         record = take_from(own, &wanted, READY);
     return record;
 }
 
-struct gm_block_record *gm_cache_find_exact(struct gm_resource *self, const struct gm_request *request) {
+struct gm_block_record *gm_cache_find_larger(struct gm_resource *self, const struct gm_request *request) {
     struct gm_cache *state = self->state;
+    size_t native = gm_cache_native(state, request->size);
+    struct gm_block_record *record = NULL;
+    for (unsigned i = 0, used = gm_cache_shards_used(); i < used && !record; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        if (!gm_cache_has_some(shard, request->device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        struct gm_free_lists *lists = gm_free_lists_of(shard, request->context_id);
+        if (lists && !lists->disabled)
+            record = gm_free_lists_take_larger(lists, gm_bin_of_least(native), native);
+        gm_spin_unlock(&shard->lock);
+    }
+    return record;
+}
+
+struct gm_block_record *gm_cache_find_exact(struct gm_resource *self, const struct gm_request *request) {
     struct gm_shard *own = gm_cache_my_shard(self);
-    unsigned bin = gm_cache_bin(state, request->size);
-    const struct wanted wanted = {request->context_id, request->device, request->size, request->size, bin, bin};
+    const unsigned bin = gm_bin_of_exact(request->size);
+    const struct bytes bytes = {request->size, request->size};
+    const struct wanted wanted = {request->context_id, request->device, {bin, bin}, {bytes, bytes}};
     struct gm_block_record *record = take_from(own, &wanted, QUERY);
-    return record ? record : take_from_others(state, own, &wanted, QUERY);
+    return record ? record : take_from_others(self->state, own, &wanted, QUERY);
 }

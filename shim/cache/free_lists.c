@@ -8,7 +8,7 @@
 
 enum {
     SLAB = 64 * 1024,
-    TRIES = 32 /* blocks of one bin that a search looks at; nearly always all of them have the same size */
+    TRIES = 32 /* blocks of one bin that a search looks at; in most bins all of them have the same size */
 };
 
 /* ---- free lists of a context; their memory is never returned to the kernel, but reused within the shard */
@@ -59,35 +59,30 @@ static unsigned next_filled(const struct gm_free_lists *lists, unsigned from) {
     return GM_BINS;
 }
 
-static struct gm_block_record *fitting(struct gm_bin *bin, size_t least, size_t most) {
+struct gm_block_record *gm_free_lists_take(struct gm_free_lists *lists, unsigned number, size_t least, size_t most) {
+    struct gm_bin *bin = &lists->bins[number];
     unsigned tries = TRIES;
     for (struct gm_link *at = bin->ready.next; at != &bin->ready && tries; at = at->next, tries--) {
-        size_t size = gm_record_of(at)->block.reserved;
-        if (size >= least && size <= most)
-            return gm_record_of(at);
+        struct gm_block_record *record = gm_record_of(at);
+        if (record->block.reserved - least <= most - least) {
+            gm_free_lists_remove(lists, record);
+            return record;
+        }
     }
     return NULL;
 }
 
-struct gm_block_record *gm_free_lists_take(struct gm_free_lists *lists, unsigned from, unsigned until, size_t least,
-                                           size_t most) {
+struct gm_block_record *gm_free_lists_take_larger(struct gm_free_lists *lists, unsigned from, size_t least) {
     struct gm_block_record *found = NULL;
-    for (unsigned i = next_filled(lists, from); i <= until && i < GM_BINS && !found; i = next_filled(lists, i + 1)) {
-        if (gm_link_is_empty(&lists->bins[i].ready))
-            lists->filled[i / 64] &= ~(1ull << i % 64);
-        else
-            found = fitting(&lists->bins[i], least, most);
-    }
+    for (unsigned i = next_filled(lists, from); i < GM_BINS && !found; i = next_filled(lists, i + 1))
+        for (struct gm_link *at = lists->bins[i].ready.next; at != &lists->bins[i].ready; at = at->next) {
+            struct gm_block_record *record = gm_record_of(at);
+            if (record->block.reserved >= least && (!found || record->block.reserved < found->block.reserved))
+                found = record;
+        }
     if (found)
         gm_free_lists_remove(lists, found);
     return found;
-}
-
-bool gm_free_lists_pend(const struct gm_free_lists *lists, unsigned from, unsigned until) {
-    for (unsigned i = from; i <= until && i < GM_BINS; i++)
-        if (lists->bins[i].pending)
-            return true;
-    return false;
 }
 
 /* ---- batches */
@@ -203,9 +198,9 @@ static size_t release_oldest_in(struct gm_free_lists *lists, struct gm_bin *bin)
 }
 
 /* The bin with the longest unused ready block. */
-static const struct gm_bin *longest_unused(const struct gm_free_lists *lists, unsigned from) {
+static const struct gm_bin *longest_unused(const struct gm_free_lists *lists, unsigned from, unsigned until) {
     const struct gm_bin *found = NULL;
-    for (unsigned i = next_filled(lists, from); i < GM_BINS; i = next_filled(lists, i + 1)) {
+    for (unsigned i = next_filled(lists, from); i < until; i = next_filled(lists, i + 1)) {
         const struct gm_bin *bin = &lists->bins[i];
         if (bin->bytes && (!found || oldest_in(bin)->block.freed < oldest_in(found)->block.freed))
             found = bin;
@@ -213,15 +208,16 @@ static const struct gm_bin *longest_unused(const struct gm_free_lists *lists, un
     return found;
 }
 
-uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, unsigned from) {
-    const struct gm_bin *bin = longest_unused(lists, from);
+uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, unsigned from, unsigned until) {
+    const struct gm_bin *bin = longest_unused(lists, from, until);
     return bin ? oldest_in(bin)->block.freed : UINT64_MAX;
 }
 
-size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, unsigned from, uint64_t until) {
+size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, unsigned from, unsigned until,
+                                    uint64_t latest) {
     const struct gm_bin *bin;
     size_t queued = 0;
-    while (queued < bytes && (bin = longest_unused(lists, from)) && oldest_in(bin)->block.freed <= until)
+    while (queued < bytes && (bin = longest_unused(lists, from, until)) && oldest_in(bin)->block.freed <= latest)
         queued += release_oldest_in(lists, &lists->bins[bin - lists->bins]);
     return queued;
 }
@@ -259,7 +255,7 @@ static void take_releasing(struct gm_shard *shard, struct gm_free_lists *lists, 
     lists->releasing_count--;
     gm_release_note(shard->kind, lists->device, size);
     gm_stats_uncached(shard->kind, size);
-    gm_take_alone(&lists->share->bytes, size);
+    gm_share_take(lists->share, size);
 }
 
 unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_block_record **out,
@@ -277,7 +273,7 @@ void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *l
     queue_release(lists, record);
     gm_release_failed(shard->kind, lists->device, size);
     gm_stats_cached(shard->kind, size);
-    gm_add_alone(&lists->share->bytes, size);
+    gm_share_add(lists->share, size);
 }
 
 bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_block_record *record) {

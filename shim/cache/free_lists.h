@@ -68,9 +68,25 @@ struct gm_closed {
 /* Free bytes of one device in one shard. */
 struct gm_share {
     size_t bytes;
+    size_t small;     /* of these, bytes of small blocks (parts.h) */
     size_t allowance; /* most bytes allowed; struct gm_cache_device counts the sum over all shards */
     bool tight;       /* a copy of gm_cache_device.tight */
 };
+
+/* Blocks of more bytes are large ones, with pages of their own: native blocks of more than half a page. */
+#define GM_CACHE_PAGE   ((size_t)2 << 20)
+#define GM_CACHE_SHARES (GM_CACHE_PAGE / 2)
+
+static inline void gm_share_add(struct gm_share *share, size_t size) {
+    gm_add_alone(&share->bytes, size);
+    if (size <= GM_CACHE_SHARES)
+        gm_add_alone(&share->small, size);
+}
+static inline void gm_share_take(struct gm_share *share, size_t size) {
+    gm_take_alone(&share->bytes, size);
+    if (size <= GM_CACHE_SHARES)
+        gm_take_alone(&share->small, size);
+}
 
 #define GM_NO_CONTEXT UINT64_MAX
 
@@ -153,7 +169,7 @@ static inline void gm_free_lists_put(struct gm_shard *shard, struct gm_free_list
     batch->bytes += size;
     bin->pending += size;
     gm_free_lists_count_unfenced(shard, size);
-    gm_add_alone(&lists->share->bytes, size);
+    gm_share_add(lists->share, size);
 }
 
 /* The bin has a ready block. */
@@ -176,7 +192,7 @@ static inline void gm_free_lists_put_ready(struct gm_free_lists *lists, struct g
     lists->settled_bytes += record->block.reserved;
     gm_record_set_freed(record, lists->settled_since);
     gm_free_lists_make_ready(lists, record);
-    gm_add_alone(&lists->share->bytes, record->block.reserved);
+    gm_share_add(lists->share, record->block.reserved);
 }
 
 /* ready -> claimed */
@@ -184,25 +200,26 @@ static inline void gm_free_lists_remove(struct gm_free_lists *lists, struct gm_b
     size_t size = record->block.reserved;
     gm_link_out(&record->link);
     lists->bins[record->block.bin].bytes -= size;
-    gm_take_alone(&lists->share->bytes, size);
+    gm_share_take(lists->share, size);
 }
 
-/* ready -> claimed: the newest block of a bin. NULL: there is none, or it has less than `least` bytes. */
-static inline struct gm_block_record *gm_free_lists_newest(struct gm_free_lists *lists, unsigned number, size_t least) {
+/* ready -> claimed: the newest block of a bin. NULL: there is none, or it has not just `exact` bytes; 0: any size will
+ * do.
+ */
+static inline struct gm_block_record *gm_free_lists_newest(struct gm_free_lists *lists, unsigned number, size_t exact) {
     const struct gm_bin *bin = &lists->bins[number];
     struct gm_block_record *record = gm_record_of(bin->ready.next);
-    if (GM_UNLIKELY(gm_link_is_empty(&bin->ready)) || GM_UNLIKELY(record->block.reserved < least))
+    if (GM_UNLIKELY(gm_link_is_empty(&bin->ready)) || GM_UNLIKELY(exact && record->block.reserved != exact))
         return NULL;
     gm_free_lists_remove(lists, record);
     return record;
 }
 
-/* ready -> claimed: takes a block of `least` to `most` bytes from bin number `from` or the first one behind it that has
- * such a block, up to number `until`. NULL: there is none. */
-GM_INTERNAL struct gm_block_record *gm_free_lists_take(struct gm_free_lists *lists, unsigned from, unsigned until,
-                                                       size_t least, size_t most);
-/* True when blocks of these bins are in batches. */
-GM_INTERNAL bool gm_free_lists_pend(const struct gm_free_lists *lists, unsigned from, unsigned until);
+/* ready -> claimed: one of the newest blocks of the bin that has `least` to `most` bytes. NULL: there is none. */
+GM_INTERNAL struct gm_block_record *gm_free_lists_take(struct gm_free_lists *lists, unsigned number, size_t least,
+                                                       size_t most);
+/* ready -> claimed: the smallest block of at least `least` bytes, from bin `from` on. NULL: there is none. */
+GM_INTERNAL struct gm_block_record *gm_free_lists_take_larger(struct gm_free_lists *lists, unsigned from, size_t least);
 
 static inline bool gm_free_lists_has_open(const struct gm_free_lists *lists) {
     return lists->open && lists->open->count;
@@ -214,16 +231,17 @@ GM_INTERNAL void gm_batches_complete(struct gm_free_lists *lists);
 
 /* ---- release */
 
-/* The following functions choose ready blocks by age, longest unused first, from bin number `from` on. */
+/* The following functions choose ready blocks by age, longest unused first, from bins `from` to `until` - 1. */
 
 /* When the longest unused one was freed; UINT64_MAX: there is none. */
-GM_INTERNAL uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, unsigned from);
-/* ready -> releasing: such blocks that were freed until `until`, until `bytes` are queued. Returns the bytes queued. */
+GM_INTERNAL uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, unsigned from, unsigned until);
+/* ready -> releasing: such blocks that were freed until `latest`, until `bytes` are queued. Returns the bytes queued.
+ */
 GM_INTERNAL size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, unsigned from,
-                                                uint64_t until);
+                                                unsigned until, uint64_t latest);
 /* Queues ready blocks that were freed more than `idle_ns` before `now` (ticks). */
 GM_INTERNAL void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint64_t idle_ns);
-/* Bytes of ready blocks. */
+/* Bytes of ready blocks, from bin `from` on. */
 GM_INTERNAL size_t gm_free_lists_ready_from(const struct gm_free_lists *lists, unsigned from);
 /* Queues all blocks, pending ones too. */
 GM_INTERNAL void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lists);

@@ -64,7 +64,7 @@ static void note_deviation(void) {
 
 static void forget_buffer(struct gm_buffer *buffer) {
     if (buffer->counted)
-        gm_cache_count_released(cache->state, buffer->device, buffer->size);
+        gm_cache_count_released(cache->state, buffer->device, buffer->size, gm_bin_of_exact(buffer->size));
     gm_buffer_remove(buffer);
 }
 
@@ -501,7 +501,7 @@ static void note_access(CUdeviceptr address, size_t size, uint64_t devices) {
         buffer->accessible |= devices;
         buffer->opened |= devices;
         if (!buffer->counted && has_own(buffer, devices)) {
-            gm_cache_count_owned(cache->state, buffer->device, size, size);
+            gm_cache_count_owned(cache->state, buffer->device, size);
             buffer->counted = true;
         }
     }

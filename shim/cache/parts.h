@@ -12,40 +12,43 @@
 
 enum { GM_CACHE_SHARDS = 64, GM_CACHE_CLOSED = 256 }; /* a thread closes no small batch while it has so many */
 
-/* Native blocks of 1 to 512 bytes lie 512 bytes apart. Those of more than half a page have pages of their own; smaller
- * ones share pages. */
+/* Native blocks of 1 to 512 bytes lie 512 bytes apart. */
 #define GM_CACHE_GRANULE ((size_t)512)
-#define GM_CACHE_PAGE    ((size_t)2 << 20)
-#define GM_CACHE_SHARES  (GM_CACHE_PAGE / 2)
 
 /* Most bytes of one size that wait for their fences. They fit a large L2 cache, so that a kernel finds its block there.
  */
 #define GM_CACHE_ROTATION ((size_t)24 << 20)
 
+/* Small blocks share pages with others, so their memory cannot always come back. Large ones have pages of their own. */
+enum gm_cache_sort { GM_CACHE_SMALL, GM_CACHE_LARGE, GM_CACHE_SORTS };
+
+/* The blocks of one sort on a device. */
+struct gm_cache_sum {
+    uint64_t owned;     /* bytes allocated upstream and not yet freed there: live and free blocks */
+    uint64_t peak;      /* largest total of live blocks since the last trim of everything */
+    uint64_t misses;    /* blocks that were allocated upstream */
+    uint64_t room;      /* bytes that frees keep below the target for the next miss ... */
+    uint64_t next_room; /* ... and what the latest misses alone would need (limits.c) */
+};
+
 struct gm_cache_device {
-    uint64_t owned;   /* bytes allocated upstream and not yet freed there: live and free blocks */
-    uint64_t rounded; /* those of them that native memory would not take; about right, since blocks do not say it */
-    uint64_t peak;    /* largest total of live bytes that were requested, since the last trim of everything */
-    uint64_t asked, native; /* bytes that were requested upstream, and that native memory takes for them */
-    uint64_t misses;        /* blocks that were allocated upstream */
-    uint64_t room;          /* bytes that frees keep below the target for the next miss ... */
-    uint64_t next_room;     /* ... and what the latest misses alone would need (limits.c) */
-    uint64_t unused;        /* bytes free on the device at the last check */
-    uint64_t limit;         /* most bytes of free blocks; 0 = not known yet */
-    uint64_t allowed;       /* sum of the allowances of all shards, at most `limit` */
-    uint64_t checked;       /* last gm_cache_check_device; ticks */
-    bool tight;             /* the device has little free memory: no block becomes a free block */
+    struct gm_cache_sum sums[GM_CACHE_SORTS];
+    uint64_t rounded; /* most bytes by which the blocks of classes may be larger than native ones */
+    uint64_t unused;  /* bytes free on the device at the last check */
+    uint64_t limit;   /* most bytes of free blocks; 0 = not known yet */
+    uint64_t allowed; /* sum of the allowances of all shards, at most `limit` */
+    uint64_t checked; /* last gm_cache_check_device; ticks */
+    bool tight;       /* the device has little free memory: no block becomes a free block */
 };
 
 struct gm_cache {
     unsigned frees; /* frees for each fence */
     bool rdma;
     size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
-    size_t page;    /* the same for sizes above GM_CACHE_SHARES */
-    bool rounds;    /* blocks have the sizes of classes */
-    uint8_t bins[GM_CACHE_SHARES / GM_CACHE_GRANULE]; /* of requests up to GM_CACHE_SHARES bytes */
+    size_t page;    /* the same for sizes above GM_CACHE_SHARES; 0 = not known */
+    bool rounds;    /* small blocks have the sizes of classes */
+    uint8_t bins[GM_CACHE_SHARES / GM_CACHE_GRANULE]; /* gm_cache_bin of sizes up to GM_CACHE_SHARES bytes */
     uint64_t limit, idle_ns;
-    unsigned devices_used; /* devices that served at least one block */
     struct gm_cache_device devices[GM_CACHE_DEVICES];
     struct gm_fence_timelines timelines;
     struct gm_shard shards[GM_CACHE_SHARDS];
@@ -57,28 +60,67 @@ struct gm_cache {
 /* The least multiple of `unit`, a power of two, that is `size` or more. */
 static inline size_t gm_cache_multiple(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
 
-/* What native memory takes for a request of `size` bytes. */
+/* What native memory takes for a request of `size` bytes. Where nobody knows what the upstream takes for large blocks,
+ * they have the sizes of classes. */
 static inline size_t gm_cache_native(const struct gm_cache *state, size_t size) {
-    return gm_cache_multiple(size > GM_CACHE_SHARES ? state->page : state->granule, size);
+    if (GM_LIKELY(size <= GM_CACHE_SHARES))
+        return gm_cache_multiple(state->granule, size);
+    return GM_LIKELY(state->page) ? gm_cache_multiple(state->page, size)
+                                  : gm_size_class(gm_cache_multiple(state->granule, size), state->granule);
 }
 
-/* The size of the class of a request: whole pages. A block of this size serves all requests of its class. */
+/* Which requests a block may serve is said by its bin, for life. A block that has its class's size serves all requests
+ * of the class: blocks up to GM_CACHE_SHARES only, within a bound (gm_cache_round). Every other block serves requests
+ * for which native memory takes just its size, so it holds no more than a native one. Bins by number:
+ *
+ *      0 to  31   small exact blocks: several sizes each
+ *     32 to 127   small classes, eight to a doubling of the size, from 512 bytes on
+ *    128 to 255   large blocks: eight bins to a doubling, from GM_CACHE_SHARES on; several sizes each */
+enum { GM_BIN_CLASSES = 32, GM_BIN_LARGE = 128 };
+
+static inline bool gm_bin_is_class(unsigned bin) { return bin - GM_BIN_CLASSES < GM_BIN_LARGE - GM_BIN_CLASSES; }
+
+static inline enum gm_cache_sort gm_cache_sort_of(size_t size) {
+    return size > GM_CACHE_SHARES ? GM_CACHE_LARGE : GM_CACHE_SMALL;
+}
+/* The first bin with blocks of a sort; the last one of the sort lies before that of the next. */
+static inline unsigned gm_bin_of_sort(unsigned sort) {
+    return sort == GM_CACHE_SMALL ? 0 : sort == GM_CACHE_LARGE ? GM_BIN_LARGE : GM_BINS;
+}
+
+/* The size of the class of a request, up to GM_CACHE_SHARES bytes. */
 static inline size_t gm_cache_class(const struct gm_cache *state, size_t size) {
-    size_t least = gm_cache_native(state, size);
-    return GM_LIKELY(state->rounds) ? gm_size_class(least, state->granule) : least;
+    return gm_size_class(gm_cache_native(state, size), state->granule);
 }
 
-/* Number of the bin of the class of `size` bytes: eight for each power of two, from 512 bytes on. Classes have bins of
- * their own up to 128 MiB. */
-static inline unsigned gm_bin_of_size(size_t size) {
-    uint64_t granules = size < 512 ? 1 : size >> 9;
-    unsigned power = 63 - (unsigned)__builtin_clzll(granules);
-    unsigned bin = power * 8 + (unsigned)(((granules << 3) >> power) & 7);
+/* Position of a number of units, at least 1, among eight for each doubling. */
+static inline unsigned gm_bin_step(size_t units) {
+    unsigned power = 63 - (unsigned)__builtin_clzll(units);
+    return power * 8 + (unsigned)(((units << 3) >> power) & 7);
+}
+
+/* The bin of blocks that have just the native size `native`. */
+static inline unsigned gm_bin_of_exact(size_t native) {
+    size_t granules = native / GM_CACHE_GRANULE;
+    if (native <= GM_CACHE_SHARES)
+        return (unsigned)(granules % GM_BIN_CLASSES);
+    unsigned bin = GM_BIN_LARGE + gm_bin_step(granules) - gm_bin_step(GM_CACHE_SHARES / GM_CACHE_GRANULE);
     return bin < GM_BINS ? bin : GM_BINS - 1;
 }
+/* The first bin that may have blocks of `bytes` bytes or more, small exact ones left out; 0 for 0 bytes. */
+static inline unsigned gm_bin_of_least(size_t bytes) {
+    if (bytes > GM_CACHE_SHARES || !bytes)
+        return bytes ? gm_bin_of_exact(bytes) : 0;
+    return GM_BIN_CLASSES + gm_bin_step((bytes + GM_CACHE_GRANULE - 1) / GM_CACHE_GRANULE);
+}
+/* The bin that a request looks into first: of its class, else that of its native size. */
 static inline unsigned gm_cache_bin(const struct gm_cache *state, size_t size) {
     return GM_LIKELY(size - 1 < GM_CACHE_SHARES) ? state->bins[(size - 1) / GM_CACHE_GRANULE]
-                                                 : gm_bin_of_size(gm_cache_class(state, size));
+                                                 : gm_bin_of_exact(gm_cache_native(state, size));
+}
+/* Most bytes by which a block is larger than native memory for a request that it serves. */
+static inline size_t gm_cache_width(const struct gm_cache *state, unsigned bin, size_t reserved) {
+    return gm_bin_is_class(bin) ? reserved - gm_size_class_least(reserved, state->granule) : 0;
 }
 
 /* Shards that were ever in use, at least one: the first ones of `shards`. */
@@ -131,37 +173,35 @@ static inline bool gm_cache_has_room(const struct gm_free_lists *lists, size_t s
 static inline bool gm_cache_accepts(const struct gm_free_lists *lists, size_t size) {
     return lists && !lists->disabled && gm_cache_has_room(lists, size);
 }
-/* False where the device has little free memory or GPUMEM_LIMIT is set: a block must not be larger than requested. */
-static inline bool gm_cache_may_waste(const struct gm_cache *state, int device) {
-    return !gm_limit_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
-}
 /* Raises the allowance of the shard until it has room for `size` more bytes. False: the limit has too few bytes left.
  * The caller holds the shard's lock. */
 GM_INTERNAL bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, size_t size);
 /* Takes unused allowances from all shards until the limit has `size` bytes left. Takes the lock of each shard. Returns
  * the bytes that are still missing. */
 GM_INTERNAL size_t gm_cache_gather(struct gm_cache *state, int device, size_t size);
+/* Bytes of free blocks of a device. */
+GM_INTERNAL uint64_t gm_cache_free_bytes(const struct gm_cache *state, int device);
 /* Bytes of free blocks, in all shards, that have no fence yet. */
 GM_INTERNAL size_t gm_cache_unfenced(const struct gm_cache *state);
 /* Slow path of an allocation whose context is current. Checks whether the device has little free memory, and whether
  * the process can register memory with a network card. Takes the lock of each shard when that is so for the first time.
  */
 GM_INTERNAL void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *device);
-/* Count a block of `size` bytes that was allocated upstream for a request, or that will come to the op `free` without
- * that; and a block that was freed there, or will not come. */
-GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t requested, size_t size);
-GM_INTERNAL void gm_cache_count_released(struct gm_cache *state, int device, size_t size);
+/* Count a block that was allocated upstream, or that will come to the op `free` without that; and a block that was
+ * freed there, or will not come. */
+GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
+GM_INTERNAL void gm_cache_count_released(struct gm_cache *state, int device, size_t size, unsigned bin);
 /* Everything was released: the largest live total is the present one. */
 GM_INTERNAL void gm_cache_forget_peak(struct gm_cache *state, int device);
 /* True when the cache may allocate `size` more bytes and stay within its target for the device. */
 GM_INTERNAL bool gm_cache_is_room_for(struct gm_cache *state, int device, size_t size);
-/* False: a new block for the request must not be larger than a native one. */
-GM_INTERNAL bool gm_cache_may_round(const struct gm_cache *state, int device, size_t requested);
-/* The largest block that may serve a request of `size` bytes. */
-GM_INTERNAL size_t gm_cache_most(const struct gm_cache *state, int device, size_t size);
-/* Bytes that the cache owns above its target for the device, less the room for a miss. The cache releases them when
- * this needs no wait. When it is overfull it releases them at once. */
-GM_INTERNAL size_t gm_cache_excess(struct gm_cache *state, int device);
+/* True: a new block may have its class's size, and the bytes by which it may be larger than a native one are counted,
+ * until gm_cache_count_released or gm_cache_unround. */
+GM_INTERNAL bool gm_cache_round(struct gm_cache *state, int device, size_t width);
+GM_INTERNAL void gm_cache_unround(struct gm_cache *state, int device, size_t width);
+/* Bytes that the cache owns of the sort above its target for the device, less the room for a miss. The cache releases
+ * them when this needs no wait. When it is overfull it releases them at once. */
+GM_INTERNAL size_t gm_cache_excess(struct gm_cache *state, int device, enum gm_cache_sort sort);
 GM_INTERNAL bool gm_cache_overfull(struct gm_cache *state, int device);
 
 /* ---- fences: the caller holds the shard's lock; the function releases it while it calls the driver, and takes it
@@ -202,6 +242,16 @@ GM_INTERNAL bool gm_cache_needs_upkeep(struct gm_cache *state, const struct gm_f
  * releases blocks that were idle too long. Without a batch (`latest` is NULL) it queries the oldest fence first. */
 GM_INTERNAL void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
                                  const struct gm_closed *latest);
+/* For a request that the driver refused; each step releases more. A step that cannot make room for `bytes` bytes does
+ * nothing. Returns the bytes released. */
+enum gm_cache_trim_step {
+    GM_CACHE_TRIM_SOME,  /* about `bytes` of ready blocks, of contexts that are idle within 20 ms */
+    GM_CACHE_TRIM_READY, /* all blocks of contexts that are idle */
+    GM_CACHE_TRIM_WAIT,  /* all blocks of the stack, which waits for the work of the contexts */
+    GM_CACHE_TRIM_STEPS
+};
+GM_INTERNAL size_t gm_cache_trim_for(struct gm_resource *self, const struct gm_request *request, size_t bytes,
+                                     enum gm_cache_trim_step step);
 /* The ops context_ending, trim, releasable and held of the cache (shim/resource/resource.h). */
 GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
@@ -214,6 +264,9 @@ GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t by
 GM_INTERNAL struct gm_block_record *gm_cache_find(struct gm_resource *self, const struct gm_request *request);
 /* The same, of exactly the requested size, without waiting. */
 GM_INTERNAL struct gm_block_record *gm_cache_find_exact(struct gm_resource *self, const struct gm_request *request);
+
+/* Takes the smallest ready block of the context that is large enough. NULL: there is none. */
+GM_INTERNAL struct gm_block_record *gm_cache_find_larger(struct gm_resource *self, const struct gm_request *request);
 
 /* Identity of the calling thread. A thread may have the one of a thread that has ended. */
 GM_INTERNAL uint64_t gm_cache_this_thread(void);

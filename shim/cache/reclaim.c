@@ -2,6 +2,7 @@
  * So the cache releases blocks inside a free of the same context, when the context is idle (gm_cache_upkeep), when a
  * limit is reached (gm_cache_make_room), or on request (gm_cache_trim). A block is first moved to the releasing list
  * of its context, under the shard's lock; gm_cache_drain then frees it without the lock. */
+#include "shim/base/file.h"
 #include "shim/base/stats.h"
 #include "shim/cache/parts.h"
 
@@ -22,7 +23,7 @@ gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block
     whole.size = whole.reserved;
     gm_status status = gm_adaptor_free(self, &whole, how);
     if (!status && block->device >= 0 && block->device < GM_CACHE_DEVICES)
-        gm_cache_count_released(self->state, block->device, block->reserved);
+        gm_cache_count_released(self->state, block->device, block->reserved, block->bin);
     return status;
 }
 
@@ -120,9 +121,21 @@ static void query_all(struct gm_shard *shard, struct gm_free_lists *lists, bool 
         query_closed(shard, lists, destroyed);
 }
 
-/* Among the context's ready blocks of about `least` bytes or more, finds the one that was unused longest and returns
- * its shard; NULL: no block is ready. *until: the stamp of the longest unused such block in the other shards. */
-static struct gm_shard *longest_unused_shard(struct gm_cache *state, uint64_t context_id, int device, size_t least,
+/* Bins of the blocks that a release looks at: from the first to the one before the last. */
+struct bins {
+    unsigned first, last;
+};
+static struct bins bins_of(unsigned sort) { return (struct bins){gm_bin_of_sort(sort), gm_bin_of_sort(sort + 1)}; }
+/* Those of about `least` bytes or more. */
+static struct bins bins_from(struct bins bins, size_t least) {
+    unsigned first = gm_bin_of_least(least);
+    return (struct bins){first > bins.first ? first : bins.first, bins.last};
+}
+static const struct bins all_bins = {0, GM_BINS};
+
+/* Among the context's ready blocks in these bins, finds the one that was unused longest and returns its shard; NULL: no
+ * block is ready. *until: the stamp of the longest unused such block in the other shards. */
+static struct gm_shard *longest_unused_shard(struct gm_cache *state, uint64_t context_id, int device, struct bins bins,
                                              uint64_t *until) {
     struct gm_shard *found = NULL;
     uint64_t oldest = UINT64_MAX;
@@ -133,7 +146,7 @@ static struct gm_shard *longest_unused_shard(struct gm_cache *state, uint64_t co
             continue;
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-        uint64_t stamp = lists ? gm_free_lists_oldest(lists, gm_bin_of_size(least)) : UINT64_MAX;
+        uint64_t stamp = lists ? gm_free_lists_oldest(lists, bins.first, bins.last) : UINT64_MAX;
         gm_spin_unlock(&shard->lock);
         *until = stamp < oldest ? oldest : stamp < *until ? stamp : *until;
         if (stamp < oldest) {
@@ -144,37 +157,40 @@ static struct gm_shard *longest_unused_shard(struct gm_cache *state, uint64_t co
     return found;
 }
 
-/* Releases ready blocks of the shard, longest unused first, until `bytes` are released: those of about `least` bytes or
- * more that were freed until `until`. Returns the bytes released. */
+/* Releases ready blocks of the shard, longest unused first, until `bytes` are released: those in the bins that were
+ * freed until `latest`. Returns the bytes released. */
 static size_t release_from(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes,
-                           size_t least, uint64_t until) {
+                           struct bins bins, uint64_t latest) {
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (lists)
-        gm_free_lists_release_oldest(lists, bytes, gm_bin_of_size(least), until);
+        gm_free_lists_release_oldest(lists, bytes, bins.first, bins.last, latest);
     gm_spin_unlock(&shard->lock);
     return gm_cache_drain(self, shard, context_id);
 }
 
 /* Releases about `bytes` of the context's ready blocks from one shard, longest unused first. The threads of that shard
  * may have ended. Returns the bytes released; 0: nothing is ready. */
-static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int device, size_t bytes) {
+static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int device, size_t bytes,
+                             struct bins bins) {
     struct gm_cache *state = self->state;
-    size_t least = bytes / 16;
+    struct bins large = bins_from(bins, bytes / 16);
     uint64_t until;
-    struct gm_shard *shard = longest_unused_shard(state, context_id, device, least, &until);
+    struct gm_shard *shard = longest_unused_shard(state, context_id, device, large, &until);
     if (!shard)
-        shard = longest_unused_shard(state, context_id, device, least = 0, &until);
-    return shard ? release_from(self, shard, context_id, bytes, least, until) : 0;
+        shard = longest_unused_shard(state, context_id, device, large = bins, &until);
+    return shard ? release_from(self, shard, context_id, bytes, large, until) : 0;
 }
 
 /* Releases one ready block of about `bytes` or more: the longest unused one, if it was freed before `before`. Returns
  * the bytes released; 0: there is none. The smallest such block would be smaller, but a program of random sizes would
  * lose its small blocks to each small excess. */
-static size_t release_enough(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, uint64_t before) {
+static size_t release_enough(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, struct bins bins,
+                             uint64_t before) {
+    struct bins enough = bins_from(bins, bytes);
     uint64_t until;
-    struct gm_shard *shard = longest_unused_shard(self->state, context_id, device, bytes, &until);
-    return shard ? release_from(self, shard, context_id, 1, bytes, before - 1) : 0;
+    struct gm_shard *shard = longest_unused_shard(self->state, context_id, device, enough, &until);
+    return shard ? release_from(self, shard, context_id, 1, enough, before - 1) : 0;
 }
 
 /* Queries the fences of all shards: for a thread that has ended nobody else queries them. */
@@ -206,7 +222,7 @@ static bool release_for_block(struct gm_resource *self, const struct gm_block *b
     gm_releases_begin(&releases, GM_REASON_CACHE_LIMIT);
     /* Other threads may use up the room meanwhile. So the loop ends after it has released the size of the block. */
     for (size_t released = 0, freed = 1; missing && freed && released < block->reserved; released += freed) {
-        freed = release_oldest(self, block->context_id, block->device, missing);
+        freed = release_oldest(self, block->context_id, block->device, missing, all_bins);
         missing = gm_cache_gather(state, block->device, block->reserved);
     }
     gm_releases_end(&releases, false);
@@ -227,7 +243,7 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
         struct gm_releases releases;
         query_all_shards(state, block->context_id, block->device);
         gm_releases_begin(&releases, GM_REASON_CACHE_LIMIT);
-        while (release_oldest(self, block->context_id, block->device, SIZE_MAX))
+        while (release_oldest(self, block->context_id, block->device, SIZE_MAX, all_bins))
             ;
         gm_releases_end(&releases, false);
         gm_spin_lock(&shard->lock);
@@ -252,8 +268,12 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_list
     return state->idle_ns && now > lists->swept && gm_ticks_span_ns(now - lists->swept) > state->idle_ns / 4;
 }
 
+static bool has_excess(struct gm_cache *state, int device) {
+    return gm_cache_excess(state, device, GM_CACHE_SMALL) || gm_cache_excess(state, device, GM_CACHE_LARGE);
+}
+
 bool gm_cache_needs_upkeep(struct gm_cache *state, const struct gm_free_lists *lists, const struct gm_closed *latest) {
-    return (!latest && lists->first) || lists->releasing_count || gm_cache_excess(state, lists->device) ||
+    return (!latest && lists->first) || lists->releasing_count || has_excess(state, lists->device) ||
            sweep_is_due(state, lists, gm_ticks());
 }
 
@@ -273,13 +293,26 @@ static bool context_is_idle(struct gm_shard *shard, struct gm_free_lists *lists,
     return !status && !*destroyed;
 }
 
+/* Releases blocks of the sort until the cache is within its target. */
+static void release_excess(struct gm_resource *self, uint64_t context_id, int device, enum gm_cache_sort sort,
+                           uint64_t closed) {
+    const struct bins bins = bins_of(sort);
+    size_t excess = gm_cache_excess(self->state, device, sort);
+    for (size_t most = excess, released = 0, freed = 1; excess && freed && released < most; released += freed) {
+        size_t least = sort == GM_CACHE_LARGE || excess > GM_CACHE_SHARES ? excess : GM_CACHE_SHARES;
+        freed = release_enough(self, context_id, device, least, bins, closed);
+        if (!freed)
+            freed = release_oldest(self, context_id, device, excess, bins);
+        excess = gm_cache_excess(self->state, device, sort);
+    }
+}
+
 void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
                      const struct gm_closed *latest) {
     struct gm_cache *state = self->state;
     uint64_t now = gm_ticks(), idle_ns = state->idle_ns, closed = now;
-    size_t excess = 0;
     int device = -1;
-    bool destroyed = false, sweep = false, release = false;
+    bool destroyed = false, sweep = false, release = false, excess = false;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (latest)
@@ -288,7 +321,7 @@ void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t 
         gm_cache_settle(shard, lists, lists->first->ticket, GM_SETTLE_QUERY, &destroyed);
     if (lists && !destroyed) {
         device = lists->device;
-        excess = gm_cache_excess(state, device);
+        excess = has_excess(state, device);
         sweep = sweep_is_due(state, lists, now);
         if (sweep)
             lists->swept = now;
@@ -306,13 +339,8 @@ void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t 
         gm_cache_drain(self, shard, context_id);
     if (release && excess)
         query_all_shards(state, context_id, device);
-    for (size_t most = excess, released = 0, freed = 1; release && excess && freed && released < most;
-         released += freed) {
-        freed = release_enough(self, context_id, device, excess > GM_CACHE_PAGE ? excess : GM_CACHE_PAGE, closed);
-        if (!freed)
-            freed = release_oldest(self, context_id, device, excess);
-        excess = gm_cache_excess(state, device);
-    }
+    for (unsigned sort = 0; release && excess && sort < GM_CACHE_SORTS; sort++)
+        release_excess(self, context_id, device, sort, closed);
     gm_releases_end(&releases, false);
     gm_releases_begin(&releases, GM_REASON_IDLE);
     for (unsigned i = 0; sweep && !destroyed && i < gm_cache_shards_used(); i++) {
@@ -351,9 +379,9 @@ static unsigned list_contexts(struct gm_shard *shard, int device, uint64_t *ids,
 static size_t release_ready(struct gm_free_lists *lists, size_t bytes) {
     size_t queued = 0, more = 1;
     for (; queued < bytes && more; queued += more) {
-        more = gm_free_lists_release_oldest(lists, 1, gm_bin_of_size((bytes - queued) / 16), UINT64_MAX);
+        more = gm_free_lists_release_oldest(lists, 1, gm_bin_of_least((bytes - queued) / 16), GM_BINS, UINT64_MAX);
         if (!more)
-            more = gm_free_lists_release_oldest(lists, 1, 0, UINT64_MAX);
+            more = gm_free_lists_release_oldest(lists, 1, 0, GM_BINS, UINT64_MAX);
     }
     return queued;
 }
@@ -392,6 +420,73 @@ size_t gm_cache_trim(struct gm_resource *self, size_t bytes) {
     return released;
 }
 
+/* ---- for a request that the driver refused */
+
+/* True when the context has done all work submitted so far: a native free in it does not wait. Asks for up to
+ * `patience_ns`. The caller holds the lock; the function releases it for a time. */
+static bool becomes_idle(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t patience_ns, bool *destroyed) {
+    const unsigned nap_ns = 20000;
+    gm_status status = GM_FENCE_PENDING;
+    uint64_t begin = gm_now_ns();
+    uint64_t ticket =
+        gm_free_lists_has_open(lists) ? gm_batch_close(shard, lists).ticket : gm_timeline_ticket(lists->timeline);
+    while (!lists->disabled &&
+           (status = gm_cache_settle(shard, lists, ticket, GM_SETTLE_QUERY, destroyed)) == GM_FENCE_PENDING &&
+           !*destroyed && gm_now_ns() - begin < patience_ns) {
+        if (gm_now_ns() - begin < gm_cache_answer_ns())
+            continue;
+        gm_free_lists_hold(lists);
+        gm_spin_unlock(&shard->lock);
+        gm_sleep(nap_ns);
+        gm_spin_lock(&shard->lock);
+        *destroyed = !gm_free_lists_let_go(shard, lists);
+    }
+    return !*destroyed && status == GM_OK;
+}
+
+/* Releases ready blocks of one context in one shard, if this does not wait for work. */
+static size_t trim_idle(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes,
+                        uint64_t patience_ns) {
+    bool destroyed = false, idle = false;
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = gm_capture_any() ? NULL : gm_free_lists_of(shard, context_id);
+    if (lists)
+        idle = becomes_idle(shard, lists, patience_ns, &destroyed);
+    if (idle)
+        release_ready(lists, bytes);
+    gm_spin_unlock(&shard->lock);
+    return idle ? gm_cache_drain(self, shard, context_id) : 0;
+}
+
+/* The device has so much memory, free or in what gpumem keeps. Where the driver does not say, it may have. */
+static bool could_have(const struct gm_cache *state, int device, size_t bytes) {
+    size_t unused, total;
+    return !gm_drv.mem_get_info || gm_drv.mem_get_info(&unused, &total) != CUDA_SUCCESS ||
+           unused + gm_cache_free_bytes(state, device) + gm_stats_unused_on(gm_stats, device) >= bytes;
+}
+
+size_t gm_cache_trim_for(struct gm_resource *self, const struct gm_request *request, size_t bytes,
+                         enum gm_cache_trim_step step) {
+    static const uint64_t patience_ns = 20000000;
+    struct gm_cache *state = self->state;
+    uint64_t ids[32], left = step == GM_CACHE_TRIM_SOME ? bytes : SIZE_MAX, patience = patience_ns;
+    size_t released = 0;
+    if (!could_have(state, request->device, bytes))
+        return 0;
+    if (step == GM_CACHE_TRIM_WAIT)
+        return gm_stack_trim(self, SIZE_MAX);
+    for (unsigned i = 0; i < gm_cache_shards_used() && released < left; i++) {
+        unsigned count = list_contexts(&state->shards[i], request->device, ids, 32, 0);
+        for (unsigned j = 0; j < count && released < left; j++) {
+            bool own = ids[j] == request->context_id && step == GM_CACHE_TRIM_SOME;
+            size_t more = trim_idle(self, &state->shards[i], ids[j], left - released, own ? patience : 0);
+            patience = own && !more ? 0 : patience; /* of all shards together */
+            released += more;
+        }
+    }
+    return released;
+}
+
 void gm_cache_empty(struct gm_resource *self, uint64_t context_id) {
     struct gm_cache *state = self->state;
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
@@ -426,7 +521,7 @@ static void release_all_ready(struct gm_resource *self, int device) {
         gm_spin_lock(&shard->lock);
         query_fences(shard, context.id);
         gm_spin_unlock(&shard->lock);
-        release_from(self, shard, context.id, SIZE_MAX, 0, UINT64_MAX);
+        release_from(self, shard, context.id, SIZE_MAX, all_bins, UINT64_MAX);
     }
 }
 
@@ -445,7 +540,7 @@ static size_t count_ready(struct gm_resource *self, int device) {
             query_fences(shard, context.id);
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
             if (lists->device == device && !lists->destroyed)
-                bytes += gm_free_lists_ready_from(lists, gm_bin_of_size(GM_CACHE_PAGE));
+                bytes += gm_free_lists_ready_from(lists, GM_BIN_LARGE);
         gm_spin_unlock(&shard->lock);
     }
     return bytes;
@@ -477,7 +572,7 @@ void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASO
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
             if (lists->device == device && !lists->destroyed) {
                 ready += gm_free_lists_ready_from(lists, 0);
-                large += gm_free_lists_ready_from(lists, gm_bin_of_size(GM_CACHE_PAGE));
+                large += gm_free_lists_ready_from(lists, GM_BIN_LARGE);
             }
         size_t all = shard->shares[device].bytes;
         gm_spin_unlock(&shard->lock);

@@ -182,6 +182,7 @@ const struct gm_resource_ops gm_resource_sim = {
                   GM_PROP_STREAM_ORDERED | GM_PROP_CAPTURABLE,
     .breaks = "the memory cannot be used",
     .kind = GM_KIND_SIM,
+    .page = (size_t)2 << 20, /* as native memory */
     .state_size = sizeof(struct state),
     .alloc = sim_alloc,
     .free = sim_free,

@@ -47,18 +47,19 @@ TEST(upkeep_comes_after_so_many_blocks) {
     }
 }
 
-/* Where its class has no ready block, a larger one serves a small request at once, unless blocks of the class wait. */
-TEST(larger_blocks_serve_small_requests) {
+/* A large block serves requests of its own number of pages, a small one requests of its class. */
+TEST(a_larger_block_does_not_serve) {
     open_cache("cache(16,sim)");
-    struct gm_block large = get(4096), larger = get(8192);
+    struct gm_block small = get(4096), large = get(8 * MIB);
     uint64_t context_id = context_of(CONTEXT(1)).id;
-    assert_int_equal(try_give(&larger, true), GM_OK);
+    assert_int_equal(try_give(&small, true), GM_OK);
+    assert_int_equal(try_give(&large, true), GM_OK);
     struct gm_shard *shard = gm_cache_my_shard(cache);
-    assert_null(gm_cache_take_newest(shard, context_id, 3584, true)); /* 8192 is more than twice as large */
-    assert_int_equal(try_give(&large, false), GM_OK);
-    assert_null(gm_cache_take_newest(shard, context_id, 4096, true));
-    struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 4608, true);
-    assert_true(record && gm_record_address(record) == larger.address);
+    assert_null(gm_cache_take_newest(shard, context_id, 3584, true));
+    assert_null(gm_cache_take_newest(shard, context_id, 6 * MIB, true));
+    assert_non_null(gm_cache_take_newest(shard, context_id, 3585, true));
+    struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 6 * MIB + 1, true);
+    assert_true(record && gm_record_address(record) == large.address);
 }
 
 int main(void) { return run_all(NULL, NULL); }

@@ -5,6 +5,8 @@
 
 #include "scripted_driver.h"
 
+#include "shim/cache/parts.h"
+
 TEST(reuses_only_what_is_complete) {
     open_cache("cache(1,sim)");
     struct gm_block first = get(MIB), second, third;
@@ -35,7 +37,8 @@ TEST(a_block_serves_its_size_and_context_only) {
     assert_true(other.hit && other.address == block.address && other.reserved == 1024);
 }
 
-/* A block serves every request of its class: eight to a doubling. */
+/* A small block serves every request of its class, eight to a doubling. A large one serves requests of as many pages.
+ */
 TEST(a_block_serves_its_class) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -45,89 +48,82 @@ TEST(a_block_serves_its_class) {
     again = get(10 * MIB);
     assert_true(again.hit && again.address == block.address && again.size == 10 * MIB);
     give(&again);
-    assert_true(get(9 * MIB + 4096).address == block.address);
+    assert_false(get(8 * MIB).hit);
+    assert_true(get(8 * MIB + 4096).address == block.address);
     assert_int_equal(get(4097).reserved, 4608);
     assert_int_equal(get(MIB - 1).reserved, MIB);
     assert_int_equal(get(MIB).reserved, MIB);
-    assert_int_equal(get(300 * MIB + 1).reserved, 304 * MIB); /* 16 MiB from class to class */
+    assert_int_equal(get(MIB + 1).reserved, 2 * MIB);
+    assert_int_equal(get(300 * MIB + 1).reserved, 302 * MIB);
+    block = get(100 << 10);
+    assert_int_equal(block.reserved, 104 << 10);
+    give(&block);
+    assert_true(get((96 << 10) + 1).address == block.address);
 }
 
-/* The list of a size class of many bytes has blocks of two classes, and smaller ones where nothing was rounded up. */
-TEST(smaller_blocks_of_a_class_do_not_serve) {
+/* The bin of many bytes has blocks of several sizes. */
+TEST(other_sizes_of_a_bin_do_not_serve) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
-    struct gm_block block = get(256 * MIB), larger;
+    struct gm_block block = get(256 * MIB), other;
     give(&block);
-    larger = get(272 * MIB);
-    assert_true(!larger.hit && larger.reserved == 272 * MIB);
+    other = get(272 * MIB);
+    assert_true(!other.hit && other.reserved == 272 * MIB);
+    give(&other);
+    assert_false(get(270 * MIB).hit);
     assert_true(get(256 * MIB).address == block.address);
+    assert_true(get(272 * MIB).address == other.address);
 }
 
-/* A program may fill a device with blocks that it keeps: what is rounded up stays small. */
-TEST(little_is_rounded_up) {
-    enum { BLOCKS = 48 };
-    const size_t size = 16 * MIB + 512; /* the class has 18 MiB */
+/* No live block holds more pages than a native one, whatever was freed before. */
+TEST(a_larger_block_does_not_serve) {
     open_cache("cache(1,sim)");
-    fake.free_bytes = BLOCKS * size;
+    fake.recorded_state = CUDA_SUCCESS;
+    for (size_t size = 8192; size <= 64 * MIB; size *= 4) {
+        struct gm_block block = get(size);
+        give(&block);
+        assert_false(get(size / 2).hit);
+    }
+    for (size_t size = 2 * MIB; size <= 64 * MIB; size += 2 * MIB)
+        assert_int_equal(get(size - 1000).reserved, size);
+}
+
+/* A program may fill a device with blocks that it keeps: what is rounded up stays small, and blocks beyond that serve
+ * requests of just their size. */
+static size_t rounded_up(size_t blocks, size_t size, size_t free_bytes) {
     size_t taken = 0;
-    for (int i = 0; i < BLOCKS; i++)
-        taken += get(size).reserved;
-    assert_in_range(taken, BLOCKS * size + 1, BLOCKS * size * 65 / 64);
-}
-
-/* Where no block of its class is ready, the smallest larger ready block serves that is at most eight times as large.
- * The block keeps its own size. */
-TEST(somewhat_larger_blocks_serve) {
     open_cache("cache(1,sim)");
+    fake.free_bytes = free_bytes;
     fake.recorded_state = CUDA_SUCCESS;
-    struct gm_block small = get(3 * MIB), large = get(8 * MIB), got;
-    give(&large);
-    give(&small);
-    assert_false(get(9 * MIB).hit);
-    got = get(2 * MIB + 1000);
-    assert_true(got.hit && got.address == small.address && got.reserved == 3 * MIB && got.size == 2 * MIB + 1000);
-    assert_false(get(MIB / 8 * 7).hit); /* 8 MiB are more than eight times as large */
-    assert_true(get(MIB).address == large.address);
-    give(&got);
-    got = get(3 * MIB);
-    assert_true(got.hit && got.address == small.address);
-    struct gm_block tiny = get(16 << 10);
-    give(&tiny);
-    assert_false(get(7 << 10).hit); /* below 32 KiB twice as large */
-    assert_true(get(8 << 10).address == tiny.address);
-    got = get(30 * MIB);
-    give(&got);
-    gm_limit_bytes = 1024 * MIB; /* GPUMEM_LIMIT counts the whole block */
-    assert_false(get(25 * MIB).hit);
-    gm_limit_bytes = 0;
-    assert_true(get(25 * MIB).hit);
-}
-
-/* Live blocks that are larger than requested waste together a fifth of the memory owned at most. */
-TEST(larger_blocks_waste_little_together) {
-    struct gm_block blocks[8];
-    open_cache("cache(1,sim)");
-    fake.recorded_state = CUDA_SUCCESS;
-    for (size_t i = 0; i < 8; i++)
-        blocks[i] = get((10 + i) * MIB); /* 109 MiB: the last one is of the class of 18 MiB */
-    for (size_t i = 0; i < 8; i++)
-        give(&blocks[i]);
-    gm_stats->slack_bytes[cache->kind] = 26 * MIB; /* (109 + 64) / 5 = 34.6 */
-    assert_true(get(6 * MIB).hit);
-    gm_stats->slack_bytes[cache->kind] = 34 * MIB;
-    assert_false(get(9 * MIB).hit); /* 11 MiB would waste more than a fifth of the request */
-    assert_true(get(10 * MIB).hit); /* 11 MiB wastes less */
-    gm_stats->slack_bytes[cache->kind] = 0;
-}
-
-TEST(larger_blocks_serve_only_when_complete) {
-    open_cache("cache(1,sim)");
-    struct gm_block block = get(3 * MIB);
+    struct gm_block block = {0};
+    for (size_t i = 0; i < blocks; i++) {
+        block = get(size);
+        taken += block.reserved - size;
+    }
+    assert_int_equal(block.reserved, size);
     give(&block);
-    assert_false(get(2 * MIB).hit);
-    all_complete();
-    assert_true(get(2 * MIB).address == block.address);
-    assert_int_equal(fake.waits, 0);
+    assert_false(get(size - 512).hit);
+    assert_true(get(size).address == block.address);
+    return taken;
+}
+
+TEST(little_is_rounded_up) {
+    const size_t size = (96 << 10) + 512; /* the class has 104 KiB: 15 granules of 512 bytes more */
+    assert_in_range(rounded_up(1000, size, 1000 * MIB), 1000 * MIB / 256 - 8192, 1000 * MIB / 256);
+    assert_in_range(rounded_up(12000, size, (size_t)64 << 30), 64 * MIB - 8192, 64 * MIB);
+}
+
+/* What was rounded up is counted until the block is released, and no longer. */
+TEST(rounding_ends_with_the_block) {
+    const size_t size = (96 << 10) + 512;
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int i = 0; i < 5000; i++) {
+        struct gm_block block = get(size);
+        assert_int_equal(block.reserved, 104 << 10);
+        give(&block);
+        cache->ops->trim(cache, SIZE_MAX);
+    }
 }
 
 /* One of `live` blocks is replaced at a time, by one of a new size: free blocks serve nearly all requests, and the
@@ -139,6 +135,8 @@ static void replace_at_random(unsigned live, size_t from, size_t to, double serv
     unsigned hits = 0;
     size_t taken = 0, most = 0;
     open_cache("cache(sim)");
+    fake.free_bytes = (size_t)64 << 30;
+    ((struct gm_cache *)cache->state)->limit = (size_t)64 << 30;
     fake.recorded_state = CUDA_SUCCESS;
     for (unsigned i = 0; i < live + STEPS; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
@@ -147,26 +145,27 @@ static void replace_at_random(unsigned live, size_t from, size_t to, double serv
         size_t size = from + (random >> 20) % (to - from);
         if (i >= live) {
             give(block);
-            taken -= block->size;
+            taken -= block->reserved;
         }
         *block = get(size);
         hits += i >= live && block->hit;
-        taken += size;
+        taken += block->reserved;
         most = taken > most ? taken : most;
-        assert_true(gm_sim_live_bytes(maker) <= most / 4 * 5 + 64 * MIB + block->reserved);
+        assert_true(gm_sim_live_bytes(maker) <= (to > MIB ? 3 * most + 512 * MIB : most / 4 * 5 + 64 * MIB) + 4 * MIB);
     }
     if (hits < served * STEPS)
         fail_msg("%u of %u served for %u live blocks of %zu to %zu bytes", hits, STEPS, live, from, to);
 }
 
 TEST(requests_of_new_sizes_are_served) {
-    replace_at_random(64, 1 << 10, 4 * MIB, 0.985);
-    replace_at_random(256, 1 << 10, 4 * MIB, 0.985);
-    replace_at_random(256, MIB + 1, 4 * MIB, 0.985);
-    replace_at_random(1024, 1 << 10, MIB, 0.985);
-    replace_at_random(4096, 1 << 9, 64 << 10, 0.985);
-    replace_at_random(256, 1 << 10, 64 << 10, 0.985);
-    replace_at_random(64, 1 << 10, 8 * MIB, 0.985);
+    replace_at_random(64, 1 << 10, 4 * MIB, 0.98);
+    replace_at_random(256, 1 << 10, 4 * MIB, 0.98);
+    replace_at_random(256, MIB + 1, 4 * MIB, 0.98);
+    replace_at_random(1024, 1 << 10, MIB, 0.95);
+    replace_at_random(4096, 1 << 9, 64 << 10, 0.95);
+    replace_at_random(256, 1 << 10, 64 << 10, 0.95);
+    replace_at_random(64, 1 << 10, 8 * MIB, 0.98);
+    replace_at_random(64, 1 << 10, 64 * MIB, 0.95);
 }
 
 TEST(large_blocks_do_not_rotate) {

@@ -4,20 +4,45 @@
 
 #include "scripted_driver.h"
 
+#include "shim/cache/parts.h"
+
+/* GPUMEM_CACHE_LIMIT */
+static void open_limited(size_t most) {
+    open_cache("cache(1,sim)");
+    ((struct gm_cache *)cache->state)->limit = most;
+}
+
 TEST(the_limit_holds) {
     struct gm_block blocks[40];
-    open_cache("cache(1,sim)");
+    open_limited(256 * MIB);
     fake.recorded_state = CUDA_SUCCESS;
     for (int i = 0; i < 40; i++)
-        blocks[i] = get(10 * MIB + 4096 * (size_t)i);
+        blocks[i] = get(10 * MIB + 2 * MIB * (size_t)(i / 20));
     for (int i = 0; i < 40; i++) {
         give(&blocks[i]);
-        size_t alive = (size_t)(39 - i) * 11 * MIB;
-        assert_true(gm_sim_live_bytes(maker) <= 256 * MIB + alive); /* a quarter of the device */
+        size_t alive = (size_t)(39 - i) * 12 * MIB;
+        assert_true(gm_sim_live_bytes(maker) <= 256 * MIB + alive);
     }
     assert_true(gm_sim_live_bytes(maker) > 200 * MIB);
-    assert_true(get(10 * MIB + 4096 * 39).hit);     /* the latest is still free */
-    assert_true(get(10 * MIB).reserved > 10 * MIB); /* the oldest was released */
+    for (int i = 0; i < 20; i++)
+        assert_true(get(12 * MIB).hit); /* the latest are still free */
+    assert_true(get(10 * MIB).hit);
+    assert_false(get(10 * MIB).hit); /* the oldest were released */
+}
+
+/* Without a limit large blocks may keep the whole device. */
+TEST(two_thirds_of_the_device_are_reused) {
+    struct gm_block blocks[68];
+    open_cache("cache(sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 68; i++) {
+            blocks[i] = get(10 * MIB);
+            assert_int_equal(blocks[i].hit, round > 0);
+        }
+        for (int i = 0; i < 68; i++)
+            give(&blocks[i]);
+    }
 }
 
 /* Each phase has its own sizes: the memory owned stays near the largest live total. Even an idle context answers
@@ -26,13 +51,13 @@ static void change_sizes(int late) {
     open_cache("cache(sim)");
     fake.recorded_state = CUDA_SUCCESS;
     fake.late = late;
-    for (size_t phase = 0; phase < 20; phase++)
+    for (size_t phase = 0; phase < 30; phase++)
         for (int round = 0; round < 3; round++) {
             struct gm_block blocks[10];
             for (int i = 0; i < 10; i++) {
-                blocks[i] = get(8 * MIB + phase * 65536);
+                blocks[i] = get((512 << 10) + phase * 16384);
                 if (round)
-                    assert_true(gm_sim_live_bytes(maker) <= 10 * 10 * MIB / 4 * 5 + 64 * MIB + 10 * MIB);
+                    assert_true(gm_sim_live_bytes(maker) <= 10 * MIB / 4 * 5 + 64 * MIB + 10 * MIB);
             }
             for (int i = 0; i < 10; i++)
                 give(&blocks[i]);
@@ -53,7 +78,7 @@ TEST(a_trim_forgets_the_peak) {
     assert_int_equal(gm_sim_live_bytes(maker), 0);
     for (size_t phase = 0; phase < 20; phase++) {
         small = get(20 * MIB + phase * 6 * MIB);
-        assert_true(gm_sim_live_bytes(maker) <= 134 * MIB / 4 * 5 + 64 * MIB + 134 * MIB);
+        assert_true(gm_sim_live_bytes(maker) <= 3 * 134 * MIB + 512 * MIB + 134 * MIB);
         give(&small);
     }
 }
@@ -77,11 +102,11 @@ TEST(ended_threads_take_no_room) {
     assert_true(get(250 * MIB).hit);
 }
 
-/* The free blocks of all threads together hold at most a quarter of the device; the last freed ones stay. */
+/* The free blocks of all threads together stay within the limit; the last freed ones stay. */
 TEST(the_limit_holds_for_all_threads_together) {
     struct gm_block mine = {0};
-    gm_limit_bytes = 4096 * MIB; /* without classes: no thread reuses what another left */
-    open_cache("cache(1,sim)");
+    gm_limit_bytes = 4096 * MIB; /* exact sizes: no thread reuses what another left */
+    open_limited(256 * MIB);
     gm_limit_bytes = 0;
     fake.recorded_state = CUDA_SUCCESS;
     struct gm_block large = get(1600 * MIB); /* so large that only the limit matters */
@@ -102,11 +127,11 @@ TEST(the_limit_holds_for_all_threads_together) {
 
 TEST(the_longest_unused_block_is_released_of_any_thread) {
     static const size_t sizes[] = {20, 24, 28, 32, 36};
-    open_cache("cache(1,sim)");
+    open_limited(100 * MIB);
     fake.recorded_state = CUDA_SUCCESS;
     for (int i = 0; i < 5; i++)
         in_new_thread(leave_one, sizes[i] * MIB);
-    assert_true(gm_sim_live_bytes(maker) <= 45 * MIB + 64 * MIB);
+    assert_true(gm_sim_live_bytes(maker) <= 100 * MIB);
     assert_true(get(36 * MIB).hit);
     assert_true(get(32 * MIB).hit);
     assert_false(get(20 * MIB).hit);
