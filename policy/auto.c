@@ -1,7 +1,6 @@
 /* Policy auto, the default: native memory for all blocks, of kind cache: a freed block goes to a free list for reuse.
- * A free block serves any request of its size class, so the policy judges sizes by their classes. Where the active list
- * says that the blocks of a class accumulate, a new one has exactly the requested size, for it may last. Any other new
- * block has the size of its class. */
+ * A free block serves any request of its size class, so the active list judges sizes by their classes. Its verdict goes
+ * into the trace. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 #include "policy/size_class.h"
@@ -19,7 +18,6 @@ static void auto_decide(const struct gm_request *request, struct gm_decision *de
     enum gm_reason reason;
     gm_decide_kind(request, GM_KIND_CACHE, GM_REASON_POLICY, decision);
     decision->verdict = gm_active_list_allocated(&class, &reason);
-    decision->exact = reason == GM_REASON_LIST_GROWING;
     if (!request->capturing)
         decision->reason = reason;
 }
@@ -38,7 +36,7 @@ static const struct gm_decision reuse = {GM_KIND_CACHE, GM_REASON_FREE_BLOCK, GM
 
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
-    .summary = "Serve native memory and reuse freed blocks; sizes whose blocks accumulate are not rounded up.",
+    .summary = "As cache; a trace also says which sizes active-list would take for short-lived.",
     .keeps_mapped = true,
     .reuse = &reuse,
     .setup = gm_active_list_setup,

@@ -302,7 +302,6 @@ struct gm_decision {
     enum gm_reason reason;
     enum gm_kind verdict; /* what the heuristic chose, also where `kind` is native for another reason */
     uint32_t advice;      /* bits of enum gm_advice; applied to managed memory only */
-    bool exact;           /* a new block of kind cache has the requested size, not that of its class */
 };
 
 /* Members of a request that cost time to fill. They are filled only for policies that want them. */

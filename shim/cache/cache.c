@@ -102,13 +102,11 @@ static struct shape exact_shape(const struct gm_cache *state, size_t requested) 
 }
 
 /* Counts what gm_cache_round counts. */
-static struct shape shape_of(struct gm_cache *state, const struct gm_request *request,
-                             const struct gm_decision *decision) {
+static struct shape shape_of(struct gm_cache *state, const struct gm_request *request) {
     unsigned bin = gm_cache_bin(state, request->size);
     size_t class = gm_bin_is_class(bin) ? gm_cache_class(state, request->size) : 0;
     size_t width = class ? gm_cache_width(state, bin, class) : 0;
-    bool exact = decision && decision->exact && width;
-    if (class && !exact && gm_cache_round(state, request->device, width))
+    if (class && gm_cache_round(state, request->device, width))
         return (struct shape){class, bin};
     return exact_shape(state, request->size);
 }
@@ -171,7 +169,7 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     struct gm_block_record *served = NULL;
     struct gm_block got = {0};
     gm_cache_check_device(state, &state->devices[request->device]);
-    struct shape shape = shape_of(state, request, decision);
+    struct shape shape = shape_of(state, request);
     /* Counted before, since several threads may find room for a last block. */
     gm_cache_count_owned(state, request->device, shape.size);
     gm_status status = alloc_upstream(self, request, decision, shape.size, &got);

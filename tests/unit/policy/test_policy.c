@@ -97,7 +97,6 @@ TEST(auto_follows_the_lists_verdict) {
     }
     for (int i = 0; i < 60; i++) {
         assert_int_equal(by_auto[i].kind, GM_KIND_CACHE);
-        assert_int_equal(by_auto[i].exact, by_list[i].reason == GM_REASON_LIST_GROWING);
         assert_int_equal(by_auto[i].reason, by_list[i].reason);
         assert_int_equal(by_auto[i].verdict, by_list[i].kind);
     }
@@ -116,7 +115,6 @@ TEST(auto_judges_by_class) {
         policy->decide(&request, &decision);
         assert_int_equal(decision.kind, GM_KIND_CACHE);
         assert_int_equal(decision.verdict, i + 1 < setup.list_length ? GM_KIND_MANAGED : GM_KIND_ASYNC);
-        assert_false(decision.exact);
         policy->freed(&request);
     }
     const struct gm_request next = {.call = GM_CALL_ALLOC, .size = (1 << 21) + 1},
@@ -124,10 +122,8 @@ TEST(auto_judges_by_class) {
                             ordered = {.call = GM_CALL_ALLOC_ASYNC, .size = 1000000};
     for (size_t i = 0; i < 2 * setup.list_length; i++)
         policy->decide(&next, &decision);
-    assert_true(decision.exact);
     policy->decide(&huge, &decision);
     assert_int_equal(decision.kind, GM_KIND_CACHE);
-    assert_false(decision.exact);
     policy->decide(&ordered, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
 }
