@@ -460,6 +460,7 @@ const struct gm_resource_ops gm_resource_cache = {
     .take = cache_take,
     .put = cache_put,
     .trim = gm_cache_trim,
+    .lend = gm_cache_lend,
     .releasable = gm_cache_releasable,
     .held = gm_cache_held,
     .keeps = cache_keeps,

@@ -1,8 +1,9 @@
 /* How much memory a cache may hold on a device.
  *
  * Free blocks are a loan. Whoever needs their memory gets it: a call that the driver refuses for lack of memory is made
- * again after a trim. So large free blocks, which have pages of their own, may hold what GPUMEM_CACHE_LIMIT says, by
- * default all of the device. A target keeps the process from holding much more than it has use for, for each sort of
+ * again after a trim, and a thread gives memory back to other processes (gm_loans_much). So large free blocks, which
+ * have pages of their own, may hold what GPUMEM_CACHE_LIMIT says, by default all of the device; a quarter where no such
+ * thread is. A target keeps the process from holding much more than it has use for, for each sort of
  * blocks:
  *
  *     small   peak + peak / 4 + SLACK
@@ -23,6 +24,7 @@
 #include "shim/cache/parts.h"
 
 #include "shim/base/limit.h"
+#include "shim/base/loans.h"
 #include "shim/base/observers.h"
 #include "shim/base/stats.h"
 #include "shim/driver/transports.h"
@@ -32,7 +34,6 @@
 #define ROUND_PART 256
 #define MISSES     64              /* that say how much room the next ones need, */
 #define MOST_ROOM  (SLACK / 4 * 3) /* at most so much */
-#define STEPS      64              /* an allowance grows by at least 1/STEPS of the limit while there is room */
 #define CHECK_NS   100000000ull    /* shortest time between two checks of free memory and loaded libraries */
 
 /* The target is the peak and so many times a quarter of it and SLACK. */
@@ -48,7 +49,7 @@ uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     if (state->limit)
         limit = state->limit;
     else if (gm_drv.device_total_mem && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS)
-        limit = total;
+        limit = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE) ? total : total / 4;
     __atomic_store_n(&at->limit, limit, __ATOMIC_RELAXED);
     return limit;
 }
@@ -66,7 +67,7 @@ bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, 
         uint64_t need = share->bytes + size - share->allowance, remaining = limit - allowed;
         if (need > remaining)
             return false;
-        more = limit / STEPS < remaining ? limit / STEPS : remaining;
+        more = limit / GM_CACHE_STEPS < remaining ? limit / GM_CACHE_STEPS : remaining;
         more = need > more ? need : more;
     } while (
         !__atomic_compare_exchange_n(&at->allowed, &allowed, allowed + more, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));

@@ -161,6 +161,8 @@ static inline void gm_cache_looked(struct gm_free_lists *lists, bool idle) {
 static inline bool gm_cache_has_rdma(const struct gm_cache *state) {
     return __atomic_load_n(&state->rdma, __ATOMIC_RELAXED);
 }
+/* An allowance grows by at least 1/GM_CACHE_STEPS of the limit while there is room. */
+enum { GM_CACHE_STEPS = 64 };
 /* Most bytes of free blocks that are allowed on a device. The first call may query the driver. */
 GM_INTERNAL uint64_t gm_cache_limit(struct gm_cache *state, int device);
 /* True when the free lists accept blocks and the allowance of their shard has room for `size` more bytes. The caller
@@ -252,9 +254,10 @@ enum gm_cache_trim_step {
 };
 GM_INTERNAL size_t gm_cache_trim_for(struct gm_resource *self, const struct gm_request *request, size_t bytes,
                                      enum gm_cache_trim_step step);
-/* The ops context_ending, trim, releasable and held of the cache (shim/resource/resource.h). */
+/* The ops context_ending, trim, lend, releasable and held of the cache (shim/resource/resource.h). */
 GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
+GM_INTERNAL size_t gm_cache_lend(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);
 GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
 

@@ -3,6 +3,7 @@
  * limit is reached (gm_cache_make_room), or on request (gm_cache_trim). A block is first moved to the releasing list
  * of its context, under the shard's lock; gm_cache_drain then frees it without the lock. */
 #include "shim/base/file.h"
+#include "shim/base/loans.h"
 #include "shim/base/stats.h"
 #include "shim/cache/parts.h"
 
@@ -233,11 +234,12 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
                                          const struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_cache_device *at = &state->devices[block->device];
-    if (!__atomic_load_n(&at->limit, __ATOMIC_RELAXED)) {
-        gm_spin_unlock(&shard->lock);
-        gm_cache_limit(state, block->device);
-        gm_spin_lock(&shard->lock);
-    }
+    void (*much)(void) = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE);
+    gm_spin_unlock(&shard->lock);
+    uint64_t limit = gm_cache_limit(state, block->device);
+    if (much && __atomic_load_n(&at->allowed, __ATOMIC_RELAXED) >= limit / GM_CACHE_STEPS)
+        much();
+    gm_spin_lock(&shard->lock);
     if (__atomic_load_n(&at->tight, __ATOMIC_RELAXED)) {
         gm_spin_unlock(&shard->lock);
         struct gm_releases releases;
@@ -458,33 +460,38 @@ static size_t trim_idle(struct gm_resource *self, struct gm_shard *shard, uint64
     return idle ? gm_cache_drain(self, shard, context_id) : 0;
 }
 
-/* The device has so much memory, free or in what gpumem keeps. Where the driver does not say, it may have. */
-static bool could_have(const struct gm_cache *state, int device, size_t bytes) {
-    size_t unused, total;
-    return !gm_drv.mem_get_info || gm_drv.mem_get_info(&unused, &total) != CUDA_SUCCESS ||
-           unused + gm_cache_free_bytes(state, device) + gm_stats_unused_on(gm_stats, device) >= bytes;
-}
-
-size_t gm_cache_trim_for(struct gm_resource *self, const struct gm_request *request, size_t bytes,
-                         enum gm_cache_trim_step step) {
-    static const uint64_t patience_ns = 20000000;
+/* Releases ready blocks of contexts that are idle: of all devices (-1) or one. The context `own` is waited for up to
+ * `patience_ns`. */
+static size_t trim_idle_contexts(struct gm_resource *self, int device, size_t bytes, uint64_t own,
+                                 uint64_t patience_ns) {
     struct gm_cache *state = self->state;
-    uint64_t ids[32], left = step == GM_CACHE_TRIM_SOME ? bytes : SIZE_MAX, patience = patience_ns;
+    uint64_t ids[32];
     size_t released = 0;
-    if (!could_have(state, request->device, bytes))
-        return 0;
-    if (step == GM_CACHE_TRIM_WAIT)
-        return gm_stack_trim(self, SIZE_MAX);
-    for (unsigned i = 0; i < gm_cache_shards_used() && released < left; i++) {
-        unsigned count = list_contexts(&state->shards[i], request->device, ids, 32, 0);
-        for (unsigned j = 0; j < count && released < left; j++) {
-            bool own = ids[j] == request->context_id && step == GM_CACHE_TRIM_SOME;
-            size_t more = trim_idle(self, &state->shards[i], ids[j], left - released, own ? patience : 0);
-            patience = own && !more ? 0 : patience; /* of all shards together */
+    for (unsigned i = 0; i < gm_cache_shards_used() && released < bytes; i++) {
+        unsigned count = list_contexts(&state->shards[i], device, ids, 32, 0);
+        for (unsigned j = 0; j < count && released < bytes; j++) {
+            uint64_t patience = ids[j] == own ? patience_ns : 0;
+            size_t more = trim_idle(self, &state->shards[i], ids[j], bytes - released, patience);
+            patience_ns = patience && !more ? 0 : patience_ns; /* of all shards together */
             released += more;
         }
     }
     return released;
+}
+
+size_t gm_cache_lend(struct gm_resource *self, size_t bytes) { return trim_idle_contexts(self, -1, bytes, 0, 0); }
+
+size_t gm_cache_trim_for(struct gm_resource *self, const struct gm_request *request, size_t bytes,
+                         enum gm_cache_trim_step step) {
+    static const uint64_t patience_ns = 20000000;
+    bool some = step == GM_CACHE_TRIM_SOME;
+    if (!gm_device_could_have(bytes, gm_cache_free_bytes(self->state, request->device) +
+                                         gm_stats_unused_on(gm_stats, request->device)))
+        return 0;
+    if (step == GM_CACHE_TRIM_WAIT)
+        return gm_stack_trim(self, SIZE_MAX);
+    return trim_idle_contexts(self, request->device, some ? bytes : SIZE_MAX, request->context_id,
+                              some ? patience_ns : 0);
 }
 
 void gm_cache_empty(struct gm_resource *self, uint64_t context_id) {

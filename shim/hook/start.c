@@ -29,6 +29,7 @@
 #include "shim/hook/check.h"
 #include "shim/hook/diverted.h"
 #include "shim/hook/coverage.h"
+#include "shim/start/lender.h"
 #include "shim/start/recording.h"
 #include "shim/hook/start.h"
 #include "shim/hook/nvtx.h"
@@ -392,6 +393,7 @@ static void in_child(void) {
     gm_stats_after_fork();
     gm_limit_publish();
     gm_guard_after_fork();
+    gm_lender_after_fork();
 }
 
 void gm_process_prepare(void) {
@@ -484,6 +486,7 @@ void gm_process_start(void) {
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
     gm_explain_card = read_card;
     gm_untracked_setup();
+    gm_lender_setup();
     gm_fast_open(gm_coverage_on);
     gm_streams_observe();
     gm_context_on_new = on_new_context;

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "shim/base/limit.h"
+#include "shim/base/loans.h"
 #include "shim/pipeline/counts.h"
 #include "shim/explain/explain.h"
 #include "shim/explain/freed.h"
@@ -245,6 +246,21 @@ size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
     size_t given = gm_stack_trim(gm_pipeline.root, bytes);
     EACH_GUEST(top)
     given += given < bytes ? gm_stack_trim(top, bytes - given) : 0;
+    gm_releases_end(&releases, false);
+#ifdef GM_HAVE_CUDA
+    struct gm_context context;
+    if (reason == GM_REASON_OUT_OF_MEMORY && gm_context_current(&context) && gm_loans_ask(context.device))
+        given++; /* others released some */
+#endif
+    return given;
+}
+
+size_t gm_pipeline_lend(size_t bytes, enum gm_reason reason) {
+    struct gm_releases releases;
+    gm_releases_begin(&releases, reason);
+    size_t given = gm_stack_lend(gm_pipeline.root, bytes);
+    EACH_GUEST(top)
+    given += given < bytes ? gm_stack_lend(top, bytes - given) : 0;
     gm_releases_end(&releases, false);
     return given;
 }

@@ -6,8 +6,12 @@
  * So a policy never makes a request fail that native memory could serve. */
 #include "shim/placement/router.h"
 
+#include "shim/base/loans.h"
 #include "shim/base/stats.h"
 #include "shim/resource/releases.h"
+#ifdef GM_HAVE_CUDA
+#include "shim/driver/driver.h"
+#endif
 
 enum { OWN_CALL = GM_KIND_COUNT }; /* gm_block.served: the program's own call, beside a stack of the user's */
 
@@ -75,11 +79,33 @@ static size_t trim_servers(size_t bytes, bool host) {
     return released;
 }
 
+/* A trim could make room for the request. */
+static bool could_have(const struct gm_request *request) {
+#ifdef GM_HAVE_CUDA
+    return gm_device_could_have(request->size, gm_stats_unused_on(gm_stats, request->device));
+#else
+    return true;
+#endif
+}
+
+/* Other processes may keep memory of the device. */
+static gm_status ask_others(struct gm_resource *native, const struct gm_request *request,
+                            const struct gm_decision *decision, enum gm_reason reason, struct gm_block *block) {
+    if (!gm_loans_ask(request->device))
+        return GM_OUT_OF_MEMORY;
+    gm_status status = native->ops->alloc(native, request, decision, block);
+    if (!status)
+        set_served(block, GM_KIND_NATIVE, reason);
+    return status;
+}
+
 static gm_status trim_and_retry(const struct gm_request *request, const struct gm_decision *decision,
                                 enum gm_reason reason, struct gm_block *block) {
     struct gm_resource *native = servers[GM_KIND_NATIVE];
     if (exceeds_limit(decision) || !native)
         return GM_OUT_OF_MEMORY;
+    if (!could_have(request))
+        return ask_others(native, request, decision, reason, block);
     struct gm_releases releases;
     gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
     releases.request = request;
@@ -88,6 +114,8 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
     size_t released = trim_servers(SIZE_MAX, false);
     gm_releases_end(&releases, true);
     gm_status status = released ? native->ops->alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
+    if (status == GM_OUT_OF_MEMORY)
+        return ask_others(native, request, decision, reason, block);
     if (!status)
         set_served(block, GM_KIND_NATIVE, reason);
     return status;
@@ -179,14 +207,22 @@ static gm_status router_free(struct gm_resource *self, const struct gm_block *bl
     return server ? server->ops->free(server, block, how) : GM_INVALID_VALUE;
 }
 
-static size_t router_trim(struct gm_resource *self, size_t bytes) { return trim_servers(bytes, true); }
-
 /* One stack of the user's may serve two kinds. */
 static bool serves_before(int kind) {
     for (int before = 0; before < kind; before++)
         if (servers[before] == servers[kind])
             return true;
     return false;
+}
+
+static size_t router_trim(struct gm_resource *self, size_t bytes) { return trim_servers(bytes, true); }
+
+static size_t router_lend(struct gm_resource *self, size_t bytes) {
+    size_t released = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
+        if (serves_device_memory(kind) && !serves_before(kind))
+            released += gm_stack_lend(servers[kind], bytes - released);
+    return released;
 }
 
 static size_t router_releasable(struct gm_resource *self, int device) {
@@ -237,6 +273,7 @@ const struct gm_resource_ops gm_resource_router = {
     .alloc = router_alloc,
     .free = router_free,
     .trim = router_trim,
+    .lend = router_lend,
     .releasable = router_releasable,
     .held = router_held,
     .keeps = router_keeps,

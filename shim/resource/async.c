@@ -49,6 +49,7 @@ const struct gm_resource_ops gm_resource_async = {
     .alloc = async_alloc,
     .free = gm_pool_free,
     .trim = gm_pool_trim,
+    .lend = gm_pool_trim,
     .releasable = gm_pool_releasable,
     .held = gm_pool_held,
     .keeps = gm_pool_keeps,

@@ -145,6 +145,8 @@ struct gm_resource_ops {
     gm_status (*put)(struct gm_resource *self, struct gm_block_record *record, const struct gm_free_request *how);
     /* Releases unused memory until `bytes` are released or none remains. Returns the bytes released. May be NULL. */
     size_t (*trim)(struct gm_resource *self, size_t bytes);
+    /* The same of every context, from any thread, and only what is released without a wait for work. May be NULL. */
+    size_t (*lend)(struct gm_resource *self, size_t bytes);
     /* Bytes of unused memory on a device, which the driver reports as used and the resource can serve or release.
      * A pool first releases what it can without waiting, so the caller queries the driver afterwards. May be NULL. */
     size_t (*releasable)(struct gm_resource *self, int device);
@@ -204,8 +206,9 @@ struct gm_resource *gm_stack_at(struct gm_resource *top, unsigned index);
             if (told_->ops->op)                                             \
                 told_->ops->op(told_, ##__VA_ARGS__);                       \
     } while (0)
-/* The ops trim, releasable and keeps for the whole stack. */
+/* The ops trim, lend, releasable and keeps for the whole stack. */
 size_t gm_stack_trim(struct gm_resource *top, size_t bytes);
+size_t gm_stack_lend(struct gm_resource *top, size_t bytes);
 size_t gm_stack_releasable(struct gm_resource *top, int device);
 bool gm_stack_keeps(struct gm_resource *top, uint64_t address);
 

@@ -359,6 +359,14 @@ size_t gm_stack_trim(struct gm_resource *top, size_t bytes) {
     return released;
 }
 
+size_t gm_stack_lend(struct gm_resource *top, size_t bytes) {
+    struct gm_resource *at;
+    size_t released = 0;
+    for (unsigned i = 0; released < bytes && (at = gm_stack_at(top, i)); i++)
+        released += at->ops->lend ? at->ops->lend(at, bytes - released) : 0;
+    return released;
+}
+
 size_t gm_stack_releasable(struct gm_resource *top, int device) {
     struct gm_resource *at;
     size_t bytes = 0;

@@ -35,6 +35,8 @@
  *   SIMCUDA_PEERS=all|none    which devices can access each other's memory; a copy between two that cannot is staged for
  *                             plain memory and refused for memory of pools and mappings
  *   SIMCUDA_MEMORY=BYTES      of each device, also with K, M, G; 4 GiB; every kind of device and managed memory counts
+ *   SIMCUDA_CARD=FILE         processes that name the same file share the memory of the devices; memory that one of them
+ *                             opens of another one counts for both
  *   SIMCUDA_VERSION=13000     driver version; newer names are unknown to cuGetProcAddress
  *   SIMCUDA_HIDE=NAME,...     names that are treated as absent
  *   SIMCUDA_FAIL=NAME:N[:CODE[:COUNT]],...  the N-th call of NAME (a shell pattern) fails, COUNT times

@@ -122,9 +122,9 @@ static bool is_harmless(const char *name) {
 static bool has_room(uint64_t bytes) {
     struct sim_ctx *ctx = sim_self.top ? sim_self.stack[sim_self.top - 1] : NULL;
     struct sim_device *d = ctx && sim_ctx_valid((CUcontext)ctx) ? ctx->device : &sim_devices[0];
-    if (bytes && d->used + bytes > sim_opt.memory)
+    if (bytes > sim_free_bytes(d))
         sim_pools_squeeze(d);
-    return !bytes || d->used + bytes <= sim_opt.memory;
+    return bytes <= sim_free_bytes(d);
 }
 
 static CUresult admit(const struct sim_symbol *sym, unsigned index, bool implemented) {

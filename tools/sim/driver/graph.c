@@ -274,6 +274,7 @@ static void trim_block(struct sim_block *b, void *device) {
         return;
     b->trimmed = true;
     b->device->used -= b->reserved;
+    sim_card_tell(b->device);
     b->device->graph_used -= b->reserved;
 }
 

@@ -88,7 +88,7 @@ CUresult sim_cuMemGetInfo_v2(size_t *free, size_t *total) {
     struct sim_ctx *ctx;
     SIM_TRY(sim_need_ctx(&ctx));
     if (free)
-        *free = ctx->device->used < sim_opt.memory ? sim_opt.memory - ctx->device->used : 0;
+        *free = sim_free_bytes(ctx->device);
     if (total)
         *total = sim_opt.memory;
     return CUDA_SUCCESS;

@@ -73,9 +73,9 @@ static void protect(const struct sim_extent *e, int prot) {
 
 CUresult sim_extent_take(struct sim_device *d, size_t size, int window, struct sim_extent **out) {
     size = SIM_ROUND(size, SIM_CHUNK);
-    if (size == 0 || size > sim_opt.memory || d->used + size > sim_opt.memory)
+    if (size == 0 || size > sim_free_bytes(d))
         sim_pools_squeeze(d);
-    if (size == 0 || size > sim_opt.memory || d->used + size > sim_opt.memory)
+    if (size == 0 || size > sim_free_bytes(d))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct sim_extent **link = &d->free_extents, *e;
     while (*link && (*link)->size < size)
@@ -91,6 +91,7 @@ CUresult sim_extent_take(struct sim_device *d, size_t size, int window, struct s
         free(f);
     }
     d->used += size;
+    sim_card_tell(d);
     if (d->used > d->peak)
         d->peak = d->used;
     protect(e, PROT_READ | PROT_WRITE);
@@ -104,6 +105,7 @@ void sim_extent_give(struct sim_extent *e) {
     protect(e, PROT_NONE);
     fallocate(d->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)e->offset, (off_t)e->size);
     d->used -= e->size;
+    sim_card_tell(d);
     e->used = false;
     for (struct sim_extent **link = &d->free_extents; *link;) {
         struct sim_extent *f = *link;

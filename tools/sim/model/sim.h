@@ -176,7 +176,17 @@ void sim_block_range(const struct sim_block *b, uintptr_t *start, size_t *size);
 void sim_blocks_each(void (*fn)(struct sim_block *, void *), void *arg);
 void *sim_alias(uintptr_t addr); /* where the driver itself reaches that address */
 
-/* ---- physical memory (physical.c) ---- */
+/* ---- physical memory (physical.c, shared_card.c) ---- */
+
+/* SIMCUDA_CARD: maps the file in which processes count what they use of the card. */
+void sim_card_share(const char *file);
+/* Bytes of the device that other processes use. */
+size_t sim_card_others(const struct sim_device *device);
+/* Tells the others what this process uses. */
+void sim_card_tell(const struct sim_device *device);
+/* The device has so many bytes that nobody uses. */
+size_t sim_free_bytes(const struct sim_device *device);
+
 struct sim_extent {
     struct sim_device *device;
     size_t offset, size;

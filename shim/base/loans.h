@@ -1,0 +1,43 @@
+/* Kept memory as a loan between the processes of one user that run under gpumem: whoever finds no memory on a device
+ * asks, and those that keep freed blocks there (lenders) release them.
+ *
+ * They share a file in /dev/shm that only this user can read and write. A lender has a place in it as long as it keeps
+ * much. A question raises the number of the device's hash and wakes all lenders. Each lender releases what it can
+ * without a wait, and answers with the number. A process that ended without leaving its place is skipped: nobody waits
+ * longer than GM_LOANS_PATIENCE_NS. Without the file nobody lends to others, and nothing else changes.
+ *
+ * All functions may be called by many threads at once, with no lock held. */
+#ifndef GM_BASE_LOANS_H
+#define GM_BASE_LOANS_H
+
+#include "shim/base/base.h"
+
+#define GM_LOANS_PATIENCE_NS 1000000000ull
+
+/* Asks the lenders of a device of this process to release memory, and waits for their answers. True: one released some.
+ */
+bool gm_loans_ask(int device);
+
+/* ---- for a lender: one thread of the process */
+
+/* Takes a place. False: there is no file, or no place left. */
+bool gm_loans_join(void);
+/* A set of devices is a sum of these bits; several devices of a machine may share one. 0: the device is not known. */
+uint64_t gm_loans_bit(int device);
+/* The devices on which the process keeps memory from now on. */
+void gm_loans_lend(uint64_t devices);
+/* Sleeps until somebody asks, or `ns` have passed. */
+void gm_loans_sleep(uint64_t ns);
+/* Those of them that are asked for and not answered. */
+uint64_t gm_loans_asked(void);
+/* Answers for these devices: so many bytes were released. */
+void gm_loans_answer(uint64_t devices, uint64_t released);
+void gm_loans_leave(void);
+/* In the child of a fork: the place is the parent's. */
+void gm_loans_after_fork(void);
+
+/* Set where a thread lends: called when a cache begins to keep much. NULL: there is none, and a cache keeps at most a
+ * quarter of a device. */
+extern void (*gm_loans_much)(void);
+
+#endif

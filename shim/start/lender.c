@@ -1,0 +1,125 @@
+/* The thread that lends (lender.h). */
+#include "shim/start/lender.h"
+
+#include <stdlib.h>
+
+#include "shim/base/file.h"
+#include "shim/base/loans.h"
+#include "shim/base/options.h"
+#include "shim/base/real_dl.h"
+#include "shim/base/stats.h"
+#include "shim/driver/driver.h"
+#include "shim/pipeline/pipeline.h"
+
+#define TICK_NS   50000000ull
+#define REST_NS   1000000000ull /* a tick while little is kept */
+#define IDLE_NS   100000000ull
+#define ANSWER_NS 300000000ull /* the longest that an asker waits for a busy context */
+#define NAP_NS    1000000ull
+#define KEPT_PART 64
+
+static enum { NO_LENDER, LENDS, ENDED } state;
+static bool inside; /* in the driver */
+
+/* ---- what is kept */
+
+static uint64_t kept_on(int device) { return gm_stats_unused_on(gm_stats, device); }
+
+/* Kept bytes beyond what every process may keep. */
+static uint64_t much_kept(void) {
+    uint64_t much = 0;
+    for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        uint64_t kept = kept_on(device);
+        size_t total = 0;
+        if (kept && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS && kept > total / KEPT_PART)
+            much += kept - total / KEPT_PART;
+    }
+    return much;
+}
+
+static uint64_t devices_with_kept(void) {
+    uint64_t devices = 0;
+    for (int device = 0; device < GM_STATS_DEVICES; device++)
+        devices |= kept_on(device) ? gm_loans_bit(device) : 0;
+    return devices;
+}
+
+/* Rises with each call that a hook serves. */
+static uint64_t calls_made(void) {
+    const struct gm_stats_shard total = gm_stats_total(gm_stats);
+    return total.entries[0] + total.entries[1] + total.entries[2] + total.entries[3];
+}
+
+/* ---- the thread */
+
+static size_t lend(size_t bytes, enum gm_reason reason) {
+    size_t released = 0;
+    __atomic_store_n(&inside, true, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == LENDS)
+        released = gm_pipeline_lend(bytes, reason);
+    __atomic_store_n(&inside, false, __ATOMIC_SEQ_CST);
+    return released;
+}
+
+static void answer(uint64_t asked) {
+    uint64_t until = gm_now_ns() + ANSWER_NS;
+    size_t released = 0;
+    while (!(released = lend(SIZE_MAX, GM_REASON_OUT_OF_MEMORY)) && devices_with_kept() & asked && gm_now_ns() < until)
+        gm_sleep(NAP_NS);
+    gm_loans_answer(asked, released);
+}
+
+static void *run(void *unused) {
+    uint64_t calls = calls_made(), since = gm_now_ns();
+    gm_mine.depth = 1;
+    (void)gm_capture_relax();
+    bool joined = gm_loans_join();
+    while (__atomic_load_n(&state, __ATOMIC_RELAXED) == LENDS) {
+        uint64_t much = much_kept(), now_made = calls_made(), asked;
+        if (joined)
+            gm_loans_lend(devices_with_kept());
+        if (now_made != calls) {
+            calls = now_made;
+            since = gm_now_ns();
+        } else if (much && gm_option_number(GM_OPT_CACHE_IDLE) && gm_now_ns() - since >= IDLE_NS) {
+            lend(much, GM_REASON_IDLE);
+        }
+        gm_loans_sleep(much ? TICK_NS : REST_NS);
+        if ((asked = gm_loans_asked()))
+            answer(asked);
+    }
+    gm_loans_leave();
+    return NULL;
+}
+
+/* Before the driver ends: it is not called any more. */
+static void end(void) {
+    const uint64_t most_ns = 1000000000;
+    uint64_t until = gm_now_ns() + most_ns;
+    if (__atomic_exchange_n(&state, ENDED, __ATOMIC_SEQ_CST) != LENDS)
+        return;
+    while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && gm_now_ns() < until)
+        gm_sleep(NAP_NS);
+    gm_loans_leave();
+}
+
+static void begin(void) {
+    static bool registered;
+    int none = NO_LENDER;
+    if (__atomic_load_n(&state, __ATOMIC_RELAXED) != NO_LENDER)
+        return;
+    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED) && atexit(end))
+        __atomic_store_n(&state, ENDED, __ATOMIC_RELAXED);
+    if (__atomic_compare_exchange_n((int *)&state, &none, LENDS, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) &&
+        gm_thread_start(run, NULL))
+        __atomic_store_n(&state, ENDED, __ATOMIC_RELAXED);
+}
+
+void gm_lender_setup(void) { __atomic_store_n(&gm_loans_much, begin, __ATOMIC_RELEASE); }
+
+void gm_lender_after_fork(void) {
+    gm_loans_after_fork();
+    inside = false;
+    if (state == LENDS)
+        state = NO_LENDER; /* the driver does not work in the child, unless it executes another program */
+}
