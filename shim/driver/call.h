@@ -94,13 +94,19 @@ enum gm_sync_reason {
     GM_SYNC_NO = GM_SYNC_REASONS /* no reason */
 };
 
+/* Whether a call can need device memory. In this order: gm_call_is_made_again. */
+enum gm_call_memory { GM_MEMORY_NEVER, GM_MEMORY_ONCE, GM_MEMORY_CALL, GM_MEMORY_LAUNCH };
+
 struct gm_call_row {
     const char *symbol, *name;
     int version;
     bool twin, hooked;
-    uint8_t role, stream, meaning, why; /* why: enum gm_sync_reason */
+    uint8_t role, stream, meaning, why, memory; /* why: enum gm_sync_reason */
 };
 GM_INTERNAL extern const struct gm_call_row gm_call_rows[GM_CALL_ROWS];
+
+/* True for a call that is made once more if it finds the device out of memory and a trim releases some. */
+static inline bool gm_call_is_made_again(const struct gm_call_row *row) { return row->memory >= GM_MEMORY_CALL; }
 
 /* True for a call that may submit work or change memory: a page handover (grow/handover.h) must have ended before it.
  */

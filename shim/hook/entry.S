@@ -250,7 +250,7 @@
 #define STUB_TWIN_SHARES  STUB_SHARES
 #define STUB_TWIN_SUBMITS(stream) STUB(LOOKS_SUBMITS | LOOSE | PER_THREAD)
 
-#define CALL(symbol, name, version, twin, how, role, stream, meaning, why, reason)                           \
+#define CALL(symbol, name, version, twin, how, role, stream, meaning, why, memory, reason)                   \
         ENTRY_##how(symbol, twin, role, stream)                                                              \
         .set number, number + 1;
 

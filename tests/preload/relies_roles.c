@@ -11,7 +11,7 @@
 static const struct row {
     const char *symbol, *role, *why;
 } rows[] = {
-#define CALL_ROW(symbol, name, version, twin, how, role, stream, meaning, why, reason) {#symbol, #role, #why},
+#define CALL_ROW(symbol, name, version, twin, how, role, stream, meaning, why, memory, reason) {#symbol, #role, #why},
     GM_DRIVER_CALLS(CALL_ROW)
 #undef CALL_ROW
 };

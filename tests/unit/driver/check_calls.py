@@ -56,8 +56,11 @@ ARGUMENTS |= {f"NODE_{i}": {i: "CUgraphNodeParams *"} for i in range(10)}
 IN_STREAM = set("WORK KERNEL COPY COPY_2D COPY_3D COPY_3D_PEER VISIBLE FUNCTION SIGNAL AWAIT BATCH RECORD WAIT".split())
 IN_STREAM |= {"SYNCHRONISE", "QUERY_STREAM", "ENDING"}
 IN_DEFAULT_STREAM = {"FIXED_WORK", "WAITED"}
+# What gm_again (shim/hook/entry.S) passes on: so many arguments, each in one word and none a floating point number.
+PASSED_ON = 11
+MADE_AGAIN = {"CALL", "LAUNCH"}
 
-Row = collections.namedtuple("Row", "symbol name version twin how role stream meaning why reason")
+Row = collections.namedtuple("Row", "symbol name version twin how role stream meaning why memory reason")
 
 
 # ---- the table
@@ -126,14 +129,25 @@ def variants_of(text, functions):
     return found
 
 
+def wide_types(cc, declarations, functions):
+    """Types of parameters that take more than one word, or are passed in other registers than integers."""
+    types = sorted({kind for kinds in functions.values() for kind in kinds if not kind.endswith("*")})
+    asserts = "".join(f'_Static_assert(sizeof({kind}) <= 8, "wide: {kind}.");\n' for kind in types)
+    command = cc.split() + ["-fsyntax-only", "-w", "-std=gnu11", "-xc", "-"]
+    done = subprocess.run(command, input=declarations + asserts, capture_output=True, text=True)
+    return {"float", "double", *re.findall(r"wide: ([^.]*)\.", done.stderr)}
+
+
 def read_headers(cc, folder, work):
     empty = work / "empty"
     for name in FOREIGN_HEADERS:
         (empty / name).parent.mkdir(parents=True, exist_ok=True)
         (empty / name).touch()
     typedefs = [name.replace(".h", "Typedefs.h") for name in API_HEADERS]
-    functions = functions_of(preprocess(cc, folder, API_HEADERS, empty))
-    return functions, variants_of(preprocess(cc, folder, typedefs, empty), functions)
+    declarations = preprocess(cc, folder, API_HEADERS, empty)
+    functions = functions_of(declarations)
+    variants = variants_of(preprocess(cc, folder, typedefs, empty), functions)
+    return functions, variants, wide_types(cc, declarations, functions)
 
 
 def exported_by(library):
@@ -151,7 +165,8 @@ def wrong_in(rows, words, reasons):
         if count > 1:
             yield f"{symbol} has {count} rows"
     for row in rows:
-        for column, known in (("how", HOWS), ("role", words["role"]), ("meaning", words["meaning"]), ("why", reasons)):
+        for column, known in (("how", HOWS), ("role", words["role"]), ("meaning", words["meaning"]), ("why", reasons),
+                              ("memory", words["memory"])):
             if getattr(row, column) not in known:
                 yield f"{row.symbol}: unknown {column} {getattr(row, column)}"
         if not re.fullmatch(r"\d+|CONFIG|DEFAULT|NONE", row.stream):
@@ -193,6 +208,16 @@ def stream_of(row, types):
     return "DEFAULT" if row.meaning in IN_DEFAULT_STREAM or row.symbol.endswith("_ptds") else None
 
 
+def wrong_words(row, types, wide):
+    """Of a call that gm_again passes on."""
+    if row.how != "JUMP" or row.memory not in MADE_AGAIN:
+        return
+    if len(types) > PASSED_ON:
+        yield f"{row.symbol}: gm_again does not pass on {len(types)} arguments"
+    for kind in set(types) & wide:
+        yield f"{row.symbol}: gm_again does not pass on a {kind}"
+
+
 def wrong_row(row, types, variant):
     """Of a row against a header that declares its function."""
     offered = variant or (re.sub(r"(_v\d)?(_pt[ds][sz])?$", "", row.symbol), "0", str(int("_pt" in row.symbol)))
@@ -210,14 +235,16 @@ def wrong_row(row, types, variant):
 
 def wrong_against(rows, headers):
     by_symbol = {row.symbol: row for row in rows}
-    for where, (functions, variants) in headers.items():
+    for where, (functions, variants, wide) in headers.items():
         if len(functions) < 500:
             yield f"{where}: only {len(functions)} functions are found"
         for symbol, types in functions.items():
             if symbol not in by_symbol:
                 yield f"{symbol} of {where} has no row"
                 continue
-            yield from (f"{text} ({where})" for text in wrong_row(by_symbol[symbol], types, variants.get(symbol)))
+            row = by_symbol[symbol]
+            found = [*wrong_row(row, types, variants.get(symbol)), *wrong_words(row, types, wide)]
+            yield from (f"{text} ({where})" for text in found)
 
 
 # ---- the test
@@ -228,7 +255,7 @@ def folder_of(wheel):
 
 
 def headers_of(options):
-    """Where they are from -> (functions, variants), and whether that is all there is."""
+    """Where they are from -> (functions, variants, wide types), and whether that is all there is."""
     if options.include:
         return {options.include: read_headers(options.cc, pathlib.Path(options.include), options.work)}, False
     found = {}
@@ -253,7 +280,7 @@ def main():
 
     text = pathlib.Path(options.table).read_text()
     rows = read_table(text)
-    words = {"role": described(text, "role"), "meaning": described(text, "meaning")}
+    words = {column: described(text, column) for column in ("role", "meaning", "memory")}
     headers, complete = headers_of(options)
     if not headers:
         return SKIP
@@ -261,7 +288,7 @@ def main():
     wrong = [*wrong_in(rows, words, reasons), *wrong_order(rows), *wrong_against(rows, headers)]
     symbols = {row.symbol for row in rows}
     if complete:
-        declared = {symbol for functions, _ in headers.values() for symbol in functions}
+        declared = {symbol for functions, _, _ in headers.values() for symbol in functions}
         undeclared = {symbol for symbol in symbols - declared if not symbol.startswith("cuProfiler")}
         wrong += [f"{symbol}: no header declares it" for symbol in sorted(undeclared)]
     for library in options.library:
