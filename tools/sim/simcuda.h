@@ -41,7 +41,7 @@
  *   SIMCUDA_HIDE=NAME,...     names that are treated as absent
  *   SIMCUDA_FAIL=NAME:N[:CODE[:COUNT]],...  the N-th call of NAME (a shell pattern) fails, COUNT times
  *   SIMCUDA_NEEDS=NAME:BYTES,...  calls of NAME (a shell pattern over exact names) take so much device memory for as long
- *                             as they last: loads of code, graphs, streams, contexts
+ *                             as they last: loads of code, graphs, streams, contexts, local memory of kernels
  *   SIMCUDA_LOG=FILE          one line a call: number, symbol, result, parameters ("*": read after the call)
  *   SIMCUDA_STREAMS=immediate|manual|random:SEED
  *   SIMCUDA_FREE=context|device|locked  whose work cuMemFree waits for; locked: the context's, and no other thread submits

@@ -121,10 +121,7 @@ static bool is_harmless(const char *name) {
 /* Of the device the call is for, in so far as it is the current context's or the first. */
 static bool has_room(uint64_t bytes) {
     struct sim_ctx *ctx = sim_self.top ? sim_self.stack[sim_self.top - 1] : NULL;
-    struct sim_device *d = ctx && sim_ctx_valid((CUcontext)ctx) ? ctx->device : &sim_devices[0];
-    if (bytes > sim_free_bytes(d))
-        sim_pools_squeeze(d);
-    return bytes <= sim_free_bytes(d);
+    return !bytes || sim_has_room(ctx && sim_ctx_valid((CUcontext)ctx) ? ctx->device : &sim_devices[0], bytes);
 }
 
 static CUresult admit(const struct sim_symbol *sym, unsigned index, bool implemented) {

@@ -106,6 +106,22 @@ static CUresult submit_all(struct CUgraph_st *g, struct sim_stream *s) {
     return left ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/* Memory that was trimmed comes back. */
+static bool has_room(struct CUgraph_st *g) {
+    uint64_t bytes = 0;
+    struct sim_device *device = NULL;
+    for (CUgraphNode n = g->first; n; n = n->next) {
+        const struct sim_block *b = n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? n->op->u.block : NULL;
+        if (n->child && !has_room(n->child))
+            return false;
+        if (!b || !b->trimmed)
+            continue;
+        device = b->device;
+        bytes += b->reserved;
+    }
+    return !bytes || sim_has_room(device, bytes);
+}
+
 static bool blocks_unfreed(struct CUgraph_st *g) {
     for (CUgraphNode n = g->first; n; n = n->next) {
         if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && n->op->u.block->state == STATE_LIVE)
@@ -122,6 +138,8 @@ CUresult sim_cuGraphLaunch(CUgraphExec x, CUstream hStream) {
     bool auto_free = x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     if (!auto_free && blocks_unfreed(x->graph))
         return CUDA_ERROR_INVALID_VALUE;
+    if (!has_room(x->graph))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     return submit_all(x->graph, s);
 }
 

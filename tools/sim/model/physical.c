@@ -71,11 +71,15 @@ static void protect(const struct sim_extent *e, int prot) {
     mprotect(w->alias + e->offset, e->size, prot);
 }
 
+bool sim_has_room(struct sim_device *d, uint64_t bytes) {
+    if (bytes > sim_free_bytes(d))
+        sim_pools_squeeze(d);
+    return bytes <= sim_free_bytes(d);
+}
+
 CUresult sim_extent_take(struct sim_device *d, size_t size, int window, struct sim_extent **out) {
     size = SIM_ROUND(size, SIM_CHUNK);
-    if (size == 0 || size > sim_free_bytes(d))
-        sim_pools_squeeze(d);
-    if (size == 0 || size > sim_free_bytes(d))
+    if (size == 0 || !sim_has_room(d, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct sim_extent **link = &d->free_extents, *e;
     while (*link && (*link)->size < size)

@@ -205,6 +205,7 @@ CUresult sim_native_alloc(struct sim_ctx *ctx, size_t size, int window, struct s
 void sim_native_free(struct sim_block *b);
 void sim_block_untrim(struct sim_block *b); /* before its bytes are used or released */
 void sim_pools_squeeze(struct sim_device *d);
+bool sim_has_room(struct sim_device *d, uint64_t bytes); /* pools give up what they do not use */
 bool sim_pool_is_default(CUmemoryPool pool);
 struct sim_extent *sim_pool_extent(const struct sim_block *b); /* of a live block of a pool */
 
