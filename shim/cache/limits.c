@@ -27,6 +27,7 @@
 #include "shim/base/loans.h"
 #include "shim/base/observers.h"
 #include "shim/base/stats.h"
+#include "shim/driver/in_flight.h"
 #include "shim/driver/transports.h"
 
 #define SLACK      ((size_t)64 << 20)
@@ -71,6 +72,7 @@ bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, 
         more = need > more ? need : more;
     } while (
         !__atomic_compare_exchange_n(&at->allowed, &allowed, allowed + more, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    gm_watch_kept();
     share->allowance += more;
     return true;
 }

@@ -8,6 +8,7 @@
 #include "shim/cache/mapped_buffers.h"
 #include "shim/cache/parts.h"
 #include "shim/driver/free_sync.h"
+#include "shim/driver/in_flight.h"
 #include "shim/driver/mapping.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/releases.h"
@@ -187,8 +188,10 @@ static bool keep(struct gm_buffer *buffer) {
  * Where it does not, the memory must not be held for long. Returns whether it is held. */
 static bool hold_idle(struct gm_buffer *buffer) {
     bool living = gm_context_life(buffer->context, buffer->context_id) >= 0;
-    if (living && gm_buffers_partly_held <= MOST_IDLE && buffer->size <= gm_cache_limit(cache->state, buffer->device))
+    if (living && gm_buffers_partly_held <= MOST_IDLE && buffer->size <= gm_cache_limit(cache->state, buffer->device)) {
+        gm_watch_kept();
         return true;
+    }
     if (living)
         note_deviation();
     let_go_of(buffer, false);

@@ -64,11 +64,36 @@ static void look(const struct gm_called *call) {
 }
 
 /* A function without a row: neither its arguments nor its stream are known. */
-static const struct gm_call_row unknown = {.role = GM_ROLE_NOTICES, .stream = GM_STREAM_NONE, .why = GM_SYNC_NO};
+static const struct gm_call_row unknown = {
+    .role = GM_ROLE_NOTICES, .stream = GM_STREAM_NONE, .why = GM_SYNC_NO, .memory = GM_MEMORY_CALL};
 
-/* Called by the entries (entry.S). Returns the address where the entry continues. */
-GM_INTERNAL void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller);
-void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller) {
+bool gm_call_trim(void) {
+    if (gm_mine.depth > 0) /* inside a hook, which makes its call again itself */
+        return false;
+    gm_mine.depth = 1;
+    bool released = gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) >= 1;
+    gm_mine.depth = 0;
+    return released;
+}
+
+/* Functions of entry.S. */
+GM_INTERNAL void gm_again(void), gm_again_unknown(void);
+
+/* How the entry goes on: it jumps to `at` with `target` in a register, where gm_again finds it. In this order. */
+struct gm_way {
+    void *target, *at;
+};
+
+static struct gm_way way_of(const struct gm_called *call, void *target) {
+    bool again = gm_watch_has(GM_WATCH_KEPT) && gm_call_is_made_again(call->row) && target == call->function;
+    void *by = call->row == &unknown ? (void *)gm_again_unknown : (void *)gm_again;
+    return (struct gm_way){target, again ? by : target};
+}
+
+/* Called by the entries (entry.S). */
+GM_INTERNAL struct gm_way gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack,
+                                    uintptr_t caller);
+struct gm_way gm_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller) {
     bool ready = GM_LIKELY(__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) || gm_hooks_ready();
     struct gm_called call = {.number = number, .registers = registers, .stack = stack, .caller = caller};
     call.row = number < GM_CALL_ROWS ? &gm_call_rows[number] : &unknown;
@@ -80,5 +105,5 @@ void *gm_called(unsigned number, const uint64_t *registers, const uint64_t *stac
             next = gm_guard_observe(&call, next);
         gm_mine.depth = 0;
     }
-    return next;
+    return way_of(&call, next);
 }

@@ -14,24 +14,16 @@
 
 enum { DEVICES = 64 };
 
-/* Releases the free blocks of a device, which need not be the current one. */
-static size_t trim_device(CUdevice device) {
+bool gm_hook_trim(CUdevice device) {
     struct gm_context seen;
+    if (gm_context_current(&seen) && seen.device == device)
+        return gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) >= 1;
     if (!gm_context_on(device, &seen) || gm_drv.ctx_push(seen.handle) != CUDA_SUCCESS)
-        return 0;
+        return false;
     size_t released = gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY);
     gm_context_leave(true);
-    return released;
+    return released >= 1;
 }
-
-/* WITH_TRIM for a device that is not current: a new context takes memory of its device. */
-#define WITH_TRIM_OF(device, call)                                                   \
-    ({                                                                               \
-        CUresult outcome = (call);                                                   \
-        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && trim_device(device)) \
-            outcome = (call);                                                        \
-        outcome;                                                                     \
-    })
 
 void gm_hook_device_used(CUcontext context, CUdevice device) {
     bool pushed;

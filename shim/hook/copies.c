@@ -30,14 +30,15 @@ static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream
     return deferred;
 }
 
-#define COPY(symbol, parameters, arguments, stream_of)                                                           \
-    static CUresult(CUDAAPI *real_##symbol) parameters;                                                          \
-    static CUresult CUDAAPI copy_##symbol parameters {                                                           \
-        bool deferred = defer(to, from, size, stream_of);                                                        \
-        CUresult result = deferred ? CUDA_SUCCESS : __atomic_load_n(&real_##symbol, __ATOMIC_RELAXED) arguments; \
-        if (result == CUDA_SUCCESS && gm_mine.depth == 0)                                                        \
-            gm_grow_copied(to, from, size);                                                                      \
-        return result;                                                                                           \
+#define COPY(symbol, parameters, arguments, stream_of)                                      \
+    static CUresult(CUDAAPI *real_##symbol) parameters;                                     \
+    static CUresult CUDAAPI copy_##symbol parameters {                                      \
+        __typeof__(real_##symbol) real = __atomic_load_n(&real_##symbol, __ATOMIC_RELAXED); \
+        bool deferred = defer(to, from, size, stream_of);                                   \
+        CUresult result = deferred ? CUDA_SUCCESS : PASSED_WITH_TRIM(real arguments);       \
+        if (result == CUDA_SUCCESS && gm_mine.depth == 0)                                   \
+            gm_grow_copied(to, from, size);                                                 \
+        return result;                                                                      \
     }
 COPIES(COPY)
 #undef COPY

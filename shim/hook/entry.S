@@ -7,9 +7,13 @@
  * Entries of the driver's calls: one for each row of shim/driver/calls.h, exported under its name. Those of hooks
  * exist for each way of look-up; each notes the way for the coverage report and jumps to the hook. The others jump to
  * the driver's function. Before that, an entry whose role has to look (gm_watch in shim/driver/in_flight.h) passes its
- * number and arguments to gm_called, and jumps to the address that this returns.
+ * number and arguments to gm_called, which returns a function and where to jump: to the function, or to gm_again.
  *
- * Entries of unknown functions: each has a number, and looks like an entry of role NOTICES. */
+ * gm_again calls a function of the driver, whose address is in r11 or x16, with the same arguments. When the device is
+ * out of memory, gm_call_trim releases what gpumem keeps, and the function is called once more. Entries of calls that
+ * can need device memory (the column memory of calls.h) go this way while GM_WATCH_KEPT is set.
+ *
+ * Entries of unknown functions: each has a number, and looks like an entry of role NOTICES that may need memory. */
 #include "shim/driver/calls.h"
 
 /* gm_watch as one word: the state, and from bit 16 on the flags. */
@@ -22,11 +26,14 @@
 #define CAPTURES   0x080000
 #define PER_THREAD 0x100000
 #define GUARDS     0x200000
+#define KEPT       0x400000
 
 #define LOOKS_BLIND   (CLOSED | CHECKS)
 #define LOOKS_WAITS   (CLOSED | CHECKS | GUARDS)
 #define LOOKS_SUBMITS (CLOSED | CHECKS | GUARDS | HANDOVER | CAPTURES | OPEN)
 #define LOOKS_NOTICES (CLOSED | CHECKS | GUARDS | HANDOVER | PENDING)
+
+#define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 
 #define ENTRY_WAY_SYMBOL   0
 #define ENTRY_WAY_DLSYM    1
@@ -70,9 +77,12 @@
         1: mov $number, %r11d; jmp gm_call;                                                                    \
         .cfi_endproc; .size name, . - name
 
-/* Goes on after the look, or does not look. */
-#define GO   jmp *(gm_targets + 8 * number)(%rip)
-#define LOOK mov $number, %r11d; jmp gm_call
+/* Goes on after the look, does not look, or goes on by way of gm_again, unless a function of gpumem stands before the
+ * driver's (gm_call_divert): that one makes the call again itself. */
+#define GO    jmp *(gm_targets + 8 * number)(%rip)
+#define LOOK  mov $number, %r11d; jmp gm_call
+#define AGAIN mov (gm_targets + 8 * number)(%rip), %r11; cmp (gm_functions + 8 * number)(%rip), %r11;         \
+        je gm_again; jmp *%r11
 
 #define IS_PER_THREAD_0 cmpq $2, %rdi
 #define IS_PER_THREAD_1 cmpq $2, %rsi
@@ -87,9 +97,7 @@
 #define IS_PER_THREAD_CONFIG test %rdi, %rdi; je 2f; cmpq $2, 32(%rdi)
 
 #define TEST(bits) testl $(bits), gm_watch(%rip)
-#define STUB_SUBMITS_STREAM(stream, looks)                                                                   \
-        TEST(looks); jne 1f; IS_PER_THREAD_##stream; je 3f; 2: GO;                                   \
-        3: TEST(PER_THREAD); je 2b; 1: LOOK
+#define UNLESS_PER_THREAD(stream, ...) IS_PER_THREAD_##stream; je 3f; 2: __VA_ARGS__; 3: TEST(PER_THREAD); je 2b
 
 #define COMMON_CALL                                                                                          \
         push %r9; push %r8; push %rcx; push %rdx; push %rsi; push %rdi;                                      \
@@ -98,18 +106,40 @@
         movups %xmm0, (%rsp); movups %xmm1, 16(%rsp);                                                        \
         mov %r11d, %edi; lea 40(%rsp), %rsi; lea 96(%rsp), %rdx; mov 88(%rsp), %rcx;                         \
         call gm_called;                                                                                      \
-        mov %rax, %r11;                                                                                      \
+        mov %rax, %r11; mov %rdx, %rax;                                                                      \
         movups (%rsp), %xmm0; movups 16(%rsp), %xmm1;                                                        \
         add $40, %rsp; .cfi_adjust_cfa_offset -40;                                                           \
         pop %rdi; pop %rsi; pop %rdx; pop %rcx; pop %r8; pop %r9;                                            \
         .cfi_adjust_cfa_offset -48;                                                                          \
-        jmp *%r11
+        jmp *%rax
 
 #define UNKNOWN_ENTRY endbr64; mov $unknown, %r11d; jmp gm_unknown
 #define COMMON_UNKNOWN                                                                                       \
         TEST(LOOKS_NOTICES); jne 1f;                                                                         \
-        lea gm_unknown_functions(%rip), %rax; jmp *(%rax, %r11, 8);                                          \
+        lea gm_unknown_functions(%rip), %rax; mov (%rax, %r11, 8), %r11;                                     \
+        TEST(KEPT); jne gm_again_unknown; jmp *%r11;                                                         \
         1: add $number, %r11d; jmp gm_call
+
+/* `words`: of the stack, an odd number. The second call is a jump with the stack of the first. */
+#define COMMON_AGAIN(words)                                                                                  \
+        push %rbp; .cfi_def_cfa_offset 16; .cfi_offset %rbp, -16;                                            \
+        mov %rsp, %rbp; .cfi_def_cfa_register %rbp;                                                          \
+        push %r11; push %r9; push %r8; push %rcx; push %rdx; push %rsi; push %rdi;                           \
+        sub $32, %rsp; movups %xmm0, (%rsp); movups %xmm1, 16(%rsp);                                         \
+        .set word, words; .rept words; push 8 + 8 * word(%rbp); .set word, word - 1; .endr;                  \
+        call *%r11;                                                                                          \
+        cmp $OUT_OF_MEMORY, %eax; je 1f;                                                                     \
+        .cfi_remember_state; leave; .cfi_def_cfa %rsp, 8; .cfi_restore %rbp; ret; .cfi_restore_state;        \
+        1: call gm_call_trim;                                                                                \
+        test %al, %al; jne 2f;                                                                               \
+        mov $OUT_OF_MEMORY, %eax;                                                                            \
+        .cfi_remember_state; leave; .cfi_def_cfa %rsp, 8; .cfi_restore %rbp; ret; .cfi_restore_state;        \
+        2: lea -88(%rbp), %rsp; movups (%rsp), %xmm0; movups 16(%rsp), %xmm1; add $32, %rsp;                 \
+        pop %rdi; pop %rsi; pop %rdx; pop %rcx; pop %r8; pop %r9; pop %r11;                                  \
+        pop %rbp; .cfi_def_cfa %rsp, 8; .cfi_restore %rbp;                                                   \
+        jmp *%r11
+#define ARGUMENT_WORDS 5  /* eleven arguments */
+#define UNKNOWN_WORDS  17
 
 #elif defined(__aarch64__)
 
@@ -146,9 +176,11 @@
         1: mov w16, number; b gm_call;                                                                         \
         .cfi_endproc; .size name, . - name
 
-/* Goes on after the look, or does not look. */
-#define GO   adrp x16, gm_targets + 8 * number; add x16, x16, :lo12:gm_targets + 8 * number; ldr x16, [x16]; br x16
-#define LOOK mov w16, number; b gm_call
+/* As above. */
+#define LOAD(to, table) adrp to, table + 8 * number; add to, to, :lo12:table + 8 * number; ldr to, [to]
+#define GO    LOAD(x16, gm_targets); br x16
+#define LOOK  mov w16, number; b gm_call
+#define AGAIN LOAD(x16, gm_targets); LOAD(x17, gm_functions); cmp x16, x17; b.eq gm_again; br x16
 
 #define IS_PER_THREAD_0 cmp x0, 2
 #define IS_PER_THREAD_1 cmp x1, 2
@@ -165,9 +197,7 @@
 #define TEST(bits)                                                                                           \
         adrp x16, gm_watch; ldr w16, [x16, :lo12:gm_watch];                                                  \
         mov w17, (bits) & 0xffff; movk w17, (bits) >> 16, lsl 16; tst w16, w17
-#define STUB_SUBMITS_STREAM(stream, looks)                                                                   \
-        TEST(looks); b.ne 1f; IS_PER_THREAD_##stream; b.eq 3f; 2: GO;                                \
-        3: TEST(PER_THREAD); b.eq 2b; 1: LOOK
+#define UNLESS_PER_THREAD(stream, ...) IS_PER_THREAD_##stream; b.eq 3f; 2: __VA_ARGS__; 3: TEST(PER_THREAD); b.eq 2b
 
 #define COMMON_CALL                                                                                          \
         stp x29, x30, [sp, #-96]!; .cfi_def_cfa_offset 96; .cfi_offset 29, -96; .cfi_offset 30, -88;         \
@@ -176,18 +206,42 @@
         stp d0, d1, [sp, #80];                                                                               \
         mov w0, w16; add x1, sp, #16; add x2, sp, #96; mov x3, x30;                                          \
         bl gm_called;                                                                                        \
-        mov x16, x0;                                                                                         \
+        mov x16, x0; mov x17, x1;                                                                            \
         ldp d0, d1, [sp, #80];                                                                               \
         ldp x6, x7, [sp, #64]; ldp x4, x5, [sp, #48]; ldp x2, x3, [sp, #32]; ldp x0, x1, [sp, #16];          \
         ldp x29, x30, [sp], #96; .cfi_restore 30; .cfi_restore 29; .cfi_def_cfa_offset 0;                    \
-        br x16
+        br x17
 
 #define UNKNOWN_ENTRY hint #34; mov w9, unknown; b gm_unknown
 #define COMMON_UNKNOWN                                                                                       \
         TEST(LOOKS_NOTICES); b.ne 1f;                                                                        \
-        adrp x17, gm_unknown_functions; add x17, x17, :lo12:gm_unknown_functions;                            \
-        ldr x16, [x17, x9, lsl #3]; br x16;                                                                  \
+        adrp x10, gm_unknown_functions; add x10, x10, :lo12:gm_unknown_functions; ldr x10, [x10, x9, lsl #3]; \
+        TEST(KEPT); mov x16, x10; b.ne gm_again_unknown; br x16;                                             \
         1: mov w16, number; add w16, w16, w9; b gm_call
+
+/* `words`: of the stack, an even number. The second call is a jump with the stack of the first. */
+#define LEAVE_AGAIN                                                                                          \
+        mov sp, x29; ldp x29, x30, [sp], #112; .cfi_def_cfa sp, 0; .cfi_restore 30; .cfi_restore 29
+#define COMMON_AGAIN(words)                                                                                  \
+        stp x29, x30, [sp, #-112]!; .cfi_def_cfa_offset 112; .cfi_offset 29, -112; .cfi_offset 30, -104;     \
+        mov x29, sp; .cfi_def_cfa x29, 112;                                                                  \
+        stp x0, x1, [x29, #16]; stp x2, x3, [x29, #32]; stp x4, x5, [x29, #48]; stp x6, x7, [x29, #64];      \
+        stp d0, d1, [x29, #80]; str x16, [x29, #96];                                                         \
+        sub sp, sp, #(8 * words);                                                                            \
+        .set word, 0; .rept words / 2; ldp x9, x10, [x29, #(112 + 8 * word)]; stp x9, x10, [sp, #(8 * word)]; \
+        .set word, word + 2; .endr;                                                                          \
+        blr x16;                                                                                             \
+        cmp w0, OUT_OF_MEMORY; b.eq 1f;                                                                      \
+        .cfi_remember_state; LEAVE_AGAIN; ret; .cfi_restore_state;                                           \
+        1: bl gm_call_trim;                                                                                  \
+        tst w0, 0xff; b.ne 2f;                                                                               \
+        mov w0, OUT_OF_MEMORY;                                                                               \
+        .cfi_remember_state; LEAVE_AGAIN; ret; .cfi_restore_state;                                           \
+        2: ldr x16, [x29, #96]; ldp d0, d1, [x29, #80];                                                      \
+        ldp x6, x7, [x29, #64]; ldp x4, x5, [x29, #48]; ldp x2, x3, [x29, #32]; ldp x0, x1, [x29, #16];      \
+        LEAVE_AGAIN; br x16
+#define ARGUMENT_WORDS 4  /* eleven arguments */
+#define UNKNOWN_WORDS  16
 
 #else
 #error "gpumem's entries are written for x86-64 and aarch64"
@@ -212,46 +266,53 @@
 #else
 #define IF_LOOKS b.ne 1f
 #endif
-#define STUB(bits)          TEST(bits); IF_LOOKS; GO; 1: LOOK
-#define STUB_BLIND(stream)   STUB(LOOKS_BLIND)
-#define STUB_WAITS(stream)   STUB(LOOKS_WAITS)
-#define STUB_NOTICES(stream) STUB(LOOKS_NOTICES)
-#define STUB_SHARES(stream)  LOOK
-#define STUB_SUBMITS(stream) STUB_SUBMITS_##stream
-#define STUB_SUBMITS_0       STUB_SUBMITS_STREAM(0, LOOKS_SUBMITS)
-#define STUB_SUBMITS_1       STUB_SUBMITS_STREAM(1, LOOKS_SUBMITS)
-#define STUB_SUBMITS_2       STUB_SUBMITS_STREAM(2, LOOKS_SUBMITS)
-#define STUB_SUBMITS_3       STUB_SUBMITS_STREAM(3, LOOKS_SUBMITS)
-#define STUB_SUBMITS_4       STUB_SUBMITS_STREAM(4, LOOKS_SUBMITS)
-#define STUB_SUBMITS_5       STUB_SUBMITS_STREAM(5, LOOKS_SUBMITS)
-#define STUB_SUBMITS_6       STUB_SUBMITS_STREAM(6, LOOKS_SUBMITS)
-#define STUB_SUBMITS_7       STUB_SUBMITS_STREAM(7, LOOKS_SUBMITS)
-#define STUB_SUBMITS_8       STUB_SUBMITS_STREAM(8, LOOKS_SUBMITS)
-#define STUB_SUBMITS_CONFIG  STUB_SUBMITS_STREAM(CONFIG, LOOKS_SUBMITS | LOOSE)
-#define STUB_SUBMITS_DEFAULT STUB(LOOKS_SUBMITS)
-#define STUB_SUBMITS_NONE    STUB(LOOKS_SUBMITS)
+/* `goes`: on which streams the entry goes on. `memory` of calls.h: gm_again is the way while memory is kept. */
+#define STUB_WAY(bits, goes, stream, ...)  TEST(bits); IF_LOOKS; goes(stream, __VA_ARGS__); 1: LOOK
+#define STUB_NEVER(bits, goes, stream)     STUB_WAY(bits, goes, stream, GO)
+#define STUB_ONCE(bits, goes, stream)      STUB_WAY(bits, goes, stream, GO)
+#define STUB_CALL(bits, goes, stream)                                                                        \
+        TEST((bits) | KEPT); IF_LOOKS; goes(stream, GO); 1: STUB_WAY(bits, goes, stream, AGAIN)
+#define STUB_LAUNCH(bits, goes, stream)    STUB_CALL(bits, goes, stream)
+#define ALWAYS(stream, ...)                __VA_ARGS__
+#define STUB_BLIND(stream, memory)         STUB_##memory(LOOKS_BLIND, ALWAYS, stream)
+#define STUB_WAITS(stream, memory)         STUB_##memory(LOOKS_WAITS, ALWAYS, stream)
+#define STUB_NOTICES(stream, memory)       STUB_##memory(LOOKS_NOTICES, ALWAYS, stream)
+#define STUB_SHARES(stream, memory)        LOOK
+#define STUB_SUBMITS(stream, memory)       STUB_SUBMITS_##stream(memory)
+#define STUB_SUBMITS_0(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 0)
+#define STUB_SUBMITS_1(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 1)
+#define STUB_SUBMITS_2(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 2)
+#define STUB_SUBMITS_3(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 3)
+#define STUB_SUBMITS_4(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 4)
+#define STUB_SUBMITS_5(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 5)
+#define STUB_SUBMITS_6(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 6)
+#define STUB_SUBMITS_7(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 7)
+#define STUB_SUBMITS_8(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 8)
+#define STUB_SUBMITS_CONFIG(memory)        STUB_##memory(LOOKS_SUBMITS | LOOSE, UNLESS_PER_THREAD, CONFIG)
+#define STUB_SUBMITS_DEFAULT(memory)       STUB_##memory(LOOKS_SUBMITS, ALWAYS, DEFAULT)
+#define STUB_SUBMITS_NONE(memory)          STUB_##memory(LOOKS_SUBMITS, ALWAYS, NONE)
 
 #define ALIAS(symbol) .globl gm_entry_##symbol; .hidden gm_entry_##symbol; .set gm_entry_##symbol, symbol
-#define ENTRY_HOOK(symbol, twin, role, stream)                                                               \
+#define ENTRY_HOOK(symbol, twin, role, stream, memory)                                                       \
         ENTRY(symbol, gm_hook_##symbol, .protected, ENTRY_WAY_SYMBOL); ALIAS(symbol);                                    \
         ENTRY(gm_dlsym_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_DLSYM);                                \
         ENTRY(gm_resolver_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_RESOLVER);                          \
         ENTRY(gm_audit_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_AUDIT);
-#define ENTRY_JUMP(symbol, twin, role, stream) ENTRY_JUMP_##twin(symbol, role, stream)
-#define ENTRY_JUMP_0(symbol, role, stream)                                                                   \
-        FUNCTION(symbol, .protected); STUB_##role(stream);                                                   \
+#define ENTRY_JUMP(symbol, twin, role, stream, memory) ENTRY_JUMP_##twin(symbol, role, stream, memory)
+#define ENTRY_JUMP_0(symbol, role, stream, memory)                                                           \
+        FUNCTION(symbol, .protected); STUB_##role(stream, memory);                                           \
         .cfi_endproc; .size symbol, . - symbol; ALIAS(symbol);
-#define ENTRY_JUMP_1(symbol, role, stream)                                                                   \
-        FUNCTION(symbol, .protected); STUB_TWIN_##role(stream);                                              \
+#define ENTRY_JUMP_1(symbol, role, stream, memory)                                                           \
+        FUNCTION(symbol, .protected); STUB_TWIN_##role(stream, memory);                                      \
         .cfi_endproc; .size symbol, . - symbol; ALIAS(symbol);
 #define STUB_TWIN_BLIND   STUB_BLIND
 #define STUB_TWIN_WAITS   STUB_WAITS
 #define STUB_TWIN_NOTICES STUB_NOTICES
 #define STUB_TWIN_SHARES  STUB_SHARES
-#define STUB_TWIN_SUBMITS(stream) STUB(LOOKS_SUBMITS | LOOSE | PER_THREAD)
+#define STUB_TWIN_SUBMITS(stream, memory) STUB_##memory(LOOKS_SUBMITS | LOOSE | PER_THREAD, ALWAYS, stream)
 
 #define CALL(symbol, name, version, twin, how, role, stream, meaning, why, memory, reason)                   \
-        ENTRY_##how(symbol, twin, role, stream)                                                              \
+        ENTRY_##how(symbol, twin, role, stream, memory)                                                      \
         .set number, number + 1;
 
         .globl gm_entries_begin; .hidden gm_entries_begin; gm_entries_begin:
@@ -279,5 +340,13 @@ gm_unknown_entries:
         FUNCTION(gm_call, .hidden)
         COMMON_CALL
         .cfi_endproc; .size gm_call, . - gm_call
+
+        FUNCTION(gm_again, .hidden)
+        COMMON_AGAIN(ARGUMENT_WORDS)
+        .cfi_endproc; .size gm_again, . - gm_again
+
+        FUNCTION(gm_again_unknown, .hidden)
+        COMMON_AGAIN(UNKNOWN_WORDS)
+        .cfi_endproc; .size gm_again_unknown, . - gm_again_unknown
 
         .section .note.GNU-stack, "", %progbits

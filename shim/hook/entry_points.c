@@ -19,10 +19,9 @@ GM_DRIVER_CALLS(CALL)
 /* The entries lie between these; those of unknown functions have a fixed size. */
 GM_INTERNAL extern const char gm_entries_begin[], gm_entries_end[], gm_unknown_entries[];
 
-/* Where each entry continues: the function, or a hook. */
-GM_INTERNAL extern void *gm_targets[GM_CALL_ROWS], *gm_unknown_functions[UNKNOWN];
-void *gm_targets[GM_CALL_ROWS], *gm_unknown_functions[UNKNOWN];
-static void *functions[GM_CALL_ROWS];
+/* Where each entry continues: the function, or a hook; and the function. */
+GM_INTERNAL extern void *gm_targets[GM_CALL_ROWS], *gm_functions[GM_CALL_ROWS], *gm_unknown_functions[UNKNOWN];
+void *gm_targets[GM_CALL_ROWS], *gm_functions[GM_CALL_ROWS], *gm_unknown_functions[UNKNOWN];
 
 struct gm_real gm_real;
 uint64_t gm_hook_calls[GM_CALL_ROWS];
@@ -147,14 +146,14 @@ static CUresult not_supported(void) { return CUDA_ERROR_NOT_SUPPORTED; }
 static CUresult not_initialized(void) { return CUDA_ERROR_NOT_INITIALIZED; }
 
 void *gm_call_target(unsigned number, const void **function) {
-    *function = number < GM_CALL_ROWS ? __atomic_load_n(&functions[number], __ATOMIC_ACQUIRE)
+    *function = number < GM_CALL_ROWS ? __atomic_load_n(&gm_functions[number], __ATOMIC_ACQUIRE)
                                       : gm_unknown_functions[number - GM_CALL_ROWS];
     void *target = number < GM_CALL_ROWS ? __atomic_load_n(&gm_targets[number], __ATOMIC_ACQUIRE) : (void *)*function;
     return target ? target : (void *)not_initialized;
 }
 
 void gm_call_divert(enum gm_call_number number, void *hook, void **next) {
-    if (!functions[number])
+    if (!gm_functions[number])
         return;
     __atomic_store_n(next, gm_targets[number], __ATOMIC_RELEASE);
     __atomic_store_n(&gm_targets[number], hook, __ATOMIC_RELEASE);
@@ -216,7 +215,7 @@ static void publish_functions(const struct gm_found *found) {
         void *function = found->functions[i], *target = function ? function : (void *)not_supported;
         if (rows[i].hook)
             store_once(rows[i].true_function, function);
-        store_once(&functions[i], function);
+        store_once(&gm_functions[i], function);
         store_once(&gm_targets[i], rows[i].hook ? rows[i].hook : target);
     }
     for (unsigned i = 0; i < GM_FUNCTION_SLOTS; i++) {

@@ -14,9 +14,15 @@ bool gm_is_entry(const void *address);
 /* Where entry `number` (hook/entry.S) continues, never NULL. *function: the function of the driver, NULL where it has
  * none. */
 GM_INTERNAL void *gm_call_target(unsigned number, const void **function);
-/* From now on the entry continues at `hook`, which calls *next. Only while gpumem starts. Nothing changes where the
- * driver lacks the function. */
+/* From now on the entry continues at `hook`, which calls *next, by PASSED_WITH_TRIM if the row can need memory. Only
+ * while gpumem starts. Nothing changes where the driver lacks the function. */
 GM_INTERNAL void gm_call_divert(enum gm_call_number number, void *hook, void **next);
+
+/* A call that passes through an entry found the device out of memory. Releases free blocks. True: the call is made once
+ * more. */
+GM_INTERNAL bool gm_call_trim(void);
+/* WITH_TRIM (hook.h) for the functions that entries continue at. */
+#define PASSED_WITH_TRIM(call) TWICE_IF(call, gm_call_trim())
 
 enum { GM_FUNCTION_SLOTS = 4096 };
 struct gm_function_slot {

@@ -13,6 +13,7 @@
 #include "shim/base/room.h"
 #include "shim/driver/in_flight.h"
 #include "shim/explain/access.h"
+#include "shim/hook/entry_points.h"
 #include "shim/hook/hook.h"
 #include "shim/hook/guard_graphs.h"
 #include "shim/hook/kernels.h"
@@ -234,6 +235,7 @@ struct making {
     CUstream stream;
     uint8_t class;
     bool captures;        /* no work, but a node of a graph */
+    bool again;           /* gm_call_is_made_again */
     CUgraphExec instance; /* UPDATE_GRAPH */
     CUgraph graph;
     struct gm_launch launch;
@@ -379,11 +381,13 @@ static void settle(const struct making *made, CUresult result) {
     gm_mine.depth = 0;
 }
 
+#define MAKE(made, call) ((made).again ? PASSED_WITH_TRIM(call) : (call))
+
 /* The driver may call itself meanwhile, so what is known of the call moves to the stack. */
 typedef CUresult(CUDAAPI *made_by_six)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 static CUresult CUDAAPI make_six(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
     struct making made = *(struct making *)gm_room_part_known(GM_ROOM_MAKING);
-    CUresult result = ((made_by_six)made.next)(a, b, c, d, e, f);
+    CUresult result = MAKE(made, ((made_by_six)made.next)(a, b, c, d, e, f));
     settle(&made, result);
     return result;
 }
@@ -393,7 +397,7 @@ typedef CUresult(CUDAAPI *made_by_eleven)(uint64_t, uint64_t, uint64_t, uint64_t
 static CUresult CUDAAPI make_eleven(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
                                     uint64_t h, uint64_t i, uint64_t j, uint64_t k) {
     struct making made = *(struct making *)gm_room_part_known(GM_ROOM_MAKING);
-    CUresult result = ((made_by_eleven)made.next)(a, b, c, d, e, f, g, h, i, j, k);
+    CUresult result = MAKE(made, ((made_by_eleven)made.next)(a, b, c, d, e, f, g, h, i, j, k));
     settle(&made, result);
     return result;
 }
@@ -451,6 +455,7 @@ void *gm_guard_observe(const struct gm_called *call, void *next) {
     making->caller = call->caller;
     making->frame = (uintptr_t)call->stack;
     making->class = row->class;
+    making->again = gm_call_is_made_again(call->row);
     making->stream = gm_is_per_thread(stream, call->row->twin) ? CU_STREAM_PER_THREAD : stream;
     making->captures = GM_UNLIKELY(gm_capture_any()) && gm_capture_on(stream, call->row->twin);
     return row->class == LAUNCH || row->class == BATCH ? (void *)make_eleven : (void *)make_six;

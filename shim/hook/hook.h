@@ -144,19 +144,25 @@ static inline void gm_hook_leave(void) {
 void gm_hook_context(struct gm_scope *scope);
 /* Fills in the stream, and whether it is capturing. */
 GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thread);
-/* Makes a call that needs device memory. When the driver is out of memory, releases free blocks and makes the call
- * once more. The result is the result of the last call. */
-#define WITH_TRIM(call)                                               \
-    ({                                                                \
-        CUresult outcome = (call);                                    \
-        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) &&       \
-            gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) >= 1) \
-            outcome = (call);                                         \
-        outcome;                                                      \
+/* Makes a call, and once more if the device is out of memory and `released` is true then. The result is that of the
+ * last call. */
+#define TWICE_IF(call, released)                                            \
+    ({                                                                      \
+        CUresult outcome = (call);                                          \
+        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && (released)) \
+            outcome = (call);                                               \
+        outcome;                                                            \
     })
+/* Makes a call of a hook that can need device memory: between the two, free blocks are released. */
+#define WITH_TRIM(call) TWICE_IF(call, gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) >= 1)
+
+/* The same for memory of a device that need not be the current one. */
+#define WITH_TRIM_OF(device, call) TWICE_IF(call, gm_hook_trim(device))
+bool gm_hook_trim(CUdevice device);
 
 /* The same, within GPUMEM_LIMIT, for a call that is never moved. */
-#define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
+#define WITHIN_LIMIT(scope, call) \
+    (gm_pipeline_charge(scope, false) ? WITH_TRIM_OF((scope)->request.device, call) : CUDA_ERROR_OUT_OF_MEMORY)
 
 /* ---- whole hooks */
 

@@ -218,9 +218,9 @@ static CUresult recorded(const struct call *call) {
         struct call call;                                                                   \
         __typeof__(next_##symbol) next = __atomic_load_n(&next_##symbol, __ATOMIC_RELAXED); \
         if (!is_of_program())                                                               \
-            return next arguments;                                                          \
+            return PASSED_WITH_TRIM(next arguments);                                        \
         gm_scope_begin(&call.scope, GM_CALL_NONE, 0, GM_SITE_HERE());                       \
-        returned(&call, next arguments, stream_of, twin);                                   \
+        returned(&call, PASSED_WITH_TRIM(next arguments), stream_of, twin);                 \
         record;                                                                             \
         return recorded(&call);                                                             \
     }

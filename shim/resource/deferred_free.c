@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/driver/fence.h"
+#include "shim/driver/in_flight.h"
 #include "shim/driver/internal_stream.h"
 
 /* When more than this waits, a free waits for the oldest block. */
@@ -204,6 +205,7 @@ gm_status gm_deferred_free_add(struct gm_deferred_free *frees, const struct gm_b
                                const struct gm_free_request *how) {
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
+    gm_watch_kept();
     if (how->call == GM_CALL_FREE_ASYNC)
         return free_in_order(frees, block, how);
     if (how->call != GM_CALL_FREE)
@@ -214,6 +216,7 @@ gm_status gm_deferred_free_add(struct gm_deferred_free *frees, const struct gm_b
 }
 
 gm_status gm_deferred_free_later(struct gm_deferred_free *frees, const struct gm_block *block) {
+    gm_watch_kept();
     gm_status status = free_after_all_work(frees, block, false, NULL);
     gm_deferred_free_flush(frees);
     return status;

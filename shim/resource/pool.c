@@ -3,6 +3,7 @@
 
 #include "shim/base/stats.h"
 #include "shim/driver/fence.h"
+#include "shim/driver/in_flight.h"
 #include "shim/resource/releases.h"
 #include "shim/resource/reach.h"
 
@@ -127,6 +128,7 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
     *pool = family->devices[device].pool;
     if (!*pool) {
         family->devices[device].frees.free_now = pool_free_now; /* before the first block */
+        gm_watch_kept();
         __atomic_store_n(&family->devices[device].pool, created, __ATOMIC_SEQ_CST);
     }
     gm_spin_unlock(&family->lock);

@@ -4,6 +4,7 @@
 #include "shim/base/options.h"
 #include "shim/base/stats.h"
 #include "shim/base/limit.h"
+#include "shim/driver/in_flight.h"
 #include "shim/resource/releases.h"
 
 static struct extent_set {
@@ -56,6 +57,7 @@ void gm_vmm_reserve_keep(int device, const struct gm_extent *extents, unsigned c
     }
     for (unsigned i = 0; i < count; i++)
         set.extents[i] = extents[i];
+    gm_watch_kept();
     gm_spin_lock(&lock);
     struct extent_set previous = take_set(device);
     reserve[device] = set;

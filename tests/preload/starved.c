@@ -100,6 +100,81 @@ ROW(cuArrayCreate_v2, cuArrayCreate_v2(&array, &flat), MUST(cuArrayDestroy(array
 ROW(cuArray3DCreate_v2, cuArray3DCreate_v2(&array, &deep), MUST(cuArrayDestroy(array)))
 ROW(cuMipmappedArrayCreate, cuMipmappedArrayCreate(&mipmap, &levels, 2), MUST(cuMipmappedArrayDestroy(mipmap)))
 ROW(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle_v2(&address, exported, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), (void)0)
+
+/* ---- work that takes memory when it is submitted: the kernel gets all its arguments */
+
+static unsigned runs;
+static uint64_t first = 0x1122334455667788, last = 42;
+static unsigned char small = 7;
+static void *arguments[] = {&first, &small, &last};
+
+static void count_run(const struct simcuda_launch *launch) {
+    const unsigned *grid = launch->grid, *block = launch->block;
+    EXPECT(grid[0] == 3 && grid[1] == 4 && grid[2] == 5 && block[0] == 6 && block[1] == 7 && block[2] == 2);
+    EXPECT(launch->shared == 1024 && *(uint64_t *)launch->args[0] == first && *(uint64_t *)launch->args[2] == last);
+    EXPECT(*(unsigned char *)launch->args[1] == small);
+    runs++;
+}
+
+static void ran(void) {
+    MUST(cuCtxSynchronize());
+    EXPECT(runs == 1);
+    runs = 0;
+}
+
+static const CUlaunchConfig config = {3, 4, 5, 6, 7, 2, 1024, NULL, NULL, 0};
+static CUgraph with_kernel, with_memory, scrap;
+static CUgraphExec kernel_run, memory_run;
+static CUgraphNode node, freeing;
+static CUdeviceptr target;
+static CUevent event;
+static unsigned char bytes[4096];
+static CUDA_MEM_ALLOC_NODE_PARAMS need = {
+    .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+    .bytesize = NEED};
+
+static void make_graphs(void) {
+    CUDA_KERNEL_NODE_PARAMS kernel = {function, 3, 4, 5, 6, 7, 2, 1024, arguments, NULL, NULL, NULL};
+    MUST(cuGraphCreate(&with_kernel, 0));
+    MUST(cuGraphAddKernelNode_v2(&node, with_kernel, NULL, 0, &kernel));
+    MUST(cuGraphInstantiateWithFlags(&kernel_run, with_kernel, 0));
+    MUST(cuGraphCreate(&with_memory, 0));
+    MUST(cuGraphAddMemAllocNode(&node, with_memory, NULL, 0, &need));
+    MUST(cuGraphAddMemFreeNode(&freeing, with_memory, &node, 1, need.dptr));
+    MUST(cuGraphInstantiateWithFlags(&memory_run, with_memory, 0));
+    MUST(cuGraphLaunch(memory_run, NULL));
+    MUST(cuCtxSynchronize());
+    MUST(cuDeviceGraphMemTrim(0));
+}
+
+static void renew_graph(void) {
+    if (scrap)
+        MUST(cuGraphDestroy(scrap));
+    MUST(cuGraphCreate(&scrap, 0));
+}
+
+static void trim_graphs(void) {
+    MUST(cuCtxSynchronize());
+    MUST(cuDeviceGraphMemTrim(0));
+}
+
+#define LAUNCHED function, 3, 4, 5, 6, 7, 2, 1024, NULL, arguments
+ROW(cuLaunchKernel, cuLaunchKernel(LAUNCHED, NULL), ran())
+ROW(cuLaunchKernel_ptsz, cuLaunchKernel_ptsz(LAUNCHED, NULL), ran())
+ROW(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel(LAUNCHED), ran())
+ROW(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel_ptsz(LAUNCHED), ran())
+ROW(cuLaunchKernelEx, cuLaunchKernelEx(&config, function, arguments, NULL), ran())
+ROW(cuLaunchKernelEx_ptsz, cuLaunchKernelEx_ptsz(&config, function, arguments, NULL), ran())
+ROW(cuGraphLaunch, cuGraphLaunch(kernel_run, NULL), ran())
+ROW(cuGraphLaunch_ptsz, cuGraphLaunch_ptsz(kernel_run, NULL), ran())
+ROW(cuMemcpyHtoD_v2, cuMemcpyHtoD_v2(target, bytes, sizeof bytes), (void)0)
+ROW(cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2_ptds(target, bytes, sizeof bytes), (void)0)
+ROW(cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2(bytes, target, sizeof bytes, NULL), (void)0)
+ROW(cuMemsetD8Async, cuMemsetD8Async(target, 1, sizeof bytes, NULL), (void)0)
+ROW(cuMemsetD8Async_ptsz, cuMemsetD8Async_ptsz(target, 1, sizeof bytes, NULL), (void)0)
+ROW(cuEventCreate, cuEventCreate(&event, 0), MUST(cuEventDestroy_v2(event)))
+ROW(cuGraphAddMemAllocNode, cuGraphAddMemAllocNode(&node, scrap, NULL, 0, &need), renew_graph())
+static CUresult launch_memory(void) { return cuGraphLaunch(memory_run, NULL); }
 #undef ROW
 
 #define ROW(symbol, alone) \
@@ -150,6 +225,22 @@ static const struct {
     ROW(cuArrayCreate_v2, 0),
     ROW(cuArray3DCreate_v2, 0),
     ROW(cuMipmappedArrayCreate, 0),
+    ROW(cuLaunchKernel, 1),
+    ROW(cuLaunchKernel_ptsz, 1),
+    ROW(cuLaunchCooperativeKernel, 1),
+    ROW(cuLaunchCooperativeKernel_ptsz, 1),
+    ROW(cuLaunchKernelEx, 1),
+    ROW(cuLaunchKernelEx_ptsz, 1),
+    ROW(cuGraphLaunch, 1),
+    ROW(cuGraphLaunch_ptsz, 1),
+    {"cuGraphLaunch", launch_memory, trim_graphs, 0, CUDA_SUCCESS},
+    ROW(cuMemcpyHtoD_v2, 1),
+    ROW(cuMemcpyHtoD_v2_ptds, 1),
+    ROW(cuMemcpyDtoHAsync_v2, 1),
+    ROW(cuMemsetD8Async, 1),
+    ROW(cuMemsetD8Async_ptsz, 1),
+    ROW(cuEventCreate, 1),
+    ROW(cuGraphAddMemAllocNode, 0),
     /* The driver refuses it to the process that exported the memory, but only after it found enough memory. */
     {"cuIpcOpenMemHandle_v2", do_cuIpcOpenMemHandle_v2, undo_cuIpcOpenMemHandle_v2, 1, CUDA_ERROR_INVALID_CONTEXT},
 };
@@ -183,6 +274,7 @@ int main(int count, char **words) {
     char script[128];
     file = words[0];
     start_driver();
+    EXPECT(simcuda_register_kernel("kernel", "818", count_run) == 0);
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphInstantiateWithFlags(&instance, graph, 0));
     MUST(cuModuleLoadData(&module, image));
@@ -195,6 +287,9 @@ int main(int count, char **words) {
     CUdeviceptr shared;
     MUST(cuMemAlloc_v2(&shared, MIB));
     MUST(cuIpcGetMemHandle(&exported, shared));
+    MUST(cuMemAlloc_v2(&target, sizeof bytes));
+    make_graphs();
+    renew_graph();
     size_t memory = (size_t)4 << 30;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fill_and_free();
