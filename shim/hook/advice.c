@@ -49,7 +49,7 @@ static CUresult advised(CUdeviceptr address, size_t size, CUresult result) {
 }
 
 /* Advice about freed memory would stay with the block that reuses the memory. */
-#define ADVISED(call)        advised(address, size, gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call))
+#define ADVISED(call)        advised(address, size, gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : WITH_TRIM(call))
 #define ADVISES(symbol, ...) PASSES(symbol, __VA_ARGS__, NOTHING, ADVISED)
 ADVISES(cuMemAdvise, (CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device),
         (address, size, advice, device))

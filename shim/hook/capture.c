@@ -104,7 +104,8 @@ HOOK(cuGraphAddMemAllocNode, CUgraphNode *node, CUgraph graph, const CUgraphNode
     struct gm_scope scope;
     ENTER(cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
-    CUresult result = gm_real.cuGraphAddMemAllocNode(node, graph, dependencies, count, parameters);
+    CUresult result = WITH_TRIM_OF(parameters ? parameters->poolProps.location.id : -1,
+                                   gm_real.cuGraphAddMemAllocNode(node, graph, dependencies, count, parameters));
     note_node(&scope, GM_CALL_GRAPH_ALLOC, GM_ACT_MAP, result ? 0 : parameters->dptr,
               parameters ? parameters->bytesize : 0, result);
     LEAVE(result);
@@ -115,7 +116,7 @@ HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode 
     struct gm_scope scope;
     ENTER(cuGraphAddMemFreeNode, node, graph, dependencies, count, address);
     BEGIN(&scope, GM_CALL_GRAPH_FREE, 0);
-    CUresult result = gm_real.cuGraphAddMemFreeNode(node, graph, dependencies, count, address);
+    CUresult result = WITH_TRIM(gm_real.cuGraphAddMemFreeNode(node, graph, dependencies, count, address));
     note_node(&scope, GM_CALL_GRAPH_FREE, GM_ACT_UNMAP, address, 0, result);
     LEAVE(result);
 }
@@ -135,13 +136,21 @@ static CUresult generic_node(struct gm_scope *scope, const CUgraphNodeParams *pa
     return result;
 }
 
-#define ADDS_NODE(symbol, parameters, arguments)                      \
-    HOOK(symbol, LIST parameters) {                                   \
-        struct gm_scope scope;                                        \
-        ENTER(symbol, LIST arguments);                                \
-        BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);                        \
-        note_reason(added);                                           \
-        LEAVE(generic_node(&scope, added, gm_real.symbol arguments)); \
+/* The device of which the node takes memory. */
+static CUdevice device_of(const CUgraphNodeParams *parameters) {
+    struct gm_context current;
+    if (parameters && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return parameters->alloc.poolProps.location.id;
+    return gm_context_current(&current) ? current.device : -1;
+}
+
+#define ADDS_NODE(symbol, parameters, arguments)                                                      \
+    HOOK(symbol, LIST parameters) {                                                                   \
+        struct gm_scope scope;                                                                        \
+        ENTER(symbol, LIST arguments);                                                                \
+        BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);                                                        \
+        note_reason(added);                                                                           \
+        LEAVE(generic_node(&scope, added, WITH_TRIM_OF(device_of(added), gm_real.symbol arguments))); \
     }
 ADDS_NODE(cuGraphAddNode,
           (CUgraphNode * node, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *added),

@@ -56,7 +56,7 @@ HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
     ENTER(cuCtxEnablePeerAccess, peer, flags);
     BEGIN(&scope, GM_CALL_NONE, 0);
     gm_free_sync_note(GM_SYNC_PEERS);
-    CUresult result = gm_real.cuCtxEnablePeerAccess(peer, flags);
+    CUresult result = WITH_TRIM(gm_real.cuCtxEnablePeerAccess(peer, flags));
     if (result == CUDA_SUCCESS) {
         struct gm_context accessor;
         if (gm_context_current(&accessor))

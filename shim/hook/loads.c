@@ -1,8 +1,6 @@
 /* Hooks of calls that allocate device memory as a side effect: loading code (with lazy loading also the first
  * request of a function), graphs, streams, limits of the context. Free blocks must not make them fail, so each call
- * is repeated after a trim. Launches of kernels and graphs may load code as well. They are not hooked; the memory
- * that the cache leaves free protects them. Linking (cuLinkComplete) works on the host, and a failed update leaves a
- * graph undefined, so neither is repeated. */
+ * is repeated after a trim. Calls without a hook are repeated by gm_again (entry.S). */
 #include "shim/driver/streams.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
@@ -72,7 +70,7 @@ PASSES(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *na
 PASSES(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned count, CUlibrary library), (kernels, count, library),
        gm_prints_request(library), MADE)
 PASSES(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, const char *name), (function, library, name),
-       gm_prints_request(library), MADE)
+       gm_prints_request(library), WITH_TRIM)
 TAKES_MEMORY(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, kernel))
 TAKES_MEMORY(cuFuncLoad, (CUfunction function), (function))
 
@@ -93,18 +91,18 @@ INSTANTIATES(cuGraphInstantiateWithFlags, (CUgraphExec * instance, CUgraph graph
 INSTANTIATES(cuGraphInstantiateWithParams, WITH_PARAMETERS, (instance, graph, parameters))
 INSTANTIATES(cuGraphInstantiateWithParams_ptsz, WITH_PARAMETERS, (instance, graph, parameters))
 /* What the instance was read as does not hold any more. */
-#define CHANGES_GRAPH(symbol, parameters, arguments) \
-    PASSES(symbol, parameters, arguments, gm_guard_graph_changes(instance), MADE)
+#define CHANGES_GRAPH(symbol, parameters, arguments, how) \
+    PASSES(symbol, parameters, arguments, gm_guard_graph_changes(instance), how)
 CHANGES_GRAPH(cuGraphNodeSetEnabled, (CUgraphExec instance, CUgraphNode node, unsigned enabled),
-              (instance, node, enabled))
+              (instance, node, enabled), MADE)
 CHANGES_GRAPH(cuGraphExecKernelNodeSetParams,
               (CUgraphExec instance, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters),
-              (instance, node, parameters))
+              (instance, node, parameters), WITH_TRIM)
 CHANGES_GRAPH(cuGraphExecKernelNodeSetParams_v2,
               (CUgraphExec instance, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters),
-              (instance, node, parameters))
+              (instance, node, parameters), WITH_TRIM)
 CHANGES_GRAPH(cuGraphExecChildGraphNodeSetParams, (CUgraphExec instance, CUgraphNode node, CUgraph child),
-              (instance, node, child))
+              (instance, node, child), MADE)
 TAKES_MEMORY(cuGraphUpload, (CUgraphExec instance, CUstream stream), (instance, stream))
 TAKES_MEMORY(cuGraphUpload_ptsz, (CUgraphExec instance, CUstream stream), (instance, stream))
 

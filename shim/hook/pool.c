@@ -64,8 +64,9 @@ static enum gm_sync_reason reason_of(const CUmemPoolProps *pool) {
     return pool && is_of_host(pool->location.type, pool->allocType) ? GM_SYNC_HOST_MEMORY : GM_SYNC_NO;
 }
 
+#define MADE_POOL(call) WITH_TRIM_OF(properties ? properties->location.id : -1, call)
 MAKES(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), (pool, properties), GM_CALL_POOL_CREATE,
-      0, GM_KIND_POOL, *pool, reason_of(properties), WITH_TRIM)
+      0, GM_KIND_POOL, *pool, reason_of(properties), MADE_POOL)
 
 static gm_status native_destroy(const struct gm_scope *scope, uint64_t key) {
     return gm_real.cuMemPoolDestroy((CUmemoryPool)(uintptr_t)gm_key_value(key));
@@ -95,7 +96,7 @@ HOOK(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
 EXPORTS(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr address), (data, address),
         GM_CALL_POOL_IMPORT_POINTER, 0, GM_SYNC_SHARED, NOTHING, MADE, address)
 MAKES(cuMemPoolImportPointer, (CUdeviceptr * address, CUmemoryPool pool, CUmemPoolPtrExportData *data),
-      (address, pool, data), GM_CALL_POOL_IMPORT_POINTER, 0, GM_KIND_IMPORTED, *address, GM_SYNC_SHARED, MADE)
+      (address, pool, data), GM_CALL_POOL_IMPORT_POINTER, 0, GM_KIND_IMPORTED, *address, GM_SYNC_SHARED, WITH_TRIM)
 
 static void note_pool(const CUmemLocation *location, CUmemAllocationType type) {
     if (location && is_of_host(location->type, type))

@@ -85,7 +85,7 @@ HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllo
     struct gm_scope scope;
     ENTER(cuMemMap, address, size, offset, handle, flags);
     BEGIN(&scope, GM_CALL_VMM_MAP, size);
-    CUresult result = gm_mapped_map(address, size, offset, handle, flags, &scope.known);
+    CUresult result = WITH_TRIM(gm_mapped_map(address, size, offset, handle, flags, &scope.known));
     gm_pipeline_saw_map(&scope, address, handle, result);
     LEAVE(result);
 }
@@ -95,7 +95,7 @@ HOOK(cuMemSetAccess, CUdeviceptr address, size_t size, const CUmemAccessDesc *ac
     for (size_t i = 0; access && i < count; i++)
         if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             gm_free_sync_note(GM_SYNC_HOST_MEMORY);
-    LEAVE(gm_mapped_set_access(address, size, access, count));
+    LEAVE(WITH_TRIM(gm_mapped_set_access(address, size, access, count)));
 }
 
 static bool is_pinned(CUdeviceptr address) {
@@ -144,11 +144,11 @@ static void seen_at_address(CUdeviceptr address) {
 PASSES(cuMulticastBindMem,
        (CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle handle,
         size_t handle_offset, size_t size, unsigned long long flags),
-       (multicast, offset, handle, handle_offset, size, flags), seen_by_peers(handle), MADE)
+       (multicast, offset, handle, handle_offset, size, flags), seen_by_peers(handle), WITH_TRIM)
 PASSES(cuMulticastBindAddr,
        (CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address, size_t size,
         unsigned long long flags),
-       (multicast, offset, address, size, flags), seen_at_address(address), MADE)
+       (multicast, offset, address, size, flags), seen_at_address(address), WITH_TRIM)
 EXPORTS(cuMemExportToShareableHandle,
         (void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
          unsigned long long flags),
@@ -156,4 +156,4 @@ EXPORTS(cuMemExportToShareableHandle,
         gm_key(GM_SPACE_HANDLE, handle))
 MAKES(cuMemImportFromShareableHandle,
       (CUmemGenericAllocationHandle * handle, void *shareable, CUmemAllocationHandleType type),
-      (handle, shareable, type), GM_CALL_VMM_IMPORT, 0, GM_KIND_IMPORTED, *handle, GM_SYNC_SHARED, MADE)
+      (handle, shareable, type), GM_CALL_VMM_IMPORT, 0, GM_KIND_IMPORTED, *handle, GM_SYNC_SHARED, WITH_TRIM)
