@@ -40,8 +40,24 @@ def starved(place):
     check(not missing, f"never tried: {missing}")
     native = place.run_native([place.program("starved")])
     for policy, *arguments in (("observe",), ("cache", "kept"), ("auto",)):
-        done = place.run_shimmed([place.program("starved"), *arguments], policy, trace=False, GPUMEM_FENCE_BATCH="1")
-        check_same_output(native, done, f"starved under {policy}")
+        for settings in ({}, {"GPUMEM_GROW": "vmm"}, {"GPUMEM_TRACE_COPIES": "1"}):
+            done = place.run_shimmed([place.program("starved"), *arguments], policy, trace="GPUMEM_TRACE_COPIES" in settings,
+                                     GPUMEM_FENCE_BATCH="1", **settings)
+            check_same_output(native, done, f"starved under {policy} {settings}")
+
+
+# Policy, whether freed memory stays with gpumem, settings
+STARVED = [(policy, ["kept"], {}) for policy in ("cache", "async", "managed")]
+STARVED += [("cache", ["kept"], {"GPUMEM_FREE": "async"}), ("observe", ["kept"], {"GPUMEM_GUARD": "all"}), ("auto", [], {})]
+
+
+def starved_launch(place):
+    """What a launch gets, also where the trim between its two calls could do harm."""
+    for case in cases_of("starved_launch"):
+        native = place.run_native([place.program("starved_launch"), case])
+        for policy, kept, settings in STARVED:
+            done = place.run_shimmed([place.program("starved_launch"), case, *kept], policy, trace=False, **settings)
+            check_same_output(native, done, f"starved_launch {case} under {policy} {settings}")
 
 
 ERROR_LINE = re.compile(r"free (\d+) alloc (\d+) next (\d+) then ([\d ]+) frees ([\d ]+) allocs ([\d ]+) last (\d+)")

@@ -19,7 +19,8 @@ import relies
 from beside import address_sanitizer, all_or_nothing, behind_and_before, only_shim, two_copies
 from captures import capture_memory, capture_modes, lost_capture
 from every_policy import POLICIES, all_rows, plain
-from frees import LATE, OLD_DRIVER, free_async, free_memory, free_sync, known_streams, late_error, self_waiting, starved
+from frees import LATE, OLD_DRIVER, free_async, free_memory, free_sync, known_streams, late_error, self_waiting
+from frees import starved, starved_launch
 from mapped import MAPPED
 from place import check, check_same_output, is_simulated, run_case
 from traces import brief, check_trace, number, read_trace
@@ -357,6 +358,7 @@ CASES = {
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
     "starved": starved,
+    "starved_launch": starved_launch,
     "known_streams": known_streams,
     "free_sync": free_sync,
     "late_error": late_error,
