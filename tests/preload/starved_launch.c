@@ -1,7 +1,7 @@
 /* Launches on a device that is full of freed memory (starved.c), in ways that matter for the trim between two calls:
- * while a stream captures, where no trim helps, and beside work that must not be waited for. On the simulated driver,
- * whose memory is cut to the bytes in use before the launch. Argument: the case; "kept": freed memory stays as free
- * blocks. */
+ * while a stream captures, where no trim helps, and beside work that must not be waited for; and memory of a device
+ * that is not the current one. On the simulated driver, whose memory is cut to the bytes in use before the call.
+ * Argument: the case; "kept": freed memory stays as free blocks. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <pthread.h>
@@ -25,17 +25,23 @@ static CUresult launch(CUstream into) {
     return cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, into, arguments, NULL);
 }
 
-/* From now on the device has nothing left, and a launch takes `need` bytes of it. */
-static void starve(size_t need) {
-    char script[64];
+/* From now on the current device has nothing left. */
+static void fill(int device) {
     CUdeviceptr blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
         MUST(cuMemAlloc_v2(&blocks[i], 2 * MIB));
     for (int i = 0; i < BLOCKS; i++)
         MUST(cuMemFree_v2(blocks[i]));
     MUST(cuCtxSynchronize());
-    EXPECT(!kept || simcuda_used(0) >= (size_t)BLOCKS * 2 * MIB);
-    simcuda_set_memory(kept ? simcuda_used(0) : simcuda_used(0) + BLOCKS * 2 * MIB);
+    size_t used = simcuda_used(device), freed = (size_t)BLOCKS * 2 * MIB;
+    EXPECT(!kept || used >= freed);
+    simcuda_set_memory(kept ? used : used + freed);
+}
+
+/* And a launch takes `need` bytes. */
+static void starve(size_t need) {
+    char script[64];
+    fill(0);
     snprintf(script, sizeof script, "cuLaunchKernel*:%zu", need);
     EXPECT(simcuda_set_needs(script) == 0);
 }
@@ -134,6 +140,22 @@ CASE(by_threads) {
         feed();
     }
     EXPECT(runs == 8);
+}
+
+/* The memory is of the device that the call names. */
+CASE(of_another_device) {
+    const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
+    CUmemGenericAllocationHandle handle;
+    CUcontext first, second;
+    MUST(cuCtxGetCurrent(&first));
+    MUST(cuDevicePrimaryCtxRetain(&second, 1));
+    MUST(cuCtxSetCurrent(second));
+    fill(1);
+    MUST(cuCtxSetCurrent(first));
+    MUST(cuMemCreate(&handle, NEED, &properties, 0));
+    MUST(cuMemRelease(handle));
+    feed();
 }
 
 int main(int count, char **words) {
