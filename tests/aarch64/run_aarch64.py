@@ -43,7 +43,7 @@ class Build:
         return path
 
     def shim(self):
-        folders = ["policy", *(f"shim/{name}" for name in ("base", "driver", "resource", "cache", "placement", "trace", "core", "grow", "hook"))]
+        folders = ["policy", "policy/eviction", *sorted(f"shim/{path.name}" for path in (self.source / "shim").iterdir() if path.is_dir())]
         sources = [
             path for folder in folders for path in sorted((self.source / folder).iterdir())
             if path.suffix in (".c", ".S") and path.name != "audit.c"
@@ -53,23 +53,26 @@ class Build:
             "-DGM_SHIM=1", '-DGM_VERSION="test"', f"-Wl,--version-script={self.source}/shim/hook/gpumem.map", "-Wl,-z,now,-z,nodelete",
         )  # fmt: skip
 
-    def driver(self):
+    def driver(self, output="libcuda.so.1", *further):
         sim = self.source / "tools/sim"
         generated = [self.generated / name for name in ("sim_exports.c", "sim_errors.c")]
         return self.compile(
-            "libcuda.so.1", [*sorted(sim.glob("model/*.c")), *sorted(sim.glob("driver/*.c")), *generated], "-shared", "-fvisibility=hidden", f"-I{sim}",
-            f"-I{sim}/model", f"-I{self.generated}", "-D__CUDA_API_VERSION_INTERNAL", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-pthread",
+            output, [*sorted(sim.glob("model/*.c")), *sorted(sim.glob("driver/*.c")), *generated, *further], "-shared", "-fvisibility=hidden", f"-I{sim}",
+            f"-I{sim}/model", f"-I{self.generated}", "-D__CUDA_API_VERSION_INTERNAL", "-fexceptions", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic",
+            "-pthread",
         )  # fmt: skip
 
     def program(self, name, *flags):
-        return self.compile(name, [self.source / "tests/preload" / f"{name}.c"], "-fPIE", "-pie", *flags, "-ldl", "-pthread")
+        source = self.source / "tests/preload" / f"{name}.c"
+        flags = ["-fPIE", "-pie", f"-I{self.source}/tools/sim", f"-I{self.source}/tests/preload", *flags]
+        return self.compile(source.stem, [source], *flags, "-ldl", "-pthread")
 
 
 class Runs:
     def __init__(self, work):
         self.work, self.count = work, 0
 
-    def run(self, program, *preload, **settings):
+    def run(self, program, *preload, arguments=(), **settings):
         self.count += 1
         folder = self.work / f"run-{self.count}"
         folder.mkdir()
@@ -79,7 +82,7 @@ class Runs:
         given = [word for name, value in settings.items() for word in ("-E", f"{name}={value}")]
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "GPUMEM_", "SIMCUDA_"))}
         done = subprocess.run(
-            [EMULATOR, "-L", SYSROOT, *given, str(program)], env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S
+            [EMULATOR, "-L", SYSROOT, *given, str(program), *arguments], env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S
         )
         check(done.returncode == 0 and "\nok " in "\n" + done.stdout, f"{program.name} {settings}: {done.returncode}\n{done.stdout}{done.stderr}")
         trace = folder / "trace.csv"
@@ -136,6 +139,15 @@ def main():
             first = runs.run(program, shim, GPUMEM_POLICY=policy)[1]
             check(first, f"{name} under {policy}: alone, the shim saw nothing")
             check(all(int(row["site"] or 0) for row in first if row["action"] == "alloc"), f"{name}: no call sites: {first[:2]}")
+
+    # Calls that are made again after a trim: launches, and functions with more arguments than registers; unwinding through them.
+    starved = build.program("starved", str(driver))
+    runs.run(starved, shim, arguments=["kept"], GPUMEM_POLICY="cache", GPUMEM_FENCE_BATCH="1")
+    (build.work / "rows").mkdir()
+    build.driver("rows/libcuda.so.1", build.source / "tests/preload/every_row/driver_rows.c")
+    every_row = build.program("every_row/every_row", "-fexceptions", "-rdynamic")
+    runs.run(every_row, arguments=["once"], LD_LIBRARY_PATH=build.work / "rows")
+    runs.run(every_row, shim, arguments=["again"], LD_LIBRARY_PATH=build.work / "rows", GPUMEM_POLICY="cache")
     print("built and run")
     return 0
 
