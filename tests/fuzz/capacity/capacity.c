@@ -52,12 +52,15 @@ static size_t native_of(size_t size) {
     return size > PAGE / 2 ? (size + PAGE - 1) / PAGE * PAGE : (size + 511) / 512 * 512 * 5 / 4;
 }
 
-static CUresult tried(CUresult result) {
+static CUresult tried(const char *what, size_t size, CUresult result) {
     requests++;
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
         fail("a request", __LINE__, result);
-    if (result && !failed++)
+    if (result && !failed++) {
         first_failed = requests;
+        fprintf(stderr, "%s of %zu MiB fails with %zu of %zu MiB live\n", what, size / MIB, live / MIB,
+                most_live / MIB);
+    }
     return result;
 }
 
@@ -73,7 +76,7 @@ static void allocate(size_t size) {
         release((unsigned)below(count));
     if (live + native > most_live || count == MOST)
         return;
-    if (tried(CALL(cuMemAlloc_v2, &blocks[count].address, size)))
+    if (tried("cuMemAlloc", size, CALL(cuMemAlloc_v2, &blocks[count].address, size)))
         return;
     blocks[count++].native = native;
     live += native;
@@ -88,17 +91,18 @@ static void need(CUgraphExec graph) {
     case 0:
         if (left < 64 * MIB)
             return;
-        if (tried(CALL(cuMemAllocAsync, &pooled, 1 + below(left - 48 * MIB), NULL)))
+        left = 1 + below(left - 48 * MIB);
+        if (tried("cuMemAllocAsync", left, CALL(cuMemAllocAsync, &pooled, left, NULL)))
             return;
         MUST(CALL(cuMemFreeAsync, pooled, NULL));
         MUST(CALL(cuStreamSynchronize, NULL));
         break;
     case 1:
-        tried(CALL(cuGraphLaunch, graph, NULL));
+        tried("cuGraphLaunch", 0, CALL(cuGraphLaunch, graph, NULL));
         MUST(CALL(cuStreamSynchronize, NULL));
         break;
     default:
-        if (!tried(CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)))
+        if (!tried("cuStreamCreate", 0, CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)))
             MUST(CALL(cuStreamDestroy_v2, stream));
     }
 }

@@ -35,7 +35,7 @@ def run(options, pattern, seed, permille, settings):
     found = LINE.match(done.stdout)
     if done.returncode or not found:
         sys.exit(f"{pattern} {seed} {permille} {settings}: exit status {done.returncode}: {done.stdout}{done.stderr}")
-    return [int(number) for number in found.groups()]
+    return [int(number) for number in found.groups()] + [done.stderr.strip()]
 
 
 def main():
@@ -61,7 +61,7 @@ def main():
                 if shimmed[1] > native[1]:
                     wrong += 1
                     print(f"{pattern}, seed {seed}, {permille / 10} % live, {settings}: {shimmed[1]} of {shimmed[0]} requests fail, "
-                          f"the first {shimmed[2]} with {shimmed[3]} MiB live; natively {native[1]}, with {native[3]} MiB live")
+                          f"the first {shimmed[2]} with {shimmed[3]} MiB live; natively {native[1]}, with {native[3]} MiB live: {shimmed[4]}")
         seed += 1
     print(f"{programs} programs, {wrong} with more failures than natively")
     sys.exit(1 if wrong else 0)

@@ -1,5 +1,6 @@
 /* The limits of the cache: how many bytes of free blocks it holds, for one thread and for all. */
 #include "shim/base/limit.h"
+#include "shim/base/loans.h"
 #include "shim/base/stats.h"
 
 #include "scripted_driver.h"
@@ -30,9 +31,12 @@ TEST(the_limit_holds) {
     assert_false(get(10 * MIB).hit); /* the oldest were released */
 }
 
-/* Without a limit large blocks may keep the whole device. */
+static void lend(void) {}
+
+/* Where a thread gives memory back, large blocks may keep the whole device, else a quarter of it. */
 TEST(two_thirds_of_the_device_are_reused) {
     struct gm_block blocks[68];
+    gm_loans_much = lend;
     open_cache("cache(sim)");
     fake.recorded_state = CUDA_SUCCESS;
     for (int round = 0; round < 3; round++) {
@@ -43,6 +47,8 @@ TEST(two_thirds_of_the_device_are_reused) {
         for (int i = 0; i < 68; i++)
             give(&blocks[i]);
     }
+    gm_loans_much = NULL;
+    assert_true(gm_sim_live_bytes(maker) == 680 * MIB);
 }
 
 /* Each phase has its own sizes: the memory owned stays near the largest live total. Even an idle context answers
