@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The preload programs and real frameworks on a real GPU, natively and under every policy.
 
-usage: gpu_suite.py --source DIR --toolkit DIR --cc CC --shim FILE [--hidden FILE] --work DIR PART
+usage: gpu_suite.py --source DIR --toolkit DIR --driver FILE --cc CC --shim FILE [--hidden FILE] --work DIR PART
 
 PART: shared | static | driver (the small programs of tests/preload, built here against NVIDIA's runtime of either kind),
 ipc (kept blocks exported to another process), capture (captures beside a busy cache), waiting (programs that wait for themselves),
@@ -91,12 +91,12 @@ def build(options, name, shape):
     if name in KERNELS:
         streams = ["--default-stream", "per-thread"] if name.endswith("per_thread") else []
         command = [str(options.toolkit / "bin" / "nvcc"), "-cudart", shape, *streams, "-arch=native", "-O1", "-I", str(source),
-                   "-o", str(target), str(source / (name + ".cu")), "-L", str(library / "stubs"), "-lcuda"]
+                   "-o", str(target), str(source / (name + ".cu")), str(options.driver)]
     else:
         link = {
             "shared": ["-L", str(library), "-lcudart"],
             "static": [str(library / "libcudart_static.a"), "-ldl", "-lpthread", "-lrt"],
-            "driver": ["-L", str(library / "stubs"), "-lcuda", "-ldl", "-lpthread"],
+            "driver": [str(options.driver), "-ldl", "-lpthread"],
         }[shape]
         if name in ("driver_dlopened", "weak_driver", "weak_runtime", "next_symbol", "two_runtimes", "no_cuda"):
             link = ["-ldl", "-lpthread"]
@@ -449,7 +449,7 @@ def cooperating(options, name):
     target = options.work / name
     subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-std=c++17", "-arch=native", "-O1", "-o", str(target),
                     "-I", str(options.source / "shim"), str(options.source / "tests/gpu/programs" / (name + ".cu")),
-                    str(options.core), "-L", str(options.toolkit / "lib64/stubs"), "-lcuda"], check=True)
+                    str(options.core), str(options.driver)], check=True)
     results = []
     for policy in (None, "observe", "auto"):
         done, events = execute(options, [str(target)], policy)
@@ -472,12 +472,17 @@ def grow(options):
                               capture_output=True, text=True, timeout=600)
         results.append((f"grow {shape}", "ok" if done.returncode == 0 else "FAILED", (done.stdout + done.stderr)[-1200:].strip()
                         if done.returncode else ""))
-    for name, libraries in (("grow_libraries", ["-lcublas"]), ("grow_cupti", cupti_links(options))):
-        if libraries is None:
-            results.append((name, "skipped", "the toolkit has no CUPTI"))
+    for name, library, links in (("grow_libraries", "cuBLAS", cublas_links(options)), ("grow_cupti", "CUPTI", cupti_links(options))):
+        if links is None:
+            results.append((name, "skipped", f"the toolkit has no {library}"))
             continue
-        results += grown_beside(options, name, libraries)
+        results += grown_beside(options, name, links)
     return results
+
+
+def cublas_links(options):
+    """How to link with cuBLAS; None: the toolkit is one without it, as that of PyPI's compiler wheels."""
+    return ["-lcublas"] if (options.toolkit / "include/cublas_v2.h").exists() else None
 
 
 def cupti_links(options):
@@ -533,8 +538,7 @@ def fuzz(options):
     command = [*options.cc.split(), "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-I", str(options.toolkit / "include"), "-I",
                str(options.source / "tools" / "sim"), *map(str, sorted(folder.glob("*.c")))]
     subprocess.run([*command, "-o", str(program), "-ldl", "-lpthread"], check=True)
-    subprocess.run([*command, "-DLINKED", "-o", str(linked), "-L", str(options.toolkit / "lib64" / "stubs"), "-lcuda", "-ldl", "-lpthread"],
-                   check=True)
+    subprocess.run([*command, "-DLINKED", "-o", str(linked), str(options.driver), "-ldl", "-lpthread"], check=True)
     log = options.work / "fuzz.txt"
     with log.open("w") as text:
         done = subprocess.run([sys.executable, str(folder / "fuzz_driver.py"), "--program", str(program), "--linked", str(linked),
@@ -553,8 +557,11 @@ def sanitizer_tool(options):
 def workspace(options):
     """The library of examples/workspace_trsm on cuBLAS: alone, under the preloaded library, and under compute-sanitizer."""
     target, source = options.work / "workspace_trsm", options.source / "examples/workspace_trsm"
+    links = cublas_links(options)
+    if links is None:
+        return [("workspace_trsm", "skipped", "the toolkit has no cuBLAS")]
     built = subprocess.run([str(options.toolkit / "bin/nvcc"), "-O2", "-o", str(target), "-I", str(options.source), str(source / "main.c"),
-                            str(source / "trsm.c"), str(options.core), "-lcublas", "-lm"], capture_output=True, text=True)
+                            str(source / "trsm.c"), str(options.core), *links, "-lm"], capture_output=True, text=True)
     if built.returncode:
         return [("workspace_trsm", "FAILED", built.stderr[-500:])]
     size = ["--m", "1000", "--n", "300"]
@@ -603,6 +610,8 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     for name in ("source", "toolkit", "shim", "work"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+    parser.add_argument("--driver", type=pathlib.Path,
+                        help="a library to link with for the driver's names, such as the simulated one; programs run with the machine's")
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
     parser.add_argument("--hidden", type=pathlib.Path)

@@ -37,8 +37,7 @@ def build(options):
     """The probe; without what needs the device's own runtime where that cannot be linked."""
     target = options.work / "in_flight"
     sources = sorted(str(path) for path in (options.source / "tests/gpu/programs").glob("in_flight*.cu"))
-    command = [str(options.toolkit / "bin/nvcc"), "-std=c++17", "-arch=native", "-O1", "-o", str(target), *sources,
-               "-L", str(options.toolkit / "lib64/stubs"), "-lcuda"]
+    command = [str(options.toolkit / "bin/nvcc"), "-std=c++17", "-arch=native", "-O1", "-o", str(target), *sources, str(options.driver)]
     if subprocess.run([*command, "-rdc=true", "-lcudadevrt"], capture_output=True).returncode:
         subprocess.run(command, check=True)
     return target

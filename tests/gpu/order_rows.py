@@ -13,13 +13,14 @@ SKIP, WRONG = 77, 9
 LIMIT_S = 90
 AT_ONCE = 10
 LATER_S = 2.5  # than natively: what the end of a process may take on a card that others use, too
+DRIVER = "libcuda.so"  # stands for the library of options.driver
 # program: its sources, further arguments for nvcc
 SOURCES = ["order_rows.cu", "order_device.cu", "order_host.cu", "order_contexts.cu"]
 PRINTING = ["order_rows.cu", "order_printing.cu"]
 PROGRAMS = {
     "order_rows": (SOURCES, ["-Xcompiler", "-rdynamic"]),
-    "order_linked": ([*SOURCES, "order_plugin.c"], ["-Xcompiler", "-rdynamic", "-lcuda"]),
-    "order_plugin.so": (["order_plugin.c"], ["-shared", "-Xcompiler", "-fPIC", "-lcuda"]),
+    "order_linked": ([*SOURCES, "order_plugin.c"], ["-Xcompiler", "-rdynamic", DRIVER]),
+    "order_plugin.so": (["order_plugin.c"], ["-shared", "-Xcompiler", "-fPIC", DRIVER]),
     "order_printing": (PRINTING, ["-DORDER_PRINTING"]),
     "order_printing_compressed": (PRINTING, ["-DORDER_PRINTING", "-Xfatbin", "-compress-all"]),
     "order_printing_small": (PRINTING, ["-DORDER_PRINTING", "--compress-mode=size"]),
@@ -36,8 +37,8 @@ def build(options, name):
     target = options.work / name
     folder = options.source / "tests/gpu/programs"
     done = subprocess.run([str(options.toolkit / "bin/nvcc"), "-std=c++17", "-arch=native", "-O1", "-I", str(options.source / "tests/preload"),
-                           "-o", str(target), *(str(folder / source) for source in sources), "-L", str(options.toolkit / "lib64/stubs"),
-                           *further, "-ldl"], capture_output=True, text=True)
+                           "-o", str(target), *(str(folder / source) for source in sources),
+                           *(str(options.driver) if word == DRIVER else word for word in further), "-ldl"], capture_output=True, text=True)
     return (target, "") if done.returncode == 0 else (None, done.stderr.strip()[-300:])
 
 

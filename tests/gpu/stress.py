@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Programs that are hard on an allocator, under every policy, GPUMEM_FREE and kind of trace, for as long as wanted.
 
-usage: stress.py --source DIR --toolkit DIR --shim FILE --gpumem FILE --work DIR [--blind FILE] [--hidden FILE]
-                 [--minutes N | --seconds N] [--part PART]... [--seed N] [--at-once N]
+usage: stress.py --source DIR --toolkit DIR --driver FILE --shim FILE --gpumem FILE --work DIR [--blind FILE]
+                 [--hidden FILE] [--minutes N | --seconds N] [--part PART]... [--seed N] [--at-once N]
        stress.py --sim --programs DIR --cuda DIR --shim FILE --gpumem FILE --work DIR [--runs N] [--seconds N]
                  [--part PART]...
 
@@ -378,8 +378,7 @@ def build(options):
     for name, sources in (("stress", [options.source / "tests/gpu/stress.cu"]),
                           ("turmoil", sorted((options.source / "tests/gpu/programs").glob("turmoil*.cu")))):
         subprocess.run([str(options.toolkit / "bin/nvcc"), "-std=c++17", "-arch=native", "-O1", "-o",
-                        str(options.work / name), *map(str, sources), "-L", str(options.toolkit / "lib64/stubs"),
-                        "-lcuda", "-ldl"], check=True)
+                        str(options.work / name), *map(str, sources), str(options.driver), "-ldl"], check=True)
 
 
 def main():
@@ -387,6 +386,7 @@ def main():
     for name in ("source", "toolkit", "shim", "gpumem", "work", "blind", "hidden", "programs", "cuda"):
         parser.add_argument(f"--{name}", type=lambda path: pathlib.Path(path).resolve(),
                             required=name in ("shim", "gpumem", "work"))
+    parser.add_argument("--driver", type=lambda path: pathlib.Path(path).absolute(), help="as for gpu_suite.py")
     parser.add_argument("--sim", action="store_true")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seconds", type=float, help="for each part; of each run on the simulated CUDA")
