@@ -3,6 +3,8 @@
 import os
 import subprocess
 
+NOBODY = 65534
+
 
 def check(condition, message):
     if not condition:
@@ -17,6 +19,20 @@ def environment(cuda, **more):
     """That of a program on the simulated CUDA in the folder `cuda`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMEM_", "SIMCUDA_", "LD_")) and k != "MALLOC_PERTURB_"}
     return {**kept, "LD_LIBRARY_PATH": cuda, **more}
+
+
+def other_user(program):
+    """Arguments of subprocess.run by which another user runs the program. None where none can; a line says why."""
+    arguments = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    if os.geteuid():
+        print("left out, for want of root: the same by another user")
+        return None
+    try:
+        subprocess.run([program, "--help"], stdout=subprocess.DEVNULL, **arguments)
+    except PermissionError:
+        print(f"left out, for another user cannot enter the folders of {program}: the same by such a user")
+        return None
+    return arguments
 
 
 class Commanded:

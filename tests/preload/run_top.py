@@ -20,12 +20,11 @@ import termios
 import time
 
 import commanded
-from commanded import Commanded, check, equal
+from commanded import Commanded, check, equal, other_user
 
 SKIP = 77
 LIMIT_S = 60
 MIB = 1 << 20
-NOBODY = 65534
 GPUMEM, SHIM, PROGRAM, CUDA = (os.path.abspath(path) for path in sys.argv[1:5])
 environment = functools.partial(commanded.environment, CUDA)
 
@@ -41,6 +40,11 @@ class Program(Commanded):
 
     def answer_to(self, word):
         return "ready" if word == "exec" else word
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIP)
 
 
 def top(*arguments, **more):
@@ -254,7 +258,7 @@ def closed():
             one = sample(program.pid)
         except AssertionError:
             refused([program.pid], 1, "ptrace_scope")
-            sys.exit(SKIP)
+            skip("ptrace_scope forbids it")
         equal((one["counts"]["allocs"], one["memory"]["live_bytes"]), (1, MIB), "counts")
         program.do("alloc", "loop")
         equal(sample(program.pid)["counts"]["allocs"], 202, "counts later")
@@ -315,12 +319,13 @@ def wrong():
 
 
 def denied():
-    if os.geteuid():
+    other = other_user(GPUMEM)
+    if not other:
         sys.exit(SKIP)
     with Program() as program:
         program.do("alloc")
-        refused([program.pid], 1, "permission denied", user=NOBODY, group=NOBODY, extra_groups=[])
-        refused(["--all"], 1, "no readable process", user=NOBODY, group=NOBODY, extra_groups=[])
+        refused([program.pid], 1, "permission denied", **other)
+        refused(["--all"], 1, "no readable process", **other)
 
 
 def everything():
@@ -339,7 +344,10 @@ def terminal():
     """Ctrl-C and Ctrl-Z leave the terminal as it was, and no line is wider than it."""
     with Program() as program:
         program.do("alloc", "loop")
-        pid, fd = pty.fork()
+        try:
+            pid, fd = pty.fork()
+        except OSError as error:
+            skip(f"no pseudo-terminal: {error}")
         if pid == 0:
             job_control([GPUMEM, "top", "--interval=50ms", str(program.pid)])
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that clang-format 14 would leave every tracked C, C++ and CUDA source as it is.
+"""Checks that clang-format 14 would leave every C, C++ and CUDA source as it is.
 
 usage: check_format.py SOURCE BUILD
 
-Ends with 77 where that version is not installed (tools/setup installs it), or where git does not know the files.
+Ends with 77 where that version is not installed (tools/setup installs it).
 """
 
 import os
@@ -13,9 +13,13 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools" / "lib"))
+import tree  # noqa: E402
+
 SKIP = 77
 VERSION = 14
-ENDINGS = ("c", "h", "cpp", "hpp", "cu", "cuh")
+ENDINGS = (".c", ".h", ".cpp", ".hpp", ".cu", ".cuh")
 AT_A_TIME = 40
 
 
@@ -28,16 +32,11 @@ def formatter(build):
     return None
 
 
-def sources(root):
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-z", *(f"*.{ending}" for ending in ENDINGS)], capture_output=True, text=True)
-    return [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
-
-
 def main():
     root, build = map(pathlib.Path, sys.argv[1:])
-    program, names = formatter(build), sources(root)
-    if not program or not names:
-        print(f"no clang-format {VERSION}" if names else f"{root} is no git checkout")
+    program, names = formatter(build), [name for name in tree.files(root) if name.endswith(ENDINGS)]
+    if not program:
+        print(f"no clang-format {VERSION}")
         return SKIP
     parts = [names[at:at + AT_A_TIME] for at in range(0, len(names), AT_A_TIME)]
     running = [subprocess.Popen([program, "--dry-run", "-Werror", *part], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -112,11 +112,10 @@ class Colours(ToolCase):
         self.assertNotIn("\033", done.stderr)
 
     def test_top(self):
-        child = subprocess.Popen([self.GPUMEM, "run", "--library", PROBE, "--", "/bin/sh", "-c", "echo; exec sleep 60"],
+        child = subprocess.Popen([self.GPUMEM, "run", "--library", PROBE, "--", "/bin/sh", "-c", "echo $$; exec sleep 60"],
                                  env=environment(PROBE="1"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
-            child.stdout.readline()
-            inner = subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(child.pid)], text=True).split()[0]
+            inner = child.stdout.readline().decode().strip()
             text = self.on_terminal("top", "--batch", "--count=1", inner)
             self.assertIn(BOLD, text)
             plain = subprocess.run([self.GPUMEM, "top", "--batch", "--count=1", inner], env=environment(), capture_output=True, text=True)
@@ -136,11 +135,10 @@ class Colours(ToolCase):
         return text
 
     def test_keys_of_top(self):
-        child = subprocess.Popen([self.GPUMEM, "run", "--library", PROBE, "--", "/bin/sh", "-c", "echo; exec sleep 60"],
+        child = subprocess.Popen([self.GPUMEM, "run", "--library", PROBE, "--", "/bin/sh", "-c", "echo $$; exec sleep 60"],
                                  env=environment(PROBE="1"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
-            child.stdout.readline()
-            inner = subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(child.pid)], text=True).split()[0]
+            inner = child.stdout.readline().decode().strip()
             pid, master = pty.fork()
             if not pid:
                 os.execve(self.GPUMEM, [self.GPUMEM, "top", "--interval=1min", inner], environment())
@@ -220,4 +218,10 @@ class PlotProgress(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    try:
+        for end in pty.openpty():
+            os.close(end)
+    except OSError as error:
+        print(f"no pseudo-terminal: {error}")
+        sys.exit(77)
     unittest.main()
