@@ -2,7 +2,7 @@
 """Checks the table of tools/mutate without a build: each operation applies to the definition that its row names, each test
 exists, and every row of tests/PAPERS.md that names a test has a mutation that this test must catch.
 
-usage: check_mutations.py MUTATE PAPERS.md BUILD
+usage: check_mutations.py MUTATE PAPERS.md BUILD [PART]...    PART: as for check_papers.py
 """
 
 import importlib.machinery
@@ -10,7 +10,7 @@ import importlib.util
 import pathlib
 import sys
 
-from check_papers import rows, test_names, test_of
+from check_papers import NO_TEST, rows, status_of, test_names, test_of
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools" / "lib"))
@@ -98,17 +98,16 @@ def check_operations():
 
 
 def main():
-    mutate, papers, build = sys.argv[1:]
+    mutate, papers, build, *left_out = sys.argv[1:]
     program = load(mutate)
     check_operations()
     table, tests = program.load_table(), test_names(build)
     troubles = list(program.troubles_of(table))
-    troubles += [f"{row.name}: the build has no test '{row.test}'" for row in table if row.test not in tests]
+    troubles += [f"{row.name}: {NO_TEST} '{row.test}'" for row in table if row.test not in tests]
     troubles += troubles_of_papers(table, papers)
     if len(table) < LEAST:
         troubles.append(f"{len(table)} mutations, fewer than {LEAST}")
-    print("\n".join(troubles) or f"{len(table)} mutations")
-    return 1 if troubles else 0
+    return status_of(troubles, left_out, f"{len(table)} mutations")
 
 
 if __name__ == "__main__":
