@@ -75,15 +75,9 @@ __device__ spg_turn<T> spg_turn_at(const spg_terms<T, THREADS> &t, int number, i
  * looks at shared memory again and again. */
 template <bool BARRIERS> __device__ int spg_turn_warps(int warps) { return BARRIERS && warps > 15 ? 15 : warps; }
 
-/* Called by all threads of a warp, in the order of its turns. */
-template <bool BARRIERS> __device__ void spg_turn_wait(const int *turn, int mine) {
+inline __device__ void spg_turn_watch(const int *turn, int mine) {
 #ifdef __CUDA_ARCH__
     constexpr int near = 1; /* the warp does not sleep for the last turn before its own */
-    if constexpr (BARRIERS) {
-        if (mine)
-            asm volatile("barrier.cta.sync %0, 64;" ::"r"(1 + mine % 15) : "memory");
-        return;
-    }
 #else
     constexpr int near = 0;
 #endif
@@ -91,6 +85,17 @@ template <bool BARRIERS> __device__ void spg_turn_wait(const int *turn, int mine
         if (left > near)
             __nanosleep(static_cast<unsigned>(20 * left));
     __syncwarp();
+}
+
+/* Called by all threads of a warp, in the order of its turns. */
+template <bool BARRIERS> __device__ void spg_turn_wait(const int *turn, int mine) {
+#ifdef __CUDA_ARCH__
+    if constexpr (BARRIERS) {
+        if (mine)
+            asm volatile("barrier.cta.sync %0, 64;" ::"r"(1 + mine % 15) : "memory");
+    } else
+#endif
+        spg_turn_watch(turn, mine);
 }
 
 /* `turns`: of all terms. */
