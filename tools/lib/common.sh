@@ -24,6 +24,11 @@ quietly() {
 # "1.0.1" "1.0.0" -> true when the first is not older.
 version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
+# Why programs cannot be run under gpumem from this build folder; nothing where they can.
+why_not_from() {
+    case $1 in *[[:space:]:]*) echo "$1 has a colon or blank in its path, which LD_PRELOAD cannot hold; --build names another build folder" ;; esac
+}
+
 # The tools that tools/setup chose: meson, ninja, cuda (toolkit folder or empty).
 load_setup() {
     # shellcheck disable=SC1091

@@ -17,9 +17,9 @@ from first_error import first_error  # noqa: E402
 LINKING = """[1/9] Compiling C object a.o
 [2/9] Generating tests/preload/kernel with a custom command
 FAILED: tests/preload/kernel
-/usr/local/cuda/bin/nvcc -o tests/preload/kernel ../kernel.cu -L /usr/local/cuda/lib64/stubs -lcuda
+/usr/local/cuda/bin/nvcc -o tests/preload/kernel ../kernel.cu -lmissing
 ../kernel.cu(90): warning #128-D: loop is not reachable
-/usr/bin/ld: cannot find -lcuda: No such file or directory
+/usr/bin/ld: cannot find -lmissing: No such file or directory
 collect2: error: ld returned 1 exit status
 [3/9] Compiling C object b.o
 FAILED: b.o
@@ -54,7 +54,7 @@ class Tree(unittest.TestCase):
 
 class FirstError(unittest.TestCase):
     def test_first_target_and_its_error(self):
-        self.assertEqual(first_error(LINKING), "tests/preload/kernel: /usr/bin/ld: cannot find -lcuda: No such file or directory")
+        self.assertEqual(first_error(LINKING), "tests/preload/kernel: /usr/bin/ld: cannot find -lmissing: No such file or directory")
 
     def test_without_the_word_error(self):
         self.assertEqual(first_error("FAILED: [code=1] a b\ncommand\n\033[1mkilled\033[0m\n"), "a b: killed")
@@ -85,8 +85,8 @@ class LastLine(unittest.TestCase):
         (self.root / name).write_text(f"#!/bin/sh\n{text}\n")
         (self.root / name).chmod(0o755)
 
-    def run_test(self):
-        done = subprocess.run([self.root / "tools/test"], capture_output=True, text=True, env={**os.environ, "PATH": f"{self.root}:{os.environ['PATH']}"})
+    def run_test(self, *options):
+        done = subprocess.run([self.root / "tools/test", *options], capture_output=True, text=True, env={**os.environ, "PATH": f"{self.root}:{os.environ['PATH']}"})
         return done.returncode, done.stdout.splitlines()[-1]
 
     def test_build_fails(self):
@@ -96,6 +96,12 @@ class LastLine(unittest.TestCase):
     def test_setup_fails(self):
         self.program("tools/setup", "echo setup began; echo 'meson      too old' >&2; exit 1")
         self.assertEqual(self.run_test(), (1, "0 passed, 1 failed, 0 skipped: tools/setup: meson      too old"))
+
+    def test_path_that_cannot_be_preloaded(self):
+        for name in ("with blank", "with:colon"):
+            line = (f"0 passed, 1 failed, 0 skipped: {self.root}/{name} has a colon or blank in its path, which LD_PRELOAD cannot hold; "
+                    "--build names another build folder")
+            self.assertEqual(self.run_test("--build", self.root / name), (1, line))
 
     def test_no_test_runs(self):
         self.assertEqual(self.run_test(), (1, "0 passed, 0 failed, 0 skipped: no test ran"))
