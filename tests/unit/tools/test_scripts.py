@@ -103,6 +103,16 @@ class LastLine(unittest.TestCase):
                     "--build names another build folder")
             self.assertEqual(self.run_test("--build", self.root / name), (1, line))
 
+    def test_no_bare_machine(self):
+        """Without root, or a debootstrap to be found."""
+        programs = self.root / "programs"
+        programs.mkdir()
+        for name in ("bash", "dirname", "id"):
+            (programs / name).symlink_to(shutil.which(name))
+        done = subprocess.run([self.root / "tools/test", "--bare"], capture_output=True, text=True, env={"PATH": str(programs)})
+        self.assertEqual(done.returncode, 77, done)
+        self.assertRegex(done.stdout, r"^0 passed, 0 failed, 1 skipped: --bare needs (root|debootstrap)\b.*\n$")
+
     def test_no_test_runs(self):
         self.assertEqual(self.run_test(), (1, "0 passed, 0 failed, 0 skipped: no test ran"))
 
