@@ -60,7 +60,7 @@ GM_INTERNAL int gm_lift(int fd);
 #endif
 
 /* Copies a whole regular file into memory, so that truncating the file later does no harm. An empty file gives a text
- * of 0 bytes. NULL with errno on failure. */
+ * of 0 bytes. NULL with errno on failure (EINVAL: no regular file). */
 const char *gm_file_map(const char *path, size_t *bytes);
 void gm_file_unmap(const char *text, size_t bytes);
 
@@ -78,5 +78,7 @@ GM_INTERNAL bool gm_safe_takes(int fd, unsigned wait_ms);
 GM_INTERNAL void gm_safe_say(int fd, const char *text, size_t bytes);
 /* Text for an errno value, without locale or heap. */
 GM_INTERNAL const char *gm_errno_text(int error);
+/* As gm_file_map; on failure *why is the reason in a few words. */
+const char *gm_file_load(const char *path, size_t *bytes, const char **why);
 
 #endif

@@ -114,3 +114,9 @@ const char *gm_errno_text(int error) {
             return rows[i].text;
     return "unexpected error";
 }
+
+const char *gm_file_load(const char *path, size_t *bytes, const char **why) {
+    const char *text = gm_file_map(path, bytes);
+    *why = text ? NULL : errno == EINVAL ? "is not a plain file" : gm_errno_text(errno);
+    return text;
+}

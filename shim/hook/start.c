@@ -2,7 +2,6 @@
  * trace. Nothing happens before. The end of the process completes the trace and writes the coverage report, without
  * any CUDA call. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,12 +77,6 @@ static const char *active_tool(void) {
     return debugger_attached() ? "cuda-gdb" : NULL;
 }
 
-static const char *load(const char *path, size_t *bytes, const char **why) {
-    const char *text = gm_file_map(path, bytes);
-    *why = text ? NULL : gm_errno_text(errno);
-    return text;
-}
-
 static bool try_policy(const char *text, const struct gm_policy **policy, uint32_t *wants) {
     const char *colon = strchr(text, ':');
     struct gm_policy_setup setup = {
@@ -92,7 +85,7 @@ static bool try_policy(const char *text, const struct gm_policy **policy, uint32
         .list_range = (unsigned)gm_option_number(GM_OPT_LIST_RANGE),
         .managed = gm_option_number(GM_OPT_MANAGED) == 1 ? GM_KIND_MANAGED : GM_KIND_MANAGED_POOL,
         .reserve = gm_pages,
-        .load = load,
+        .load = gm_file_load,
         .unload = gm_file_unmap,
     };
     const struct gm_policy *found = gm_policy_find(text);

@@ -48,12 +48,6 @@ struct run {
 
 static void *reserve(size_t bytes) { return gm_pages(bytes); }
 
-static const char *load(const char *path, size_t *bytes, const char **why) {
-    const char *text = gm_file_map(path, bytes);
-    *why = text ? NULL : strerror(errno);
-    return text;
-}
-
 static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
     const struct gm_policy *policy = gm_policy_find(text);
     const char *colon = strchr(text, ':');
@@ -63,7 +57,7 @@ static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
         .list_range = (unsigned)gm_option_number(GM_OPT_LIST_RANGE),
         .managed = gm_option_number(GM_OPT_MANAGED) == 1 ? GM_KIND_MANAGED : GM_KIND_MANAGED_POOL,
         .reserve = reserve,
-        .load = load,
+        .load = gm_file_load,
         .unload = gm_file_unmap,
     };
     if (!policy) {

@@ -57,12 +57,6 @@ static void make_options(struct option *out) {
 
 static void *reserve(size_t bytes) { return gm_pages(bytes); }
 
-static const char *load(const char *path, size_t *bytes, const char **why) {
-    const char *text = gm_file_map(path, bytes);
-    *why = text ? NULL : gm_errno_text(errno);
-    return text;
-}
-
 /* The library would warn of a wrong plan or rule and go on with another policy: a lost run. */
 static int check_policy_argument(const struct gm_policy *policy, const char *value) {
     const char *colon = strchr(value, ':');
@@ -72,7 +66,7 @@ static int check_policy_argument(const struct gm_policy *policy, const char *val
         .list_range = (unsigned)strtoul(gm_option_rows[GM_OPT_LIST_RANGE].initial, NULL, 10),
         .managed = GM_KIND_MANAGED,
         .reserve = reserve,
-        .load = load,
+        .load = gm_file_load,
         .unload = gm_file_unmap,
     };
     return gm_policy_open(policy, &setup) ? gm_usage_error("policy '%s': %s", value, setup.error) : 0;

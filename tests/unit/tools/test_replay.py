@@ -169,7 +169,7 @@ class Replay(unittest.TestCase):
         refused("replay: there is no policy 'fast'; libgpumem(7) lists them", "--policy", "fast", "x.trace")
         refused("replay: --limit 'much' is not a number of bytes; accepted: 4096, 512M, 1.5GiB", "--limit", "much", "x.trace")
         refused("replay: one trace is needed; usage: gpumem replay [option ...] TRACE")
-        refused("replay: --policy=plan:none: none: No such file or directory", "--policy", "plan:none", "x.trace", status=1)
+        refused("replay: --policy=plan:none: none: no such file or directory", "--policy", "plan:none", "x.trace", status=1)
         refused('replay: --policy=static:*->x: rule 1: wrong memory "x"; accepted: native, cache, async, managed, managed-pool, guard', "--policy",
                 "static:*->x", "x.trace", status=1)
         status, _, err = self.replay(trace(loop(1)) + t.chunk(t.event(9, 20, "alloc", "cuMemAlloc", 0x2000, (1 << 57) + 1)), "x.trace")
