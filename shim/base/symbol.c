@@ -79,7 +79,7 @@ bool gm_symbol_find(const char *path, uint64_t address, char *name, size_t size)
     if (!s)
         return false;
     s->address = address;
-    s->fd = gm_open(path, O_RDONLY | O_CLOEXEC);
+    s->fd = gm_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (s->fd >= 0) {
         found = search_file(s, name, size);
         gm_close(s->fd);

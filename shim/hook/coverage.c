@@ -128,7 +128,7 @@ static void line(int fd, const char *format, ...) {
 /* A module contains a runtime when its file contains the name that the runtime looks up. */
 static bool carries_runtime(const char *path) {
     bool found = false;
-    int fd = gm_open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gm_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return false;
     off_t size = lseek(fd, 0, SEEK_END);

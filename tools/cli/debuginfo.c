@@ -1,11 +1,16 @@
 #include "tools/cli/debuginfo.h"
 
 #ifdef GM_HAVE_LIBDW
+#include "tools/cli/foreign_file.h"
+
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <uthash.h>
+#include <unistd.h>
 
 /* A file that the program loaded, at one or several addresses. Each file has its own libdwfl session, because a session
  * walks all its modules whenever one is added. */
@@ -13,6 +18,7 @@ struct file {
     Dwfl *dwfl; /* NULL: the file is missing, or it is not the one that the program ran */
     Dwfl_Module *module;
     uint64_t base;
+    bool foreign; /* it belongs to another user than this one and root */
     UT_hash_handle hh;
     unsigned key_bytes;
     unsigned char key[]; /* path, zero, build id */
@@ -25,10 +31,19 @@ struct gm_debuginfo {
     unsigned open;
 };
 
+/* libdw opens the files that a module names for its debug information, whatever they are. So those that a file of
+ * another user names are not looked for, only what the system has under its build id. */
+static int find_debuginfo(Dwfl_Module *module, void **own, const char *name, GElf_Addr base, const char *path,
+                          const char *link, GElf_Word crc, char **found) {
+    const struct file *file = *own;
+    return (file && file->foreign ? dwfl_build_id_find_debuginfo
+                                  : dwfl_standard_find_debuginfo)(module, own, name, base, path, link, crc, found);
+}
+
 static char *debuginfo_path;
 static const Dwfl_Callbacks callbacks = {
     .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .find_debuginfo = find_debuginfo,
     .section_address = dwfl_offline_section_address,
     .debuginfo_path = &debuginfo_path,
 };
@@ -63,17 +78,39 @@ static bool is_same(Dwfl_Module *module, const struct gm_module *m) {
            ((unsigned)bytes == m->build_id_bytes && !memcmp(id, m->build_id, m->build_id_bytes));
 }
 
+/* The path is the trace's. Files of /proc state no size; some wait when they are read. */
+static int open_module_file(struct file *file, const char *path) {
+    const char *why;
+    struct stat st;
+    int fd = gm_foreign_open(path, O_RDONLY, &why);
+    if (fd >= 0 && (fstat(fd, &st) || !st.st_size)) {
+        close(fd);
+        fd = -1;
+    }
+    file->foreign = fd >= 0 && st.st_uid && st.st_uid != geteuid();
+    return fd;
+}
+
 static void open_dwfl(struct file *file, const struct gm_module *m) {
+    void **own;
+    int fd = open_module_file(file, m->path);
     file->base = m->base;
-    file->dwfl = dwfl_begin(&callbacks);
-    if (!file->dwfl)
-        return;
-    dwfl_report_begin(file->dwfl);
-    file->module = dwfl_report_elf(file->dwfl, m->path, m->path, -1, m->base, true);
-    dwfl_report_end(file->dwfl, NULL, NULL);
-    if (file->module && is_same(file->module, m))
-        return;
-    dwfl_end(file->dwfl);
+    file->dwfl = fd < 0 ? NULL : dwfl_begin(&callbacks);
+    if (file->dwfl) {
+        dwfl_report_begin(file->dwfl);
+        file->module = dwfl_report_elf(file->dwfl, m->path, m->path, fd, m->base, true);
+        dwfl_report_end(file->dwfl, NULL, NULL);
+    }
+    if (!file->module) {
+        if (fd >= 0)
+            close(fd); /* with a module it is libdw's */
+    } else if (dwfl_module_info(file->module, &own, NULL, NULL, NULL, NULL, NULL, NULL)) {
+        *own = file;
+        if (is_same(file->module, m))
+            return;
+    }
+    if (file->dwfl)
+        dwfl_end(file->dwfl);
     file->dwfl = NULL;
 }
 

@@ -1,5 +1,6 @@
 #include "tools/cli/job.h"
 
+#include "tools/cli/foreign_file.h"
 #include "tools/cli/trace_unpack.h"
 
 #include <dirent.h>
@@ -57,23 +58,24 @@ static int add_file(struct gm_trace_job *job, const char *path) {
 
 static bool begins_as_trace(const char *path) {
     char begin[16] = "";
+    const char *reason;
     struct stat st;
     if (stat(path, &st) || !S_ISREG(st.st_mode))
         return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gm_foreign_open(path, O_RDONLY, &reason);
     if (fd < 0)
         return true; /* the reader reports the reason */
-    ssize_t length = read(fd, begin, sizeof begin);
-    close(fd);
+    ssize_t length = pread(fd, begin, sizeof begin, 0);
     if (length > 0 && gm_trace_is_packed(begin, (size_t)length)) {
-        const char *reason;
         bool cut;
-        fd = gm_trace_unpack(path, &cut, &reason);
-        if (fd < 0)
-            return true;
-        length = read(fd, begin, sizeof begin);
+        int unpacked = gm_trace_unpack(fd, &cut, &reason);
+        length = unpacked < 0 ? -1 : pread(unpacked, begin, sizeof begin, 0);
         close(fd);
+        if (unpacked < 0)
+            return true;
+        fd = unpacked;
     }
+    close(fd);
     return (length >= 8 && !memcmp(begin, GM_TRACE_MAGIC, 8)) ||
            (length == sizeof begin && !memcmp(begin, gm_trace_csv_header, sizeof begin));
 }

@@ -1,14 +1,17 @@
 #include "tools/cli/reader.h"
 
+#include "tools/cli/foreign_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/reader_binary.h"
 #include "tools/cli/reader_csv.h"
 #include "tools/cli/trace_input.h"
 #include "tools/cli/trace_window.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Exactly one of `binary` and `csv` is set. */
 struct gm_reader {
@@ -35,13 +38,24 @@ static bool read_event(struct gm_reader *r, struct gm_event *event, int *thread)
 enum { PROGRESS_STEP = 1 << 16 }; /* events */
 
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t size) {
+    const char *reason;
+    int fd = gm_foreign_open(path, O_RDONLY, &reason);
+    if (fd >= 0)
+        return gm_reader_open_file(fd, path, error, size);
+    snprintf(error, size, "%s: %s", *path ? path : "''", reason);
+    return NULL;
+}
+
+struct gm_reader *gm_reader_open_file(int fd, const char *path, char *error, size_t size) {
     char words[160];
     bool csv = false;
     const char *reason = "out of memory";
     struct gm_reader *r = calloc(1, sizeof *r);
-    if (!r)
+    if (!r) {
+        close(fd);
         goto fail;
-    reason = gm_trace_input_open(&r->file, path, &csv, words, sizeof words);
+    }
+    reason = gm_trace_input_open(&r->file, fd, path, &csv, words, sizeof words);
     if (reason)
         goto fail;
     if (csv)
@@ -62,7 +76,7 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t size) {
     if ((r->window = gm_trace_window_new(next_of_trace, r)))
         return r;
 fail:
-    snprintf(error, size, "%s: %s", *path ? path : "''", reason);
+    snprintf(error, size, "%s: %s", path, reason);
     gm_reader_close(r);
     return NULL;
 }

@@ -10,6 +10,8 @@ struct gm_reader;
 
 /* Opens a trace. NULL if the file is not usable; `error` then is one line that names the file. Owned by the caller. */
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t size);
+/* The same of a regular file that is open, and closed by this call or gm_reader_close. */
+struct gm_reader *gm_reader_open_file(int fd, const char *path, char *error, size_t size);
 /* The same, with all definitions available at once. A CSV trace has definitions between its events, so this function
  * reads those events. */
 struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size_t size);

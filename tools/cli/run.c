@@ -11,6 +11,7 @@
 #include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/foreign_file.h"
 #include "tools/cli/launch.h"
 #include "tools/cli/reader.h"
 
@@ -276,10 +277,11 @@ static int clear_trace(void) {
         return gm_usage_error("trace file '%s': is a directory", name);
     if (!S_ISREG(st.st_mode) || !strncmp(name, "/dev/", 5) || !strncmp(name, "/proc/", 6))
         return 0;
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    const char *why;
+    int fd = gm_foreign_open(name, O_RDONLY, &why);
     ssize_t length = fd >= 0 ? pread(fd, begin, sizeof begin - 1, 0) : -1;
     if (fd < 0)
-        return gm_usage_error("trace file '%s': %s", name, strerror(errno));
+        return gm_usage_error("trace file '%s': %s", name, why);
     close(fd);
     if (length &&
         (length < 8 || (memcmp(begin, GM_TRACE_MAGIC, 8) && strncmp(begin, gm_trace_csv_header, sizeof begin - 1))))

@@ -3,7 +3,6 @@
 #include "tools/cli/trace_unpack.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,10 +46,11 @@ static const char *unpack(struct gm_trace_input *f) {
     struct stat st;
     const char *reason;
     bool cut;
-    close(f->fd);
-    f->fd = gm_trace_unpack(f->path, &cut, &reason);
-    if (f->fd < 0)
+    int fd = gm_trace_unpack(f->fd, &cut, &reason);
+    if (fd < 0)
         return reason;
+    close(f->fd);
+    f->fd = fd;
     if (fstat(f->fd, &st))
         return strerror(errno);
     f->size = (uint64_t)st.st_size;
@@ -65,13 +65,8 @@ static const char *examine(struct gm_trace_input *f, bool *csv, char *reason, si
         struct gm_trace_header header;
         char text[sizeof(struct gm_trace_header)];
     } begin;
-    f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    if (f->fd < 0 || fstat(f->fd, &st))
+    if (fstat(f->fd, &st))
         return strerror(errno);
-    if (S_ISDIR(st.st_mode))
-        return "is a directory";
-    if (!S_ISREG(st.st_mode))
-        return "is not a plain file";
     f->size = (uint64_t)st.st_size;
     if (!f->size)
         return "the file is empty";
@@ -111,8 +106,9 @@ static const char *examine(struct gm_trace_input *f, bool *csv, char *reason, si
     return wrong;
 }
 
-const char *gm_trace_input_open(struct gm_trace_input *f, const char *path, bool *csv, char *reason, size_t size) {
-    *f = (struct gm_trace_input){.fd = -1, .path = strdup(path), .definitions = gm_definitions_new()};
+const char *gm_trace_input_open(struct gm_trace_input *f, int fd, const char *path, bool *csv, char *reason,
+                                size_t size) {
+    *f = (struct gm_trace_input){.fd = fd, .path = strdup(path), .definitions = gm_definitions_new()};
     return f->path && f->definitions ? examine(f, csv, reason, size) : "out of memory";
 }
 

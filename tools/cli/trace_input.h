@@ -16,9 +16,10 @@ struct gm_trace_input {
     uint64_t damaged; /* chunks, records, events and lines that the readers skipped because they were invalid */
 };
 
-/* Opens the file, detects its format and checks a binary header. NULL on success; otherwise the reason, for which
+/* Takes a regular file, detects its format and checks a binary header. NULL on success; otherwise the reason, for which
  * `reason` may be used as storage. The caller calls gm_trace_input_close in both cases. */
-const char *gm_trace_input_open(struct gm_trace_input *file, const char *path, bool *csv, char *reason, size_t size);
+const char *gm_trace_input_open(struct gm_trace_input *file, int fd, const char *path, bool *csv, char *reason,
+                                size_t size);
 void gm_trace_input_close(struct gm_trace_input *file);
 
 /* All enumerators of the event are known to this version. */

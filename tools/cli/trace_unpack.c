@@ -145,21 +145,18 @@ static const char *unpack(int from, const struct stat *of) {
     return reason;
 }
 
-int gm_trace_unpack(const char *path, bool *cut, const char **reason) {
+int gm_trace_unpack(int from, bool *cut, const char **reason) {
     struct stat of;
     char link[64];
-    int from = open(path, O_RDONLY | O_CLOEXEC), fd = -1;
-    *reason = from < 0 || fstat(from, &of) ? strerror(errno) : NULL;
+    *reason = fstat(from, &of) ? strerror(errno) : NULL;
     if (!*reason && !find(&of))
         *reason = unpack(from, &of);
-    if (from >= 0)
-        close(from);
     if (*reason)
         return -1;
     struct unpacked *file = find(&of);
     *cut = file->cut;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file->fd); /* with an offset of its own */
-    fd = open(link, O_RDONLY | O_CLOEXEC);
+    int fd = open(link, O_RDONLY | O_CLOEXEC);
     *reason = fd < 0 ? strerror(errno) : NULL;
     return fd;
 }

@@ -9,9 +9,9 @@
 /* The bytes begin a compressed file. */
 bool gm_trace_is_packed(const void *begin, size_t bytes);
 
-/* Returns a descriptor of the unpacked file, the caller's. `*cut`: the end of the compressed file is missing or
- * damaged, and what stands before it was unpacked. -1: `*reason` says why, static text or that of strerror. The file is
- * unpacked once in a process. Not for several threads. */
-int gm_trace_unpack(const char *path, bool *cut, const char **reason);
+/* Unpacks what the descriptor has from its offset on. Returns a descriptor of the unpacked file; both are the caller's.
+ * `*cut`: the end of the compressed file is missing or damaged, and what stands before it was unpacked. -1: `*reason`
+ * says why, static text or that of strerror. The file is unpacked once in a process. Not for several threads. */
+int gm_trace_unpack(int from, bool *cut, const char **reason);
 
 #endif
