@@ -1,144 +1,22 @@
-/* The shared memory of a group, and its members (group.h). */
+/* The places of a group's members, and the place of this process (group.h). */
 #include "shim/base/group.h"
 #include "shim/base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/mman.h>
 
-enum { OFD_GETLK = 36, OFD_SETLK = 37 }; /* of fcntl, Linux 3.15 */
-enum { JOINING = GM_GROUP_MEMBERS };     /* the byte that is locked while a process joins */
-enum { JOIN_MS = 1000, ATTEMPTS = 1000 };
+enum { ATTEMPTS = 1000 };
 
 static struct {
-    char name[GM_GROUP_NAME];
+    struct gm_group_path path;
+    dev_t device; /* identity of the file, which may be removed and made anew */
+    ino_t inode;
     struct gm_group *group; /* NULL = this process is in no group */
     struct gm_group_member *place;
     gm_spin taking; /* one thread of the process decides at a time */
 } mine;
 GM_ZERO_IN_CHILD(mine.taking);
-
-bool gm_group_name_is_valid(const char *name) {
-    size_t length = strlen(name);
-    if (!length || length >= GM_GROUP_NAME || *name == '.')
-        return false;
-    for (const char *p = name; *p; p++)
-        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || strchr("._-", *p)))
-            return false;
-    return true;
-}
-
-/* ---- the file */
-
-struct path {
-    char text[128];
-};
-
-static const char *path_of(struct path *path, const char *name) {
-    gm_format(path->text, sizeof path->text, "/dev/shm/gpumem-group-%u-%s", (unsigned)geteuid(), name);
-    return path->text;
-}
-
-/* True: the command succeeded, and (OFD_GETLK) nobody has the lock. */
-static bool control_lock(int fd, int byte, int command, short type) {
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    return !gm_fcntl(fd, command, (long)(uintptr_t)&lock) && (command == OFD_SETLK || lock.l_type == F_UNLCK);
-}
-
-static bool lock_byte(int fd, int byte) { return control_lock(fd, byte, OFD_SETLK, F_WRLCK); }
-static void unlock_byte(int fd, int byte) { control_lock(fd, byte, OFD_SETLK, F_UNLCK); }
-static bool is_locked(int fd, int byte) { return !control_lock(fd, byte, OFD_GETLK, F_WRLCK); }
-
-/* A joining process holds the lock for microseconds, unless somebody stopped it there. */
-static bool lock_joining(int fd) {
-    for (int ms = 0; ms < JOIN_MS; ms++) {
-        if (lock_byte(fd, JOINING))
-            return true;
-        if (errno != EAGAIN && errno != EACCES)
-            return false;
-        gm_sleep(1000000);
-    }
-    return false;
-}
-
-/* Reserves the memory, so that a full file system shows here and not as a bus error later. */
-static const char *make_content(int fd) {
-    static const uint64_t magic = GM_GROUP_MAGIC;
-    if (ftruncate(fd, sizeof(struct gm_group)) || syscall(SYS_fallocate, fd, 0, (off_t)0, sizeof(struct gm_group)) ||
-        gm_safe_pwrite(fd, &magic, sizeof magic, 0) != sizeof magic) {
-        if (ftruncate(fd, 0))
-            return "cannot be written";
-        return "has no room in /dev/shm";
-    }
-    return NULL;
-}
-
-/* The file is empty between its creation and the lock of its maker. */
-static const char *check_content(int fd) {
-    struct stat st;
-    uint64_t magic = 0;
-    if (gm_fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
-        return "belongs to somebody else";
-    if (!st.st_size) {
-        if (!lock_joining(fd))
-            return "is locked by another process";
-        const char *why = gm_fstat(fd, &st) || st.st_size ? NULL : make_content(fd);
-        unlock_byte(fd, JOINING);
-        if (why)
-            return why;
-    }
-    if (gm_fstat(fd, &st) || st.st_size != sizeof(struct gm_group) ||
-        gm_pread(fd, &magic, sizeof magic, 0) != sizeof magic || magic != GM_GROUP_MAGIC)
-        return "is of another version of gpumem";
-    return NULL;
-}
-
-bool gm_group_open(const char *name, bool create, struct gm_group_file *out, const char **why) {
-    struct path path;
-    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0);
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path_of(&path, name), flags, 0600);
-    *out = (struct gm_group_file){NULL, -1};
-    if (fd < 0) {
-        *why = errno == ENOENT ? "does not exist" : gm_errno_text(errno);
-        return false;
-    }
-    void *map = MAP_FAILED;
-    *why = check_content(fd);
-    if (!*why) {
-        map = mmap(NULL, sizeof(struct gm_group), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        *why = map == MAP_FAILED ? "cannot be mapped" : NULL;
-    }
-    if (*why) {
-        gm_close(fd);
-        errno = EINVAL;
-        return false;
-    }
-    *out = (struct gm_group_file){map, fd};
-    return true;
-}
-
-void gm_group_close(struct gm_group_file *file) {
-    if (file->group)
-        munmap(file->group, sizeof *file->group);
-    if (file->fd >= 0)
-        gm_close(file->fd);
-    *file = (struct gm_group_file){NULL, -1};
-}
-
-bool gm_group_remove(const char *name, const char **why) {
-    struct gm_group_file file;
-    struct path path;
-    if (!gm_group_open(name, false, &file, why))
-        return false;
-    *why = !lock_joining(file.fd)             ? "is locked by another process"
-           : gm_group_clear_ended(&file)      ? "has running members"
-           : unlink(path_of(&path, name)) < 0 ? gm_errno_text(errno)
-                                              : NULL;
-    gm_group_close(&file);
-    return !*why;
-}
 
 /* ---- members and devices */
 
@@ -162,14 +40,26 @@ unsigned gm_group_clear_ended(const struct gm_group_file *file) {
     for (uint64_t i = 0; i < used_members(group); i++) {
         if (!__atomic_load_n(&group->members[i].pid, __ATOMIC_ACQUIRE))
             continue;
-        if (is_locked(file->fd, (int)i)) {
+        if (gm_group_is_locked(file->fd, (int)i)) {
             running++;
-        } else if (lock_byte(file->fd, (int)i)) {
+        } else if (gm_group_lock(file->fd, (int)i)) {
             clear_place(&group->members[i]);
-            unlock_byte(file->fd, (int)i);
+            gm_group_unlock(file->fd, (int)i);
         }
     }
     return running;
+}
+
+bool gm_group_remove(const char *name, const char **why) {
+    struct gm_group_file file;
+    if (!gm_group_open(name, false, &file, why))
+        return false;
+    *why = !gm_group_lock_joining(file.fd) ? "is locked by another process"
+           : gm_group_clear_ended(&file)   ? "has running members"
+           : unlink(file.path.text) < 0    ? gm_errno_text(errno)
+                                           : NULL;
+    gm_group_close(&file);
+    return !*why;
 }
 
 static uint64_t sum_of(const struct gm_group *group, unsigned device, bool wanted) {
@@ -210,7 +100,7 @@ int gm_group_device(struct gm_group *group, uint64_t hash, bool add) {
 static struct gm_group_member *take_place(const struct gm_group_file *file) {
     struct gm_group *group = file->group;
     for (int i = 0; i < GM_GROUP_MEMBERS; i++) {
-        if (!lock_byte(file->fd, i))
+        if (!gm_group_lock(file->fd, i))
             continue;
         struct gm_group_member *place = &group->members[i];
         clear_place(place);
@@ -226,7 +116,7 @@ struct gm_group *gm_group_join(const char *name, const uint64_t *limit, const ch
     struct gm_group_file file;
     if (!gm_group_open(name, true, &file, why))
         return NULL;
-    if (!lock_joining(file.fd)) {
+    if (!gm_group_lock_joining(file.fd)) {
         *why = "is locked by another process";
         gm_group_close(&file);
         return NULL;
@@ -234,13 +124,17 @@ struct gm_group *gm_group_join(const char *name, const uint64_t *limit, const ch
     if (limit && !gm_group_clear_ended(&file))
         __atomic_store_n(&file.group->limit, *limit, __ATOMIC_RELEASE);
     mine.place = take_place(&file);
-    unlock_byte(file.fd, JOINING);
+    gm_group_unlock(file.fd, GM_GROUP_JOINING);
     if (!mine.place) {
         *why = "has 256 members already";
         gm_group_close(&file);
         return NULL;
     }
-    gm_format(mine.name, sizeof mine.name, "%s", name);
+    struct stat st = {0};
+    gm_fstat(file.fd, &st);
+    mine.device = st.st_dev;
+    mine.inode = st.st_ino;
+    mine.path = file.path;
     mine.group = file.group;
     gm_close(file.fd); /* the mapping keeps the lock */
     return mine.group;
@@ -253,17 +147,14 @@ void gm_group_after_fork(void) {
     mine.place = NULL;
 }
 
-/* Only the group that this process is in: its file may have been removed and made anew. */
 void gm_group_refresh(void) {
-    struct gm_group_file file;
-    const char *why;
+    struct stat st;
     int saved = errno;
-    if (mine.group && gm_group_open(mine.name, false, &file, &why)) {
-        if (__atomic_load_n(&file.group->members[mine.place - mine.group->members].pid, __ATOMIC_RELAXED) ==
-            __atomic_load_n(&mine.place->pid, __ATOMIC_RELAXED))
-            gm_group_clear_ended(&file);
-        gm_group_close(&file);
-    }
+    int fd = mine.group ? (int)syscall(SYS_openat, AT_FDCWD, mine.path.text, GM_GROUP_FLAGS, 0) : -1;
+    if (fd >= 0 && !gm_fstat(fd, &st) && st.st_dev == mine.device && st.st_ino == mine.inode)
+        gm_group_clear_ended(&(struct gm_group_file){.group = mine.group, .fd = fd});
+    if (fd >= 0)
+        gm_close(fd);
     errno = saved;
 }
 

@@ -1,5 +1,7 @@
-/* Groups (GPUMEM_GROUP): processes that share one GPUMEM_LIMIT. A group is a file in /dev/shm that its members map. It
- * belongs to one user, holds the limit, and has a place for the bytes of each member on each device.
+/* Groups (GPUMEM_GROUP): processes that share one GPUMEM_LIMIT. A group is a file that its members map. It belongs to
+ * one user, holds the limit, and has a place for the bytes of each member on each device. It is in /dev/shm, where the
+ * members meet whatever their environment says. Any user may take a name there; then it is in the runtime folder of the
+ * user.
  *
  * There is no lock that a member could leave behind. A member announces the bytes that it wants, adds up what all
  * members hold and want, and takes them if the sum is within the limit. Each member also holds a file lock on the byte
@@ -10,42 +12,8 @@
 #ifndef GM_BASE_GROUP_H
 #define GM_BASE_GROUP_H
 
-#include "shim/base/base.h"
+#include "shim/base/group_file.h"
 
-#define GM_GROUP_MAGIC   0x3150554f5247504dull /* "MPGROUP1": seven letters, and one for the layout */
-#define GM_GROUP_MEMBERS 256
-#define GM_GROUP_DEVICES 32
-#define GM_GROUP_NAME    48 /* bytes of a name with the final NUL */
-
-struct gm_group_member {
-    int32_t pid; /* as the process sees it; 0 = free */
-    int32_t unused;
-    uint64_t live[GM_GROUP_DEVICES];
-    uint64_t wanted[GM_GROUP_DEVICES]; /* of requests that are not decided yet */
-};
-
-struct gm_group {
-    uint64_t magic;
-    uint64_t limit;                     /* bytes of each device; 0 = none; changes at any time */
-    uint64_t devices[GM_GROUP_DEVICES]; /* hash of each device's UUID, in the order of first use; 0 = none */
-    uint64_t used_members;              /* members from here on were never used */
-    struct gm_group_member members[GM_GROUP_MEMBERS];
-};
-
-/* The open file, to look for members that ended. */
-struct gm_group_file {
-    struct gm_group *group; /* NULL = not open */
-    int fd;
-};
-
-/* 1 to GM_GROUP_NAME - 1 letters, digits, '.', '_' or '-', with no '.' in front. */
-bool gm_group_name_is_valid(const char *name);
-#define GM_GROUP_ACCEPTED "accepted: 1 to 47 letters, digits, '.', '_' or '-'"
-
-/* Opens the group, and makes it where `create` is set. False: *why is the reason, and errno is ENOENT where there is
- * no such group. */
-bool gm_group_open(const char *name, bool create, struct gm_group_file *out, const char **why);
-void gm_group_close(struct gm_group_file *file);
 /* Clears the places of members that ended. Returns the number of members that run. */
 unsigned gm_group_clear_ended(const struct gm_group_file *file);
 /* Removes the file. False: *why is the reason. */

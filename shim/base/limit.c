@@ -12,36 +12,45 @@ bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
 static uint64_t live[GM_LIMIT_DEVICES];
 static struct gm_group *group;            /* NULL = none */
 static char group_name[GM_GROUP_NAME];    /* "" = none */
+static bool denied;                       /* the group cannot be had: its limit would not hold, so nothing is granted */
 static int16_t numbers[GM_LIMIT_DEVICES]; /* of each device in the group, plus 1; 0 = not looked up, -1 = no room */
 static uint64_t hashes[GM_LIMIT_DEVICES]; /* of each device's UUID; 0 = not looked up */
 static struct gm_once starting;
 
 /* ---- the group */
 
+static void deny(const char *why) {
+    denied = true;
+    gm_log(GM_LOG_ERROR,
+           "GPUMEM_GROUP=%s: the group %s; requests for memory of a device fail, as they would not count in the group",
+           group_name, why);
+}
+
 static void join_group(const uint64_t *bytes) {
     const char *why;
     group = gm_group_join(group_name, bytes, &why);
     memset(numbers, 0, sizeof numbers);
     if (!group)
-        gm_log(GM_LOG_ERROR, "GPUMEM_GROUP=%s: the group %s; this process has a limit of its own", group_name, why);
+        deny(why);
 }
 
 void gm_limit_start(const char *name, uint64_t bytes) {
     if (!gm_once_begin(&starting))
         return;
     gm_limit_bytes = bytes;
-    if (*name && !gm_group_name_is_valid(name)) {
-        gm_log(GM_LOG_ERROR, "GPUMEM_GROUP=%.80s is not a name; " GM_GROUP_ACCEPTED, name);
-    } else if (*name) {
+    if (*name) {
+        gm_limit_bytes = bytes ? bytes : UINT64_MAX;
         gm_format(group_name, sizeof group_name, "%s", name);
-        join_group(bytes ? &bytes : NULL);
-        gm_limit_bytes = bytes ? bytes : group ? UINT64_MAX : 0;
+        if (gm_group_name_is_valid(name)) /* not cut to the size of group_name */
+            join_group(bytes ? &bytes : NULL);
+        else
+            deny(GM_GROUP_UNNAMED);
     }
     gm_once_end(&starting);
 }
 
 void gm_limit_publish(void) {
-    gm_format(gm_stats->group, sizeof gm_stats->group, "%s", group ? group_name : "");
+    gm_format(gm_stats->group, sizeof gm_stats->group, "%s", group_name);
     if (!gm_stats->limit_bytes)
         __atomic_store_n(&gm_stats->limit_bytes, gm_limit_bytes, __ATOMIC_RELAXED);
 }
@@ -59,8 +68,9 @@ static uint64_t hash_of_device(int device) {
     return hash;
 }
 
-/* Where the bytes of a device count: in this process' own counter, nowhere, or at this number in the group. */
-enum { OWN = -1, NOWHERE = -2 };
+/* Where the bytes of a device count: in this process' own counter, nowhere, or at this number in the group. A group
+ * that has no room for the device grants nothing there. */
+enum { OWN = -1, NOWHERE = -2, NO_ROOM = -3 };
 
 static int place_of_device(int device) {
     if (device < 0 || device >= GM_LIMIT_DEVICES)
@@ -73,12 +83,14 @@ static int place_of_device(int device) {
         number = found < 0 ? -1 : found + 1;
         __atomic_store_n(&numbers[device], (int16_t)number, __ATOMIC_RELAXED);
     }
-    return number < 0 ? NOWHERE : number - 1;
+    return number < 0 ? NO_ROOM : number - 1;
 }
 
 /* ---- bytes */
 
 uint64_t gm_limit_now(void) {
+    if (denied)
+        return 0;
     const struct gm_stats *stats = __atomic_load_n(&gm_stats, __ATOMIC_ACQUIRE); /* a query of NVML may come early */
     uint64_t bytes = __atomic_load_n(group ? &group->limit : &stats->limit_bytes, __ATOMIC_RELAXED);
     if (!bytes && !group)
@@ -88,6 +100,8 @@ uint64_t gm_limit_now(void) {
 
 bool gm_limit_take(int device, uint64_t bytes) {
     int place = place_of_device(device);
+    if (denied || place == NO_ROOM)
+        return false;
     if (place != OWN)
         return place == NOWHERE || gm_group_take((unsigned)place, bytes);
     uint64_t limit = gm_limit_now(), seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED);
@@ -103,7 +117,7 @@ void gm_limit_force(int device, uint64_t bytes) {
     int place = place_of_device(device);
     if (place == OWN)
         __atomic_add_fetch(&live[device], bytes, __ATOMIC_RELAXED);
-    else if (place != NOWHERE)
+    else if (place >= 0)
         gm_group_force((unsigned)place, bytes);
 }
 
@@ -123,14 +137,14 @@ uint64_t gm_limit_live(int device) {
     int place = place_of_device(device);
     if (place == OWN)
         return __atomic_load_n(&live[device], __ATOMIC_RELAXED);
-    return place == NOWHERE ? 0 : gm_group_live(group, (unsigned)place);
+    return place < 0 ? 0 : gm_group_live(group, (unsigned)place);
 }
 
 /* ---- what queries answer */
 
 static void view(uint64_t used, uint64_t *free_bytes, uint64_t *total) {
     uint64_t limit = gm_limit_now(), remaining = limit > used ? limit - used : 0;
-    if (*total > limit)
+    if (limit && *total > limit) /* programs divide by the total */
         *total = limit;
     if (free_bytes && *free_bytes > remaining)
         *free_bytes = remaining;

@@ -1,5 +1,6 @@
 /* GPUMEM_LIMIT: how much memory of each device this process may hold, as if the device were smaller. With GPUMEM_GROUP
- * the processes of the group share the limit (group.h). `gpumem limit` changes it while the processes run.
+ * the processes of the group share the limit (group.h). `gpumem limit` changes it while the processes run. A process
+ * that cannot join its group is granted nothing, because its memory would not count there.
  *
  * The live blocks of the program count, from the request until the free, whichever resource serves them. Free blocks
  * of the cache do not count, and neither do blocks that the out-of-memory steps placed in other memory (oom.h). Bytes
@@ -31,7 +32,7 @@ GM_INTERNAL void gm_limit_publish(void);
  * NVML may come before. */
 extern bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
 
-/* The limit now in force; UINT64_MAX = none. */
+/* The limit now in force; UINT64_MAX = none, 0 = nothing is granted, since the group cannot be had. */
 GM_INTERNAL uint64_t gm_limit_now(void);
 /* Counts `bytes` on the device, unless that would exceed the limit. False: nothing was counted. */
 GM_INTERNAL bool gm_limit_take(int device, uint64_t bytes);

@@ -77,8 +77,12 @@ static void add_head(struct work *w) {
     const char *call = gm_call_name(request->call), *bytes = SIZE(0, request->size);
     switch (w->cause) {
     case LIMIT:
-        gm_log_add(&w->lines, "out of memory: %s of %s on device %d exceeds GPUMEM_LIMIT=%s", call, bytes,
-                   request->device, SIZE(1, gm_limit_now()));
+        if (gm_limit_now())
+            gm_log_add(&w->lines, "out of memory: %s of %s on device %d exceeds GPUMEM_LIMIT=%s", call, bytes,
+                       request->device, SIZE(1, gm_limit_now()));
+        else
+            gm_log_add(&w->lines, "out of memory: %s of %s on device %d: this process could not join its GPUMEM_GROUP",
+                       call, bytes, request->device);
         return;
     case CAPTURE:
         gm_log_add(&w->lines,
@@ -109,7 +113,7 @@ static void add_live(struct work *w) {
     const struct gm_holders *holders = &w->holders;
     gm_log_add(&w->lines, "  live          %s in %lu %s; kept for reuse %s", SIZE(0, holders->bytes),
                (unsigned long)holders->count, holders->count == 1 ? "block" : "blocks", SIZE(1, w->kept));
-    if (w->cause == LIMIT)
+    if (w->cause == LIMIT && gm_limit_now())
         gm_log_add(&w->lines, "  limit         %s, of which %s are in use", SIZE(0, gm_limit_now()),
                    SIZE(1, gm_limit_live(w->request->device)));
 }
@@ -155,7 +159,7 @@ static void add_largest(struct work *w) {
 
 static void add_advice(struct work *w) {
     const struct gm_oom_chain *steps = gm_router_steps();
-    const char *higher = w->cause == LIMIT ? "a higher GPUMEM_LIMIT, or " : "";
+    const char *higher = w->cause == LIMIT && gm_limit_now() ? "a higher GPUMEM_LIMIT, or " : "";
     const struct gm_oom_text text = gm_oom_text(steps);
     const char *now = text.text;
     if (w->cause == CAPTURE)

@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
 
 sys.argv[5:] = [sys.argv[7], *sys.argv[5:7]]
@@ -26,8 +27,8 @@ PATH = pathlib.Path(f"/dev/shm/gpumem-group-{os.geteuid()}-{NAME}")
 class Alone(Program):
     """A program that answers with numbers."""
 
-    def __init__(self, **more):
-        super().__init__(**{"GPUMEM_OOM": "trim,fail", "GPUMEM_LOG": "error", "LD_LIBRARY_PATH": run_top.CUDA + ":" + NVML, **more})
+    def __init__(self, stderr=None, **more):
+        super().__init__(stderr=stderr, **{"GPUMEM_OOM": "trim,fail", "GPUMEM_LOG": "error", "LD_LIBRARY_PATH": run_top.CUDA + ":" + NVML, **more})
 
     def tell(self, word):
         self.process.stdin.write(word + "\n")
@@ -51,10 +52,10 @@ class Alone(Program):
 
 
 class Member(Alone):
-    def __init__(self, limit=None, **more):
+    def __init__(self, limit=None, stderr=None, **more):
         if limit:
             more["GPUMEM_LIMIT"] = limit
-        super().__init__(**{"GPUMEM_GROUP": NAME, **more})
+        super().__init__(stderr=stderr, **{"GPUMEM_GROUP": NAME, **more})
 
 
 def limit(*arguments, status=0):
@@ -255,11 +256,11 @@ def wrong():
     check("does not exist" in limit(NAME, status=1), "a group that is not there")
     check("no such process" in limit(4194305, "1G", status=1), "process")
     check("not a process id" in limit("99999999999", "1G", status=2), "process")
-    with Member("64MiB", GPUMEM_GROUP="a/b") as one:
-        equal(one.fill(), 4, "a bad name leaves a limit of its own")
+    for bad in ("a/b", NAME + "x" * 48):
+        outside("64MiB", "accepted: 1 to 47 letters", GPUMEM_GROUP=bad)
     PATH.write_text("something else")
-    with Member("64MiB") as one:
-        equal(one.fill(), 4, "a foreign file leaves a limit of its own")
+    outside("64MiB", "another version")
+    outside(None, "another version")
     check("another version" in limit(NAME, "1G", status=1), "a foreign file")
     PATH.unlink()
     with Member("64MiB") as one:
@@ -275,8 +276,49 @@ def wrong():
         equal(one.fill(), 2, "and the file keeps it")
 
 
+def outside(limit, why, **more):
+    """A process that cannot join its group: it says so once, and is granted nothing, whatever its own limit is. Its child neither."""
+    with Member(limit, stderr=subprocess.PIPE, **more) as one:
+        total = one.get("room")[1]
+        equal((one.fill(), one.get("room")), (0, [0, total]), f"outside of its group: {why}")
+        check(total > 1024, f"the card has {total} MiB")
+        equal(one.get("nvml"), [0, 16384, 16384] * 2, "what NVML says")
+        one.do("fork")
+        equal(one.fill(), 0, "its child")
+        said = [line for line in one.end().splitlines() if "GPUMEM_GROUP=" in line]
+        check(len(said) == 1 and why in said[0] and "requests for memory of a device fail" in said[0], said)
+
+
+def taken():
+    """Another user made the file first. Without a folder of the user's own no process runs outside of its group; with one the
+    group is there."""
+    if os.geteuid():
+        print("skipped: needs root, to make a file of another user")
+        sys.exit(run_top.SKIP)
+    PATH.touch(mode=0o666)
+    os.chown(PATH, run_top.NOBODY, run_top.NOBODY)
+    outside("64MiB", "belongs to somebody else", XDG_RUNTIME_DIR="/none")
+    with tempfile.TemporaryDirectory() as folder:
+        own = pathlib.Path(folder) / PATH.name
+        os.environ["XDG_RUNTIME_DIR"] = folder
+        os.chmod(folder, 0o777)
+        outside("64MiB", "belongs to somebody else")
+        os.chmod(folder, 0o700)
+        with Member("64MiB") as one, Member() as two:
+            equal((one.fill(), two.get("try"), two.get("room")), (4, [2], [0, 64]), "they share")
+            check("limit 96.00 MiB, 2 processes" in limit(NAME, "96MiB"), "by its name")
+            check("limit 80.00 MiB, 2 processes" in limit(two.pid, "80MiB"), "by a process")
+            equal(two.fill(), 1, "below the new limit")
+            PATH.unlink()
+            with Member() as three:
+                equal(three.get("room"), [0, 80], "who comes after the other file is gone")
+            check(not PATH.exists(), "a second file")
+        limit("--remove", NAME)
+        check(not own.exists(), "the file")
+
+
 def main():
-    cases = (shared, killed, race, changed, launched, nvml, kinds, shown, wrong)
+    cases = (shared, killed, race, changed, launched, nvml, kinds, shown, wrong, taken)
     try:
         {function.__name__: function for function in cases}[sys.argv[5]]()
     finally:

@@ -32,11 +32,11 @@ environment = functools.partial(commanded.environment, CUDA)
 class Program(Commanded):
     """A program under watch that does one thing after the other."""
 
-    def __init__(self, policy="cache", command=(), preload=True, **more):
+    def __init__(self, policy="cache", command=(), preload=True, stderr=None, **more):
         more = {"GPUMEM_POLICY": policy, "GPUMEM_LOG": "warn", **more}
         if preload:
             more["LD_PRELOAD"] = SHIM
-        super().__init__([*command, PROGRAM], LIMIT_S, env=environment(**more))
+        super().__init__([*command, PROGRAM], LIMIT_S, env=environment(**more), stderr=stderr)
 
     def answer_to(self, word):
         return "ready" if word == "exec" else word

@@ -21,6 +21,11 @@ static void *start(void *unused) {
     return (void *)(uintptr_t)(!gm_limit_on() + gm_limit_take(0, LIMIT + 1));
 }
 
+static bool read_uuid(int device, unsigned char uuid[16]) {
+    uuid[15] = (unsigned char)(device + 1);
+    return true;
+}
+
 TEST(each_thread_finds_the_limit_in_force) {
     pthread_t threads[THREADS];
     void *beyond;
@@ -37,7 +42,12 @@ TEST(each_thread_finds_the_limit_in_force) {
     assert_string_equal(gm_stats->group, name);
     assert_int_equal(gm_stats->limit_bytes, LIMIT);
     assert_int_equal(gm_limit_now(), LIMIT);
-    gm_group_after_fork(); /* leaves the group */
+
+    gm_limit_uuid = read_uuid;
+    for (int device = 0; device < GM_GROUP_DEVICES; device++)
+        assert_true(gm_limit_take(device, 1));
+    assert_false(gm_limit_take(GM_GROUP_DEVICES, 1)); /* it would not count */
+    gm_group_after_fork();                            /* leaves the group */
     gm_group_remove(name, &why);
 }
 
