@@ -1,10 +1,9 @@
 /* gpumem limit: shows or changes the limit of a group (GPUMEM_GROUP) or of one process while it runs. */
-#include "shim/base/group.h"
 #include "shim/base/options.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/number_text.h"
-#include "tools/cli/process_counters.h"
+#include "tools/cli/process_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,30 +39,41 @@ static void show_group(const char *name, const struct gm_group_file *file) {
         printf("  device %u: %s in use\n", device, gm_text_bytes(&text, gm_group_live(file->group, device)));
 }
 
+static int group_error(const char *name, const char *why) {
+    fprintf(stderr, "gpumem: limit: group %s %s\n", name, why);
+    return 1;
+}
+
+/* Closes the file. */
+static int limit_file(const char *name, struct gm_group_file *file, const uint64_t *bytes) {
+    bool done = !bytes || gm_group_set_limit(file, *bytes);
+    if (done)
+        show_group(name, file);
+    gm_group_close(file);
+    return done ? 0 : group_error(name, "cannot be written");
+}
+
+/* A group of this user. */
 static int limit_group(const char *name, const uint64_t *bytes) {
     struct gm_group_file file;
     const char *why;
     if (!gm_group_name_is_valid(name))
         return gm_usage_error("limit: '%s' is neither a process id nor the name of a group; " GM_GROUP_ACCEPTED, name);
-    if (!gm_group_open(name, bytes != NULL, &file, &why)) {
-        fprintf(stderr, "gpumem: limit: group %s %s\n", name, why);
-        return 1;
-    }
-    if (bytes)
-        __atomic_store_n(&file.group->limit, *bytes, __ATOMIC_RELEASE);
-    show_group(name, &file);
-    gm_group_close(&file);
-    return 0;
+    return gm_group_open(name, bytes != NULL, &file, &why) ? limit_file(name, &file, bytes) : group_error(name, why);
+}
+
+/* The group of the process's user. */
+static int limit_group_of(const struct gm_process_counters *counters, const char *name, const uint64_t *bytes) {
+    struct gm_group_file file;
+    const char *why;
+    return gm_process_group_open(counters, name, &file, &why) ? limit_file(name, &file, bytes) : group_error(name, why);
 }
 
 static int remove_group(const char *name) {
     const char *why;
     if (!gm_group_name_is_valid(name))
         return gm_usage_error("limit: '%s' is not the name of a group; " GM_GROUP_ACCEPTED, name);
-    if (gm_group_remove(name, &why))
-        return 0;
-    fprintf(stderr, "gpumem: limit: group %s %s\n", name, why);
-    return 1;
+    return gm_group_remove(name, &why) ? 0 : group_error(name, why);
 }
 
 /* ---- a process */
@@ -84,7 +94,7 @@ static int limit_process(long pid, const uint64_t *bytes) {
     if (status)
         result = process_error(pid, gm_process_counters_reason(status));
     else if (stats.group[0])
-        result = limit_group(stats.group, bytes);
+        result = limit_group_of(counters, stats.group, bytes);
     else if (!stats.limit_bytes)
         result =
             process_error(pid, "it was started without GPUMEM_LIMIT and GPUMEM_GROUP, so its blocks are not counted");

@@ -8,6 +8,8 @@
 #include "tools/cli/process_counters.h"
 
 #include "shim/base/script_name.h"
+#include "tools/cli/foreign_file.h"
+#include "tools/cli/process_root.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -157,13 +159,21 @@ static enum gm_counters_status judge_memory(pid_t pid, uint64_t address, int32_t
 
 /* ---- by an open descriptor */
 
+/* A file that its owner cuts while it is mapped ends this program. The size counts only once the file is sealed. */
+static bool cannot_shrink(int fd, off_t bytes) {
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && seals & F_SEAL_SHRINK && !fstat(fd, &st) && st.st_size >= bytes;
+}
+
 /* Opens a file with the counters of one process, or with `slots` slots of them. */
 static enum gm_counters_status take_descriptor(struct gm_process_counters *w, const char *path, int32_t own,
                                                unsigned slots) {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    const char *why;
+    int fd = gm_foreign_open(path, O_RDWR, &why); /* the process may have put another file there meanwhile */
     bool writable = fd >= 0;
     if (fd < 0)
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = gm_foreign_open(path, O_RDONLY, &why);
     if (fd < 0)
         return errno == EACCES || errno == EPERM ? GM_COUNTERS_DENIED : GM_COUNTERS_NO_COUNTERS;
     enum gm_counters_status status = GM_COUNTERS_NO_COUNTERS;
@@ -176,7 +186,7 @@ static enum gm_counters_status take_descriptor(struct gm_process_counters *w, co
         return status;
     }
     w->fd = fd;
-    if (writable && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
+    if (writable && cannot_shrink(fd, w->offset + PAGE)) {
         void *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, w->offset);
         w->page = map == MAP_FAILED ? NULL : map;
         w->times_calls = slots == 1;
@@ -239,12 +249,11 @@ static bool is_run_file(const struct mapping *m) {
 
 /* Finds the process's slot in the file of gpumem run: in the file if it can be opened, else in the process's memory. */
 static enum gm_counters_status take_slot(struct gm_process_counters *w, const struct mapping *m, int32_t own) {
-    char path[LINE];
     struct stat st;
     enum gm_counters_status status = GM_COUNTERS_NO_COUNTERS;
-    snprintf(path, sizeof path, "/proc/%d/root%s", (int)w->pid, m->name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != m->inode)) {
+    const char *why;
+    int fd = gm_process_file_open(w->pid, m->name, O_RDONLY, &why);
+    if (fd >= 0 && (fstat(fd, &st) || st.st_ino != m->inode)) {
         close(fd);
         fd = -1;
     }
@@ -326,11 +335,26 @@ void gm_process_counters_close(struct gm_process_counters *w) {
 
 pid_t gm_process_counters_pid(const struct gm_process_counters *w) { return w->pid; }
 
-enum gm_counters_status gm_process_counters_read(struct gm_process_counters *w, struct gm_stats *out) {
+bool gm_process_counters_alive(const struct gm_process_counters *w) {
     struct identity now;
+    return identify(w->pid, &now) && is_same(&w->identity, &now);
+}
+
+/* Another process wrote the texts. */
+static void end_texts(struct gm_stats *page) {
+    page->group[sizeof page->group - 1] = 0;
+    page->program[sizeof page->program - 1] = 0;
+    page->policy[sizeof page->policy - 1] = 0;
+    page->trace[sizeof page->trace - 1] = 0;
+    page->free_sync[sizeof page->free_sync - 1] = 0;
+    page->recording.name[sizeof page->recording.name - 1] = 0;
+    page->recording.text[sizeof page->recording.text - 1] = 0;
+}
+
+enum gm_counters_status gm_process_counters_read(struct gm_process_counters *w, struct gm_stats *out) {
     /* Checked before reading: counters that are read after the process was alive may be newer than its end, but never
      * older than its start. */
-    bool alive = identify(w->pid, &now) && is_same(&w->identity, &now);
+    bool alive = gm_process_counters_alive(w);
     struct gm_stats *copy = aligned_alloc(_Alignof(struct gm_stats), sizeof *copy);
     if (!copy)
         return GM_COUNTERS_NO_MEMORY;
@@ -342,8 +366,10 @@ enum gm_counters_status gm_process_counters_read(struct gm_process_counters *w, 
     bool whole = length == sizeof *copy && copy->magic == GM_STATS_MAGIC;
     if (whole && (!copy->program[0] || !strncmp(copy->program, "python", 6)))
         memcpy(copy->program, w->program, sizeof copy->program);
-    if (whole)
+    if (whole) {
+        end_texts(copy);
         *out = *copy;
+    }
     free(copy);
     return alive && whole ? GM_COUNTERS_OK : GM_COUNTERS_ENDED;
 }
@@ -398,9 +424,8 @@ uint32_t gm_process_counters_request(struct gm_process_counters *w, enum gm_stat
 bool gm_process_counters_answer(struct gm_process_counters *w, uint32_t request, unsigned ms, bool *failed, char *text,
                                 size_t size) {
     const struct gm_stats_recording *r = &w->page->recording;
-    struct identity now;
     for (unsigned waited = 0; __atomic_load_n(&r->answered, __ATOMIC_ACQUIRE) != request; waited += 5) {
-        if (waited >= ms || !identify(w->pid, &now) || !is_same(&w->identity, &now))
+        if (waited >= ms || !gm_process_counters_alive(w))
             return false;
         nanosleep(&(struct timespec){0, 5000000}, NULL);
     }

@@ -31,8 +31,11 @@ enum gm_counters_status gm_process_counters_open(pid_t pid, struct gm_process_co
 void gm_process_counters_close(struct gm_process_counters *counters);
 
 pid_t gm_process_counters_pid(const struct gm_process_counters *counters);
+/* Whether the process runs, and still executes the program whose counters these are. */
+bool gm_process_counters_alive(const struct gm_process_counters *counters);
 
-/* Copies the counters. GM_COUNTERS_ENDED: the process ended or executes another program; `out` then holds the last
+/* Copies the counters. They are what the process wrote; texts end within their fields, and that is all that is known of
+ * them. GM_COUNTERS_ENDED: the process ended or executes another program; `out` then holds the last
  * counts if they were still readable, else it is unchanged. */
 enum gm_counters_status gm_process_counters_read(struct gm_process_counters *counters, struct gm_stats *out);
 

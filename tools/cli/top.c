@@ -4,6 +4,7 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/process_counters.h"
+#include "tools/cli/process_root.h"
 #include "tools/cli/screen.h"
 #include "tools/cli/top_sort.h"
 
@@ -112,10 +113,12 @@ static void drop(struct table *table, unsigned i) {
     memmove(&table->rows[i], &table->rows[i + 1], (table->count - i) * sizeof table->rows[0]);
 }
 
-/* Whether the process belongs to the group that is shown. */
+/* Whether the process belongs to the group that is shown, which is one of this user. */
 static bool is_wanted(const struct table *table, struct gm_process_counters *counters) {
     static struct gm_stats page;
-    return !table->group.group || (gm_process_counters_read(counters, &page) == GM_COUNTERS_OK &&
+    uid_t user;
+    return !table->group.group || (gm_process_user(gm_process_counters_pid(counters), &user) && user == geteuid() &&
+                                   gm_process_counters_read(counters, &page) == GM_COUNTERS_OK &&
                                    !strcmp(page.group, table->group_sample.name));
 }
 
@@ -166,7 +169,7 @@ static void read_one(struct observer *row, uint64_t interval_ns) {
     if (page.magic) {
         gm_counter_sample_take(&now, &page, (int32_t)gm_process_counters_pid(row->counters), now_ns());
         if (now.group[0])
-            now.limit = gm_group_limit_of(now.group);
+            now.limit = gm_group_limit_of(row->counters, now.group);
         row->rates = gm_counter_sample_rates(row->seen_before ? &row->now : NULL, &now, row->timed || now.timed);
         row->before = row->now;
         row->now = now;
@@ -222,7 +225,7 @@ static void read_all(struct table *table, const struct options *options) {
         sort_rows(table, options->sort);
     for (unsigned i = 0; i < table->count; i++)
         if (options->sites && table->rows[i]->seen_before)
-            gm_top_sites_read(&table->rows[i]->sites, table->rows[i]->now.trace);
+            gm_top_sites_read(&table->rows[i]->sites, table->rows[i]->counters, table->rows[i]->now.trace);
     note_history(table);
     table->readings++;
 }

@@ -2,12 +2,12 @@
 
 #include <stdio.h>
 
-uint64_t gm_group_limit_of(const char *name) {
+uint64_t gm_group_limit_of(const struct gm_process_counters *counters, const char *name) {
     struct gm_group_file file;
     const char *why;
-    if (!gm_group_open(name, false, &file, &why))
+    if (!gm_process_group_open(counters, name, &file, &why))
         return 0;
-    uint64_t limit = __atomic_load_n(&file.group->limit, __ATOMIC_RELAXED);
+    uint64_t limit = file.group->limit;
     gm_group_close(&file);
     return limit;
 }

@@ -1,4 +1,5 @@
 #include "tools/cli/top_sites.h"
+#include "tools/cli/process_file.h"
 #include "tools/cli/trace_report.h"
 
 #include <stdio.h>
@@ -38,9 +39,13 @@ static bool take_rows(struct gm_top_sites *sites, struct gm_report *report) {
     return true;
 }
 
-static void read_trace(struct gm_top_sites *sites, const char *trace) {
+static void read_trace(struct gm_top_sites *sites, const struct gm_process_counters *counters, const char *trace) {
     char error[sizeof sites->why];
-    struct gm_reader *reader = gm_reader_open(trace, error, sizeof error);
+    const char *why;
+    int fd = gm_process_trace_open(counters, trace, &why);
+    struct gm_reader *reader = fd < 0 ? NULL : gm_reader_open_file(fd, trace, error, sizeof error);
+    if (fd < 0)
+        snprintf(error, sizeof error, "%s: %s", trace, why);
     if (!reader) {
         snprintf(sites->why, sizeof sites->why, "%s", error);
         return;
@@ -59,13 +64,13 @@ static void read_trace(struct gm_top_sites *sites, const char *trace) {
     gm_reader_close(reader);
 }
 
-void gm_top_sites_read(struct gm_top_sites *sites, const char *trace) {
+void gm_top_sites_read(struct gm_top_sites *sites, const struct gm_process_counters *counters, const char *trace) {
     uint64_t begin = now_ns();
     if (sites->read_ns && !sites->why[0] && begin - sites->read_ns < PART * sites->cost_ns)
         return;
     sites->why[0] = 0;
     if (trace[0])
-        read_trace(sites, trace);
+        read_trace(sites, counters, trace);
     else
         snprintf(sites->why, sizeof sites->why, "the process writes no trace; gpumem trace start begins one");
     if (sites->why[0])

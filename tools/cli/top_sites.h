@@ -3,6 +3,8 @@
 #ifndef GM_TOP_SITES_H
 #define GM_TOP_SITES_H
 
+#include "tools/cli/process_counters.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,9 +23,9 @@ struct gm_top_sites {
     char why[600];             /* why there are none; "" = they were read */
 };
 
-/* Reads the trace again, unless reading would take more than a tenth of the time. `trace` "" = the process writes none.
- */
-void gm_top_sites_read(struct gm_top_sites *sites, const char *trace);
+/* Reads the trace again, unless reading would take more than a tenth of the time. `trace`: its name, as the process has
+ * it; "" = the process writes none. */
+void gm_top_sites_read(struct gm_top_sites *sites, const struct gm_process_counters *counters, const char *trace);
 void gm_top_sites_free(struct gm_top_sites *sites);
 
 #endif

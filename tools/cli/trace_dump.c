@@ -5,7 +5,7 @@
 #include "shim/trace/event.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
-#include "tools/cli/process_counters.h"
+#include "tools/cli/process_file.h"
 #include "tools/cli/trace_control.h"
 
 #include <errno.h>
@@ -72,17 +72,24 @@ static bool read_chunk(int from, uint64_t offset, char *out) {
     return true;
 }
 
+/* Where the next data may be from here on: a hole is stepped over at once, whatever size the file claims. */
+static uint64_t skip_hole(int from, uint64_t at, uint64_t size) {
+    off_t data = lseek(from, (off_t)at, SEEK_DATA);
+    uint64_t next = data >= 0 ? (uint64_t)data / GM_TRACE_HEADER * GM_TRACE_HEADER : errno == ENXIO ? size : at;
+    return next > at ? next : at + GM_TRACE_HEADER;
+}
+
 static bool copy_binary(int from, int to, uint64_t size) {
     char *room = malloc(GM_TRACE_CHUNK);
     bool done = room && read_all(from, room, GM_TRACE_HEADER, 0) && write_all(to, room, GM_TRACE_HEADER, 0);
     for (uint64_t at = GM_TRACE_HEADER; done && at < size;) {
-        uint64_t step = GM_TRACE_HEADER;
-        if (read_chunk(from, at, room)) {
-            const struct gm_trace_chunk *chunk = (const struct gm_trace_chunk *)room;
-            step = chunk->bytes;
-            done = write_all(to, room, sizeof *chunk + chunk->used, at);
+        if (!read_chunk(from, at, room)) {
+            at = skip_hole(from, at, size);
+            continue;
         }
-        at += step;
+        const struct gm_trace_chunk *chunk = (const struct gm_trace_chunk *)room;
+        done = write_all(to, room, sizeof *chunk + chunk->used, at);
+        at += chunk->bytes;
     }
     free(room);
     return done && !ftruncate(to, (off_t)size);
@@ -101,17 +108,19 @@ static bool copy_text(int from, int to, uint64_t size) {
     return !ftruncate(to, (off_t)whole);
 }
 
+/* The process may name any file. Only a trace is copied, and only the caller may read the copy. */
 static int copy(long pid, int from, const char *output) {
     struct stat st;
-    char magic[8] = "";
-    if (fstat(from, &st) || !S_ISREG(st.st_mode))
-        return trouble(pid, "its trace is no regular file");
-    int to = open(output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    char begin[64] = "";
+    bool read = !fstat(from, &st) && pread(from, begin, sizeof begin - 1, 0) >= 0;
+    bool binary = read && !memcmp(begin, GM_TRACE_MAGIC, strlen(GM_TRACE_MAGIC));
+    if (!binary && (!read || strncmp(begin, gm_trace_csv_header, sizeof begin - 1)))
+        return trouble(pid, "the file that it names is no trace");
+    int to = open(output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (to < 0) {
         fprintf(stderr, "gpumem: trace: %s: %s\n", output, strerror(errno));
         return 1;
     }
-    bool binary = read_all(from, magic, sizeof magic, 0) && !memcmp(magic, GM_TRACE_MAGIC, sizeof magic);
     bool done = binary ? copy_binary(from, to, (uint64_t)st.st_size) : copy_text(from, to, (uint64_t)st.st_size);
     if (close(to) || !done) {
         fprintf(stderr, "gpumem: trace: %s: cannot be written: %s\n", output, strerror(errno));
@@ -124,19 +133,22 @@ static int copy(long pid, int from, const char *output) {
 static int dump(long pid, const char *output) {
     static struct gm_stats stats;
     struct gm_process_counters *counters;
-    char path[sizeof stats.trace + 64];
+    const char *why;
+    int from = -1;
     enum gm_counters_status status = gm_process_counters_open((pid_t)pid, &counters);
     if (!status)
         status = gm_process_counters_read(counters, &stats);
+    if (!status && stats.trace[0])
+        from = gm_process_trace_open(counters, stats.trace, &why);
     gm_process_counters_close(counters);
     if (status)
         return trouble(pid, gm_process_counters_reason(status));
     if (!stats.trace[0])
         return trouble(pid, "it writes no trace, or has recorded no event yet");
-    snprintf(path, sizeof path, "/proc/%ld/root%.*s", pid, (int)sizeof stats.trace - 1, stats.trace);
-    int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (from < 0)
-        return trouble(pid, "its trace cannot be opened");
+    if (from < 0) {
+        fprintf(stderr, "gpumem: trace: process %ld: its trace: %s\n", pid, why);
+        return 1;
+    }
     int result = copy(pid, from, output);
     close(from);
     return result;

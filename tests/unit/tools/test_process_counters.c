@@ -5,8 +5,14 @@
 #include "tools/cli/process_counters.h"
 
 #include "tests/test.h"
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,6 +138,63 @@ TEST(test_a_process) {
     gm_process_counters_close(other);
     assert_int_equal(gm_process_counters_open(pid, &counters), GM_COUNTERS_NO_PROCESS);
     assert_null(counters);
+}
+
+/* Makes `folder` the root of a file system of this process alone. There a plain file has the name that /proc shows for
+ * a memory file. */
+static bool enter_own_root(const char *folder) {
+    return !unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+           !mount(folder, folder, NULL, MS_BIND, NULL) && !chdir(folder) && !mkdir("old", 0700) &&
+           !syscall(SYS_pivot_root, ".", "old") && !umount2("/old", MNT_DETACH);
+}
+
+/* Holds a page in a plain file, and cuts the file when a byte comes. */
+static void hold_plain_file(const char *folder, int in, int out) {
+    static struct gm_stats page = {.magic = GM_STATS_MAGIC};
+    char byte = 0;
+    page.pid = (int32_t)getpid();
+    bool entered = enter_own_root(folder);
+    int fd = entered ? open("/memfd:" GM_STATS_NAME, O_CREAT | O_EXCL | O_RDWR, 0600) : -1;
+    if (fd < 0 || write(fd, &page, sizeof page) != sizeof page || unlink("/memfd:" GM_STATS_NAME))
+        _exit(1);
+    for (int i = 0; i < 2 && write(out, &byte, 1) == 1; i++)
+        if (read(in, &byte, 1) != 1 || ftruncate(fd, 0))
+            break;
+    _exit(0);
+}
+
+/* Its owner can cut it while it is mapped, so it is read and never mapped. */
+TEST(test_a_plain_file_with_the_name) {
+    char folder[] = "gpumem-counters-XXXXXX", byte = 0, path[64];
+    int to[2], from[2];
+    struct gm_process_counters *counters = NULL;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(pipe(to) || pipe(from), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        close(from[0]);
+        close(to[1]);
+        hold_plain_file(folder, to[0], from[1]);
+    }
+    close(from[1]);
+    bool held = read(from[0], &byte, 1) == 1;
+    if (held) {
+        assert_int_equal(gm_process_counters_open(pid, &counters), GM_COUNTERS_OK);
+        assert_int_equal(write(to[1], &byte, 1), 1);
+        assert_int_equal(read(from[0], &byte, 1), 1); /* it is cut */
+        assert_false(gm_process_counters_time_calls(counters, SECOND));
+        assert_false(gm_process_counters_limit(counters, 1));
+        gm_process_counters_close(counters);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    snprintf(path, sizeof path, "%s/old", folder);
+    rmdir(path);
+    assert_int_equal(rmdir(folder), 0);
+    if (!held) {
+        print_message("skipped: needs the right to make a mount namespace\n");
+        skip();
+    }
 }
 
 TEST(test_own_counters) {
