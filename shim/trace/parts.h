@@ -24,6 +24,12 @@ struct gm_trace_file {
 /* The descriptor. Another thread may close it, or open the file again. */
 static inline int gm_trace_fd(const struct gm_trace_file *file) { return __atomic_load_n(&file->fd, __ATOMIC_ACQUIRE); }
 
+/* ---- open.c */
+/* Opens a file by its name and with `create` makes it, but neither follows a link nor takes a file of another user in a
+ * folder that others can write. A pipe is opened for writing only: ENXIO where nobody reads it. -1 with errno: *why is
+ * the reason in a few words; NULL = errno says it. */
+GM_INTERNAL int gm_trace_open_named(const char *name, bool create, const char **why);
+
 /* ---- path.c */
 /* Start of this process in CLOCK_REALTIME nanoseconds, from /proc/self/stat; the current time if that cannot be read.
  */

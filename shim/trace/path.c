@@ -1,5 +1,5 @@
 /* The name of the trace file: patterns such as %p, and the rule by which two processes never share a file. Also opens
- * the file, and opens it again when the program closed its descriptor. */
+ * the file (open.c), and opens it again when the program closed its descriptor. */
 #include "policy/digits.h"
 #include "shim/base/file.h"
 #include "shim/trace/parts.h"
@@ -176,14 +176,6 @@ static int share(int own) {
     return fd >= 0 ? fd : gm_fcntl(own, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
 }
 
-/* An existing pipe is opened without waiting for a reader. -1 with ENXIO when it has no reader. */
-static int open_named(const char *name) {
-    struct stat st;
-    if (!gm_stat(name, &st) && S_ISFIFO(st.st_mode))
-        return gm_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    return gm_open(name, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-}
-
 static __attribute__((format(printf, 2, 3))) int cannot(struct gm_trace_file *file, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -209,11 +201,14 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
     int again = 0;
     for (int attempt = 0; attempt < NAMES_TRIED; attempt++) {
         numbered_name(file->name, sizeof file->name, base, attempt);
-        int fd = open_named(file->name);
+        const char *why;
+        int fd = gm_trace_open_named(file->name, true, &why);
         if (fd < 0 || gm_fstat(fd, &st)) {
             bool unread = fd < 0 && errno == ENXIO && !gm_stat(file->name, &st) && S_ISFIFO(st.st_mode);
             cannot(file, "cannot open trace file '%s': %s", file->name,
-                   unread ? "a pipe that nobody reads" : gm_errno_text(errno));
+                   why      ? why
+                   : unread ? "a pipe that nobody reads"
+                            : gm_errno_text(errno));
             if (fd >= 0)
                 gm_close(fd);
             return -1;
@@ -253,10 +248,11 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
     /* The program closed every descriptor that it did not open. The number may be the program's now, so it is not
      * closed. */
     gm_spin_lock(&reopening);
-    int fd = is_ours(file, gm_trace_fd(file))
-                 ? gm_trace_fd(file)
-                 : gm_open(file->name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (file->append ? O_APPEND : 0));
+    const char *why;
+    int fd = is_ours(file, gm_trace_fd(file)) ? gm_trace_fd(file) : gm_trace_open_named(file->name, false, &why);
     bool ours = is_ours(file, fd);
+    if (ours && file->append && fd != gm_trace_fd(file))
+        gm_fcntl(fd, F_SETFL, O_APPEND | O_NONBLOCK);
     if (fd >= 0 && !ours)
         gm_close(fd);
     if (ours && fd != gm_trace_fd(file)) {
