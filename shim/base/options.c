@@ -7,6 +7,7 @@
 #include "shim/base/once.h"
 
 #include <string.h>
+#include <sys/auxv.h>
 
 enum { TEXT_SIZE = 4096, NAME_SIZE = 64, SHOWN = 80 };
 
@@ -267,9 +268,13 @@ static void scan(char *const *environment, bool report) {
 
 _Static_assert(GM_OPTION_COUNT_ <= 64, "take_entry keeps a bit for each option");
 
+bool gm_options_are_ignored(void) { return getauxval(AT_SECURE) != 0; }
+
 /* The first entry with a value counts, as in take_entry. */
 const char *gm_environment_value(char *const *environment, const char *name) {
     size_t length = strlen(name);
+    if (gm_options_are_ignored())
+        return "";
     for (; environment && *environment; environment++)
         if (!strncmp(*environment, name, length) && (*environment)[length] == '=' && (*environment)[length + 1])
             return *environment + length + 1;
@@ -341,7 +346,7 @@ static void read_config(const char *path, bool report) {
 
 /* Reads everything twice: the first time to find the log level, the second time to report errors at that level. */
 void gm_options_load(char *const *environment) {
-    if (!environment || !gm_once_begin(&loading))
+    if (!environment || gm_options_are_ignored() || !gm_once_begin(&loading))
         return;
     const char *path = gm_environment_value(environment, "GPUMEM_CONFIG");
     for (int i = 0; i < GM_OPTION_COUNT_; i++)

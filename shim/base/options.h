@@ -147,6 +147,10 @@ struct gm_option {
 
 extern const struct gm_option gm_option_rows[GM_OPTION_COUNT_];
 
+/* True in a program that runs with more rights than its user has (set-uid, file capabilities): the environment is the
+ * user's, the files are opened with the rights of the program. So no option is read there, and no hook acts. */
+bool gm_options_are_ignored(void);
+
 /* Reads `environment` (in the form of environ), and the file that it names in GPUMEM_CONFIG, into the values of the
  * process. The environment comes before the file. Later calls are ignored. Texts are copied into fixed storage. */
 void gm_options_load(char *const *environment);
@@ -156,7 +160,7 @@ uint64_t gm_option_number(enum gm_option_id id);  /* count, bytes, nanoseconds o
 const char *gm_option_text(enum gm_option_id id); /* never NULL */
 bool gm_option_is_set(enum gm_option_id id);      /* set by the user, and valid */
 
-/* The value of a variable of any name in an environment; "" = it has none. */
+/* The value of a variable of any name in an environment; "" = it has none, or options are ignored. */
 const char *gm_environment_value(char *const *environment, const char *name);
 
 /* Names the option in a message: GPUMEM_POLICY, or FILE:3: GPUMEM_POLICY if that line of the file of options set it. */

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "shim/base/file.h"
+#include "shim/base/options.h"
 #include "shim/base/real_dl.h"
 #include "shim/hook/entry_points.h"
 #include "shim/hook/hook.h"
@@ -49,9 +50,13 @@ static bool wait_for_start(void) {
     return now == STARTED;
 }
 
-/* One thread starts the process. False: gpumem gave up. */
+/* One thread starts the process. False: gpumem gave up, and calls go to the driver. */
 static bool start_process(const struct gm_found *found) {
     int idle = IDLE, self = getpid();
+    if (gm_options_are_ignored()) {
+        __atomic_store_n(&start_state, GAVE_UP, __ATOMIC_RELEASE);
+        return false;
+    }
     if (!__atomic_compare_exchange_n(&start_state, &idle, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return wait_for_start();
     gm_process_start();
