@@ -28,7 +28,8 @@ struct gm_size_text {
 };
 const char *gm_size_text(struct gm_size_text *room, uint64_t bytes);
 
-/* ---- log (log.c): one write(2) for each line to stderr, with the prefix "gpumem: ". */
+/* ---- log (log.c): one write(2) for each line to stderr, with the prefix "gpumem: ". A line ends where its text ends:
+ * characters with which a name could act in a terminal, or begin a line, are shown as "\x1b" (foreign.h). */
 enum gm_log_level { GM_LOG_OFF, GM_LOG_ERROR, GM_LOG_WARN, GM_LOG_INFO, GM_LOG_DEBUG };
 void gm_log_set(enum gm_log_level level); /* default GM_LOG_WARN */
 void gm_log(enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -42,6 +43,8 @@ struct gm_log_lines {
 };
 void gm_log_add(struct gm_log_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gm_log_lines(enum gm_log_level level, const struct gm_log_lines *lines);
+/* Writes one line to any descriptor, without a prefix. */
+void gm_say_line(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- clock (clock.c): nanoseconds of CLOCK_MONOTONIC, computed from the calibrated time stamp counter, or read by
  * clock_gettime where the counter is not invariant. gm_ticks() reads the raw counter (a few ns). gm_ticks_to_ns()

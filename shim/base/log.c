@@ -2,6 +2,9 @@
  * program's errno unchanged. */
 #include "shim/base/base.h"
 #include "shim/base/file.h"
+#include "shim/base/foreign.h"
+
+#include <string.h>
 
 #define LINE 1024
 static const char prefix[] = "gpumem: ";
@@ -9,18 +12,45 @@ enum { HEAD = sizeof prefix - 1 };
 
 static int threshold = GM_LOG_WARN;
 
-static void write_line(const char *format, va_list args) {
-    char line[LINE];
+/* Takes away what a text would do in a terminal. Returns its length, which `size` may cut. */
+static GM_APART size_t show(char *text, size_t size) {
+    char raw[LINE];
+    size_t length = strnlen(text, sizeof raw);
+    memcpy(raw, text, length);
+    return gm_foreign_text(text, size, raw, length);
+}
 
-    __builtin_memcpy(line, prefix, HEAD);
-    int length = gm_vformat(line + HEAD, sizeof line - HEAD - 1, format, args);
-    size_t end = HEAD + (size_t)length;
-    if (end > sizeof line - 2) {
-        end = sizeof line - 2;
-        __builtin_memcpy(line + end - 3, "...", 3);
+static size_t format_shown(char *text, size_t size, const char *format, va_list args) {
+    size_t length = (size_t)gm_vformat(text, size, format, args);
+    return gm_foreign_is_plain(text) ? length : show(text, size);
+}
+
+/* The line has a prefix already, of `head` bytes. */
+static void write_line(int fd, char line[LINE], size_t head, const char *format, va_list args) {
+    static const char more[] = "...";
+    size_t length = format_shown(line + head, LINE - head - 1, format, args), end = head + strlen(line + head);
+    if (head + length > end) {
+        while (end + sizeof more > LINE - 1 || (line[end] & 0xc0) == 0x80) /* no part of a character is left */
+            end--;
+        memcpy(line + end, more, sizeof more);
+        end += sizeof more - 1;
     }
     line[end++] = '\n';
-    gm_safe_say(STDERR_FILENO, line, end);
+    gm_safe_say(fd, line, end);
+}
+
+void gm_say_line(int fd, const char *format, ...) {
+    char line[LINE];
+    va_list args;
+    va_start(args, format);
+    write_line(fd, line, 0, format, args);
+    va_end(args);
+}
+
+static void log_line(const char *format, va_list args) {
+    char line[LINE];
+    memcpy(line, prefix, HEAD);
+    write_line(STDERR_FILENO, line, HEAD, format, args);
 }
 
 static bool enabled(enum gm_log_level level) {
@@ -34,7 +64,7 @@ void gm_log(enum gm_log_level level, const char *format, ...) {
         return;
     va_list args;
     va_start(args, format);
-    write_line(format, args);
+    log_line(format, args);
     va_end(args);
 }
 
@@ -43,7 +73,7 @@ void gm_log_once(int *once, enum gm_log_level level, const char *format, ...) {
         return;
     va_list args;
     va_start(args, format);
-    write_line(format, args);
+    log_line(format, args);
     va_end(args);
 }
 
@@ -54,11 +84,11 @@ void gm_log_add(struct gm_log_lines *lines, const char *format, ...) {
     if (room <= HEAD + 1)
         return;
     va_start(args, format);
-    size_t length = (size_t)gm_vformat(line + HEAD, room - HEAD, format, args);
+    size_t length = format_shown(line + HEAD, room - HEAD, format, args);
     va_end(args);
     if (length >= room - HEAD)
         return;
-    __builtin_memcpy(line, prefix, HEAD);
+    memcpy(line, prefix, HEAD);
     line[HEAD + length] = '\n'; /* in place of the terminator */
     lines->length += HEAD + length + 1;
 }

@@ -148,31 +148,23 @@ static void write_row(struct gm_stats_reliance *row, const struct gm_order_findi
 
 static void write_line(int fd, const struct gm_stats_reliance *row) {
     const char *slash = strrchr(row->module, '/');
-    char line[800];
-    int length = gm_format(line, sizeof line, "gpumem: check-order: %llu %s at ", (unsigned long long)row->count,
-                           row->count == 1 ? "cudaFree" : "cudaFrees");
+    char site[GM_STATS_FRAMES * 96] = "an unknown site";
+    size_t length = 0;
     for (unsigned i = 0; i < row->frame_count; i++)
-        length += gm_format(line + length, sizeof line - (size_t)length, "%s%.60s+0x%llx", i ? " < " : "",
-                            slash ? slash + 1 : row->module, (unsigned long long)(row->frames[i] - row->base));
-    length += gm_format(line + length, sizeof line - (size_t)length, "%s: %s\n",
-                        row->frame_count ? "" : "an unknown site", row->text);
-    gm_safe_say(fd, line, (size_t)length);
+        length += (size_t)gm_format(site + length, sizeof site - length, "%s%.60s+0x%llx", i ? " < " : "",
+                                    slash ? slash + 1 : row->module, (unsigned long long)(row->frames[i] - row->base));
+    gm_say_line(fd, "gpumem: check-order: %llu %s at %s: %s", (unsigned long long)row->count,
+                row->count == 1 ? "cudaFree" : "cudaFrees", site, row->text);
 }
 
 static void write_rest(int fd, const struct gm_stats *stats) {
-    char text[400];
     unsigned shown = stats->reliance_count < GM_STATS_RELIANCES ? stats->reliance_count : GM_STATS_RELIANCES;
-    int length = 0;
     if (stats->reliance_count > shown)
-        length =
-            gm_format(text, sizeof text, "gpumem: check-order: %u more call sites\n", stats->reliance_count - shown);
+        gm_say_line(fd, "gpumem: check-order: %u more call sites", stats->reliance_count - shown);
     else if (!shown)
-        length =
-            gm_format(text, sizeof text, "gpumem: check-order: %llu %s waited for work; none is seen to be relied on\n",
-                      (unsigned long long)stats->waiting_frees, stats->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
-    length +=
-        gm_format(text + length, sizeof text - (size_t)length, "gpumem: check-order: %s\n", gm_stats_levels(stats));
-    gm_safe_say(fd, text, (size_t)length);
+        gm_say_line(fd, "gpumem: check-order: %llu %s waited for work; none is seen to be relied on",
+                    (unsigned long long)stats->waiting_frees, stats->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
+    gm_say_line(fd, "gpumem: check-order: %s", gm_stats_levels(stats));
 }
 
 void gm_check_report(int fd) {

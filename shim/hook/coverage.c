@@ -113,18 +113,6 @@ void gm_coverage_sample(int device) {
     gm_spin_unlock(&lock);
 }
 
-static void line(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void line(int fd, const char *format, ...) {
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    int length = gm_vformat(text, sizeof(text), format, args);
-    va_end(args);
-    if (length > (int)sizeof(text) - 1)
-        length = sizeof(text) - 1;
-    gm_safe_say(fd, text, (size_t)length);
-}
-
 /* A module contains a runtime when its file contains the name that the runtime looks up. */
 static bool carries_runtime(const char *path) {
     bool found = false;
@@ -155,7 +143,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
         looked_up(info))
         return 0;
     if (carries_runtime(path)) {
-        line(search->fd, "    %s\n", info->dlpi_name[0] ? info->dlpi_name : "(the program itself)");
+        gm_say_line(search->fd, "    %s", info->dlpi_name[0] ? info->dlpi_name : "(the program itself)");
         search->count++;
     }
     return 0;
@@ -167,37 +155,38 @@ static void report_bytes(int fd) {
     gm_spin_unlock(&lock);
     if (!begin.used)
         return;
-    line(fd, "  bytes since the first allocation, at the largest use: driver %lld, tracked %lld\n",
-         (long long)(most.used - begin.used), (long long)(most.tracked - begin.tracked));
-    line(fd, "  bytes since the first allocation, at the last one: driver %lld, tracked %lld\n",
-         (long long)(last.used - begin.used), (long long)(last.tracked - begin.tracked));
+    gm_say_line(fd, "  bytes since the first allocation, at the largest use: driver %lld, tracked %lld",
+                (long long)(most.used - begin.used), (long long)(most.tracked - begin.tracked));
+    gm_say_line(fd, "  bytes since the first allocation, at the last one: driver %lld, tracked %lld",
+                (long long)(last.used - begin.used), (long long)(last.tracked - begin.tracked));
 }
 
 void gm_coverage_report(int fd) {
     static const char *const ways[GM_ENTRY_WAYS] = {"exported symbol", "dlsym", "cuGetProcAddress", "audit"};
     struct escape_search search = {fd, 0};
 
-    line(fd, "gpumem: coverage\n  calls by entry point:\n");
+    gm_say_line(fd, "gpumem: coverage");
+    gm_say_line(fd, "  calls by entry point:");
     for (unsigned way = 0; way < GM_ENTRY_WAYS; way++) {
         unsigned long long calls = 0;
         for (unsigned s = 0; s < GM_STATS_SHARDS; s++)
             calls += __atomic_load_n(&gm_stats->shards[s].entries[way], __ATOMIC_RELAXED);
-        line(fd, "    %s: %llu\n", ways[way], calls);
+        gm_say_line(fd, "    %s: %llu", ways[way], calls);
     }
-    line(fd, "  calls by symbol:\n");
+    gm_say_line(fd, "  calls by symbol:");
     for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
         unsigned long long calls = __atomic_load_n(&gm_hook_calls[i], __ATOMIC_RELAXED);
         if (calls)
-            line(fd, "    %s: %llu\n", gm_call_rows[i].symbol, calls);
+            gm_say_line(fd, "    %s: %llu", gm_call_rows[i].symbol, calls);
     }
     size_t count = __atomic_load_n(&name_count, __ATOMIC_ACQUIRE);
-    line(fd, "  memory-related names handed out unhooked: %zu\n", count);
+    gm_say_line(fd, "  memory-related names handed out unhooked: %zu", count);
     for (size_t i = 0; i < count; i++)
-        line(fd, "    %s\n", names[i]);
+        gm_say_line(fd, "    %s", names[i]);
     report_bytes(fd);
-    line(fd,
-         "  modules with a CUDA runtime that never looked anything up through gpumem (unused, or they escape it):\n");
+    gm_say_line(
+        fd, "  modules with a CUDA runtime that never looked anything up through gpumem (unused, or they escape it):");
     dl_iterate_phdr(visit_module, &search);
     if (!search.count)
-        line(fd, "    none\n");
+        gm_say_line(fd, "    none");
 }
