@@ -1,4 +1,5 @@
 /* The text format of the trace (CSV): one line for each event, and each definition as a comment line. */
+#include "shim/base/foreign.h"
 #include "shim/trace/parts.h"
 
 #include <string.h>
@@ -108,16 +109,21 @@ static void add_hex(struct line *l, uint64_t value) {
     append_bytes(l, number, (size_t)(put_hex(number, value, ' ') - number));
 }
 
-/* Free text stands at the end of its line. Control characters and backslashes are escaped, so that a definition stays
- * on one line. */
+/* Free text stands at the end of its line. Escaped are backslashes, what does not only show, so that a definition stays
+ * on one line, and what would let a spreadsheet take a part of the text for a formula: the signs with which one begins,
+ * and those that end a field. */
 static void add_escaped(struct line *l, const char *text, size_t length) {
-    for (size_t i = 0; i < length && text[i]; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c >= ' ' && c != 127 && c != '\\') {
-            append_bytes(l, text + i, 1);
-        } else {
-            char escape[4] = {'\\', 'x', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
-            append_bytes(l, escape, sizeof escape);
+    unsigned bytes;
+    for (const char *p = text; p < text + length && *p; p += bytes) {
+        bool plain;
+        bytes = gm_foreign_character(p, (size_t)(text + length - p), &plain);
+        if (plain && !strchr(p == text ? "\\,;=+-@" : "\\,;", *p)) {
+            append_bytes(l, p, bytes);
+            continue;
+        }
+        for (unsigned i = 0; i < bytes; i++) {
+            unsigned char c = (unsigned char)p[i];
+            append_bytes(l, (char[]){'\\', 'x', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]}, 4);
         }
     }
 }
