@@ -1,6 +1,7 @@
 /* Runs the program as a child process in the same process group. It keeps the terminal, it receives the signals sent to
  * gpumem, and its exit status becomes gpumem's. */
 #include "tools/cli/launch.h"
+#include "tools/cli/shown.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,7 @@ int gm_child_run(const char *path, char **argv) {
     sigset_t block, mask;
     int report[2];
     if (pipe2(report, O_CLOEXEC)) {
-        fprintf(stderr, "gpumem: %s\n", strerror(errno));
+        gm_complain("%s", strerror(errno));
         return 126;
     }
     sigemptyset(&block);
@@ -83,7 +84,7 @@ int gm_child_run(const char *path, char **argv) {
         status = wait_for(pid);
     }
     if (error)
-        fprintf(stderr, "gpumem: %s: %s\n", path, strerror(error));
+        gm_complain("%s: %s", path, strerror(error));
     close(report[0]);
     child = 0;
     return status;

@@ -1,5 +1,6 @@
 #include "tools/cli/counter_sample.h"
 
+#include "shim/base/foreign.h"
 #include "tools/cli/memory_kinds.h"
 
 #include <stdio.h>
@@ -33,11 +34,11 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
                                       .peak_all = s->peak_total,
                                       .peak_reserved_all = s->peak_reserved,
                                       .total = gm_stats_total(s)};
-    snprintf(out->program, sizeof out->program, "%.*s", (int)sizeof s->program - 1, s->program);
+    gm_foreign_text(out->program, sizeof out->program, s->program, sizeof s->program - 1);
     snprintf(out->group, sizeof out->group, "%.*s", (int)sizeof s->group - 1, s->group);
     out->limit = s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes;
     snprintf(out->trace, sizeof out->trace, "%.*s", (int)sizeof s->trace - 1, s->trace);
-    snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
+    gm_foreign_text(out->policy, sizeof out->policy, s->policy, sizeof s->policy - 1);
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
         take_device(&out->devices[device], s, device);
         out->untracked += s->untracked[device].bytes;

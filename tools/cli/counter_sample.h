@@ -9,10 +9,10 @@ struct gm_counter_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     int32_t pid;      /* in the caller's pid namespace */
     bool finished, timed;
-    char program[64], policy[64];
-    char trace[256]; /* file that the process writes, "" = none */
-    char group[48];  /* "" = none */
-    uint64_t limit;  /* of each device, now in force; 0 = none or, in a group, the group's */
+    char program[64], policy[64]; /* as they are shown (shim/base/foreign.h) */
+    char trace[256];              /* file that the process writes, "" = none */
+    char group[48];               /* "" = none */
+    uint64_t limit;               /* of each device, now in force; 0 = none or, in a group, the group's */
     uint64_t start_ns;
     uint64_t live[GM_KIND_COUNT], cached[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
         blocks[GM_KIND_COUNT];

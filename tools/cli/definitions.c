@@ -1,16 +1,19 @@
 #include "tools/cli/definitions.h"
 
+#include "shim/base/foreign.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 
-/* A record of the trace. Texts are terminated; the name of a Python frame is copied behind the record for that. */
+/* A record of the trace. A module's path, its last text, is terminated. Other texts are copied behind the record as
+ * they are shown. */
 struct definition {
     struct definition *next; /* in the order of the file */
     struct definition *same; /* the next device, or the module before */
     uint64_t key;            /* type and id, of those that have one */
     UT_hash_handle hh;
-    size_t bytes;
+    const char *shown[2];
     struct gm_record record;
 };
 
@@ -82,6 +85,28 @@ static size_t further_bytes(const struct gm_record *record) {
     }
 }
 
+struct text {
+    const char *at;
+    uint32_t bytes;
+};
+
+/* The texts that are only shown; returns their number. */
+static unsigned texts_of(const struct gm_record *record, struct text texts[2]) {
+    switch (record->type) {
+    case GM_RECORD_DEVICE:
+        texts[0] = (struct text){(const char *)(AS(record, device) + 1), AS(record, device)->name_bytes};
+        return 1;
+    case GM_RECORD_STRING:
+        texts[0] = (struct text){(const char *)(AS(record, string) + 1), AS(record, string)->bytes};
+        return 1;
+    case GM_RECORD_PYTHON:
+        texts[0] = (struct text){(const char *)(AS(record, python) + 1), AS(record, python)->name_bytes};
+        texts[1] = (struct text){texts[0].at + padded(texts[0].bytes), AS(record, python)->file_bytes};
+        return 2;
+    default: return 0;
+    }
+}
+
 /* NULL: records of this type have none. */
 static const uint32_t *id_of(const struct gm_record *record) {
     return record->type == GM_RECORD_SITE     ? &AS(record, site)->id
@@ -106,15 +131,21 @@ bool gm_definitions_add(struct gm_definitions *d, const struct gm_record *record
     const uint32_t *id = id_of(record);
     if (id && find(d, record->type, *id))
         return true;
-    size_t need = fixed + further_bytes(record);
-    uint32_t name = record->type == GM_RECORD_PYTHON ? AS(record, python)->name_bytes : 0;
-    struct definition *one = calloc(1, sizeof *one + need + 1 + name + 1);
+    size_t need = fixed + further_bytes(record), shown[2];
+    struct text texts[2];
+    unsigned text_count = texts_of(record, texts);
+    for (unsigned i = 0; i < text_count; i++)
+        shown[i] = gm_foreign_text(NULL, 0, texts[i].at, texts[i].bytes) + 1;
+    struct definition *one =
+        calloc(1, sizeof *one + need + 1 + (text_count ? shown[0] : 0) + (text_count > 1 ? shown[1] : 0));
     if (!one)
         return false;
-    memcpy(&one->record, record, need); /* the last text ends where the record ends */
-    one->bytes = need;
-    if (name)
-        memcpy((char *)&one->record + need + 1, RECORD_OF(one, python) + 1, name);
+    memcpy(&one->record, record, need);
+    char *next = (char *)&one->record + need + 1;
+    for (unsigned i = 0; i < text_count; next += shown[i++]) {
+        gm_foreign_text(next, shown[i], texts[i].at, texts[i].bytes);
+        one->shown[i] = next;
+    }
     *d->last = one;
     d->last = &one->next;
     if (id) {
@@ -141,9 +172,7 @@ bool gm_definitions_python(const struct gm_definitions *d, uint64_t address, str
     const struct definition *one = GM_FRAME_IS_PYTHON(address) ? find(d, GM_RECORD_PYTHON, (uint32_t)address) : NULL;
     if (!one)
         return false;
-    const struct gm_record_python *r = RECORD_OF(one, python);
-    *out = (struct gm_python_frame){(const char *)r + one->bytes + 1, (const char *)(r + 1) + padded(r->name_bytes),
-                                    r->line};
+    *out = (struct gm_python_frame){one->shown[0], one->shown[1], RECORD_OF(one, python)->line};
     return true;
 }
 
@@ -179,14 +208,14 @@ bool gm_definitions_device(const struct gm_definitions *d, unsigned index, struc
         one = one->same;
     if (one) {
         const struct gm_record_device *r = RECORD_OF(one, device);
-        *out = (struct gm_device){r->device, r->total, (const char *)(r + 1)};
+        *out = (struct gm_device){r->device, r->total, one->shown[0]};
     }
     return one != NULL;
 }
 
 const char *gm_definitions_string(const struct gm_definitions *d, uint32_t id) {
     const struct definition *one = find(d, GM_RECORD_STRING, id);
-    return one ? (const char *)(RECORD_OF(one, string) + 1) : NULL;
+    return one ? one->shown[0] : NULL;
 }
 
 /* ---- modules */

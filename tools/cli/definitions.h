@@ -1,5 +1,6 @@
 /* Definitions of a trace: call sites, modules, devices, contexts and strings, which its events name by number or
- * address. */
+ * address. Names and strings are given as they are shown (shim/base/foreign.h); a module's path leads to its file, and
+ * is as it was recorded. */
 #ifndef GM_DEFINITIONS_H
 #define GM_DEFINITIONS_H
 

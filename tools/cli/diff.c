@@ -8,6 +8,7 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/trace_report.h"
 
 #include <stdio.h>
@@ -171,9 +172,9 @@ static void open_side(struct diff *d, const char *path, int side) {
     char error[512];
     d->definitions[side] = gm_reader_open_definitions(path, error, sizeof error);
     if (!d->definitions[side])
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
     else if (!(d->symbols[side] = gm_symbols_new(d->definitions[side])))
-        fprintf(stderr, "gpumem: %s: out of memory\n", path);
+        gm_complain("%s: out of memory", path);
 }
 
 static bool open_sides(struct diff *d, char **paths) {
@@ -197,9 +198,9 @@ static bool read_side(struct diff *d, const char *path, int side) {
     struct gm_analysis *a = NULL;
     d->side = side;
     if (!events)
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
     else if (!(a = gm_analysis_read(events, observers)))
-        fprintf(stderr, "gpumem: %s: out of memory\n", path);
+        gm_complain("%s: out of memory", path);
     if (a)
         d->totals[side] = (struct side){.allocs = a->allocs,
                                         .bytes = a->alloc_bytes,
@@ -479,8 +480,8 @@ static int judge(const struct diff *d, unsigned long percent) {
         if (!t->judged || (double)t->b <= (double)t->a * (1 + (double)percent / 100))
             continue;
         struct gm_text grown, from, to;
-        fprintf(stderr, "gpumem: %s grew by %s, from %s to %s, more than %lu %%\n", t->label,
-                t->show(&grown, t->b - t->a), t->show(&from, t->a), t->show(&to, t->b), percent);
+        gm_complain("%s grew by %s, from %s to %s, more than %lu %%", t->label, t->show(&grown, t->b - t->a),
+                    t->show(&from, t->a), t->show(&to, t->b), percent);
         status = GM_EXIT_CHECK;
     }
     return status;

@@ -4,6 +4,7 @@
 #include "tools/cli/export_file.h"
 #include "tools/cli/export_rows.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/shown.h"
 
 #include <string.h>
 
@@ -84,9 +85,9 @@ static int export_trace(const struct options *o, const char *path) {
     struct gm_reader *definitions = gm_reader_open_definitions(path, error, sizeof error);
     struct gm_reader *events = definitions ? gm_reader_open(path, error, sizeof error) : NULL;
     if (!events)
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
     if (events && !o->to->sums && !gm_reader_has_blocks(events, o->to->name, error, sizeof error)) {
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
         goto out;
     }
     if (!events || !(x.symbols = gm_symbols_new(definitions)))

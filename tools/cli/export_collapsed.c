@@ -26,7 +26,7 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
         const struct gm_frame_name *names = gm_export_stack(x, a->sites[i].id, &count);
         for (unsigned f = count; f-- > 0;) {
             for (const char *p = names[f].function[0] ? names[f].function : names[f].text; *p; p++)
-                putc(*p == ';' || *p == '\n' ? ':' : *p, x->out);
+                putc(*p == ';' ? ':' : *p, x->out);
             putc(f ? ';' : ' ', x->out);
         }
         fprintf(x->out, "%" PRIu64 "\n", value);

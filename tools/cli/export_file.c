@@ -1,5 +1,6 @@
 #include "tools/cli/export_file.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/shown.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,12 +121,12 @@ bool gm_output_begin(struct gm_output *o, const char *path, bool open, bool comp
     bool gz = compress || (length > 3 && !strcmp(path + length - 3, ".gz"));
     *o = (struct gm_output){.path = path};
     if (open && gz && !gm_export_can_compress() && !compress) {
-        fprintf(stderr, "gpumem: %s: this gpumem was built without zlib\n", path);
+        gm_complain("%s: this gpumem was built without zlib", path);
         return false;
     }
     if (choose_file(o) && (!open || (o->file = open_file(o->written, gz && gm_export_can_compress()))))
         return true;
-    fprintf(stderr, "gpumem: cannot write '%s': %s\n", gm_export_name(path), strerror(errno == EINVAL ? EBADF : errno));
+    gm_complain("cannot write '%s': %s", gm_export_name(path), strerror(errno == EINVAL ? EBADF : errno));
     if (o->beside && o->written)
         unlink(o->written);
     watch(NULL);
@@ -154,7 +155,7 @@ bool gm_output_end(struct gm_output *o, bool done) {
     if (!done) {
         if (o->beside)
             unlink(o->written);
-        fprintf(stderr, "gpumem: cannot write '%s'\n", gm_export_name(o->path));
+        gm_complain("cannot write '%s'", gm_export_name(o->path));
     }
     free(o->written);
     return done;

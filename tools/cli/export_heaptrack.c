@@ -67,13 +67,6 @@ static bool number_pair(struct pair **table, uint64_t first, uint64_t second, bo
     return true;
 }
 
-/* Each record is one line, so a line break in a path of a damaged trace must not end it. */
-static void put_rest_of_line(FILE *out, const char *text) {
-    for (; *text; text++)
-        putc((unsigned char)*text < ' ' ? '?' : *text, out);
-    putc('\n', out);
-}
-
 static bool put_string(struct heaptrack *h, const char *text, uint32_t *index) {
     bool fresh;
     *index = 0;
@@ -81,10 +74,8 @@ static bool put_string(struct heaptrack *h, const char *text, uint32_t *index) {
         return true;
     if (!number(&h->strings, text, &fresh, index))
         return false;
-    if (fresh) {
-        fprintf(h->x->out, "s %zx ", strlen(text));
-        put_rest_of_line(h->x->out, text);
-    }
+    if (fresh)
+        fprintf(h->x->out, "s %zx %s\n", strlen(text), text);
     return true;
 }
 
@@ -170,9 +161,8 @@ static struct gm_observer *begin(struct gm_export *x) {
         return NULL;
     h->observer = (struct gm_observer){.created = created, .destroyed = destroyed};
     h->x = x;
-    fprintf(x->out, "v %x %x\nX ", VERSION, FORMAT);
-    put_rest_of_line(x->out, x->header->program[0] ? x->header->program : "unknown");
-    fputs("I 1000 0\n", x->out);
+    fprintf(x->out, "v %x %x\nX %s\nI 1000 0\n", VERSION, FORMAT,
+            x->header->program[0] ? x->header->program : "unknown");
     return &h->observer;
 }
 

@@ -2,6 +2,7 @@
  * trace began, sizes are bytes, NULL means unknown. */
 #include "tools/cli/export.h"
 #include "tools/cli/phases.h"
+#include "tools/cli/shown.h"
 
 #ifdef GM_HAVE_SQLITE
 #include <sqlite3.h>
@@ -96,7 +97,7 @@ static bool run(sqlite3_stmt *s) {
 }
 
 static bool complain(struct database *d) {
-    fprintf(stderr, "gpumem: %s: %s\n", d->x->path, d->db ? sqlite3_errmsg(d->db) : "out of memory");
+    gm_complain("%s: %s", d->x->path, d->db ? sqlite3_errmsg(d->db) : "out of memory");
     return false;
 }
 

@@ -5,6 +5,7 @@
 #include "tools/cli/html_page.h"
 #include "tools/cli/job.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,14 @@ static bool add_trace(FILE *out, const char *trace, bool first) {
     char error[512];
     struct gm_reader *definitions = gm_reader_open_definitions(trace, error, sizeof error);
     if (!definitions) {
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
         return false;
     }
     struct gm_symbols *symbols = gm_symbols_new(definitions);
     struct gm_timeline *timeline = symbols ? gm_timeline_read(trace, INTERVALS) : NULL;
     bool done = timeline && gm_html_add(out, trace, definitions, symbols, timeline, first);
     if (!done)
-        fprintf(stderr, "gpumem: html: cannot read '%s': out of memory, or the file changed\n", trace);
+        gm_complain("html: cannot read '%s': out of memory, or the file changed", trace);
     if (timeline)
         gm_reader_warn(trace, timeline->damaged);
     gm_timeline_free(timeline);
@@ -67,7 +68,7 @@ static int write_page(const struct options *o, const char *name, const struct gm
     if (!gm_output_end(&output, done))
         return 1;
     if (strcmp(name, "-"))
-        puts(name);
+        puts(GM_SHOWN(name));
     return 0;
 }
 

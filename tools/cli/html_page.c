@@ -5,6 +5,7 @@
 #include "tools/cli/cuda_result.h"
 #include "tools/cli/export.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/trace_window.h"
 
 #include <inttypes.h>
@@ -14,34 +15,14 @@
 
 /* ---- strings */
 
-/* Length of the valid UTF-8 sequence at `p`, 0 = none. */
-static unsigned sequence(const unsigned char *p) {
-    unsigned length = *p < 0x80                 ? 1
-                      : *p >= 0xc2 && *p < 0xe0 ? 2
-                      : *p >= 0xe0 && *p < 0xf0 ? 3
-                      : *p >= 0xf0 && *p < 0xf5 ? 4
-                                                : 0;
-    for (unsigned i = 1; i < length; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    bool long_form = (*p == 0xe0 && p[1] < 0xa0) || (*p == 0xf0 && p[1] < 0x90);
-    bool no_character = (*p == 0xed && p[1] >= 0xa0) || (*p == 0xf4 && p[1] >= 0x90);
-    return long_form || no_character ? 0 : length;
-}
-
 /* No character of the string can end the element of the page that holds it. */
 static void put_string(FILE *out, const char *text) {
     putc('"', out);
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        unsigned length = sequence(p);
-        if (!length)
-            fputs("\\ufffd", out);
-        else if (length == 1 && (*p < 0x20 || *p == 0x7f || strchr("\"\\<>&'", *p)))
+    for (const char *p = GM_SHOWN(text); *p; p++)
+        if (strchr("\"\\<>&'", *p))
             fprintf(out, "\\u%04x", *p);
         else
-            fwrite(p, 1, length, out);
-        p += length ? length : 1;
-    }
+            putc(*p, out);
     putc('"', out);
 }
 

@@ -1,9 +1,11 @@
 #include "tools/cli/job.h"
 
 #include "tools/cli/foreign_file.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/trace_unpack.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@ void gm_job_free(struct gm_trace_job *job) {
 /* ---- which traces */
 
 static int out_of_memory(const char *path) {
-    fprintf(stderr, "gpumem: %s: out of memory\n", path);
+    gm_complain("%s: out of memory", path);
     return 1;
 }
 
@@ -48,7 +50,7 @@ static int add_file(struct gm_trace_job *job, const char *path) {
     t->reader = gm_reader_open(path, error, sizeof error);
     if (!t->reader) {
         free(t->path);
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
         return 1;
     }
     t->header = gm_reader_header(t->reader);
@@ -85,7 +87,7 @@ static int add_folder(struct gm_trace_job *job, const char *path) {
     int count = scandir(path, &entries, NULL, alphasort), failed = 0;
     size_t before = job->count;
     if (count < 0) {
-        perror(path);
+        gm_complain("%s: %s", path, strerror(errno));
         return 1;
     }
     for (int i = 0; i < count; i++) {
@@ -98,7 +100,7 @@ static int add_folder(struct gm_trace_job *job, const char *path) {
     free(entries);
     if (job->count > before || failed)
         return failed;
-    fprintf(stderr, "gpumem: %s: no traces in this folder\n", path);
+    gm_complain("%s: no traces in this folder", path);
     return 1;
 }
 

@@ -1,18 +1,8 @@
 #ifdef GM_HAVE_JANSSON
 #include "tools/cli/json.h"
+#include "tools/cli/shown.h"
 
-/* File names are bytes and JSON is UTF-8. Bytes that are not UTF-8 become question marks. */
-json_t *gm_json_string(const char *bytes) {
-    char clean[1024];
-    size_t n = 0;
-    json_t *value = json_string(bytes);
-    if (value)
-        return value;
-    for (; bytes[n] && n < sizeof clean - 1; n++)
-        clean[n] = bytes[n] & 0x80 ? '?' : bytes[n];
-    clean[n] = 0;
-    return json_string(clean);
-}
+json_t *gm_json_string(const char *bytes) { return json_string(GM_SHOWN(bytes)); }
 
 json_t *gm_json_text(const char *bytes) { return *bytes ? gm_json_string(bytes) : json_null(); }
 

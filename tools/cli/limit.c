@@ -4,6 +4,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/process_file.h"
+#include "tools/cli/shown.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static const char *limit_text(struct gm_text *room, uint64_t bytes) {
 static void show_group(const char *name, const struct gm_group_file *file) {
     struct gm_text text;
     unsigned members = gm_group_clear_ended(file);
-    printf("group %s: limit %s, %u %s\n", name,
+    printf("group %s: limit %s, %u %s\n", GM_SHOWN(name),
            limit_text(&text, __atomic_load_n(&file->group->limit, __ATOMIC_RELAXED)), members,
            members == 1 ? "process" : "processes");
     for (unsigned device = 0; device < GM_GROUP_DEVICES && file->group->devices[device]; device++)
@@ -79,7 +80,7 @@ static int remove_group(const char *name) {
 /* ---- a process */
 
 static int process_error(long pid, const char *why) {
-    fprintf(stderr, "gpumem: limit: process %ld: %s\n", pid, why);
+    gm_complain("limit: process %ld: %s", pid, why);
     return 1;
 }
 

@@ -1,5 +1,6 @@
 /* The program gpumem: selects the subcommand. */
 #include "tools/cli/commands.h"
+#include "tools/cli/shown.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -31,9 +32,7 @@ static const struct gm_command commands[] = {
 int gm_usage_error(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    fputs("gpumem: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    gm_vcomplain(format, args);
     va_end(args);
     return GM_EXIT_USAGE;
 }

@@ -44,11 +44,3 @@ const char *gm_text_percent(struct gm_text *room, uint64_t part, uint64_t whole)
     snprintf(room->text, sizeof room->text, "%.1f %%", whole ? 100.0 * (double)part / (double)whole : 0.0);
     return room->text;
 }
-
-const char *gm_text_printable(char *out, size_t size, const char *text) {
-    size_t n = 0;
-    for (; text[n] && n + 1 < size; n++)
-        out[n] = (unsigned char)text[n] < 0x20 || text[n] == 0x7f ? '?' : text[n];
-    out[n] = 0;
-    return out;
-}

@@ -21,7 +21,4 @@ static inline const char *gm_text_base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Copies a string that comes from a program; control characters become '?'. Returns `out`. */
-const char *gm_text_printable(char *out, size_t size, const char *text);
-
 #endif

@@ -1,6 +1,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/colour.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -78,8 +79,6 @@ static void put_row(struct gm_out *out, const struct gm_value *values, const str
 #endif
 
 static const char *show(struct gm_text *room, enum gm_cell cell, const struct gm_value *v) {
-    if (is_text(cell))
-        return v->text ? v->text : "-";
     if (v->number == GM_UNKNOWN)
         return "-";
     switch (cell) {
@@ -147,7 +146,7 @@ void gm_out_note(struct gm_out *out, const char *format, ...) {
     if (out->json)
         put_note(out, note);
     else
-        printf("  %s\n", note);
+        printf("  %s\n", GM_SHOWN(note));
 }
 
 void gm_out_fact(struct gm_out *out, const char *name, const char *label, enum gm_cell cell, uint64_t value) {
@@ -164,7 +163,7 @@ void gm_out_text(struct gm_out *out, const char *name, const char *label, const 
     if (out->json)
         put_fact(out, name, GM_CELL_TEXT, &v);
     else
-        printf("  %-36s %s\n", label, text ? text : "-");
+        printf("  %-36s %s\n", label, text ? GM_SHOWN(text) : "-");
 }
 
 void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *columns, unsigned count) {
@@ -193,6 +192,7 @@ void gm_out_callers(const struct gm_site_names *site, int indent) {
 
 void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *site) {
     struct gm_text room;
+    char text[1024];
     if (out->json) {
         put_row(out, values, site);
         return;
@@ -206,6 +206,9 @@ void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct 
         const struct gm_column *c = &out->columns[i];
         if (c->heading && c->cell == GM_CELL_NUMBER && values[i].number != GM_UNKNOWN)
             print_number(c, values[i].number);
+        else if (c->heading && is_text(c->cell))
+            print_cell(c, values[i].text ? gm_shown(text, sizeof text, values[i].text) : "-",
+                       i + 1 == out->column_count && !site);
         else if (c->heading)
             print_cell(c, show(&room, c->cell, &values[i]), i + 1 == out->column_count && !site);
     }

@@ -4,6 +4,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/lifetime_oracle.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 
 #include "policy/plan_text.h"
 
@@ -75,7 +76,7 @@ static void write_plan(FILE *out, const struct gm_objects *o, const struct gm_or
                        const char *trace) {
     struct gm_text time;
     fprintf(out, GM_PLAN_VERSION "\n# from %s; objects that live less than %s are async\n# id decision size site\n",
-            strchr(trace, '\n') ? "a trace" : trace, gm_text_time(&time, oracle->lifetime_ns));
+            GM_SHOWN(trace), gm_text_time(&time, oracle->lifetime_ns));
     for (size_t i = 1; i < o->site_count; i++)
         fprintf(out, "site %zu %s\n", i, o->sites[i].text);
     for (size_t i = 0; i < o->count; i++) {
@@ -170,7 +171,7 @@ static bool write_output(const struct gm_objects *o, const struct options *optio
         write_plan(out, o, oracle, beyond, trace);
     }
     if (!made)
-        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+        gm_complain("%s: out of memory", trace);
     return gm_output_end(&output, made);
 }
 
@@ -180,7 +181,7 @@ static bool make_plan(const struct gm_objects *o, const struct options *options,
     bool *beyond = calloc(o->count + 1, sizeof *beyond), done = true;
     uint64_t lifetime_ns;
     if (!beyond) {
-        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+        gm_complain("%s: out of memory", trace);
         return false;
     }
     if (!choose(o, options, &capacity, &lifetime_ns, say)) {
@@ -192,7 +193,7 @@ static bool make_plan(const struct gm_objects *o, const struct options *options,
     if (options->output)
         done = write_output(o, options, &oracle, beyond, trace, say);
     if (done && options->compare && !gm_oracle_compare(say, o, lifetime_ns)) {
-        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+        gm_complain("%s: out of memory", trace);
         done = false;
     }
     free(beyond);
@@ -208,20 +209,20 @@ int gm_command_plan(int argc, char **argv) {
         return status;
     struct gm_reader *reader = gm_reader_open(trace, error, sizeof error);
     if (!reader) {
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
         return 1;
     }
     if (!gm_reader_has_blocks(reader, "plan", error, sizeof error)) {
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
         gm_reader_close(reader);
         return 1;
     }
     struct gm_objects *objects = gm_objects_read(reader);
     gm_reader_warn(trace, gm_reader_damaged(reader));
     if (!objects)
-        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+        gm_complain("%s: out of memory", trace);
     else if (!objects->movable)
-        fprintf(stderr, "gpumem: %s: no allocation that a policy may move\n", trace);
+        gm_complain("%s: no allocation that a policy may move", trace);
     bool done = objects && objects->movable && make_plan(objects, &options, trace);
     gm_objects_free(objects);
     gm_reader_close(reader);

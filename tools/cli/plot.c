@@ -5,6 +5,7 @@
 #include "tools/cli/launch.h"
 #include "tools/cli/plot_series.h"
 #include "tools/cli/reader.h"
+#include "tools/cli/shown.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static int find_program(char *path, size_t size, char *tool, size_t tool_size) {
         if (!access(path, R_OK))
             return 0;
     }
-    fprintf(stderr, "gpumem: plot: '%s' is missing: the installation is not complete\n", path);
+    gm_complain("plot: '%s' is missing: the installation is not complete", path);
     return -1;
 }
 
@@ -77,7 +78,7 @@ static int draw(const struct options *o, char **traces, int count) {
     for (int i = 0; i < count; i++)
         words[at++] = traces[i];
     execvp("python3", (char *const *)words);
-    fprintf(stderr, "gpumem: plot: python3: %s; pictures are drawn by python3 with matplotlib\n", strerror(errno));
+    gm_complain("plot: python3: %s; pictures are drawn by python3 with matplotlib", strerror(errno));
     free(words);
     return 1;
 }
@@ -92,7 +93,7 @@ static bool can_draw(char **traces, int count) {
         gm_reader_close(reader);
     }
     if (!blocks)
-        fprintf(stderr, "gpumem: %s; gpumem html draws it\n", error);
+        gm_complain("%s; gpumem html draws it", error);
     return blocks;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/phases.h"
 #include "tools/cli/read_trace.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/symbols.h"
 
 #include <stdlib.h>
@@ -469,7 +470,7 @@ static struct gm_reader *open_trace(const char *path, bool definitions) {
     struct gm_reader *reader =
         definitions ? gm_reader_open_definitions(path, error, sizeof error) : gm_reader_open(path, error, sizeof error);
     if (!reader)
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
     return reader;
 }
 

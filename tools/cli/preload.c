@@ -1,5 +1,6 @@
 /* Finds the library and sets the environment variables that load it into the program. */
 #include "tools/cli/launch.h"
+#include "tools/cli/shown.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -61,9 +62,9 @@ int gm_preload_find(const char *wanted, char *path, size_t size) {
     static const char *const paths[] = {"../shim", "../" GM_LIBDIR, "../lib"};
     if (wanted) {
         if (resolve(wanted, path, size))
-            fprintf(stderr, "gpumem: library '%s': %s\n", wanted, strerror(errno));
+            gm_complain("library '%s': %s", wanted, strerror(errno));
         else if (!is_elf(path))
-            fprintf(stderr, "gpumem: library '%s': not an ELF file; accepted: a libgpumem.so\n", wanted);
+            gm_complain("library '%s': not an ELF file; accepted: a libgpumem.so", wanted);
         else
             return 0;
         return -1;
@@ -80,7 +81,7 @@ int gm_preload_find(const char *wanted, char *path, size_t size) {
 static int put_in_front(const char *variable, const char *first) {
     const char *before = getenv(variable);
     if (strpbrk(first, variable[3] == 'L' ? ":" : ": ")) {
-        fprintf(stderr, "gpumem: '%s' has a colon or blank in its path, which %s cannot hold\n", first, variable);
+        gm_complain("'%s' has a colon or blank in its path, which %s cannot hold", first, variable);
         return -1;
     }
     char *value = NULL;
@@ -98,7 +99,7 @@ int gm_preload_audit(const char *library) {
     const char *slash = strrchr(library, '/');
     snprintf(audit, sizeof audit, "%.*slibgpumem-audit.so", slash ? (int)(slash - library) + 1 : 0, library);
     if (access(audit, R_OK)) {
-        fprintf(stderr, "gpumem: --audit needs '%s': %s\n", audit, strerror(errno));
+        gm_complain("--audit needs '%s': %s", audit, strerror(errno));
         return -1;
     }
     return put_in_front("LD_AUDIT", audit);

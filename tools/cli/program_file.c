@@ -1,5 +1,6 @@
 /* Finds the file of the program and checks whether LD_PRELOAD can reach it. */
 #include "tools/cli/launch.h"
+#include "tools/cli/shown.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -24,12 +25,12 @@ int gm_program_find(const char *name, char *path, size_t size) {
         snprintf(path, size, "%s", name);
         struct stat st;
         if (stat(path, &st)) {
-            fprintf(stderr, "gpumem: %s: %s\n", name, strerror(errno));
+            gm_complain("%s: %s", name, strerror(errno));
             return errno == EACCES ? 126 : 127;
         }
         if (S_ISREG(st.st_mode) && !access(path, X_OK))
             return 0;
-        fprintf(stderr, "gpumem: %s: %s\n", name, S_ISDIR(st.st_mode) ? "is a directory" : "not executable");
+        gm_complain("%s: %s", name, S_ISDIR(st.st_mode) ? "is a directory" : "not executable");
         return 126;
     }
     const char *p = getenv("PATH");
@@ -45,7 +46,7 @@ int gm_program_find(const char *name, char *path, size_t size) {
             break;
         p += length + 1;
     }
-    fprintf(stderr, "gpumem: %s: %s\n", name, denied ? "not executable" : "command not found");
+    gm_complain("%s: %s", name, denied ? "not executable" : "command not found");
     return denied ? 126 : 127;
 }
 
@@ -109,7 +110,7 @@ void gm_program_warn_preload(const char *path) {
         bool again = !why && script_interpreter(fd, file, sizeof file);
         close(fd);
         if (why)
-            fprintf(stderr, "gpumem: %s %s: LD_PRELOAD cannot reach it, so gpumem will see no calls\n", file, why);
+            gm_complain("%s %s: LD_PRELOAD cannot reach it, so gpumem will see no calls", file, why);
         if (!again)
             return;
     }
@@ -128,9 +129,8 @@ void gm_program_warn_sim(const char *path) {
         return;
     if (memmem(map, (size_t)st.st_size, runtime, strlen(runtime)) &&
         !memmem(map, (size_t)st.st_size, shared, strlen(shared)))
-        fprintf(stderr,
-                "gpumem: %s has the CUDA runtime linked in, which needs a GPU; --sim is for programs built with "
-                "`nvcc -cudart shared`\n",
-                path);
+        gm_complain("%s has the CUDA runtime linked in, which needs a GPU; --sim is for programs built with "
+                    "`nvcc -cudart shared`",
+                    path);
     munmap(map, (size_t)st.st_size);
 }

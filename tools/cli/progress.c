@@ -1,5 +1,6 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ void gm_progress_begin(const char *path, uint64_t units) {
         progress.next_ns = now_ns() + FIRST_NS;
     progress.traces++;
     progress.units += units;
-    gm_text_printable(progress.path, sizeof progress.path, gm_text_base_name(path));
+    gm_shown(progress.path, sizeof progress.path, gm_text_base_name(path));
 }
 
 void gm_progress_add(uint64_t units) {

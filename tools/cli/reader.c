@@ -4,6 +4,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/reader_binary.h"
 #include "tools/cli/reader_csv.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/trace_input.h"
 #include "tools/cli/trace_window.h"
 
@@ -121,7 +122,7 @@ uint64_t gm_reader_damaged(const struct gm_reader *r) { return r->file.damaged; 
 
 void gm_reader_warn(const char *path, uint64_t damaged) {
     if (damaged)
-        fprintf(stderr, "gpumem: %s: %" PRIu64 " damaged or missing parts of the file were skipped\n", path, damaged);
+        gm_complain("%s: %" PRIu64 " damaged or missing parts of the file were skipped", path, damaged);
 }
 
 static bool next_of_trace(void *arg, struct gm_event *event, int *thread) {

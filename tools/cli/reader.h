@@ -18,7 +18,8 @@ struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size
 void gm_reader_close(struct gm_reader *reader);
 
 const char *gm_reader_path(const struct gm_reader *reader);
-/* `finished` is final after the last event: a part that ends before its trace is GM_TRACE_STOPPED. */
+/* Its texts are as they are shown. `finished` is final after the last event: a part that ends before its trace is
+ * GM_TRACE_STOPPED. */
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *reader);
 
 /* Whether the trace has its single blocks. If not, it is a summary, which `what` cannot use: `error` then is one line.

@@ -1,6 +1,8 @@
 /* Reads a CSV trace. Threads may write their lines slightly out of order, so a heap of the latest lines sorts them. */
 #include "tools/cli/reader_csv.h"
 
+#include "shim/base/foreign.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,7 +315,7 @@ static bool read_comment(struct gm_trace_input *f, char *text) {
         size_t length = strlen(texts[i].word);
         if (!strncmp(text, texts[i].word, length)) {
             unescape(text + length);
-            snprintf(texts[i].out, texts[i].size, "%s", text + length);
+            gm_foreign_text(texts[i].out, texts[i].size, text + length, SIZE_MAX);
             return true;
         }
     }

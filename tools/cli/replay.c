@@ -5,6 +5,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/reader.h"
+#include "tools/cli/shown.h"
 
 #include "shim/base/base.h"
 #include "shim/base/options.h"
@@ -190,7 +191,7 @@ static bool can_replay(const char *trace) {
     struct gm_reader *reader = gm_reader_open(trace, error, sizeof error);
     bool blocks = reader && gm_reader_has_blocks(reader, "replay", error, sizeof error);
     if (!blocks)
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
     gm_reader_close(reader);
     return blocks;
 }
@@ -214,7 +215,7 @@ int gm_command_replay(int argc, char **argv) {
         struct gm_replay replay;
         gm_replay_policy(trace, options.policies[i], options.limit, &replay);
         if (replay.error[0]) {
-            fprintf(stderr, "gpumem: %s\n", replay.error);
+            gm_complain("%s", replay.error);
             done = false;
             continue;
         }

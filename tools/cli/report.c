@@ -4,6 +4,7 @@
 #include "tools/cli/job.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/section.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/trace_report.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ static int take_suppressions(struct options *o, const char *path) {
     }
     if (gm_suppressions_read(o->suppressions, path, error, sizeof error))
         return 0;
-    fprintf(stderr, "gpumem: %s\n", error);
+    gm_complain("%s", error);
     return GM_EXIT_USAGE;
 }
 
@@ -96,9 +97,9 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
     struct gm_leaks leaks = gm_report_leaks(r);
     int status = 0;
     if (o->fail_on_leak && leaks.own.count && leaks.own.bytes > o->leak) {
-        fprintf(stderr, "gpumem: %s: %s %s in %s blocks\n", r->path,
-                r->header->finished == GM_TRACE_WHOLE ? "leaked" : "live where the trace ends:",
-                gm_text_bytes(&room[0], leaks.own.bytes), gm_text_count(&room[1], leaks.own.count));
+        gm_complain("%s: %s %s in %s blocks", r->path,
+                    r->header->finished == GM_TRACE_WHOLE ? "leaked" : "live where the trace ends:",
+                    gm_text_bytes(&room[0], leaks.own.bytes), gm_text_count(&room[1], leaks.own.count));
         status = GM_EXIT_CHECK;
     }
     for (unsigned device = 0; o->has_limit && device < GM_DEVICES; device++) {
@@ -107,8 +108,8 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
             continue;
         if (r->devices)
             snprintf(on, sizeof on, "device %u: ", device);
-        fprintf(stderr, "gpumem: %s: %speak of %s is above the limit of %s\n", r->path, on,
-                gm_text_bytes(&room[0], r->a->devices[device].peak), gm_text_bytes(&room[1], o->limit));
+        gm_complain("%s: %speak of %s is above the limit of %s", r->path, on,
+                    gm_text_bytes(&room[0], r->a->devices[device].peak), gm_text_bytes(&room[1], o->limit));
         status = GM_EXIT_CHECK;
     }
     return status;
@@ -120,7 +121,7 @@ static bool can_show(const struct gm_job_trace *t, const struct options *o) {
         snprintf(what, sizeof what, "report --%s", gm_sections[i].flag);
         if (!o->sections[i] || !gm_sections[i].blocks || gm_reader_has_blocks(t->reader, what, error, sizeof error))
             continue;
-        fprintf(stderr, "gpumem: %s\n", error);
+        gm_complain("%s", error);
         return false;
     }
     return true;
@@ -143,7 +144,7 @@ static int report_trace(struct gm_job_trace *t, const struct options *o, struct 
     if (o->suppressions)
         gm_suppressions_reset_use(o->suppressions);
     if (!r.symbols || !gm_report_make_sites(&r) || (!quiet && !print_trace(&r, o, observer, json)))
-        fprintf(stderr, "gpumem: %s: no report: out of memory, or the file is missing\n", t->path);
+        gm_complain("%s: no report: out of memory, or the file is missing", t->path);
     else
         status = check_trace(&r, o);
     free(r.sites);
@@ -188,8 +189,9 @@ static int check_devices(const struct gm_trace_job *job, const struct options *o
         const struct gm_job_device *d = &job->devices[i];
         if (d->peak <= o->limit)
             continue;
-        fprintf(stderr, "gpumem: device %d%s%s: peak of %s of all processes is above the limit of %s\n", d->device,
-                d->host[0] ? " of " : "", d->host, gm_text_bytes(&room[0], d->peak), gm_text_bytes(&room[1], o->limit));
+        gm_complain("device %d%s%s: peak of %s of all processes is above the limit of %s", d->device,
+                    d->host[0] ? " of " : "", d->host, gm_text_bytes(&room[0], d->peak),
+                    gm_text_bytes(&room[1], o->limit));
         status = GM_EXIT_CHECK;
     }
     return status;

@@ -152,13 +152,13 @@ void gm_drop_peak(struct gm_observer *observer) {
 }
 
 static void print_phase(const struct gm_report *r, const struct device_phase *p, struct gm_out *out) {
-    char path[512] = "", shown[512];
+    char path[512] = "";
     for (size_t i = 0, used = 0; i < p->count && used < sizeof path; i++) {
         const char *text = gm_reader_string(r->reader, p->texts[i]);
         used += (size_t)snprintf(path + used, sizeof path - used, "%s%s", i ? " > " : "", text ? text : "?");
     }
     if (p->count)
-        gm_out_text(out, "phase", "in the phase", out->json ? path : gm_text_printable(shown, sizeof shown, path));
+        gm_out_text(out, "phase", "in the phase", path);
 }
 
 static bool print_device(struct gm_report *r, unsigned device, const struct device_phase *phase, struct gm_out *out) {

@@ -214,12 +214,10 @@ bool gm_print_phases(struct gm_report *r, struct gm_observer *observer, struct g
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++) {
         const struct row *row = &all[i].row;
-        char shown[1024];
-        const char *name = out->json ? all[i].name : gm_text_printable(shown, sizeof shown, all[i].name);
         gm_out_row(out,
                    (struct gm_value[]){GM_N(row->peak), GM_N(row->device), GM_N(row->allocs), GM_N(row->bytes),
                                        GM_N(row->frees), GM_N(row->entered), GM_N(row->time_ns),
-                                       GM_T(gm_phase_kind_name(row->kind)), GM_T(name)},
+                                       GM_T(gm_phase_kind_name(row->kind)), GM_T(all[i].name)},
                    NULL);
     }
     gm_out_table_end(out);

@@ -2,6 +2,7 @@
 #include "tools/cli/colour.h"
 #include "tools/cli/cuda_result.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/trace_glossary.h"
 #include "tools/cli/trace_report.h"
 #include "tools/cli/trace_window.h"
@@ -42,7 +43,7 @@ void gm_report_head(const struct gm_report *r) {
     const struct gm_trace_header *h = r->header;
     const struct gm_analysis *a = r->a;
     struct gm_device device;
-    printf("%s%s%s: pid %d", gm_paint(stdout, GM_BOLD), r->path, gm_paint(stdout, GM_PLAIN), h->pid);
+    printf("%s%s%s: pid %d", gm_paint(stdout, GM_BOLD), GM_SHOWN(r->path), gm_paint(stdout, GM_PLAIN), h->pid);
     if (h->rank >= 0)
         printf(", rank %d", h->rank);
     if (h->host[0])

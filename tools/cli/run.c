@@ -14,6 +14,7 @@
 #include "tools/cli/foreign_file.h"
 #include "tools/cli/launch.h"
 #include "tools/cli/reader.h"
+#include "tools/cli/shown.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -296,7 +297,7 @@ static int take_nvtx(const char *library) {
     if (!trace || !*trace)
         return gm_usage_error("--nvtx writes into the trace: give --trace=FILE, too");
     if (other && *other) {
-        fprintf(stderr, "gpumem: NVTX ranges go to '%s' and not into the trace (NVTX_INJECTION64_PATH)\n", other);
+        gm_complain("NVTX ranges go to '%s' and not into the trace (NVTX_INJECTION64_PATH)", other);
         return 0;
     }
     return setenv("NVTX_INJECTION64_PATH", library, 1) ? gm_usage_error("%s", strerror(errno)) : 0;
@@ -329,7 +330,7 @@ int gm_command_run(int argc, char **argv) {
     if (setup.exec) {
         unsetenv("GPUMEM_STATS");
         execv(path, program);
-        fprintf(stderr, "gpumem: %s: %s\n", path, strerror(errno));
+        gm_complain("%s: %s", path, strerror(errno));
         return errno == ENOENT ? 127 : 126;
     }
     gm_run_counters_create(&counters);

@@ -1,9 +1,11 @@
 /* Creates the counters file that the library fills while the program runs, and prints the closing lines from it. */
+#include "shim/base/foreign.h"
 #include "tools/cli/colour.h"
 #include "tools/cli/launch.h"
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/reader.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/symbols.h"
 #include "tools/cli/top.h"
 
@@ -310,8 +312,8 @@ static void print_kinds(const struct sum *s) {
 }
 
 static void print_name(const struct gm_stats *s) {
-    fprintf(stderr, "gpumem: %s%s%s, process %d%s%s%s", gm_paint(stderr, GM_BOLD), s->program,
-            gm_paint(stderr, GM_PLAIN), s->pid, s->policy[0] ? ", policy " : "", s->policy,
+    fprintf(stderr, "gpumem: %s%s%s, process %d%s%s%s", gm_paint(stderr, GM_BOLD), GM_SHOWN(s->program),
+            gm_paint(stderr, GM_PLAIN), s->pid, s->policy[0] ? ", policy " : "", GM_SHOWN(s->policy),
             s->finished ? "" : ", ended without normal exit");
 }
 
@@ -351,7 +353,7 @@ static void print_order(const struct gm_stats *s) {
         const struct gm_stats_reliance *row = &s->reliances[i];
         name_site(symbols, row, &name);
         say("check-order", "%s %s in %s: %s", gm_text_count(&t, row->count), row->count == 1 ? "cudaFree" : "cudaFrees",
-            name.text, row->text);
+            name.text, GM_SHOWN(row->text));
     }
     if (s->reliance_count > shown)
         say("check-order", "%u more call sites", s->reliance_count - shown);
@@ -368,13 +370,34 @@ static bool is_readable_trace(const char *name) {
         return false;
     uint64_t dropped = gm_reader_header(reader)->dropped;
     if (dropped)
-        fprintf(stderr, "gpumem: %s events are missing from the trace %s (%s)\n", gm_text_count(&t, dropped), name,
-                gm_reader_header(reader)->limit ? "GPUMEM_TRACE_LIMIT" : "disk full?");
+        gm_complain("%s events are missing from the trace %s (%s)", gm_text_count(&t, dropped), name,
+                    gm_reader_header(reader)->limit ? "GPUMEM_TRACE_LIMIT" : "disk full?");
     gm_reader_close(reader);
     return true;
 }
 
-/* Prints the next command, ready to copy. Names with special characters are quoted. */
+/* Prints a word of a command, ready to copy: quoted if it has special characters, as $'\x1b' if some do more than show.
+ */
+static void print_word(const char *word) {
+    bool simple = gm_foreign_is_plain(word), plain;
+    if (!word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%")]) {
+        fputs(word, stderr);
+        return;
+    }
+    fputs(simple ? "'" : "$'", stderr);
+    for (size_t left = strlen(word), bytes; left; left -= bytes, word += bytes) {
+        bytes = gm_foreign_character(word, left, &plain);
+        if (plain && (*word == '\'' || (!simple && *word == '\\')))
+            fputs(*word == '\\' ? "\\\\" : simple ? "'\\''" : "\\'", stderr);
+        else if (plain)
+            fwrite(word, 1, bytes, stderr);
+        for (size_t i = 0; i < bytes && !plain; i++)
+            fprintf(stderr, "\\x%02x", (unsigned char)word[i]);
+    }
+    fputc('\'', stderr);
+}
+
+/* Prints the next command. */
 static void print_traces(const struct gm_run_counters *c) {
     bool any = false;
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
@@ -383,15 +406,7 @@ static void print_traces(const struct gm_run_counters *c) {
             continue;
         fputs(any ? " " : "gpumem: trace written; next: gpumem report ", stderr);
         any = true;
-        bool plain = !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%")];
-        if (plain) {
-            fputs(name, stderr);
-            continue;
-        }
-        fputc('\'', stderr);
-        for (const char *p = name; *p; p++)
-            fputs(*p == '\'' ? "'\\''" : (char[]){*p, 0}, stderr);
-        fputc('\'', stderr);
+        print_word(name);
     }
     if (any)
         fputc('\n', stderr);
@@ -422,7 +437,7 @@ void gm_run_counters_print(const struct gm_run_counters *c, uint64_t run_ns) {
         print_name(only);
         fputc('\n', stderr);
         if (only->free_sync[0])
-            say("cudaFree", "%s", only->free_sync);
+            say("cudaFree", "%s", GM_SHOWN(only->free_sync));
     } else {
         for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
             if (is_active(&c->slots[i]))
@@ -434,7 +449,7 @@ void gm_run_counters_print(const struct gm_run_counters *c, uint64_t run_ns) {
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
         if (is_active(&c->slots[i]) && c->slots[i].checked_order) {
             if (active > 1)
-                fprintf(stderr, "gpumem: %s, process %d\n", c->slots[i].program, c->slots[i].pid);
+                gm_complain("%s, process %d", c->slots[i].program, c->slots[i].pid);
             print_order(&c->slots[i]);
         }
     if (used == GM_STATS_SLOTS)

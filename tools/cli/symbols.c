@@ -3,6 +3,7 @@
 #include "tools/cli/cxx_name.h"
 #include "tools/cli/debuginfo.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 
 #include "shim/base/function_name.h"
 #include "shim/base/wrappers.h"
@@ -133,6 +134,13 @@ void gm_symbols_free(struct gm_symbols *s) {
 /* An address inside the call. The return address may already belong to the next line or function. */
 static uint64_t call_before(uint64_t return_address) { return return_address ? return_address - 1 : 0; }
 
+/* Writes the name without arguments, those of templates too. */
+static void write_plain(const char *symbol, char *out, size_t size) {
+    char plain[256];
+    gm_function_name(plain, sizeof plain, symbol);
+    gm_shown(out, size, plain);
+}
+
 /* Writes the demangled name without suffixes of the compiler: "_Z4loadi.constprop.0" is a copy of "_Z4loadi". A name
  * that is too long loses its arguments, those of templates too. */
 static void write_function(struct gm_symbols *s, const char *function, char *out, size_t size) {
@@ -143,11 +151,11 @@ static void write_function(struct gm_symbols *s, const char *function, char *out
     char *plain = s->demangle && mangled ? s->demangle(symbol, NULL, NULL, &status) : NULL;
     if (plain)
         gm_cxx_name_shorten(plain);
-    const char *shown = plain && !status ? plain : symbol ? symbol : function;
-    if (mangled && strlen(shown) >= size)
-        gm_function_name(out, size, symbol);
+    const char *name = plain && !status ? plain : symbol ? symbol : function;
+    if (mangled && strlen(name) >= size)
+        write_plain(symbol, out, size);
     else
-        snprintf(out, size, "%s", shown);
+        gm_shown(out, size, name);
     free(plain);
     free(symbol);
 }
@@ -159,37 +167,39 @@ static void write_name(struct gm_symbols *s, uint64_t address, const struct gm_m
         snprintf(name->text, sizeof name->text, "0x%llx", (unsigned long long)address);
         return;
     }
-    const char *module = gm_text_base_name(in->path);
+    char module[256], brief[101], place[128] = "";
+    gm_shown(module, sizeof module, gm_text_base_name(in->path));
+    gm_shown(brief, sizeof brief, module);
     name->toolkit = gm_wrapper_is_toolkit(in->path);
     name->offset = address - in->base;
-    snprintf(name->module, sizeof name->module, "%s", in->path);
+    gm_shown(name->module, sizeof name->module, in->path);
     if (location->function && !location->guessed)
         write_function(s, location->function, name->function, sizeof name->function);
     if (location->file) {
-        snprintf(name->file, sizeof name->file, "%s", location->file);
+        gm_shown(name->file, sizeof name->file, location->file);
+        gm_shown(place, sizeof place, gm_text_base_name(location->file));
         name->line = location->line;
     }
     if (name->function[0] && name->file[0])
-        snprintf(name->text, sizeof name->text, "%.255s at %.127s:%d (%.100s)", name->function,
-                 gm_text_base_name(name->file), name->line, module);
+        snprintf(name->text, sizeof name->text, "%s at %s:%d (%s)", name->function, place, name->line, brief);
     else if (name->function[0])
-        snprintf(name->text, sizeof name->text, "%.255s (%.100s+0x%llx)", name->function, module,
+        snprintf(name->text, sizeof name->text, "%s (%s+0x%llx)", name->function, brief,
                  (unsigned long long)name->offset);
     else if (name->file[0])
-        snprintf(name->text, sizeof name->text, "%.127s:%d (%.100s)", gm_text_base_name(name->file), name->line,
-                 module);
+        snprintf(name->text, sizeof name->text, "%s:%d (%s)", place, name->line, brief);
     else
-        snprintf(name->text, sizeof name->text, "%.255s+0x%llx", module, (unsigned long long)name->offset);
+        snprintf(name->text, sizeof name->text, "%s+0x%llx", module, (unsigned long long)name->offset);
 }
 
 /* The file takes the place of the module: it is what another run has, too. */
 static void write_python_name(const struct gm_python_frame *python, struct gm_frame_name *name) {
+    char place[201];
     *name = (struct gm_frame_name){.line = python->line};
-    snprintf(name->function, sizeof name->function, "%s", python->function);
-    snprintf(name->file, sizeof name->file, "%s", python->file);
-    snprintf(name->module, sizeof name->module, "%s", python->file);
-    snprintf(name->text, sizeof name->text, "%.200s:%d %.255s", gm_text_base_name(python->file), python->line,
-             python->function);
+    gm_shown(name->function, sizeof name->function, python->function);
+    gm_shown(name->file, sizeof name->file, python->file);
+    gm_shown(name->module, sizeof name->module, python->file);
+    gm_shown(place, sizeof place, gm_text_base_name(python->file));
+    snprintf(name->text, sizeof name->text, "%s:%d %s", place, python->line, name->function);
 }
 
 static uint64_t hash_of(const char *a, const char *b) {
@@ -218,7 +228,7 @@ static void write_functions(struct gm_symbols *s, struct frame *f, const struct 
         });
         if (!function->name.function[0])
             continue;
-        gm_function_name(function->plain, sizeof function->plain, locations[i].function);
+        write_plain(locations[i].function, function->plain, sizeof function->plain);
         *strchrnul(function->plain, '.') = '\0'; /* suffixes of the compiler */
         function->key = hash_of(gm_text_base_name(function->name.module), function->plain);
     }
@@ -257,6 +267,7 @@ static struct frame *new_frame(struct gm_symbols *s, uint64_t address, const str
 
 /* The frame is the caller's. NULL: no memory. */
 static struct frame *new_python_frame(uint64_t address, const struct gm_python_frame *python) {
+    char name[81], file[41];
     struct frame *f = calloc(1, sizeof *f + sizeof f->functions[0]);
     if (!f)
         return NULL;
@@ -268,8 +279,9 @@ static struct frame *new_python_frame(uint64_t address, const struct gm_python_f
     write_python_name(python, &function->name);
     function->kind =
         gm_wrapper_kind(&(struct gm_wrapper_frame){.function = function->name.function, .source = function->name.file});
-    snprintf(function->plain, sizeof function->plain, "%.80s (%.40s)", function->name.function,
-             gm_text_base_name(function->name.file));
+    gm_shown(name, sizeof name, function->name.function);
+    gm_shown(file, sizeof file, gm_text_base_name(function->name.file));
+    snprintf(function->plain, sizeof function->plain, "%s (%s)", name, file);
     function->key = hash_of(function->name.file, function->name.function);
     return f;
 }

@@ -10,6 +10,7 @@
 
 struct gm_symbols;
 
+/* Texts as they are shown (shim/base/foreign.h). */
 struct gm_frame_name {
     char text[512];     /* "solve(int) at solve.c:12 (app)", "libfoo.so+0x12a0", "unknown site" */
     char function[256]; /* demangled; "" = unknown */

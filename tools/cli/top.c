@@ -1,4 +1,5 @@
 /* gpumem top: shows the counters of running processes repeatedly. */
+#include "tools/cli/shown.h"
 #include "tools/cli/top.h"
 #include "shim/base/options.h"
 #include "tools/cli/commands.h"
@@ -471,7 +472,7 @@ static int add_named(struct table *table, char **names) {
             continue;
         enum gm_counters_status found = add(table, (pid_t)pid);
         if (found) {
-            fprintf(stderr, "gpumem: process %ld: %s\n", pid, gm_process_counters_reason(found));
+            gm_complain("process %ld: %s", pid, gm_process_counters_reason(found));
             status = 1;
         }
     }
@@ -481,7 +482,7 @@ static int add_named(struct table *table, char **names) {
 static int open_group(struct table *table, const char *name) {
     const char *why;
     if (!gm_group_open(name, false, &table->group, &why)) {
-        fprintf(stderr, "gpumem: top: group %s %s\n", name, why);
+        gm_complain("top: group %s %s", name, why);
         return 1;
     }
     gm_group_sample_take(&table->group_sample, name, &table->group);

@@ -1,5 +1,6 @@
 /* Writes counters of running processes as text that Prometheus and its exporters read: all samples of a metric follow
  * its HELP and TYPE. */
+#include "tools/cli/shown.h"
 #include "tools/cli/top.h"
 
 #include <stddef.h>
@@ -41,12 +42,12 @@ static const struct metric metrics[] = {
     {"gpumem_limit_bytes", "gauge", "Limit of each device that is in force; 0 = none.", ONE(limit)},
 };
 
-/* A label's value: bytes that are not printable ASCII become question marks. */
+/* A label's value, which has the quote and the backslash escaped. */
 static void put_value(FILE *out, const char *text) {
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
+    for (const char *p = GM_SHOWN(text); *p; p++) {
+        if (*p == '"' || *p == '\\')
             putc('\\', out);
-        putc(*text < ' ' || *text > '~' ? '?' : *text, out);
+        putc(*p, out);
     }
 }
 
@@ -74,15 +75,25 @@ static void head(FILE *out, const char *name, const char *type, const char *help
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+static void put_of_group(FILE *out, const char *name, const struct gm_group_sample *g) {
+    fprintf(out, "%s{group=\"", name);
+    put_value(out, g->name);
+}
+
 static void put_group(FILE *out, const struct gm_group_sample *g) {
-    head(out, "gpumem_group_limit_bytes", "gauge", "Limit of the group on each device; 0 = none.");
-    fprintf(out, "gpumem_group_limit_bytes{group=\"%s\"} %llu\n", g->name, (unsigned long long)g->limit);
-    head(out, "gpumem_group_processes", "gauge", "Running processes of the group.");
-    fprintf(out, "gpumem_group_processes{group=\"%s\"} %u\n", g->name, g->processes);
-    head(out, "gpumem_group_used_bytes", "gauge", "Bytes of the group that count against its limit.");
-    for (unsigned device = 0; device < g->devices; device++)
-        fprintf(out, "gpumem_group_used_bytes{group=\"%s\",device=\"%u\"} %llu\n", g->name, device,
-                (unsigned long long)g->used[device]);
+    static const char limit[] = "gpumem_group_limit_bytes", processes[] = "gpumem_group_processes",
+                      used[] = "gpumem_group_used_bytes";
+    head(out, limit, "gauge", "Limit of the group on each device; 0 = none.");
+    put_of_group(out, limit, g);
+    fprintf(out, "\"} %llu\n", (unsigned long long)g->limit);
+    head(out, processes, "gauge", "Running processes of the group.");
+    put_of_group(out, processes, g);
+    fprintf(out, "\"} %u\n", g->processes);
+    head(out, used, "gauge", "Bytes of the group that count against its limit.");
+    for (unsigned device = 0; device < g->devices; device++) {
+        put_of_group(out, used, g);
+        fprintf(out, "\",device=\"%u\"} %llu\n", device, (unsigned long long)g->used[device]);
+    }
 }
 
 void gm_top_prometheus(FILE *out, const struct gm_counter_sample *const *samples, unsigned count,

@@ -2,6 +2,7 @@
 #include "policy/policy.h"
 #include "tools/cli/colour.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/top.h"
 
 #include <stdarg.h>
@@ -16,14 +17,12 @@ static void head_line(FILE *out, unsigned width, const char *ending, const char 
     __attribute__((format(printf, 4, 5)));
 
 static void put_line(FILE *out, unsigned width, const char *format, va_list args) {
-    char text[WIDEST];
-    vsnprintf(text, sizeof text, format, args);
-    size_t length = strnlen(text, width < WIDEST ? width : WIDEST);
+    char raw[WIDEST], text[WIDEST];
+    vsnprintf(raw, sizeof raw, format, args);
+    gm_shown(text, width < WIDEST ? width + 1 : WIDEST, raw);
+    size_t length = strlen(text);
     while (length && text[length - 1] == ' ')
         length--;
-    for (size_t i = 0; i < length; i++) /* a program's name may have any bytes */
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-            text[i] = '?';
     fwrite(text, 1, length, out);
 }
 

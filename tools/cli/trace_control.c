@@ -2,6 +2,7 @@
 #include "tools/cli/trace_control.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/process_counters.h"
+#include "tools/cli/shown.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 enum { WAIT_MS = 3000, LOCK_MS = 5000 };
 
 static int trouble(long pid, const char *what) {
-    fprintf(stderr, "gpumem: trace: process %ld: %s\n", pid, what);
+    gm_complain("trace: process %ld: %s", pid, what);
     return 1;
 }
 
@@ -64,7 +65,7 @@ static int send_request(long pid, struct gm_process_counters *counters, enum gm_
                wanted == GM_STATS_START ? "starts" : "stops");
     else
         printf("process %ld: %s %s\n", pid, wanted == GM_STATS_START ? "records into" : "recorded into",
-               *text ? text : "no file, because there was no event");
+               *text ? GM_SHOWN(text) : "no file, because there was no event");
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/process_file.h"
+#include "tools/cli/shown.h"
 #include "tools/cli/trace_control.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ void gm_command_trace_help(void) {
 }
 
 static int trouble(long pid, const char *what) {
-    fprintf(stderr, "gpumem: trace: process %ld: %s\n", pid, what);
+    gm_complain("trace: process %ld: %s", pid, what);
     return 1;
 }
 
@@ -118,12 +119,12 @@ static int copy(long pid, int from, const char *output) {
         return trouble(pid, "the file that it names is no trace");
     int to = open(output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (to < 0) {
-        fprintf(stderr, "gpumem: trace: %s: %s\n", output, strerror(errno));
+        gm_complain("trace: %s: %s", output, strerror(errno));
         return 1;
     }
     bool done = binary ? copy_binary(from, to, (uint64_t)st.st_size) : copy_text(from, to, (uint64_t)st.st_size);
     if (close(to) || !done) {
-        fprintf(stderr, "gpumem: trace: %s: cannot be written: %s\n", output, strerror(errno));
+        gm_complain("trace: %s: cannot be written: %s", output, strerror(errno));
         unlink(output);
         return 1;
     }

@@ -1,5 +1,6 @@
 #include "tools/cli/trace_input.h"
 
+#include "shim/base/foreign.h"
 #include "tools/cli/trace_unpack.h"
 
 #include <errno.h>
@@ -93,10 +94,11 @@ static const char *examine(struct gm_trace_input *f, bool *csv, char *reason, si
         return reason;
     }
     f->header = begin.header;
-    f->header.host[sizeof f->header.host - 1] = 0;
-    f->header.program[sizeof f->header.program - 1] = 0;
-    f->header.policy[sizeof f->header.policy - 1] = 0;
-    f->header.library[sizeof f->header.library - 1] = 0;
+    const struct gm_trace_header *h = &begin.header;
+    gm_foreign_text(f->header.host, sizeof f->header.host, h->host, sizeof h->host);
+    gm_foreign_text(f->header.program, sizeof f->header.program, h->program, sizeof h->program);
+    gm_foreign_text(f->header.policy, sizeof f->header.policy, h->policy, sizeof h->policy);
+    gm_foreign_text(f->header.library, sizeof f->header.library, h->library, sizeof h->library);
     const char *wrong = check_header(&f->header, reason, size);
     if (!wrong && f->size < f->header.header_bytes) {
         snprintf(reason, size, "truncated header: %llu bytes of %u", (unsigned long long)f->size,

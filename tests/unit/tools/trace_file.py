@@ -1,4 +1,5 @@
 """Builds traces byte by byte from the published format, independently of the writer."""
+import os
 import struct
 
 MAGIC = b"GPUMEM\r\n"
@@ -16,10 +17,11 @@ KEPT, SHARED = 4, 8  # as flags
 
 
 def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0,
-           pid=4242, rank=-1, epoch=2000, host=b"node7", file_bytes=0, summary_ns=0, limit=0, ring=0):
+           pid=4242, rank=-1, epoch=2000, host=b"node7", file_bytes=0, summary_ns=0, limit=0, ring=0, program=b"/bin/solver",
+           policy=b"auto", library=b"0.1.0"):
     text = struct.pack("<8sIIIIQQiiiIQ", MAGIC, version, header_bytes, chunk_bytes, event_bytes, 1000, epoch, pid, 1, rank,
                        finished, dropped)
-    text += struct.pack("64s256s64s32sQQQQ", host, b"/bin/solver", b"auto", b"0.1.0", file_bytes, summary_ns, limit, ring)
+    text += struct.pack("64s256s64s32sQQQQ", host, program, policy, library, file_bytes, summary_ns, limit, ring)
     return text.ljust(HEADER, b"\0")
 
 
@@ -81,8 +83,8 @@ def site(number, frames, outside=0):
 
 
 def module(base, start, limit, path, build_id=b""):
-    padded = build_id.ljust((len(build_id) + 7) // 8 * 8, b"\0")
-    return _record(1, struct.pack("<QQQII", base, start, limit, len(build_id), len(path)) + padded + path.encode())
+    padded, path = build_id.ljust((len(build_id) + 7) // 8 * 8, b"\0"), os.fsencode(path)
+    return _record(1, struct.pack("<QQQII", base, start, limit, len(build_id), len(path)) + padded + path)
 
 
 def string(number, text):
@@ -98,7 +100,8 @@ PYTHON_FRAME = 0x5059 << 48  # a frame of a site: this plus the number
 
 
 def device(number, total, name):
-    return _record(3, struct.pack("<iIQ", number, len(name), total) + name.encode())
+    name = os.fsencode(name)
+    return _record(3, struct.pack("<iIQ", number, len(name), total) + name)
 
 
 def sample():

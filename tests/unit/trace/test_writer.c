@@ -35,7 +35,7 @@ TEST_OF_BOTH(check_all) {
     assert_int_equal(site.frames, 2);
     assert_int_equal(site.outside, 1);
     assert_int_equal(site.addresses[1], 0x2222);
-    assert_string_equal(gm_reader_string(r, 5), "a,b\n\\c \"d\" e");
+    assert_string_equal(gm_reader_string(r, 5), "a,b\\x0a\\c \"d\" e"); /* as it is shown */
     assert_true(gm_reader_module(r, 0x2fff, &module));
     assert_false(gm_reader_module(r, 0x3000, &module));
     assert_string_equal(module.path, "/x/y z.o");
