@@ -13,6 +13,7 @@ struct definition {
     struct definition *same; /* the next device, or the module before */
     uint64_t key;            /* type and id, of those that have one */
     UT_hash_handle hh;
+    uint32_t index; /* of a site */
     const char *shown[2];
     struct gm_record record;
 };
@@ -33,6 +34,7 @@ struct gm_definitions {
     size_t module_count;
     struct module_index index;
     struct definition *devices, **last_device;
+    uint32_t site_count;
 };
 
 struct gm_definitions *gm_definitions_new(void) {
@@ -150,6 +152,7 @@ bool gm_definitions_add(struct gm_definitions *d, const struct gm_record *record
     d->last = &one->next;
     if (id) {
         one->key = (uint64_t)record->type << 32 | *id;
+        one->index = record->type == GM_RECORD_SITE ? d->site_count++ : 0;
         HASH_ADD(hh, d->by_key, key, sizeof one->key, one);
     } else if (record->type == GM_RECORD_DEVICE) {
         *d->last_device = one;
@@ -182,7 +185,7 @@ static struct gm_site public_site(const struct definition *one) {
     unsigned native = r->frames;
     while (native && GM_FRAME_IS_PYTHON(addresses[native - 1]))
         native--;
-    return (struct gm_site){r->id, r->frames, r->outside < native ? r->outside : 0, native, addresses};
+    return (struct gm_site){r->id, one->index, r->frames, r->outside < native ? r->outside : 0, native, addresses};
 }
 
 bool gm_definitions_site(const struct gm_definitions *d, uint32_t id, struct gm_site *out) {
@@ -191,6 +194,8 @@ bool gm_definitions_site(const struct gm_definitions *d, uint32_t id, struct gm_
         *out = public_site(one);
     return one != NULL;
 }
+
+size_t gm_definitions_site_count(const struct gm_definitions *d) { return d->site_count; }
 
 void gm_definitions_each_site(const struct gm_definitions *d, void (*visit)(const struct gm_site *site, void *arg),
                               void *arg) {

@@ -7,7 +7,8 @@
 #include "shim/trace/event.h"
 
 struct gm_site {
-    uint32_t id;
+    uint32_t id;               /* any number: a file may be damaged or made to do damage */
+    uint32_t index;            /* from 0 on in the order of the file, below gm_definitions_site_count */
     unsigned frames, outside;  /* outside: index of the first frame that is not in the CUDA runtime */
     unsigned native;           /* number of return addresses; the frames behind them are Python frames */
     const uint64_t *addresses; /* innermost first */
@@ -45,6 +46,7 @@ void gm_definitions_each(const struct gm_definitions *definitions,
                          void (*visit)(const struct gm_record *record, void *arg), void *arg);
 
 bool gm_definitions_site(const struct gm_definitions *definitions, uint32_t id, struct gm_site *site);
+size_t gm_definitions_site_count(const struct gm_definitions *definitions);
 void gm_definitions_each_site(const struct gm_definitions *definitions,
                               void (*visit)(const struct gm_site *site, void *arg), void *arg);
 /* The Python frame that an address of a site (GM_FRAME_IS_PYTHON) stands for. */

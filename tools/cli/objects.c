@@ -174,24 +174,17 @@ void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct g
 struct naming {
     struct gm_reader *reader;
     struct gm_objects *o;
-    uint32_t *indices; /* site number in the trace -> index in sites */
-    uint32_t top;
+    uint32_t *indices; /* index of the site in the trace -> index in sites */
     struct named_site *names;
     bool failed;
 };
-
-static void top_site(const struct gm_site *site, void *arg) {
-    struct naming *n = arg;
-    n->top = site->id > n->top && site->id < 1u << 22 ? site->id : n->top;
-    n->o->site_count++;
-}
 
 static void add_site(const struct gm_site *site, void *arg) {
     struct naming *n = arg;
     struct gm_object_site *out = &n->o->sites[n->o->site_count];
     char text[GM_SITE_TEXT];
     struct named_site *name;
-    if (site->id > n->top || n->failed)
+    if (n->failed)
         return;
     gm_site_name(n->reader, site, &out->keys, text);
     out->text = strdup(text);
@@ -202,28 +195,28 @@ static void add_site(const struct gm_site *site, void *arg) {
         if (name) {
             *name = (struct named_site){.chain = chain, .index = (uint32_t)n->o->site_count++};
             HASH_ADD(hh, n->names, chain, sizeof chain, name);
-            n->indices[site->id] = name->index;
+            n->indices[site->index] = name->index;
             return;
         }
     }
     n->failed |= !out->text || (chain && !name);
     free(out->text);
     out->text = NULL;
-    n->indices[site->id] = name ? name->index : 0;
+    n->indices[site->index] = name ? name->index : 0;
 }
 
 static bool name_sites(struct gm_objects *o, struct gm_reader *reader) {
     struct naming n = {.reader = reader, .o = o};
     struct named_site *name, *next;
-    o->site_count = 1;
-    gm_reader_each_site(reader, top_site, &n);
-    o->sites = calloc(o->site_count + 1, sizeof *o->sites);
-    n.indices = calloc(n.top + 1ull, sizeof *n.indices);
+    struct gm_site site;
+    size_t count = gm_reader_site_count(reader);
+    o->sites = calloc(count + 2, sizeof *o->sites);
+    n.indices = calloc(count + 1, sizeof *n.indices);
     o->site_count = 1;
     if (o->sites && n.indices && (o->sites[0].text = strdup(""))) {
         gm_reader_each_site(reader, add_site, &n);
         for (size_t i = 0; i < o->count; i++)
-            o->list[i].site = o->list[i].site <= n.top ? n.indices[o->list[i].site] : 0;
+            o->list[i].site = gm_reader_site(reader, o->list[i].site, &site) ? n.indices[site.index] : 0;
     } else {
         n.failed = true;
     }

@@ -154,6 +154,8 @@ bool gm_reader_site(const struct gm_reader *r, uint32_t id, struct gm_site *site
     return gm_definitions_site(r->file.definitions, id, site);
 }
 
+size_t gm_reader_site_count(const struct gm_reader *r) { return gm_definitions_site_count(r->file.definitions); }
+
 void gm_reader_each_site(const struct gm_reader *r, void (*visit)(const struct gm_site *site, void *arg), void *arg) {
     gm_definitions_each_site(r->file.definitions, visit, arg);
 }

@@ -39,6 +39,7 @@ void gm_reader_warn(const char *path, uint64_t damaged);
 void gm_reader_each_record(const struct gm_reader *reader, void (*visit)(const struct gm_record *record, void *arg),
                            void *arg);
 bool gm_reader_site(const struct gm_reader *reader, uint32_t id, struct gm_site *site);
+size_t gm_reader_site_count(const struct gm_reader *reader);
 void gm_reader_each_site(const struct gm_reader *reader, void (*visit)(const struct gm_site *site, void *arg),
                          void *arg);
 bool gm_reader_python(const struct gm_reader *reader, uint64_t address, struct gm_python_frame *frame);

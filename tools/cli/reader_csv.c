@@ -151,6 +151,15 @@ static bool take_number(char **text, uint64_t *out) {
     return true;
 }
 
+/* The same for a number that identifies something. */
+static bool take_id(char **text, uint32_t *out) {
+    uint64_t number;
+    if (!take_number(text, &number) || number > UINT32_MAX)
+        return false;
+    *out = (uint32_t)number;
+    return true;
+}
+
 union record_space {
     struct gm_record head;
     struct gm_record_module module;
@@ -195,14 +204,15 @@ static bool read_module(union record_space *s, char *text) {
 }
 
 static bool read_site(union record_space *s, char *text) {
-    uint64_t id, outside, *frames = (uint64_t *)(s->bytes + sizeof s->site);
+    uint32_t id;
+    uint64_t outside, *frames = (uint64_t *)(s->bytes + sizeof s->site);
     unsigned count = 0;
-    if (!take_number(&text, &id) || !take_number(&text, &outside))
+    if (!take_id(&text, &id) || !take_number(&text, &outside))
         return false;
     while (count < 1024 && take_number(&text, &frames[count]))
         count++;
     s->site = (struct gm_record_site){
-        {(uint32_t)(sizeof s->site + count * 8), GM_RECORD_SITE, 0}, (uint32_t)id, (uint16_t)count, (uint16_t)outside};
+        {(uint32_t)(sizeof s->site + count * 8), GM_RECORD_SITE, 0}, id, (uint16_t)count, (uint16_t)outside};
     return !*text;
 }
 
@@ -219,22 +229,23 @@ static bool read_device(union record_space *s, char *text) {
 }
 
 static bool read_string(union record_space *s, char *text) {
-    uint64_t id;
-    if (!take_number(&text, &id))
+    uint32_t id;
+    if (!take_id(&text, &id))
         return false;
     long length = put_text(s, sizeof s->string, text);
     if (length < 0)
         return false;
     s->string = (struct gm_record_string){
-        {(uint32_t)(sizeof s->string + (size_t)length), GM_RECORD_STRING, 0}, (uint32_t)id, (uint32_t)length};
+        {(uint32_t)(sizeof s->string + (size_t)length), GM_RECORD_STRING, 0}, id, (uint32_t)length};
     return true;
 }
 
 /* Function and file, with a tab between them. */
 static bool read_python(union record_space *s, char *text) {
-    uint64_t id, line;
+    uint32_t id;
+    uint64_t line;
     char *tab;
-    if (!take_number(&text, &id) || !take_number(&text, &line) || !(tab = strchr(text, '\t')))
+    if (!take_id(&text, &id) || !take_number(&text, &line) || !(tab = strchr(text, '\t')))
         return false;
     *tab = 0;
     long name = put_text(s, sizeof s->python, text);
@@ -244,11 +255,8 @@ static bool read_python(union record_space *s, char *text) {
     long file = put_text(s, fixed, tab + 1);
     if (file < 0)
         return false;
-    s->python = (struct gm_record_python){{(uint32_t)(fixed + (size_t)file), GM_RECORD_PYTHON, 0},
-                                          (uint32_t)id,
-                                          (int32_t)line,
-                                          (uint32_t)name,
-                                          (uint32_t)file};
+    s->python = (struct gm_record_python){
+        {(uint32_t)(fixed + (size_t)file), GM_RECORD_PYTHON, 0}, id, (int32_t)line, (uint32_t)name, (uint32_t)file};
     return true;
 }
 

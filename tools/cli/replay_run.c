@@ -27,8 +27,15 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <uthash.h>
 
 #define TIME_BEGIN UINT64_C(1000000000) /* start of the replayed clock, because 0 means the real time */
+
+struct site {
+    uint32_t id;
+    struct gm_site_keys keys;
+    UT_hash_handle hh;
+};
 
 struct run {
     struct gm_replay *out;
@@ -37,8 +44,8 @@ struct run {
     struct gm_thread_numbers threads; /* numbers of threads as policies count them */
     struct gm_thread_numbers callers; /* numbers of all threads */
     uint32_t caller;                  /* the thread of the latest event */
-    struct gm_site_keys *sites;       /* by number in the trace; NULL: the policy does not use call sites */
-    uint32_t site_top;
+    struct site *sites;               /* array; NULL: the policy does not use call sites */
+    struct site *by_id;               /* the same */
     uint32_t wants;
     int captures;
     bool no_memory;
@@ -118,14 +125,19 @@ static bool set_up(struct run *r, const char *policy_text) {
 
 /* ---- call sites, from a first pass: an event may precede the definition of its site */
 
-static void top_site(const struct gm_site *site, void *arg) {
-    struct run *r = arg;
-    r->site_top = site->id > r->site_top ? site->id : r->site_top;
-}
-
 static void name_site(const struct gm_site *site, void *arg) {
     struct run *r = arg;
-    gm_site_name(r->reader, site, &r->sites[site->id], NULL);
+    struct site *named = &r->sites[site->index];
+    named->id = site->id;
+    gm_site_name(r->reader, site, &named->keys, NULL);
+    HASH_ADD_INT(r->by_id, id, named);
+}
+
+static const struct gm_site_keys *keys_of(const struct run *r, uint32_t id) {
+    const struct site *site = NULL;
+    if (r->by_id)
+        HASH_FIND_INT(r->by_id, &id, site);
+    return site && site->keys.chain ? &site->keys : NULL;
 }
 
 static bool read_definitions(struct run *r, const char *trace, uint64_t total[GM_REPLAY_DEVICES]) {
@@ -141,8 +153,7 @@ static bool read_definitions(struct run *r, const char *trace, uint64_t total[GM
         if (device.device >= 0 && device.device < GM_REPLAY_DEVICES)
             total[device.device] = device.total;
     if (r->wants & GM_WANT_SITE) {
-        gm_reader_each_site(r->reader, top_site, r);
-        r->sites = calloc(r->site_top + 1ull, sizeof *r->sites);
+        r->sites = calloc(gm_reader_site_count(r->reader) + 1, sizeof *r->sites);
         if (r->sites)
             gm_reader_each_site(r->reader, name_site, r);
         r->no_memory |= !r->sites;
@@ -222,8 +233,7 @@ static void alloc_movable(struct run *r, const struct gm_event *e, int thread) {
     if (r->wants) {
         scope.request.thread = gm_thread_number(&r->threads, thread);
         r->no_memory |= !scope.request.thread;
-        if (r->sites && e->site <= r->site_top && r->sites[e->site].chain)
-            scope.request.where = &r->sites[e->site];
+        scope.request.where = keys_of(r, e->site);
     }
     if (e->call == GM_CALL_ALLOC_PITCH) { /* the trace does not have the number and width of rows */
         scope.request.width = e->bytes;

@@ -409,28 +409,23 @@ static bool is_folded(const struct function *f) {
 struct gathering {
     struct gm_symbols *symbols;
     struct gm_own_stack *stacks;
-    size_t count, room;
-    uint32_t ids;     /* larger than any site's id */
-    bool *requesting; /* by id */
+    size_t count;
+    bool *requesting; /* by the site's index */
 };
-
-static void count_site(const struct gm_site *site, void *arg) {
-    struct gathering *g = arg;
-    g->room++;
-    g->ids = site->id >= g->ids ? site->id + 1 : g->ids;
-}
 
 /* Call sites of frees say nothing about wrappers. The first events are enough: what is rare decides nothing. */
 static void find_requesting(struct gathering *g) {
     enum { EVENTS = 1 << 22 };
     struct gm_event event;
+    struct gm_site site = {0};
     char error[512];
     int thread;
     struct gm_reader *r = gm_reader_open(gm_reader_path(g->symbols->reader), error, sizeof error);
-    for (unsigned i = 0; r && i < EVENTS && gm_reader_next(r, &event, &thread); i++)
-        if (event.site < g->ids &&
-            (event.action == GM_ACT_ALLOC || event.action == GM_ACT_ALLOC_FAIL || event.action == GM_ACT_SUM))
-            g->requesting[event.site] = true;
+    for (unsigned i = 0; r && i < EVENTS && gm_reader_next(r, &event, &thread); i++) {
+        bool requests = event.action == GM_ACT_ALLOC || event.action == GM_ACT_ALLOC_FAIL || event.action == GM_ACT_SUM;
+        if (requests && event.site && event.site != site.id && gm_reader_site(g->symbols->reader, event.site, &site))
+            g->requesting[site.index] = true;
+    }
     gm_reader_close(r);
 }
 
@@ -446,7 +441,7 @@ static uint64_t place_of(const struct function *f) {
 static void gather(const struct gm_site *site, void *arg) {
     struct gathering *g = arg;
     struct cursor c;
-    if (!g->requesting[site->id] || !begin(&c, g->symbols, site->id))
+    if (!g->requesting[site->index] || !begin(&c, g->symbols, site->id))
         return;
     struct gm_own_stack *stack = &g->stacks[g->count];
     skip_wrappers(&c, false);
@@ -461,15 +456,16 @@ static void gather(const struct gm_site *site, void *arg) {
 
 const struct gm_own_wrappers *gm_symbols_own_wrappers(struct gm_symbols *s) {
     struct gathering g = {.symbols = s};
+    size_t sites;
     if (s->own_known)
         return &s->own;
     s->own_known = true;
     if (!s->reader || !gm_wrappers_step())
         return &s->own;
-    gm_reader_each_site(s->reader, count_site, &g);
-    g.stacks = calloc(g.room + 1, sizeof *g.stacks);
-    g.requesting = calloc(g.ids + 1, sizeof *g.requesting);
-    if (g.stacks && g.requesting && g.room > 1) {
+    sites = gm_reader_site_count(s->reader);
+    g.stacks = calloc(sites + 1, sizeof *g.stacks);
+    g.requesting = calloc(sites + 1, sizeof *g.requesting);
+    if (g.stacks && g.requesting && sites > 1) {
         find_requesting(&g);
         gm_reader_each_site(s->reader, gather, &g);
         gm_own_wrappers_find(&s->own, g.stacks, g.count);

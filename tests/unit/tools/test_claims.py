@@ -1,0 +1,73 @@
+"""What a file claims of itself costs no more than the file: numbers of call sites, holes, lines without an end, packed bytes.
+
+usage: test_claims.py GPUMEM HAVE_JSON HAVE_REPLAY
+"""
+import os
+import resource
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import trace_file as t
+from tool_case import ToolCase
+
+ToolCase.GPUMEM = os.path.abspath(sys.argv.pop(1))
+HAVE_JSON, HAVE_REPLAY = (word == "true" for word in sys.argv[1:3])
+del sys.argv[1:]
+M = 1 << 20
+HEADER = ("seq,time_ns,action,call,address,bytes,device,stream,thread,duration_ns,bytes_got,kind,reason,verdict,hit,site,context,result,"
+          "flags,pid\n# gpumem 3 start_ns 1 epoch_ns 2 pid 7 parent 1 rank -1\n# host h\n# program p\n# policy p\n")
+
+
+def line(seq, site, action="alloc", size=4096):
+    return "%d,%d,%s,cuMemAlloc,0x%x,%d,0,0x0,9,0,%d,native,none,native,0,%d,1,0,0,7\n" % (seq, seq, action, seq << 12, size, size, site)
+
+
+class Claims(ToolCase):
+    def limited(self, *arguments, memory=512 * M, seconds=20):
+        """Runs the tool with so much memory and processor time."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        done = subprocess.run([self.GPUMEM, *arguments], cwd=self.folder.name, capture_output=True, text=True, timeout=100, preexec_fn=limit)
+        return done.returncode, done.stdout, done.stderr
+
+    # ---- numbers
+
+    def commands(self, *traces):
+        yield from (["report", *traces], ["report", "--leaks", "--peak", "--objects", *traces])
+        yield ["diff", *(2 * traces)[:2]]
+        yield ["html", "--force", "--output=page", *traces]
+        yield from (["export", "--force", "--output=out", "--to=" + form, *traces] for form in ("csv", "collapsed", "torch", "heaptrack"))
+        yield ["plan", "--force", "--lifetime=1ms", "--output=plan", *traces]
+        if HAVE_JSON:
+            yield from (["report", "--json", "--leaks", *traces], ["plot", "--json", *traces])
+        if HAVE_REPLAY:
+            yield from (["replay", "--policy=plan:plan", *traces], ["replay", "--policy=active-list", *traces])
+
+    def test_numbers_of_call_sites(self):
+        top = [4294967295, 4294967294, 4000000000, 1 << 22, (1 << 22) - 1, 1 << 31, 1]
+        text = HEADER + "".join("# site %d 0 0x%x 0x999\n" % (site, 16 * site) for site in top)
+        text += "".join(line(seq, site) for seq, site in enumerate(top + [77, 4294967293], 1))
+        records = b"".join(t.site(site, [16 * site, 0x999]) for site in top)
+        events = b"".join(t.event(seq, seq, "alloc", "cuMemAlloc", seq << 12, 4096, site=site) for seq, site in enumerate(top + [77], 1))
+        for name, data in (("x.csv", text), ("x", t.header() + t.chunk(records, kind=2) + t.chunk(events))):
+            self.write(name, data)
+            for command in self.commands(name):
+                with self.subTest(command):
+                    status, out, err = self.limited(*command)
+                    self.assertEqual((status, err), (0, ""), out)
+            self.assertEqual(sorted(os.listdir(self.folder.name)), sorted({"x.csv", name, "page", "out", "plan"}))
+        self.assertIn("0x3fffff0", self.good("report", "--leaks", "x.csv"))
+
+    def test_numbers_of_more_than_32_bits(self):
+        """They name nothing, and not the number that is left of them."""
+        self.write("x.csv", HEADER + "# site 4294967297 0 0x10\n# string 4294967297 a\n# python 4294967297 1 f\tg\n" + line(1, 1))
+        out = self.run_tool("report", "--leaks", "x.csv")[1]
+        self.assertIn("3 damaged", out)
+        self.assertIn("site 1, which the trace does not describe", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
