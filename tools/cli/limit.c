@@ -41,7 +41,7 @@ static void show_group(const char *name, const struct gm_group_file *file) {
 }
 
 static int group_error(const char *name, const char *why) {
-    fprintf(stderr, "gpumem: limit: group %s %s\n", name, why);
+    gm_complain("limit: group %s %s", name, why);
     return 1;
 }
 

@@ -147,7 +147,7 @@ static int dump(long pid, const char *output) {
     if (!stats.trace[0])
         return trouble(pid, "it writes no trace, or has recorded no event yet");
     if (from < 0) {
-        fprintf(stderr, "gpumem: trace: process %ld: its trace: %s\n", pid, why);
+        gm_complain("trace: process %ld: its trace: %s", pid, why);
         return 1;
     }
     int result = copy(pid, from, output);
