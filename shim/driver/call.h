@@ -90,6 +90,10 @@ enum gm_sync_reason {
     /* A stream may wait for a write that another thread can still submit during a native free. */
     GM_SYNC_VALUES,     /* cuStreamWaitValue*, cuStreamBatchMemOp*, or such a graph node */
     GM_SYNC_SEMAPHORES, /* cuWaitExternalSemaphoresAsync, or such a graph node */
+    /* A kernel may wait for a value that a stream writes. Such a write natively goes through while a free waits, but a
+     * free that returns early cannot know whether the write came before its end or after. Holds for `order`, too, and
+     * only while several streams carry work: one stream runs the write behind the kernel anyway. */
+    GM_SYNC_WRITES, /* cuStreamWriteValue*: looked up, linked or called */
     GM_SYNC_REASONS,
     GM_SYNC_NO = GM_SYNC_REASONS /* no reason */
 };

@@ -27,7 +27,8 @@
  *   WAITS    waits for W, or for work of its own, and tells nothing else.
  *   BLIND    neither result nor effect can depend on W, W does not depend on its effect, and no W becomes visible.
  *   SHARES   can make device memory, events or work visible to the host, to another context, device or process, or
- *            lets a stream wait for them. W is finished, and later frees wait.
+ *            lets a stream wait for them. W is finished, and later frees wait. Not finished for WRITES (column why): W
+ *            may wait for the call.
  *   MEMORY   the hook places or records memory, and notes what becomes visible.
  *
  * stream   Index of the argument of type CUstream. CONFIG: the stream is hStream of the CUlaunchConfig at argument 0.
@@ -283,8 +284,10 @@
     GM_ROWS(X, StreamCopyAttributes, , 11000, _ptsz,                                                                   \
         JUMP, NOTICES, 0, NO, NO, NEVER, "attributes may loosen later order")                                          \
     /* values in memory that streams write and wait for */                                                             \
-    GM_ROWS_V1_V2(X, StreamWriteValue32, 8000, 11070, _ptsz, JUMP, SUBMITS, 0, SIGNAL, NO, NEVER, "behind its stream") \
-    GM_ROWS_V1_V2(X, StreamWriteValue64, 9000, 11070, _ptsz, JUMP, SUBMITS, 0, SIGNAL, NO, NEVER, "behind its stream") \
+    GM_ROWS_V1_V2(X, StreamWriteValue32, 8000, 11070, _ptsz,                                                           \
+        JUMP, SHARES, 0, SIGNAL, WRITES, NEVER, "kernels may wait for it")                                             \
+    GM_ROWS_V1_V2(X, StreamWriteValue64, 9000, 11070, _ptsz,                                                           \
+        JUMP, SHARES, 0, SIGNAL, WRITES, NEVER, "kernels may wait for it")                                             \
     GM_ROWS_V1_V2(X, StreamWaitValue32, 8000, 11070, _ptsz,                                                            \
         JUMP, SHARES, 0, AWAIT, VALUES, NEVER, "waits for what others write")                                          \
     GM_ROWS_V1_V2(X, StreamWaitValue64, 9000, 11070, _ptsz,                                                            \

@@ -6,6 +6,7 @@
 #include "shim/base/file.h"
 #include "shim/driver/fence.h"
 #include "shim/driver/in_flight.h"
+#include "shim/driver/linked.h"
 #include "shim/driver/quiesce.h"
 #include "shim/driver/stream_counts.h"
 #include "shim/driver/streams.h"
@@ -38,6 +39,7 @@ static const char *const texts[GM_SYNC_REASONS] = {
     [GM_SYNC_PRINTF] = "wait: kernels that print",
     [GM_SYNC_VALUES] = "wait: streams that wait for values in memory",
     [GM_SYNC_SEMAPHORES] = "wait: streams that wait for external semaphores",
+    [GM_SYNC_WRITES] = "wait: several streams, and streams that may write values",
 };
 
 /* ---- the level in force */
@@ -48,9 +50,15 @@ static bool has_per_thread_streams(void) { return __atomic_load_n(&gm_streams_pe
 
 static bool has_contexts(void) { return __atomic_load_n(&contexts, __ATOMIC_ACQUIRE) > 1; }
 
+/* The reasons that count at this level, and with these streams. */
+static uint32_t counting(void) {
+    uint32_t all = chosen == GM_FREE_ORDER ? OTHERS | BIT(GM_SYNC_WRITES) : ~0u;
+    return gm_stream_counts_any() ? all : all & ~BIT(GM_SYNC_WRITES);
+}
+
 /* Why frees wait although GPUMEM_FREE=safe or order would let them return. NULL: nothing. */
 static const char *why_wait(void) {
-    uint32_t why = reasons() & (chosen == GM_FREE_ORDER ? OTHERS : ~0u);
+    uint32_t why = reasons() & counting();
     if (why)
         return texts[__builtin_ctz(why)];
     if (has_contexts())
@@ -197,6 +205,8 @@ static GM_APART gm_status before_free(CUcontext context, uint64_t context_id, CU
     struct gm_context announced;
     if (chosen == GM_FREE_ASYNC)
         return GM_OK;
+    if (gm_stream_counts_any() && is_bound() && gm_linked_with_writes())
+        gm_free_sync_note(GM_SYNC_WRITES);
     if (must_wait())
         return wait_in_free(&of, settled);
     if (!gm_in_flight_context(&announced) || announced.id != context_id)
@@ -260,8 +270,9 @@ void gm_free_sync_note(enum gm_sync_reason reason) {
         review();
         log_change(before);
     }
-    /* Also where another thread has noted the reason: it may not have finished this yet. */
-    if (chosen == GM_FREE_SAFE || BIT(reason) & OTHERS)
+    /* Also where another thread has noted the reason: it may not have finished this yet. Not before a write that may be
+     * what the work waits for. */
+    if (reason != GM_SYNC_WRITES && (chosen == GM_FREE_SAFE || BIT(reason) & OTHERS))
         gm_in_flight_finish(true);
 }
 

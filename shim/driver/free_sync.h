@@ -7,7 +7,7 @@
  * wait   The free returns when all work submitted before is done.
  * order  The free returns at once. Work that any thread submits to any stream of the context afterwards runs behind
  *        all work submitted before. A native free holds up the same submissions, so this hangs only where the native
- *        call hangs.
+ *        call hangs. Writes of values by streams are not held up natively: a free waits where they may come.
  * async  The free returns at once. gpumem only prevents early reuse of the memory.
  * safe   The free returns at once, and every call of the driver that could tell the difference is held up until it
  *        cannot (in_flight.h). A free waits where something could tell without a call of the driver: the host, another
@@ -29,8 +29,8 @@ enum gm_free_level { GM_FREE_SAFE, GM_FREE_WAIT, GM_FREE_ORDER, GM_FREE_ASYNC };
 GM_INTERNAL void gm_free_sync_setup(enum gm_free_level level);
 /* True under `safe`: it matters what the host, and others, can see. */
 GM_INTERNAL bool gm_free_sync_observes(void);
-/* Notes a reason. To be called before the true call that gives it: what is in flight is done when this returns. Cheap
- * when the reason was noted before. */
+/* Notes a reason. To be called before the true call that gives it: what is in flight is done when this returns, unless
+ * the reason is GM_SYNC_WRITES. Cheap when the reason was noted before. */
 GM_INTERNAL void gm_free_sync_note(enum gm_sync_reason reason);
 GM_INTERNAL bool gm_free_sync_is_noted(enum gm_sync_reason reason);
 

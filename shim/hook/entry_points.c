@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/base/libraries.h"
+#include "shim/driver/linked.h"
 #include "shim/grow/handover.h"
 
 enum { UNKNOWN = 1024, UNKNOWN_BYTES = 16 }; /* entries of functions without a row, as in entry.S */
@@ -131,13 +132,24 @@ static void *route_unknown(void *function, const char *name) {
     return function;
 }
 
+/* A program that looks such a function up may call it while a free waits. Runtimes look up all functions, but of these
+ * only the first variants, by the resolver. */
+static bool may_write_values(const struct gm_call_row *row, enum gm_entry_way way) {
+    enum { SECOND_VARIANTS = 11070 };
+    return (way != GM_ENTRY_RESOLVER || row->version >= SECOND_VARIANTS) && gm_writes_values(row->symbol);
+}
+
 void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *hooked) {
     *hooked = false;
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
     int number = find_number(function);
-    *hooked = number >= 0 && gm_call_rows[number].hooked;
-    return number < 0 ? route_unknown(function, name) : entry_of_row((unsigned)number, way);
+    if (number < 0)
+        return route_unknown(function, name);
+    *hooked = gm_call_rows[number].hooked;
+    if (GM_UNLIKELY(may_write_values(&gm_call_rows[number], way)))
+        gm_free_sync_note(GM_SYNC_WRITES);
+    return entry_of_row((unsigned)number, way);
 }
 
 /* ---- where entries continue */

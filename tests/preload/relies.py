@@ -56,7 +56,8 @@ ROWS = {
         "fault_pairs": "error", "launch_nothing": "nothing", "no_such_handle": "nothing", "without_context": "nothing",
     },
 }
-ROWS["relies_host_linked"] = ROWS["relies_host"]
+ROWS["relies_writes"] = dict.fromkeys(("linked_or_looked_up", "resolved", "called"), "nothing")
+ROWS["relies_host_linked"], ROWS["relies_writes_linked"] = ROWS["relies_host"], ROWS["relies_writes"]
 # What a row needs -> the modes of a free that promise it
 RIGHT = {
     "order": {"safe", "wait", "order", ""}, "wait": {"safe", "wait", ""},
@@ -116,7 +117,7 @@ LINKED = [("cache", mode, {}) for mode in ("safe", "wait", "order", "async")] + 
 
 
 def settings_of(program, case):
-    if program in ("relies_order_linked", "relies_plugin", "relies_host_linked"):
+    if program in ("relies_order_linked", "relies_plugin", "relies_host_linked", "relies_writes_linked"):
         return LINKED
     return SETTINGS + (OLD if ROWS[program][case] != "reuse" else []) + (RANDOM if program == "relies_order" else [])
 
@@ -173,6 +174,8 @@ def static_tls(place):
 
 # role -> whether work that a free left may be pending behind a call with arguments of zero
 LEFT = {"BLIND": {"pending"}, "SUBMITS": {"pending"}, "NOTICES": {"done"}, "SHARES": {"done"}}
+# Work may wait for the write.
+LEFT_BY_REASON = {"WRITES": {"pending"}}
 # Without gpumem: a call that waits by itself is none of these.
 NATIVELY = {"BLIND": {"pending"}, "SUBMITS": {"pending"}}
 # The thread's own stream is idle, and there is no event 0: a query waits for nothing unless the answer is "not ready".
@@ -196,7 +199,7 @@ def roles(place):
             elif role == "SHARES" and why == "NO":  # the arguments decide
                 right = True
             else:
-                right = left in LEFT.get(role, {left}) and by_itself in NATIVELY.get(role, {by_itself})
+                right = left in LEFT_BY_REASON.get(why, LEFT.get(role, {left})) and by_itself in NATIVELY.get(role, {by_itself})
             if not right and [symbol, left] not in ANSWERED:
                 problems.append(f"{symbol}, {role}: {left} under {policy}, natively {by_itself}")
         present = sum(left != "absent" for *_, left in rows)

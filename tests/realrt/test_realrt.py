@@ -287,6 +287,12 @@ def check_lookup_count(lines, version):
         check(dict(flags) == LOOKUPS_13_0, f"look-ups by flags {dict(flags)}, known for 13.0: {LOOKUPS_13_0}")
 
 
+def check_first_variants(lines):
+    """By these look-ups gpumem must not take a program for one whose streams write values: every runtime makes them."""
+    writes = [line for line in lines if re.match(r"cuStream(WriteValue|BatchMemOp)", line.split()[2])]
+    check(all(line.split()[0] == "lookup" and int(line.split()[3]) < 11070 for line in writes), f"{writes}")
+
+
 def check_requests(options, lines):
     """What the runtime has looked up leads into the shim."""
     log, listed, rows = options.work / "requests.log", options.work / "requests.txt", table_of(options)
@@ -313,6 +319,7 @@ def test_entry(options):
     check(native.returncode == 0, f"without the shim: {native.returncode} {native.stderr.strip()}")
     check("cudaMalloc cudaErrorNoDevice\n" in native.stdout, f"a clean error, not:\n{native.stdout}")
     check_lookup_count(lookups(native_log), header_version(include))
+    check_first_variants(lookups(native_log))
     check_requests(options, lookups(native_log))
     for policy in ("observe", "auto"):
         environment = clean_environment(

@@ -45,7 +45,7 @@
  *   SIMCUDA_LOG=FILE          one line a call: number, symbol, result, parameters ("*": read after the call)
  *   SIMCUDA_STREAMS=immediate|manual|random:SEED
  *   SIMCUDA_FREE=context|device|locked  whose work cuMemFree waits for; locked: the context's, and no other thread submits
- *                             meanwhile
+ *                             anything meanwhile but cuStreamWriteValue*
  *   SIMCUDA_FENCE=true|blind  blind: cuCtxRecordEvent records nothing, its event is complete at once; a client that relies
  *                             on it must be caught by its tests
  *   SIMCUDA_ANSWER=NS         a context-wide event is complete no sooner after it was recorded: a device takes its time

@@ -453,6 +453,38 @@ static void exit_spinning() {
     spin(nullptr, 3000 * MS);
 }
 
+// ---- a stream of another thread writes the value that a kernel waits for, while a free waits for the kernel
+
+static __global__ void await_value(const volatile unsigned *word, unsigned value, unsigned long long ns,
+                                   unsigned *bad) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    while (*word != value) {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        if (now - begin > ns) {
+            atomicAdd(bad, 1u);
+            return;
+        }
+    }
+}
+
+static void value_beside_free() {
+    set_up();
+    two_streams();
+    auto write = DRIVER_AS(cuStreamWriteValue32_v2, CUresult(*)(CUstream, CUdeviceptr, cuuint32_t, unsigned));
+    for (int round = 0; round < ROUNDS; round++) {
+        begin_round();
+        void *memory = scratch();
+        await_value<<<1, 1, 0, order.first>>>(order.word, order.value, 3000 * MS, order.bad);
+        MUST(cudaGetLastError());
+        std::thread freeing([&] { free_scratch(memory); });
+        usleep(30000);
+        MUST(write(order.second, (CUdeviceptr)order.word, order.value, 0));
+        freeing.join();
+        end_round("a kernel that waited in vain");
+    }
+}
+
 const OrderCase host_cases[] = {
     {"event_query", event_query},
     {"event_query_long", event_query_long},
@@ -475,5 +507,6 @@ const OrderCase host_cases[] = {
     {"graph_trim", graph_trim},
     {"graph_pageable", graph_pageable},
     {"exit_spinning", exit_spinning},
+    {"value_beside_free", value_beside_free},
 };
 const size_t host_case_count = sizeof host_cases / sizeof *host_cases;

@@ -139,7 +139,7 @@ static void add_legacy_order(struct sim_stream *s, struct sim_op *op) {
 }
 
 CUresult sim_submit(struct sim_stream *s, struct sim_op *op) {
-    while (s->ctx->freeing && s->ctx->freeing != &sim_self)
+    while (s->ctx->freeing && s->ctx->freeing != &sim_self && op->kind != OP_WRITE)
         sim_wait_change();
     if (s->capture)
         return sim_capture_add(s, op);
