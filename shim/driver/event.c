@@ -11,21 +11,22 @@ static gm_status answer(gm_status status, bool own) {
     return !own && status == CUDA_ERROR_INVALID_HANDLE ? GM_OK : status;
 }
 
-static inline gm_status call_held(const struct gm_event_of *event, bool own, CUresult (*call)(CUevent event)) {
+gm_status gm_event_query(const struct gm_event_of *event, bool own) {
     int hold = gm_context_hold(event->context, event->context_id);
     if (hold < 0)
         return without_context(hold, own);
-    gm_status status = call(event->event);
+    gm_status status = gm_drv.event_query(event->event);
     gm_context_let_go(hold);
     return answer(status, own);
 }
 
-gm_status gm_event_query(const struct gm_event_of *event, bool own) {
-    return call_held(event, own, gm_drv.event_query);
-}
-
 gm_status gm_event_wait(const struct gm_event_of *event, bool own) {
-    return call_held(event, own, gm_drv.event_synchronize);
+    int hold = gm_context_hold(event->context, event->context_id);
+    if (hold < 0)
+        return without_context(hold, own);
+    gm_status status = gm_event_block(event);
+    gm_context_let_go(hold);
+    return answer(status, own);
 }
 
 gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context, CUstream stream) {

@@ -27,6 +27,9 @@ static inline bool gm_is_destroyed_error(gm_status status) {
 GM_INTERNAL gm_status gm_event_query(const struct gm_event_of *event, bool own);
 /* Waits in the calling thread. Not to be used for an event of another device: a native free would not wait for that. */
 GM_INTERNAL gm_status gm_event_wait(const struct gm_event_of *event, bool own);
+/* The wait of gm_event_wait, while the caller holds the event's context (waiting.c). It blocks the thread, except for
+ * the first microseconds. */
+GM_INTERNAL gm_status gm_event_block(const struct gm_event_of *event);
 /* Makes later work of the stream wait for the event; stream NULL: later work of `context`. */
 GM_INTERNAL gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context, CUstream stream);
 /* Destroys the event, unless its context is destroyed or ending. */

@@ -27,7 +27,7 @@ ORDER = {
         "first_sync_down first_copy_up first_set first_sync_set first_cooperative first_extended first_value first_record "
         "first_pool_free first_graph").split()
 }
-HELD = ("unmap", "set_access", "event_query", "stream_query", "stream_query_twin", "elapsed_time")
+HELD = ("unmap", "set_access", "event_query", "stream_query", "stream_query_twin", "elapsed_time", "free_of_others")
 ROWS = {
     "relies_order": ORDER,
     "relies_order_linked": ORDER,

@@ -25,7 +25,9 @@ static CUdeviceptr begin_held(CUdeviceptr target, unsigned salt, pthread_t *open
     return scratch;
 }
 
+/* gpumem's own waits block, as a native free does. */
 static void end_held(pthread_t opener) {
+    note_wrong(CALL(simcuda_busy_waits) != 0);
     note_wrong(!__atomic_load_n(&gate.open, __ATOMIC_ACQUIRE));
     EXPECT(pthread_join(opener, NULL) == 0);
 }
@@ -79,6 +81,20 @@ RELIES(stream_query_twin, device_and_event, 1) {
     pthread_t opener;
     release(begin_held(table, salt, &opener));
     note_wrong(CALL(cuStreamQuery_ptsz, CU_STREAM_LEGACY) != CUDA_SUCCESS);
+    end_held(opener);
+    finish();
+}
+
+/* The host sees memory of the device, so the free itself waits. */
+static void share_memory(void) {
+    void *shared;
+    device_and_event();
+    MUST(CALL(cuMemHostAlloc, &shared, BYTES, 0));
+}
+
+RELIES(free_of_others, share_memory, 1) {
+    pthread_t opener;
+    release(begin_held(table, salt, &opener));
     end_held(opener);
     finish();
 }

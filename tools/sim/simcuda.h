@@ -114,6 +114,8 @@ SIMCUDA_API uint64_t simcuda_check_runs(void);
 SIMCUDA_API uint64_t simcuda_violations(void);
 SIMCUDA_API const char *simcuda_last_violation(void); /* text, valid until the next violation; "" when none */
 SIMCUDA_API void simcuda_reset_counters(void);
+/* Waits for events that were not made to block, for work that another thread runs: they would keep a processor busy. */
+SIMCUDA_API uint64_t simcuda_busy_waits(void);
 /* Calls that named an event of a context that was destroyed or reset, or was just then. */
 SIMCUDA_API uint64_t simcuda_stale_events(void);
 

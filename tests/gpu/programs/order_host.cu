@@ -3,6 +3,7 @@
 #include "order_rows.h"
 
 #include <atomic>
+#include <ctime>
 #include <sys/wait.h>
 #include <thread>
 
@@ -485,6 +486,35 @@ static void value_beside_free() {
     }
 }
 
+// ---- a free that waits leaves the processor to others
+
+static double processor_seconds() {
+    timespec used;
+    EXPECT(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+static void waits_blocked() {
+    void *shared; // why frees wait
+    set_up();
+    two_streams();
+    MUST(cudaMallocHost(&shared, 4096));
+    double used = 0, waited = 0;
+    for (int round = 0; round < 20; round++) {
+        void *memory = scratch();
+        spin(order.first, 20 * MS);
+        double before = processor_seconds();
+        Clock clock;
+        free_scratch(memory);
+        used += processor_seconds() - before;
+        waited += clock.seconds();
+    }
+    if (waited < 0.2)
+        unsupported("a kernel ends at once here");
+    if (used > waited / 4)
+        wrong("%.0f ms of the processor in waits of %.0f ms", used * 1e3, waited * 1e3);
+}
+
 const OrderCase host_cases[] = {
     {"event_query", event_query},
     {"event_query_long", event_query_long},
@@ -508,5 +538,6 @@ const OrderCase host_cases[] = {
     {"graph_pageable", graph_pageable},
     {"exit_spinning", exit_spinning},
     {"value_beside_free", value_beside_free},
+    {"waits_blocked", waits_blocked},
 };
 const size_t host_case_count = sizeof host_cases / sizeof *host_cases;

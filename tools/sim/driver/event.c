@@ -10,6 +10,10 @@ static uint64_t stale_uses;
 
 uint64_t simcuda_stale_events(void) { return __atomic_load_n(&stale_uses, __ATOMIC_ACQUIRE); }
 
+static uint64_t busy_waits;
+
+uint64_t simcuda_busy_waits(void) { return __atomic_load_n(&busy_waits, __ATOMIC_ACQUIRE); }
+
 static CUresult living(CUevent e) {
     if (!sim_event_valid(e))
         return CUDA_ERROR_INVALID_HANDLE;
@@ -111,8 +115,10 @@ int simcuda_event_complete(void *event) {
 
 CUresult sim_cuEventSynchronize(CUevent e) {
     SIM_TRY(usable(e));
-    if (e->recorded)
+    if (e->recorded && !sim_run_towards(&e->dep)) {
+        __atomic_add_fetch(&busy_waits, !(e->flags & CU_EVENT_BLOCKING_SYNC), __ATOMIC_RELEASE);
         sim_run_until(&e->dep);
+    }
     if (!sim_ctx_valid((CUcontext)e->ctx))
         return CUDA_SUCCESS;
     sim_sync_point(e->ctx);
