@@ -249,7 +249,8 @@ static void correct_answer(void *data, CUpointer_attribute attribute, CUdevicept
     else if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) {
         gm_free_sync_note(GM_SYNC_SHARED);
         gm_hook_pin(address);
-    }
+    } else if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID || attribute == CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID)
+        gm_hook_pin(address); /* the id of memory is never that of another block */
 }
 
 HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdeviceptr address) {

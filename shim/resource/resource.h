@@ -58,8 +58,8 @@ struct gm_block {
     uint8_t counted;       /* the policy saw the allocation, so it is also notified of the free */
     uint8_t hit : 1;       /* served from a free block */
     uint8_t charged : 1;   /* counts against GPUMEM_LIMIT: `reserved` bytes */
-    uint8_t pinned_native; /* exported, tagged or registered while live: it must be freed natively, and its address is
-                              never reused */
+    uint8_t pinned_native; /* exported, tagged, registered or asked for its id while live: it must be freed natively,
+                              and its address is never reused */
     uint8_t reason;        /* enum gm_reason when the block was not served as wanted, else 0 */
     uint8_t direct;        /* set by a cache: its free may take the fast case (shim/cache/fast.h) */
     uint8_t bin;           /* set and read by the cache: its size class */

@@ -51,6 +51,27 @@ static void tags_do_not_stick(size_t size) {
     }
 }
 
+/* The id of memory is never given again: caches of registrations rely on it. */
+static void ids_are_unique(size_t size) {
+    enum { COUNT = 40 };
+    static unsigned long long seen[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        CUdeviceptr address = get(size);
+        CUpointer_attribute named[] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+        size_t range;
+        void *answers[] = {&range, &seen[i]};
+        switch (i % 3) {
+        case 0: MUST(cuPointerGetAttribute(&seen[i], CU_POINTER_ATTRIBUTE_BUFFER_ID, address)); break;
+        case 1: MUST(cuPointerGetAttribute(&seen[i], CU_POINTER_ATTRIBUTE_BUFFER_ID, address + size / 2)); break;
+        default: MUST(cuPointerGetAttributes(2, named, answers, address));
+        }
+        for (int j = 0; j < i; j++)
+            EXPECT(seen[i] != seen[j]);
+        give(address);
+        give(get(size)); /* kept, and nobody knows its id */
+    }
+}
+
 int main(void) {
     CUdevice device;
     start_driver();
@@ -64,6 +85,8 @@ int main(void) {
     EXPECT(free_memory() + 2 * MIB >= before);
     exported_blocks_are_unique(3 * MIB);
     tags_do_not_stick(3 * MIB);
+    ids_are_unique(3 * MIB);
+    ids_are_unique(1000);
     loop(3 * MIB);
     MUST(cuDevicePrimaryCtxRelease(device));
     printf("ok kept_blocks\n");

@@ -309,6 +309,18 @@ static void exported(void) {
     }
 }
 
+/* The id of memory is never given again. */
+static void identified(void) {
+    unsigned long long ids[8];
+    for (int i = 0; i < 8; i++) {
+        struct buffer buffer = make(CHUNK, CREATE_FIRST);
+        MUST(cuPointerGetAttribute(&ids[i], CU_POINTER_ATTRIBUTE_BUFFER_ID, buffer.address));
+        for (int j = 0; j < i; j++)
+            EXPECT(ids[i] != ids[j]);
+        drop(buffer, CREATE_FIRST);
+    }
+}
+
 static void hinted(void) {
     CUdeviceptr range = reserve(CHUNK), same;
     free_address(range, CHUNK);
@@ -334,8 +346,9 @@ static void unused(void) {
 }
 
 static void deviations(void) {
-    static void (*const all[])(void) = {partial,      aliased, crossed,  with_offset, read_only, never_opened,
-                                        mapped_again, refused, exported, hinted,      unused,    same_address};
+    static void (*const all[])(void) = {partial,      aliased,      crossed,     with_offset, read_only,
+                                        never_opened, mapped_again, refused,     exported,    identified,
+                                        hinted,       unused,       same_address};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         exact(CREATE_FIRST, 8);
         exact(RESERVE_FIRST, 2);
