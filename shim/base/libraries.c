@@ -12,6 +12,9 @@ const struct gm_library gm_libraries[GM_LIBRARIES] = {
     {"libcudart.so", GM_LIBRARY_RUNTIME, NULL},
     {"libibverbs.so", GM_LIBRARY_RDMA, "/dev/infiniband/uverbs"},
     {"libgdrapi.so", GM_LIBRARY_RDMA, "/dev/gdrdrv"},
+    {"libcufile", GM_LIBRARY_RDMA, "/dev/nvidia-fs"}, /* GPUDirect Storage */
+    {"libcxi.so", GM_LIBRARY_RDMA, "/dev/cxi"},       /* Slingshot */
+    {"libpsm2.so", GM_LIBRARY_RDMA, "/dev/hfi1_"},    /* Omni-Path */
     /* MPI: Open MPI, MPICH and related */
     {"libmpi.so", GM_LIBRARY_TRANSPORT, NULL},
     {"libmpich.so", GM_LIBRARY_TRANSPORT, NULL},

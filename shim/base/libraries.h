@@ -22,7 +22,7 @@ struct gm_library {
     const char *device; /* RDMA: the device that it works on, without its number, else NULL */
 };
 
-enum { GM_LIBRARIES = 15 };
+enum { GM_LIBRARIES = 18 };
 GM_INTERNAL extern const struct gm_library gm_libraries[GM_LIBRARIES];
 
 /* Traits of the library in this file; 0: not in the list. */

@@ -59,6 +59,7 @@
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
 #include "shim/driver/fence.h"
+#include "shim/driver/transports.h"
 #include "shim/resource/rows.h"
 
 /* ---- allocation */
@@ -69,7 +70,7 @@ static bool is_cacheable(const struct gm_request *request) {
 }
 
 static struct gm_block_record *cache_take(struct gm_resource *self, const struct gm_request *request) {
-    bool may = GM_LIKELY(is_cacheable(request)) && GM_LIKELY(!gm_cache_has_rdma(self->state));
+    bool may = GM_LIKELY(is_cacheable(request)) && GM_LIKELY(!gm_rdma_was_seen());
     return may ? gm_cache_find(self, request) : NULL;
 }
 
@@ -208,7 +209,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
 uint64_t gm_cache_take_exact(struct gm_resource *self, const struct gm_request *request) {
     struct gm_cache *state = self->state;
     gm_cache_check_device(state, &state->devices[request->device]);
-    struct gm_block_record *record = gm_cache_has_rdma(state) ? NULL : gm_cache_find_exact(self, request);
+    struct gm_block_record *record = gm_rdma_was_seen() ? NULL : gm_cache_find_exact(self, request);
     return record ? take_out_of_cache(self, record) : 0;
 }
 
@@ -309,8 +310,8 @@ static gm_status cache_put(struct gm_resource *self, struct gm_block_record *rec
                            const struct gm_free_request *how) {
     struct gm_cache *state = self->state;
     struct gm_block *block = &record->block;
-    if (GM_UNLIKELY(!is_cached(block) || how->call != GM_CALL_FREE || block->pinned_native ||
-                    gm_cache_has_rdma(state) || !can_fence()))
+    if (GM_UNLIKELY(!is_cached(block) || how->call != GM_CALL_FREE || block->pinned_native || gm_rdma_was_seen() ||
+                    !can_fence()))
         return free_record(self, record, how);
     struct gm_shard *shard = gm_cache_my_shard(self);
     gm_spin_lock(&shard->lock);

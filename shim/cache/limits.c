@@ -132,11 +132,7 @@ void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *devic
         for (unsigned i = 0; i < GM_CACHE_SHARDS; i++)
             __atomic_store_n(&state->shards[i].shares[number].tight, tight, __ATOMIC_RELAXED);
     }
-    if (!gm_cache_has_rdma(state) && gm_rdma_in_process()) {
-        __atomic_store_n(&state->rdma, true, __ATOMIC_RELAXED);
-        gm_observers_set(GM_OBSERVED_START, true);
-        gm_log(GM_LOG_INFO, "cache: memory may be registered with a network card here, so freed blocks are not reused");
-    }
+    gm_rdma_in_process();
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }

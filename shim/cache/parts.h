@@ -43,7 +43,6 @@ struct gm_cache_device {
 
 struct gm_cache {
     unsigned frees; /* frees for each fence */
-    bool rdma;
     size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
     size_t page;    /* the same for sizes above GM_CACHE_SHARES; 0 = not known */
     bool rounds;    /* small blocks have the sizes of classes */
@@ -158,9 +157,6 @@ static inline void gm_cache_looked(struct gm_free_lists *lists, bool idle) {
 
 /* ---- limits: the caller holds no lock and the function takes none, except where the comment says so */
 
-static inline bool gm_cache_has_rdma(const struct gm_cache *state) {
-    return __atomic_load_n(&state->rdma, __ATOMIC_RELAXED);
-}
 /* An allowance grows by at least 1/GM_CACHE_STEPS of the limit while there is room. */
 enum { GM_CACHE_STEPS = 64 };
 /* Most bytes of free blocks that are allowed on a device. The first call may query the driver. */

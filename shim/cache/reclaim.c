@@ -12,6 +12,7 @@
 #include "shim/resource/releases.h"
 #include "shim/resource/registry.h"
 #include "shim/driver/internal_stream.h"
+#include "shim/driver/transports.h"
 
 enum {
     VICTIMS = 16,
@@ -335,6 +336,8 @@ void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t 
             idle_ns *= BUSY_IDLES;
     }
     gm_spin_unlock(&shard->lock);
+    if (sweep) /* while all pairs are hits nobody else looks */
+        gm_rdma_in_process();
     struct gm_releases releases;
     gm_releases_begin(&releases, GM_REASON_CACHE_LIMIT);
     if (release)

@@ -3,6 +3,7 @@
 #include "shim/driver/transports.h"
 #include "shim/base/file.h"
 #include "shim/base/libraries.h"
+#include "shim/base/observers.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -93,9 +94,27 @@ static bool search(struct answer *answer, bool (*mentions)(const char *text)) {
     return now;
 }
 
+bool gm_rdma_seen;
+
 bool gm_rdma_in_process(void) {
     static struct answer rdma;
-    return search(&rdma, mentions_rdma);
+    if (gm_rdma_was_seen())
+        return true;
+    bool found = search(&rdma, mentions_rdma);
+    if (found && !__atomic_exchange_n(&gm_rdma_seen, true, __ATOMIC_RELAXED)) {
+        gm_observers_set(GM_OBSERVED_START, true); /* no pair is a hit from now on */
+        gm_log(GM_LOG_INFO,
+               "memory may be registered with a network card or storage here: freed blocks are not reused");
+    }
+    return found;
+}
+
+bool gm_is_rdma_name(const char *name) {
+    static const char *const families[] = {"ibv_", "gdr_", "cuFile", "cxil_", "psm2_"};
+    for (unsigned i = 0; i < sizeof families / sizeof *families; i++)
+        if (strncmp(name, families[i], strlen(families[i])) == 0)
+            return true;
+    return false;
 }
 
 bool gm_transport_in_process(void) {

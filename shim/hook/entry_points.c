@@ -5,6 +5,7 @@
 
 #include "shim/base/libraries.h"
 #include "shim/driver/linked.h"
+#include "shim/driver/transports.h"
 #include "shim/grow/handover.h"
 
 enum { UNKNOWN = 1024, UNKNOWN_BYTES = 16 }; /* entries of functions without a row, as in entry.S */
@@ -143,6 +144,7 @@ void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *ho
     *hooked = false;
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
+    gm_rdma_in_process();
     int number = find_number(function);
     if (number < 0)
         return route_unknown(function, name);

@@ -6,6 +6,7 @@
  * A query for a block's start costs one look-up. For other addresses gpumem asks the driver where their memory
  * starts, but only after there was a block of such a kind. Copies, fills and kernels that access freed memory are
  * not detected. */
+#include "shim/driver/transports.h"
 #include "shim/resource/registry.h"
 #include "shim/hook/hook.h"
 
@@ -45,6 +46,7 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
 
 enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block) {
     struct gm_registry *registry = gm_registry_shared();
+    gm_rdma_in_process(); /* whoever registers memory asks about it first */
     if (!registry || !was_used(GM_TRAIT_KEPT | GM_TRAIT_MAPPED))
         return GM_KNOWN_TO_DRIVER;
     return gm_registry_find(registry, address, block) ? known_of(block) : look_inside(registry, address, block);

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include "shim/base/real_dl.h"
+#include "shim/driver/transports.h"
 
 typedef void *(*dlsym_function)(void *, const char *);
 typedef void *(*dlvsym_function)(void *, const char *, const char *);
@@ -79,12 +80,20 @@ static int route(void *handle, const char *name, void *found, void **result) {
     return 1;
 }
 
+/* The program is about to use a library that registers memory. */
+static inline void look_for_card(const char *name) {
+    if (__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE) && name && GM_UNLIKELY(gm_is_rdma_name(name)))
+        gm_rdma_in_process();
+}
+
 /* False: gpumem does not look. Otherwise `looking` is set. */
 static inline bool looks(void *handle, const char *name, void *caller) {
     if (GM_UNLIKELY(!__atomic_load_n(&gm_next_dlsym, __ATOMIC_ACQUIRE))) /* the other one is stored before */
         find_next();
-    if (GM_LIKELY(!is_hooked_name(name)) || handle == RTLD_NEXT || looking)
+    if (GM_LIKELY(!is_hooked_name(name)) || handle == RTLD_NEXT || looking) {
+        look_for_card(name);
         return false;
+    }
     gm_note_caller(caller);
     return looking = true;
 }

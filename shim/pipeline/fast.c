@@ -3,6 +3,7 @@
 #include "shim/sites/site.h"
 #ifdef GM_HAVE_CUDA
 #include "shim/cache/cache.h"
+#include "shim/driver/transports.h"
 #include "shim/pipeline/fast.h"
 #endif
 
@@ -31,7 +32,7 @@ void gm_fast_open(bool coverage) {
     gm_observers_set(GM_OBSERVED_POLICY, !gm_pipeline.policy->reuse);
     gm_observers_set(GM_OBSERVED_COVERAGE, coverage);
     gm_observers_set(GM_OBSERVED_GUARD, gm_guard_every == 1);
-    if (gm_direct && gm_drv.ctx_record_event)
+    if (gm_direct && gm_drv.ctx_record_event && !gm_rdma_was_seen())
         gm_observers_set(GM_OBSERVED_START, false);
 }
 #endif

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shutil
 
 from every_policy import POLICIES, all_rows, plain
 from place import SKIP, cases_of, check, check_same_output, is_simulated
@@ -21,6 +22,20 @@ def free_async(place):
               f"{label}: {done.returncode} {done.stdout}{done.stderr}")
         kinds = {row["kind"] for row in all_rows(check_trace(done, policy, 0, label)) if row["action"] == "alloc"}
         check(kinds == {kind}, f"{label}: served by {sorted(kinds)}")
+
+
+def late_card(place):
+    """A library that registers memory is noticed before memory that it knows is reused, also while all pairs are hits. The library
+    is an empty one under its name."""
+    for library, device in (("libibverbs.so.1", "/dev/infiniband/uverbs0"), ("libgdrapi.so.2", "/dev/gdrdrv"),
+                            ("libcufile.so.0", "/dev/nvidia-fs0"), ("libcxi.so.1", "/dev/cxi0"), ("libpsm2.so.2", "/dev/hfi1_0")):
+        empty = shutil.copy(place.program("libmpi.so"), place.fresh() / library)
+        for how in ("freed", "looked", "asked"):
+            command = [place.program("late_card"), how, empty, device]
+            native = place.run_native(command)
+            for policy in ("cache", "auto"):
+                done = place.run_shimmed(command, policy, trace=False, GPUMEM_CACHE_IDLE="40ms")
+                check_same_output(native, done, f"late_card {how} {library} under {policy}")
 
 
 def free_memory(place):

@@ -19,8 +19,8 @@ import relies
 from beside import address_sanitizer, all_or_nothing, behind_and_before, only_shim, two_copies
 from captures import capture_memory, capture_modes, lost_capture
 from every_policy import POLICIES, all_rows, plain
-from frees import LATE, OLD_DRIVER, free_async, free_memory, free_sync, known_streams, late_error, self_waiting
-from frees import starved, starved_launch
+from frees import LATE, OLD_DRIVER, free_async, free_memory, free_sync, known_streams, late_card, late_error
+from frees import self_waiting, starved, starved_launch
 from mapped import MAPPED
 from place import check, check_same_output, is_simulated, run_case
 from traces import brief, check_trace, number, read_trace
@@ -343,6 +343,7 @@ CASES = {
     "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
     "free_async": free_async,
     "free_memory": free_memory,
+    "late_card": late_card,
     "freed_pointers": plain("freed_pointers", settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_CACHE_LIMIT": "1M"},
                                                        {"SIMCUDA_POOL_RANGE": "segment"})),
     "two_devices": two_devices,
