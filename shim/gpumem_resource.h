@@ -240,7 +240,9 @@ enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, 
  * call may be freed by the other: of gpumem_resource_allocate() by deallocate_async, and the reverse. Each has two
  * forms: with GPUMEM_DEFAULT_ALIGNMENT, and with an alignment.
  *
- * Further errors: GPUMEM_INVALID_VALUE (the resource is not stream-ordered; bound to another stream). */
+ * Further errors: GPUMEM_INVALID_VALUE (the resource is not stream-ordered; one that is bound to a stream is not). Of a
+ * free that is a tracked error, too: the memory is freed all the same, by a stream-bound resource after all work that
+ * was submitted before. */
 enum gpumem_status gpumem_resource_allocate_async(struct gpumem_resource *resource, size_t bytes,
                                                   struct gpumem_stream_view stream, void **memory);
 enum gpumem_status gpumem_resource_allocate_async_aligned(struct gpumem_resource *resource, size_t bytes,
@@ -268,7 +270,7 @@ struct gpumem_resource_info {
     size_t struct_size;  /* sizeof(struct gpumem_resource_info), set by the caller */
     uint64_t live_count; /* blocks */
     uint64_t live_bytes; /* as requested */
-    uint64_t mismatches; /* tracked errors of frees: a wrong size or alignment, or no such block */
+    uint64_t mismatches; /* tracked errors of frees: wrong size, alignment or order; no such block */
 };
 enum gpumem_status gpumem_resource_get_info(const struct gpumem_resource *resource, struct gpumem_resource_info *info);
 

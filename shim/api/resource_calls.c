@@ -27,10 +27,8 @@ struct call {
 #define SITE_OF(resource) \
     (GM_UNLIKELY((resource)->tracked || (gm_trace_is_on() && gm_sites_are_on())) ? GM_SITE_HERE() : 0)
 
-static gm_status check_call(const struct call *call) {
+static gm_status check_order(const struct call *call) {
     const struct gpumem_resource *resource = call->resource;
-    if (!call->alignment || call->alignment & (call->alignment - 1))
-        return gm_fail(GM_INVALID_VALUE, "the alignment %zu is not a power of two", call->alignment);
     return call->ordered
                ? gm_resource_require("the resource", resource->text, resource->stack->properties, GPUMEM_STREAM_ORDERED)
                : GM_OK;
@@ -124,7 +122,9 @@ GM_PUBLIC enum gpumem_status gpumem_resource_fail(enum gpumem_status status, con
 
 static enum gpumem_status allocate(const struct call *call, void **memory) {
     struct gm_scope scope = {.request = gm_request_blank};
-    gm_status status = check_call(call);
+    if (!call->alignment || call->alignment & (call->alignment - 1))
+        return gm_fail(GM_INVALID_VALUE, "the alignment %zu is not a power of two", call->alignment);
+    gm_status status = check_order(call);
     if (status)
         return status;
     if (!call->bytes) {
@@ -179,33 +179,42 @@ static gm_status find_block(const struct gpumem_resource *resource, const void *
     return gm_fail(GPUMEM_NOT_FOUND, "no live block of the resource %s begins at %p", resource->text, memory);
 }
 
-/* Counts an error of the program, whose text is stored, and logs it: deallocations of C++ have no other way to tell. */
-static gm_status tracked(const struct call *call, gm_status status) {
-    __atomic_add_fetch(&call->resource->mismatches, 1, __ATOMIC_RELAXED);
+/* The text is stored. Deallocations of C++ have no other way to tell than the log. */
+static gm_status logged(gm_status status) {
     gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
     return status;
+}
+
+/* Counts an error of the program. */
+static gm_status tracked(const struct call *call, gm_status status) {
+    __atomic_add_fetch(&call->resource->mismatches, 1, __ATOMIC_RELAXED);
+    return logged(status);
 }
 
 /* A tracked error: the block is freed all the same. */
 static gm_status check_match(const struct call *call, const void *memory, const struct gm_block *block) {
     size_t alignment = (size_t)1 << block->requested;
-    if (call->bytes == block->size && call->alignment == alignment)
-        return GM_OK;
-    gm_fail(GM_INVALID_VALUE,
-            "%p was allocated with %zu bytes and alignment %zu, and is freed with %zu bytes and alignment %zu", memory,
-            block->size, alignment, call->bytes, call->alignment);
-    return tracked(call, GM_INVALID_VALUE);
+    gm_status status = GM_OK;
+    if (check_order(call))
+        status =
+            gm_fail(GM_INVALID_VALUE, "%p is freed in the order of a stream: the resource %s is not stream-ordered",
+                    memory, call->resource->text);
+    if (call->bytes != block->size || call->alignment != alignment)
+        status = gm_fail(GM_INVALID_VALUE,
+                         "%p was allocated with %zu bytes and alignment %zu, and is freed with %zu bytes and alignment "
+                         "%zu",
+                         memory, block->size, alignment, call->bytes, call->alignment);
+    return status ? tracked(call, status) : GM_OK;
 }
 
 static enum gpumem_status deallocate(const struct call *call, void *memory) {
     struct gm_scope scope = {.request = gm_request_blank};
     struct gm_resource *top = call->resource->top;
     uint64_t key = (uint64_t)(uintptr_t)memory;
-    gm_status status = memory ? check_call(call) : GM_OK;
-    if (status || !memory)
-        return status;
+    if (!memory)
+        return GM_OK;
     gm_scope_begin(&scope, call->ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, 0, call->site);
-    status = find_block(call->resource, memory, &scope.block);
+    gm_status status = find_block(call->resource, memory, &scope.block);
     if (status)
         return tracked(call, status);
     struct gm_free_request how = {.call = scope.request.call, .stream = (uint64_t)(uintptr_t)call->stream.stream};
@@ -220,20 +229,25 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     char why[REASON];
     gm_fail(status, "the resource %s cannot free %p: %s%s", call->resource->text, memory,
             gpumem_status_name((enum gpumem_status)status), reason(why));
-    gm_log(GM_LOG_WARN, "%s", gpumem_last_error());
-    return status;
+    return logged(status);
+}
+
+static GM_RARE enum gpumem_status no_resource(void) {
+    return logged(gm_fail(GM_INVALID_VALUE, "memory cannot be freed: resource is NULL"));
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
                                                         size_t alignment) {
-    GM_NEED(resource);
+    if (GM_UNLIKELY(!resource))
+        return no_resource();
     struct call call = {.resource = resource, .bytes = bytes, .alignment = alignment, .site = SITE_OF(resource)};
     return deallocate(&call, memory);
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async(struct gpumem_resource *resource, void *memory,
                                                               size_t bytes, struct gpumem_stream_view stream) {
-    GM_NEED(resource);
+    if (GM_UNLIKELY(!resource))
+        return no_resource();
     struct call call = {resource, bytes, GPUMEM_DEFAULT_ALIGNMENT, true, stream, SITE_OF(resource)};
     return deallocate(&call, memory);
 }
@@ -241,7 +255,8 @@ GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async(struct gpumem_reso
 GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async_aligned(struct gpumem_resource *resource, void *memory,
                                                                       size_t bytes, size_t alignment,
                                                                       struct gpumem_stream_view stream) {
-    GM_NEED(resource);
+    if (GM_UNLIKELY(!resource))
+        return no_resource();
     struct call call = {resource, bytes, alignment, true, stream, SITE_OF(resource)};
     return deallocate(&call, memory);
 }

@@ -53,8 +53,11 @@ static gm_status bound_alloc(struct gm_resource *self, const struct gm_request *
     return gm_adaptor_alloc(self, &ordered, decision, block);
 }
 
+/* A free that names another stream is a mistake of the program: work of both streams may use the memory. */
 static gm_status bound_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_free_request ordered = {.call = GM_CALL_FREE_ASYNC, .stream = gm_stream_bound_to(self)};
+    if (how->call == GM_CALL_FREE_ASYNC && how->stream != ordered.stream)
+        ordered = (struct gm_free_request){.call = GM_CALL_FREE};
     return gm_adaptor_free(self, block, &ordered);
 }
 

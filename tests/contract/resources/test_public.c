@@ -239,6 +239,75 @@ TEST_WITH(test_a_wrong_size_or_alignment_is_tracked, open_world, close_world) {
     }
 }
 
+static void fill_and_check(CUstream fill, CUstream check, void *memory, size_t bytes, uint32_t pattern) {
+    struct gm_block block = {.address = (uint64_t)(uintptr_t)memory, .size = bytes};
+    world_fill(&world, fill, &block, pattern);
+    world_check(&world, check, &block, pattern);
+}
+
+/* No such alignment can have been asked for. Deallocations of C++ cannot fail: the block must not stay. */
+TEST_WITH(test_an_impossible_alignment_is_tracked, open_world, close_world) {
+    static const size_t bad[] = {0, 3, 24, 4095, (size_t)1 << 63, SIZE_MAX};
+    for (int i = 0; i < CONCRETE; i++)
+        for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+            struct gpumem_resource *resource = create(concrete[i].text);
+            bool ordered = gpumem_resource_properties(resource) & GPUMEM_STREAM_ORDERED;
+            void *memory = must_get(resource, 1000), *other = must_get(resource, 1000);
+            assert_int_equal(gpumem_resource_deallocate(resource, memory, 1000, bad[b]), GPUMEM_INVALID_VALUE);
+            assert_non_null(strstr(gpumem_last_error(), "allocated with 1000 bytes and alignment 16"));
+            if (ordered)
+                assert_int_equal(gpumem_resource_deallocate_async_aligned(resource, other, 1000, bad[b], stream_one()),
+                                 GPUMEM_INVALID_VALUE);
+            else
+                must_put(resource, other, 1000);
+            assert_int_equal(info_of(resource).mismatches, ordered ? 2 : 1);
+            assert_int_equal(info_of(resource).live_count, 0);
+            OK(gpumem_resource_destroy(resource));
+        }
+}
+
+TEST_WITH(test_a_free_in_an_order_that_the_resource_lacks_is_tracked, open_world, close_world) {
+    static const char *const texts[] = {"vmm",
+                                        "new-delete",
+                                        "cache(vmm)",
+                                        "fill(poison,vmm)",
+                                        "stream-bound(legacy,async)",
+                                        "log(stream-bound(legacy,cache(native)))"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct gpumem_resource *resource = create(texts[i]);
+        void *memory = must_get(resource, 1000);
+        assert_int_equal(gpumem_resource_deallocate_async(resource, memory, 1000, stream_one()), GPUMEM_INVALID_VALUE);
+        assert_non_null(strstr(gpumem_last_error(), "is not stream-ordered"));
+        assert_int_equal(info_of(resource).mismatches, 1);
+        assert_int_equal(info_of(resource).live_count, 0);
+        CU(cuCtxSynchronize());
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+/* Work of the stream named and of the stream bound may use the memory. */
+TEST_WITH(test_a_free_of_a_bound_block_on_another_stream_waits_for_both, open_world, close_world) {
+    struct gpumem_resource *async = create("async"), *bound;
+    OK(gpumem_resource_bind(async, stream_one(), &bound));
+    simcuda_set_streams("manual");
+    void *memory = must_get(bound, BYTES);
+    fill_and_check(world.one, world.two, memory, BYTES, 3);
+    fill_and_check(world.two, world.one, memory, BYTES, 3);
+    assert_int_equal(gpumem_resource_deallocate_async(bound, memory, BYTES, gpumem_stream(world.two)),
+                     GPUMEM_INVALID_VALUE);
+    void *next = must_get(bound, BYTES);
+    struct gm_block block = {.address = (uint64_t)(uintptr_t)next, .size = BYTES};
+    world_fill(&world, world.one, &block, 4);
+    while (simcuda_step(world.one) > 0) /* before stream two did anything */
+        ;
+    simcuda_run_all();
+    simcuda_set_streams("immediate");
+    assert_int_equal(simcuda_violations(), 0);
+    must_put(bound, next, BYTES);
+    OK(gpumem_resource_destroy(bound));
+    OK(gpumem_resource_destroy(async));
+}
+
 TEST_WITH(test_memory_of_another_resource, open_world, close_world) {
     struct gpumem_resource *one = create("native"), *other = create("native");
     int local;
@@ -253,12 +322,6 @@ TEST_WITH(test_memory_of_another_resource, open_world, close_world) {
     assert_int_equal(info_of(other).mismatches, 1);
     OK(gpumem_resource_destroy(one));
     OK(gpumem_resource_destroy(other));
-}
-
-static void fill_and_check(CUstream fill, CUstream check, void *memory, size_t bytes, uint32_t pattern) {
-    struct gm_block block = {.address = (uint64_t)(uintptr_t)memory, .size = bytes};
-    world_fill(&world, fill, &block, pattern);
-    world_check(&world, check, &block, pattern);
 }
 
 /* A stream-ordered resource is a resource: its plain memory is ready on every stream and in every thread at once. */
