@@ -398,13 +398,15 @@ bool operator!=(const A &a, const B &b) noexcept {
     return a.handle() != b.handle();
 }
 
-// A resource that allocates on `upstream` and on this stream only, and whose memory is used on that stream.
+// A resource that allocates on `upstream` and on this stream only, and whose memory is used on that stream: by the
+// calls that name no stream. So it has no others, and it cannot grow a block.
 template <typename Upstream> auto bind(const Upstream &upstream, stream_view stream) {
     constexpr property has = detail::known<Upstream>::value;
     static_assert(includes(has, property::stream_ordered), "upstream is not stream-ordered");
+    constexpr property lost = property::any_context | property::stream_ordered | property::growable;
     gpumem_resource *bound = nullptr;
     check(gpumem_resource_bind(upstream.handle(), stream, &bound));
-    return resource<property(std::uint64_t(has) & ~std::uint64_t(property::any_context))>(bound);
+    return resource<property(std::uint64_t(has) & ~std::uint64_t(lost))>(bound);
 }
 
 // ---- allocators

@@ -46,7 +46,18 @@ inline void use(gpumem::device_resource &device, gpumem::async_device_resource &
 #elif REFUSED == 14 // conversion: memory that is bound to a stream, where any stream is asked for
     auto bound = gpumem::bind(async, stream);
     resource_view<property::device_accessible | property::any_context> anywhere = bound;
-#elif REFUSED == 15 // abstract: an own resource without do_deallocate
+#elif REFUSED == 15 // no matching: a stream named to memory that is bound to one
+    gpumem::bind(async, stream).allocate_async(64, stream);
+#elif REFUSED == 16 // no matching: the same, freed
+    gpumem::bind(async, stream).deallocate_async(memory, 64, stream);
+#elif REFUSED == 17 // conversion: a view that names streams, of memory that is bound to one
+    auto bound = gpumem::bind(async, stream);
+    resource_view<property::device_accessible | property::stream_ordered> ordered = bound;
+#elif REFUSED == 18 // no matching: a device buffer in the order of another stream than that of its memory
+    gpumem::device_buffer<float> numbers(gpumem::bind(async, stream), 4, gpumem::stream_view(stream));
+#elif REFUSED == 19 // not stream-ordered: a binding of what is bound
+    auto twice = gpumem::bind(gpumem::bind(async, stream), stream);
+#elif REFUSED == 20 // abstract: an own resource without do_deallocate
     struct half : gpumem::memory_resource<gpumem::memory_kind::host> {
         void *do_allocate(std::size_t, std::size_t) override { return nullptr; }
     } own;

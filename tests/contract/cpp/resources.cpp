@@ -124,8 +124,10 @@ static void stream_order(CUstream_st *stream) {
     auto bound = gpumem::bind(async, stream);
     EXPECT(bound.get_context().any == 0 && bound.get_context().stream.stream == stream);
     static_assert(!gpumem::includes(decltype(bound)::properties, property::any_context));
+    EXPECT(gpumem::includes(property(gpumem_resource_properties(bound.handle())), decltype(bound)::properties));
     bound.deallocate(bound.allocate(1000), 1000);
-    EXPECT(status_of([&] { bound.allocate_async(64, static_cast<CUstream_st *>(nullptr)); }) == GPUMEM_INVALID_VALUE);
+    { gpumem::device_buffer<int> buffer(bound, 100); }
+    EXPECT(live(bound) == 0 && mismatches(bound) == 0);
 }
 
 static void equality() {
