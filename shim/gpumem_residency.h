@@ -180,6 +180,7 @@ struct gpumem_use {
     uint64_t object;
     uint64_t access; /* enum gpumem_access */
     void *address;   /* written by acquire: of the device copy, valid until the release */
+    uint64_t number; /* written by acquire: of this use */
 };
 
 /* Places the objects of one operation on the device, all or none: none of them is evicted for another one, and on
@@ -210,11 +211,16 @@ enum gpumem_release_flags {
 /* Ends one use of each object, behind the work submitted to `stream` so far, which is the stream of the acquire or one
  * that the caller ordered behind it. The release is lazy: a copy stays until it is dropped or evicted, also a changed
  * one, and nothing is transferred (unless GPUMEM_RESIDENCY_NO_ON_DEMAND or GPUMEM_RESIDENCY_NO_REUSE). `uses` are those
- * of the acquire, or any part of them; only `object` is read. Errors: GPUMEM_INVALID_VALUE (an object is not in use:
- * released twice), GPUMEM_NOT_FOUND, GPUMEM_STREAM_CAPTURE, and then no use has ended. After another error all uses
- * have ended, and a copy that could not be written to the host stays on the device. */
+ * as an acquire wrote them, of one or more calls; `object` and `number` are read. Errors: GPUMEM_INVALID_VALUE (a use
+ * that was not acquired, or was released before), GPUMEM_NOT_FOUND, GPUMEM_STREAM_CAPTURE, and then no use has ended.
+ * After another error all uses have ended, and a copy that could not be written to the host stays on the device. */
 enum gpumem_status gpumem_residency_release(struct gpumem_residency *residency, const struct gpumem_use *uses,
                                             size_t count, struct CUstream_st *stream, uint64_t flags);
+/* The same for an owner who cannot take an error: ends the uses that have not ended yet. It also does so while the
+ * stream is being captured. The end has no place in the stream then, and the next use of that memory waits for the
+ * whole context. An error of the driver is logged. */
+void gpumem_residency_abandon_uses(struct gpumem_residency *residency, const struct gpumem_use *uses, size_t count,
+                                   struct CUstream_st *stream);
 
 /* On-demand synchronisation: afterwards the host memory holds the object's latest bytes, and no transfer uses it. *host
  * (may be NULL): the address of this host memory, of the first part where there are parts. For a GPU-only object

@@ -25,11 +25,12 @@
 namespace gpumem {
 
 // How an operation uses an object.
-inline gpumem_use read(std::uint64_t object) { return {object, GPUMEM_READ, nullptr}; }
-inline gpumem_use write(std::uint64_t object) { return {object, GPUMEM_WRITE, nullptr}; }
-inline gpumem_use read_write(std::uint64_t object) { return {object, GPUMEM_READ_WRITE, nullptr}; }
+inline gpumem_use read(std::uint64_t object) { return {object, GPUMEM_READ, nullptr, 0}; }
+inline gpumem_use write(std::uint64_t object) { return {object, GPUMEM_WRITE, nullptr, 0}; }
+inline gpumem_use read_write(std::uint64_t object) { return {object, GPUMEM_READ_WRITE, nullptr, 0}; }
 
-// Objects in use. They are released in the order of the stream when this ends.
+// Objects in use. They are released in the order of the stream when this ends, also while the stream is being captured
+// (gpumem_residency_abandon_uses).
 template <std::size_t Count> class resident_uses {
   public:
     resident_uses(gpumem_residency *residency, CUstream_st *stream, const std::array<gpumem_use, Count> &uses)
@@ -40,13 +41,12 @@ template <std::size_t Count> class resident_uses {
     resident_uses(resident_uses &&other) noexcept
         : uses_(other.uses_), stream_(other.stream_), residency_(std::exchange(other.residency_, nullptr)) {}
     resident_uses &operator=(resident_uses &&) = delete;
-    ~resident_uses() {
-        if (residency_)
-            (void)gpumem_residency_release(residency_, uses_.data(), Count, stream_, 0);
-    }
-    // Ends the uses now: enum gpumem_release_flags. They have ended after an error, too.
+    ~resident_uses() { gpumem_residency_abandon_uses(residency_, uses_.data(), Count, stream_); }
+    // Ends the uses now: enum gpumem_release_flags. After an error of which gpumem_residency.h says that no use has
+    // ended, it can be called again.
     void release(std::uint64_t flags = 0) {
-        check(gpumem_residency_release(std::exchange(residency_, nullptr), uses_.data(), Count, stream_, flags));
+        check(gpumem_residency_release(residency_, uses_.data(), Count, stream_, flags));
+        residency_ = nullptr;
     }
     // The device address of use number `index`.
     template <typename T = void> T *at(std::size_t index) const { return static_cast<T *>(uses_.at(index).address); }

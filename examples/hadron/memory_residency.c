@@ -17,10 +17,17 @@ struct objects {
     uint64_t piece[MAX_SPINS];
 };
 
+/* The uses of a stream's contraction: of its output, and of its operands behind it. */
+struct held {
+    struct gpumem_use uses[3 * MAX_SPINS];
+    size_t count;
+};
+
 struct state {
     struct gpumem_residency *residency;
     struct objects *nodes;
-    uint64_t *vector; /* announced */
+    uint64_t *vector;  /* announced */
+    struct held *held; /* by stream */
     /* A slower link: memory for repeated copies, and the bytes that were transferred before. */
     void *from, *to;
     uint64_t transferred;
@@ -55,6 +62,7 @@ static void open_residency(struct job *job) {
     OK(gpumem_residency_create(&options, &state->residency));
     state->nodes = take(w->node_count, sizeof *state->nodes);
     state->vector = take(options.window, sizeof *state->vector);
+    state->held = take(w->longest, sizeof *state->held);
     for (uint32_t i = 0; i < w->node_count; i++) {
         if (w->nodes[i].initial)
             register_node(job, state, i);
@@ -117,21 +125,27 @@ static void addresses_of(const struct job *job, uint32_t node, const struct gpum
     spread_pieces(job, role, spin);
 }
 
+static struct held *held_of(const struct job *job, const struct stream *stream) {
+    return &((struct state *)job->state)->held[stream - job->streams];
+}
+
 static void place_residency(struct job *job, struct stream *stream, const struct contraction *c) {
     struct state *state = job->state;
-    struct gpumem_use uses[MAX_SPINS];
+    struct held *held = held_of(job, stream);
     register_node(job, state, c->output);
-    const size_t count = add_uses(job, c->output, GPUMEM_WRITE, uses);
-    OK(gpumem_residency_acquire(state->residency, uses, count, stream->cuda));
-    addresses_of(job, c->output, uses, stream->operands.output);
+    held->count = add_uses(job, c->output, GPUMEM_WRITE, held->uses);
+    OK(gpumem_residency_acquire(state->residency, held->uses, held->count, stream->cuda));
+    addresses_of(job, c->output, held->uses, stream->operands.output);
 }
 
 static void acquire_residency(struct job *job, struct stream *stream, const struct contraction *c) {
     struct state *state = job->state;
-    struct gpumem_use uses[2 * MAX_SPINS];
+    struct held *held = held_of(job, stream);
+    struct gpumem_use *uses = held->uses + held->count;
     const size_t right = add_uses(job, c->right, GPUMEM_READ, uses);
     const size_t both = right + add_uses(job, c->left, GPUMEM_READ, uses + right);
     OK(gpumem_residency_acquire(state->residency, uses, both, stream->cuda));
+    held->count += both;
     slow_down(job, stream);
     addresses_of(job, c->right, uses, stream->operands.right);
     addresses_of(job, c->left, uses + right, stream->operands.left);
@@ -139,11 +153,8 @@ static void acquire_residency(struct job *job, struct stream *stream, const stru
 
 static void release_residency(struct job *job, struct stream *stream, const struct contraction *c) {
     struct state *state = job->state;
-    struct gpumem_use uses[3 * MAX_SPINS];
-    size_t count = add_uses(job, c->right, GPUMEM_READ, uses);
-    count += add_uses(job, c->left, GPUMEM_READ, uses + count);
-    count += add_uses(job, c->output, GPUMEM_WRITE, uses + count);
-    OK(gpumem_residency_release(state->residency, uses, count, stream->cuda, 0));
+    const struct held *held = held_of(job, stream);
+    OK(gpumem_residency_release(state->residency, held->uses, held->count, stream->cuda, 0));
 }
 
 static void read_residency(struct job *job, uint32_t node) {
@@ -184,6 +195,7 @@ static void close_residency(struct job *job) {
     CHECK(cudaFree(state->to));
     free(state->nodes);
     free(state->vector);
+    free(state->held);
     free(state);
 }
 

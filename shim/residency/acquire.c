@@ -77,6 +77,8 @@ static gm_status begin_uses(struct gpumem_residency *r, const struct gpumem_use 
     if (!status && bytes > r->budget)
         status = gm_fail(GM_INVALID_VALUE, "%zu objects of %zu bytes are together larger than the budget of %zu bytes",
                          count, bytes, r->budget);
+    else if (!status && !gm_residency_reserve_uses(r))
+        status = gm_fail(GM_OUT_OF_MEMORY, "no host memory for %zu uses", r->uses);
     if (status)
         undo_uses(r, uses, begun);
     return status;
@@ -247,6 +249,7 @@ static void hand_out(struct gpumem_residency *r, struct gpumem_use *uses, size_t
     for (size_t i = 0; i < count; i++) {
         struct gm_residency_object *object = object_of(r, &uses[i]);
         uses[i].address = (void *)(uintptr_t)object->copy->address;
+        uses[i].number = gm_residency_hold(r, object);
         if (writes(&uses[i])) {
             object->on_device = true;
             object->on_host = false;

@@ -36,23 +36,23 @@ gm_status gm_residency_last_use(struct gpumem_residency *r, struct gm_residency_
 
 /* ---- release */
 
-/* The objects of the call are in use at least as often as it ends their uses. */
+/* Each use is one that has not ended, and is named once. */
 static gm_status check_uses(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
     gm_status status = GM_OK;
     size_t checked = 0;
     while (checked < count && !status) {
-        struct gm_residency_object *object = gm_residency_find(r, uses[checked].object);
-        if (!object)
+        struct gm_residency_held *held = gm_residency_held(r, &uses[checked]);
+        if (!gm_residency_find(r, uses[checked].object))
             status = GPUMEM_NOT_FOUND;
-        else if (object->ending >= object->readers + object->writing)
-            status = gm_fail(GM_INVALID_VALUE, "object %llu is not in use: it was released before",
+        else if (!held || held->ending)
+            status = gm_fail(GM_INVALID_VALUE, "a use of object %llu was not acquired, or was released before",
                              (unsigned long long)uses[checked].object);
         else
-            object->ending++;
+            held->ending = true;
         checked += !status;
     }
     while (checked-- > 0)
-        r->objects[(uint32_t)uses[checked].object - 1].ending = 0;
+        gm_residency_held(r, &uses[checked])->ending = false;
     return status;
 }
 
@@ -70,11 +70,15 @@ static bool is_placement_needed(struct gpumem_residency *r, const struct gpumem_
     return needed;
 }
 
-static gm_status end_use(struct gpumem_residency *r, struct gm_residency_object *object, CUstream stream,
+/* `records`: the end is known by an event in the stream. */
+static gm_status end_use(struct gpumem_residency *r, struct gm_residency_held *held, CUstream stream, bool records,
                          uint64_t flags) {
+    struct gm_residency_object *object = &r->objects[held->object];
     const bool wrote = object->writing;
-    gm_status status = gm_residency_record(r, object->copy, stream, wrote);
+    gm_status status = records ? gm_residency_record(r, object->copy, stream, wrote) : GM_OK;
     gm_status moved = GM_OK;
+    object->copy->unfenced |= !records;
+    gm_residency_let_go(r, held);
     if (wrote)
         object->writing = false;
     else
@@ -115,13 +119,35 @@ GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r
         status = check_uses(r, uses, count);
     if (!status) {
         for (size_t i = 0; i < count; i++) {
-            gm_status ended = end_use(r, &r->objects[(uint32_t)uses[i].object - 1], stream, flags);
+            gm_status ended = end_use(r, gm_residency_held(r, &uses[i]), stream, true, flags);
             status = status ? status : ended;
         }
         gm_condition_wake(&r->released);
     }
     gm_residency_leave(r, &call);
     return status;
+}
+
+GM_PUBLIC void gpumem_residency_abandon_uses(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count,
+                                             struct CUstream_st *stream) {
+    struct gm_residency_call call;
+    if (!r || (!uses && count))
+        return;
+    gm_status status = gm_residency_enter(r, &call, false);
+    if (!status) {
+        const bool records = !gm_residency_check_stream(stream);
+        if (is_placement_needed(r, uses, count, 0))
+            gm_residency_begin_placing(r, &call);
+        for (size_t i = 0; i < count; i++) {
+            struct gm_residency_held *held = gm_residency_held(r, &uses[i]);
+            gm_status ended = held ? end_use(r, held, stream, records, 0) : GM_OK;
+            status = status ? status : ended;
+        }
+        gm_condition_wake(&r->released);
+        gm_residency_leave(r, &call);
+    }
+    if (status)
+        gm_log(GM_LOG_WARN, "the end of uses of a residency: %s", gpumem_last_error());
 }
 
 /* ---- synchronisation */

@@ -137,6 +137,7 @@ static void free_tables(struct gpumem_residency *r) {
     free_descriptions(r);
     gm_eviction_close(r->eviction);
     free(r->objects);
+    free(r->held);
     free(r->buckets);
     free(r->vector);
     free(r->pool);
@@ -198,6 +199,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_create(const struct gpumem_residen
     made->to_device.chunk = known.staging / 2 / GM_RESIDENCY_SLOTS / CHUNK_UNIT * CHUNK_UNIT;
     made->to_device.chunk = made->to_device.chunk ? made->to_device.chunk : CHUNK_UNIT;
     made->to_host.chunk = made->to_device.chunk;
+    made->held_free = GM_RESIDENCY_NONE;
     pthread_mutex_init(&made->placement, NULL);
     pthread_mutex_init(&made->state, NULL);
     gm_residency_copying_open(&made->copying, (unsigned)known.copy_threads);

@@ -65,7 +65,6 @@ struct gm_residency_object {
     /* the device's side */
     struct gm_residency_copy *copy;
     uint32_t readers; /* uses for reading */
-    uint32_t ending;  /* uses that the release under way ends */
     uint64_t named;   /* number of the last acquire that named it */
     bool writing;     /* in use for writing */
     bool resident;    /* known to the policy as on the device */
@@ -78,6 +77,14 @@ struct gm_residency_object {
 };
 
 #define GM_RESIDENCY_NONE UINT32_MAX
+
+/* A use that the program holds, or a place for one. */
+struct gm_residency_held {
+    uint32_t object;     /* index; GM_RESIDENCY_NONE: the place is free */
+    uint32_t generation; /* uses that had the place before */
+    uint32_t next;       /* free place; GM_RESIDENCY_NONE: none */
+    bool ending;         /* the release under way names it */
+};
 
 /* One direction of transfers. */
 struct gm_residency_way {
@@ -123,6 +130,8 @@ struct gpumem_residency {
     void *user;
     struct gm_condition released; /* a use has ended */
     size_t uses;                  /* that have begun and not ended */
+    struct gm_residency_held *held;
+    uint32_t held_room, held_free;
     uint64_t flags;
     struct gm_eviction *eviction;
 
@@ -173,6 +182,15 @@ GM_INTERNAL uint64_t gm_residency_number(const struct gpumem_residency *r, const
 static inline uint32_t gm_residency_index(const struct gpumem_residency *r, const struct gm_residency_object *object) {
     return (uint32_t)(object - r->objects);
 }
+
+/* ---- uses.c */
+/* Room for as many numbers as there are uses. False: no host memory. */
+GM_INTERNAL bool gm_residency_reserve_uses(struct gpumem_residency *r);
+/* The number of a use that begins; there is room for it. */
+GM_INTERNAL uint64_t gm_residency_hold(struct gpumem_residency *r, const struct gm_residency_object *object);
+/* NULL: the use was not acquired, or has ended. */
+GM_INTERNAL struct gm_residency_held *gm_residency_held(struct gpumem_residency *r, const struct gpumem_use *use);
+GM_INTERNAL void gm_residency_let_go(struct gpumem_residency *r, struct gm_residency_held *held);
 
 /* ---- work.c: the events of a copy */
 /* Work submitted to the stream later waits for the copy's writer and, where it writes, for its readers. */

@@ -42,6 +42,39 @@ static void uses_end_with_their_scope(CUstream_st *stream) {
     EXPECT(other.handle() && !residency.handle());
 }
 
+// The end of uses is refused while their stream is being captured, and nothing is lost: release() can be called again,
+// and a destructor ends them all the same.
+static void uses_outlast_a_capture(CUstream_st *stream) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    auto begin = reinterpret_cast<int (*)(CUstream_st *, int)>(dlsym(driver, "cuStreamBeginCapture_v2"));
+    auto end = reinterpret_cast<int (*)(CUstream_st *, void **)>(dlsym(driver, "cuStreamEndCapture"));
+    gpumem::residency residency(gpumem::residency::with_budget(BYTES));
+    auto a = residency.add_result(BYTES);
+    void *graph = nullptr;
+    {
+        auto uses = residency.use(stream, gpumem::write(a));
+        EXPECT(begin(stream, 2) == 0);
+        try {
+            uses.release();
+            EXPECT(!"released during a capture");
+        } catch (const gpumem::error &error) {
+            EXPECT(error.status() == GPUMEM_STREAM_CAPTURE);
+        }
+        EXPECT(end(stream, &graph) == 0);
+        uses.release();
+    }
+    {
+        auto uses = residency.use(stream, gpumem::write(a));
+        EXPECT(begin(stream, 2) == 0);
+    }
+    EXPECT(end(stream, &graph) == 0);
+    { auto uses = residency.use(stream, gpumem::read_write(a)); }
+    residency.remove(a);
+}
+
 int main() {
-    return run("residency", [](CUstream_st *stream) { uses_end_with_their_scope(stream); });
+    return run("residency", [](CUstream_st *stream) {
+        uses_end_with_their_scope(stream);
+        uses_outlast_a_capture(stream);
+    });
 }

@@ -1,6 +1,9 @@
 /* The common setup of the residency tests (desk.h). */
 #include "desk.h"
 
+#include <pthread.h>
+#include <string.h>
+
 CUstream streams[STREAMS];
 static CUfunction combiner;
 
@@ -27,6 +30,14 @@ CUresult combine(CUstream stream, struct words out, struct words a, struct words
     return cuLaunchKernel(combiner, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
 }
 
+/* Uses begun and not ended, for end(). */
+static struct {
+    struct gpumem_residency *residency;
+    struct gpumem_use use;
+} held[64];
+static unsigned held_count;
+static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
+
 int desk_open(void **state) {
     CUmodule module;
     bench_open(state);
@@ -38,7 +49,10 @@ int desk_open(void **state) {
     return 0;
 }
 
-int desk_close(void **state) { return bench_close(state); }
+int desk_close(void **state) {
+    held_count = 0;
+    return bench_close(state);
+}
 
 struct gpumem_residency *residency_of(const char *eviction, size_t budget, uint64_t flags) {
     struct gpumem_residency_options options = {.struct_size = sizeof options,
@@ -77,11 +91,29 @@ struct gpumem_residency_stats stats_of(struct gpumem_residency *residency) {
 void *begin(struct gpumem_residency *residency, uint64_t object, uint64_t access, CUstream stream) {
     struct gpumem_use use = {.object = object, .access = access};
     OK(gpumem_residency_acquire(residency, &use, 1, stream));
+    pthread_mutex_lock(&held_lock);
+    assert_true(held_count < sizeof held / sizeof *held);
+    held[held_count].residency = residency;
+    held[held_count++].use = use;
+    pthread_mutex_unlock(&held_lock);
     return use.address;
 }
 
-void end(struct gpumem_residency *residency, uint64_t object, CUstream stream, uint64_t flags) {
+struct gpumem_use begun(struct gpumem_residency *residency, uint64_t object) {
     struct gpumem_use use = {.object = object};
+    pthread_mutex_lock(&held_lock);
+    for (unsigned i = held_count; i-- > 0 && !use.number;) {
+        if (held[i].residency != residency || held[i].use.object != object)
+            continue;
+        use = held[i].use;
+        memmove(&held[i], &held[i + 1], (--held_count - i) * sizeof *held);
+    }
+    pthread_mutex_unlock(&held_lock);
+    return use;
+}
+
+void end(struct gpumem_residency *residency, uint64_t object, CUstream stream, uint64_t flags) {
+    struct gpumem_use use = begun(residency, object);
     OK(gpumem_residency_release(residency, &use, 1, stream, flags));
 }
 

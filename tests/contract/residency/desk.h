@@ -30,6 +30,8 @@ struct gpumem_residency_stats stats_of(struct gpumem_residency *residency);
 /* One use; the address is that of the copy. */
 void *begin(struct gpumem_residency *residency, uint64_t object, uint64_t access, CUstream stream);
 void end(struct gpumem_residency *residency, uint64_t object, CUstream stream, uint64_t flags);
+/* The use that end() would end, which it then does not know any more. */
+struct gpumem_use begun(struct gpumem_residency *residency, uint64_t object);
 /* A use that does nothing, or writes each word. */
 void touch(struct gpumem_residency *residency, uint64_t object, CUstream stream);
 void write_words(struct gpumem_residency *residency, uint64_t object, size_t bytes, uint32_t word, CUstream stream);

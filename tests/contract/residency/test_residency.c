@@ -160,6 +160,49 @@ TEST_WITH(operands_are_not_evicted_for_each_other, desk_open, desk_close) {
     free(memory);
 }
 
+/* Otherwise its copy could be evicted under the work of the other borrower. */
+TEST_WITH(a_second_release_ends_no_other_use, desk_open, desk_close) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t object = gpu_object(r, 64 * KIB), other = gpu_object(r, 64 * KIB);
+    write_words(r, object, 64 * KIB, 1, streams[0]);
+    struct gpumem_use one = {object, GPUMEM_READ, NULL}, two = one, three = one, more = {other, GPUMEM_WRITE, NULL};
+    OK(gpumem_residency_acquire(r, &one, 1, streams[0]));
+    OK(gpumem_residency_acquire(r, &two, 1, streams[1]));
+    OK(gpumem_residency_release(r, &one, 1, streams[0], 0));
+    FAILS(gpumem_residency_release(r, &one, 1, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
+    FAILS(gpumem_residency_acquire(r, &more, 1, streams[2]), GPUMEM_OUT_OF_MEMORY, "nothing can be evicted");
+    OK(gpumem_residency_acquire(r, &three, 1, streams[0])); /* in the place of the first */
+    FAILS(gpumem_residency_release(r, &one, 1, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
+    OK(gpumem_residency_release(r, &three, 1, streams[0], 0));
+    OK(gpumem_residency_release(r, &two, 1, streams[1], 0));
+    FAILS(gpumem_residency_release(r, &two, 1, streams[1], 0), GPUMEM_INVALID_VALUE, "released before");
+    OK(gpumem_residency_acquire(r, &more, 1, streams[2]));
+    struct gpumem_use mixed = {object, GPUMEM_READ, NULL, more.number};
+    FAILS(gpumem_residency_release(r, &mixed, 1, streams[2], 0), GPUMEM_INVALID_VALUE, "was not acquired");
+    OK(gpumem_residency_release(r, &more, 1, streams[2], 0));
+    OK(gpumem_residency_destroy(r));
+}
+
+/* More than the first table holds; each ends once, in any order. */
+TEST_WITH(many_uses_have_a_number_each, desk_open, desk_close) {
+    enum { USES = 300 };
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t object = gpu_object(r, 4 * KIB);
+    static struct gpumem_use uses[USES];
+    write_words(r, object, 4 * KIB, 1, streams[0]);
+    for (int i = 0; i < USES; i++)
+        uses[i] = (struct gpumem_use){object, GPUMEM_READ, NULL};
+    OK(gpumem_residency_acquire(r, uses, 100, streams[0]));
+    for (int i = 100; i < USES; i++)
+        OK(gpumem_residency_acquire(r, &uses[i], 1, streams[0]));
+    for (int step = 0, i = 0; step < USES; step++, i = (i + 7) % USES) {
+        OK(gpumem_residency_release(r, &uses[i], 1, streams[0], 0));
+        FAILS(gpumem_residency_release(r, &uses[i], 1, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
+    }
+    OK(gpumem_residency_unregister(r, object)); /* it is not in use any more */
+    OK(gpumem_residency_destroy(r));
+}
+
 TEST_WITH(a_failed_acquire_leaves_nothing_in_use, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 96 * KIB, 0);
     const uint64_t held = gpu_object(r, 64 * KIB), found = gpu_object(r, 32 * KIB), more = gpu_object(r, 64 * KIB);
@@ -895,10 +938,11 @@ TEST_WITH(errors_of_uses, desk_open, desk_close) {
     FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_INVALID_VALUE, "in use for writing");
     FAILS(gpumem_residency_sync(r, object, NULL), GPUMEM_INVALID_VALUE, "in use for writing");
     FAILS(gpumem_residency_unregister(r, object), GPUMEM_INVALID_VALUE, "is in use");
+    use = begun(r, object);
     struct gpumem_use twice[] = {use, use};
     FAILS(gpumem_residency_release(r, twice, 2, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
     FAILS(gpumem_residency_release(r, &use, 1, streams[0], 8), GPUMEM_NOT_SUPPORTED, "0x8");
-    end(r, object, streams[0], 0);
+    OK(gpumem_residency_release(r, &use, 1, streams[0], 0));
     FAILS(gpumem_residency_release(r, &use, 1, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
     begin(r, object, GPUMEM_READ, streams[0]);
     use.access = GPUMEM_READ_WRITE;
@@ -986,14 +1030,40 @@ TEST_WITH(a_captured_stream_is_refused, desk_open, desk_close) {
     const uint64_t object = gpu_object(r, 4 * KIB), held = gpu_object(r, 4 * KIB);
     struct gpumem_use use = {object, GPUMEM_WRITE, NULL}, release = {held, GPUMEM_WRITE, NULL};
     CUgraph graph;
-    begin(r, held, GPUMEM_WRITE, streams[0]);
+    OK(gpumem_residency_acquire(r, &release, 1, streams[0]));
     CU(cuStreamBeginCapture_v2(streams[0], CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_STREAM_CAPTURE, "is being captured");
     FAILS(gpumem_residency_release(r, &release, 1, streams[0], 0), GPUMEM_STREAM_CAPTURE, "is being captured");
     touch(r, (write_words(r, object, 4 * KIB, 1, streams[1]), object), streams[1]); /* another stream may */
     CU(cuStreamEndCapture(streams[0], &graph));
     CU(cuGraphDestroy(graph));
-    end(r, held, streams[0], 0);
+    OK(gpumem_residency_release(r, &release, 1, streams[0], 0));
+    OK(gpumem_residency_destroy(r));
+}
+
+/* Who cannot take an error ends its uses also then: the work before the capture is waited for by the next use. */
+TEST_WITH(abandoned_uses_end_during_a_capture, desk_open, desk_close) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t object = gpu_object(r, 64 * KIB);
+    struct gpumem_use use = {object, GPUMEM_WRITE, NULL}, next = {object, GPUMEM_READ, NULL};
+    CUgraph graph;
+    OK(gpumem_residency_acquire(r, &use, 1, streams[0]));
+    uint64_t count = 64 * KIB;
+    uint32_t word = 5;
+    void *arguments[] = {&use.address, &count, &word};
+    CU(cuLaunchKernel(bench.fill, 1, 1, 1, 1, 1, 1, 0, streams[0], arguments, NULL));
+    CU(cuStreamBeginCapture_v2(streams[0], CU_STREAM_CAPTURE_MODE_GLOBAL));
+    gpumem_residency_abandon_uses(r, &use, 1, streams[0]);
+    gpumem_residency_abandon_uses(r, &use, 1, streams[0]); /* says nothing of uses that have ended */
+    OK(gpumem_residency_acquire(r, &next, 1, streams[1]));
+    CU(cuStreamEndCapture(streams[0], &graph));
+    CU(cuGraphDestroy(graph));
+    FAILS(gpumem_residency_release(r, &use, 1, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
+    gpumem_residency_abandon_uses(r, &next, 1, streams[1]);
+    uint32_t *host = NULL;
+    OK(gpumem_residency_sync(r, object, (void **)&host));
+    assert_int_equal(differing(host, 64 * KIB, 5), 0);
+    write_words(r, object, 64 * KIB, 6, streams[2]);
     OK(gpumem_residency_destroy(r));
 }
 
@@ -1005,13 +1075,13 @@ TEST_WITH(the_legacy_stream_is_refused_beside_a_capture, desk_open, desk_close) 
     CUstream blocking;
     CUgraph graph;
     CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-    begin(r, held, GPUMEM_WRITE, NULL);
+    OK(gpumem_residency_acquire(r, &release, 1, NULL));
     CU(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS(gpumem_residency_acquire(r, &use, 1, NULL), GPUMEM_STREAM_CAPTURE, "is being captured");
     FAILS(gpumem_residency_release(r, &release, 1, NULL, 0), GPUMEM_STREAM_CAPTURE, "is being captured");
     CU(cuStreamEndCapture(blocking, &graph));
     CU(cuGraphDestroy(graph));
-    end(r, held, NULL, 0);
+    OK(gpumem_residency_release(r, &release, 1, NULL, 0));
     OK(gpumem_residency_destroy(r));
     CU(cuStreamDestroy_v2(blocking));
 }

@@ -126,19 +126,17 @@ static uint64_t moved, registered;
 static int waiting, passed;
 
 static void *acquire_moved(void *argument) {
-    struct gpumem_use use = {moved, GPUMEM_WRITE, NULL};
     CU(cuCtxPushCurrent_v2(bench.context));
     __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
-    OK(gpumem_residency_acquire(residency, &use, 1, streams[0]));
+    begin(residency, moved, GPUMEM_WRITE, streams[0]);
     __atomic_add_fetch(&passed, 1, __ATOMIC_SEQ_CST);
     return argument;
 }
 
 static void *drop_moved(void *argument) {
-    struct gpumem_use use = {moved, GPUMEM_READ, NULL};
     CU(cuCtxPushCurrent_v2(bench.context));
     __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
-    OK(gpumem_residency_release(residency, &use, 1, streams[0], GPUMEM_RELEASE_DROP));
+    end(residency, moved, streams[0], GPUMEM_RELEASE_DROP);
     __atomic_add_fetch(&passed, 1, __ATOMIC_SEQ_CST);
     return argument;
 }

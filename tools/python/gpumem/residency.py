@@ -40,7 +40,7 @@ class _Object(ctypes.Structure):
 
 
 class _Use(ctypes.Structure):
-    _fields_ = [("object", ctypes.c_uint64), ("access", ctypes.c_uint64), ("address", ctypes.c_void_p)]
+    _fields_ = [("object", ctypes.c_uint64), ("access", ctypes.c_uint64), ("address", ctypes.c_void_p), ("number", ctypes.c_uint64)]
 
 
 class _Stats(ctypes.Structure):
