@@ -1,9 +1,9 @@
 /* Workspaces of gpumem_workspace.h: creation, size, stream, and loans. A loan that fits makes no driver call: it tests
- * whether the workspace lends, compares two sizes, and writes the loan, which lies in the workspace because only one
- * can be alive. */
+ * whether the workspace lends, compares two sizes, and writes the loan into the workspace's next place for one. */
 #include "shim/workspace/workspace.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "shim/base/error.h"
 #include "shim/base/options.h"
@@ -50,6 +50,20 @@ static enum gpumem_workspace_status check_idle(const struct gpumem_workspace *wo
 
 /* ---- creation, destruction */
 
+static const size_t loans_bytes = sizeof(struct gpumem_loan) * GM_WORKSPACE_LOANS;
+
+static bool make_loans(struct gpumem_workspace *workspace) {
+    void *loans = mmap(NULL, loans_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    workspace->loans = loans == MAP_FAILED ? NULL : loans;
+    return workspace->loans != NULL;
+}
+
+static void discard(struct gpumem_workspace *workspace) {
+    if (workspace->loans)
+        munmap(workspace->loans, loans_bytes);
+    free(workspace);
+}
+
 static enum gpumem_workspace_status read_workspace_options(const struct gpumem_workspace_options *options,
                                                            struct gpumem_workspace_options *known) {
     *known = (struct gpumem_workspace_options){0};
@@ -94,9 +108,9 @@ GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_create(const struct gpum
     if (!made)
         return no_memory(GM_OUT_OF_MEMORY, sizeof *made);
     made->context = context;
-    status = make(made, &known);
+    status = make_loans(made) ? make(made, &known) : no_memory(GM_OUT_OF_MEMORY, loans_bytes);
     if (status)
-        free(made);
+        discard(made);
     else
         *workspace = made;
     return status;
@@ -113,7 +127,7 @@ GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_wo
         (void)gm_workspace_renew(workspace, 0);
         if (workspace->order)
             (void)GM_TWICE(gm_program_driver()->event_destroy(workspace->order));
-        free(workspace);
+        discard(workspace);
     }
     gm_context_leave(pushed);
     return status;
@@ -243,6 +257,11 @@ static GM_RARE bool lends_after_growth(struct gpumem_workspace *workspace, size_
     return status == GM_OK;
 }
 
+/* Only before a loan: none is alive. */
+static GM_RARE void drop_loans(struct gpumem_workspace *workspace) {
+    (void)madvise(workspace->loans, loans_bytes, MADV_DONTNEED);
+}
+
 static GM_RARE void refuse_loan(const struct gpumem_workspace *workspace, size_t size, const char *site) {
     if (!workspace) {
         gm_workspace_invalid_pointer("workspace");
@@ -264,6 +283,8 @@ GM_PUBLIC struct gpumem_loan *gpumem_workspace_borrow_bytes(struct gpumem_worksp
     }
     if (GM_UNLIKELY(bytes > workspace->size) && !lends_after_growth(workspace, bytes))
         return NULL;
+    if (GM_UNLIKELY(workspace->borrowed % GM_WORKSPACE_LOANS_HELD == GM_WORKSPACE_LOANS_HELD - 1))
+        drop_loans(workspace);
     workspace->lent = true;
     workspace->site = site;
     struct gpumem_loan *loan = &workspace->loans[++workspace->borrowed % GM_WORKSPACE_LOANS];
@@ -287,7 +308,9 @@ GM_PUBLIC void gpumem_loan_return(struct gpumem_loan *loan) {
     if (!loan)
         return;
     struct gpumem_workspace *workspace = loan->workspace;
-    if (workspace->lent && loan == latest_loan(workspace))
+    if (!workspace)
+        gm_log(GM_LOG_ERROR, "a loan of long ago is returned a second time");
+    else if (workspace->lent && loan == latest_loan(workspace))
         workspace->lent = false;
     else if (loan == latest_loan(workspace))
         gm_log(GM_LOG_ERROR, "a loan of %zu bytes, borrowed at %s, is returned a second time", loan->size,

@@ -5,7 +5,8 @@
 #include "shim/driver/driver.h"
 #include "shim/gpumem_workspace.h"
 
-enum { GM_WORKSPACE_LOANS = 16 };
+/* LOANS: places for loans, taken in turn. The pages of those behind are dropped every so often: they read as zero. */
+enum { GM_WORKSPACE_LOANS = 1 << 20, GM_WORKSPACE_LOANS_HELD = 4096 };
 
 struct gpumem_workspace {
     struct gm_context context;
@@ -19,8 +20,8 @@ struct gpumem_workspace {
 
     bool lent;        /* the latest loan is alive */
     const char *site; /* who borrowed it */
-    /* The latest loans have a struct each, so that a second return of an earlier one is not taken for the latest. */
-    struct gpumem_loan loans[GM_WORKSPACE_LOANS];
+    /* The number of a loan is its place. So a second return of an earlier one is not taken for that of the latest. */
+    struct gpumem_loan *loans;
     uint64_t borrowed; /* loans so far */
 
     bool query;

@@ -137,6 +137,21 @@ TEST_WITH(mistakes_with_loans_are_reported, bench_open, close_workspace) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
+TEST_WITH(a_late_second_return_ends_no_other_loan, bench_open, close_workspace) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    struct gpumem_loan *loan = gpumem_workspace_borrow_bytes(workspace, 64, "early.c:1");
+    gpumem_loan_return(loan);
+    for (int later = 1; later <= 70000; later++) {
+        struct gpumem_loan *live = gpumem_workspace_borrow_bytes(workspace, 64, "later.c:9");
+        if (!(later & (later - 1)) || later == 70000) { /* 16 later, and each power of two */
+            assert_non_null(strstr(logged(return_it, loan), "returned a second time"));
+            assert_null(gpumem_workspace_borrow_bytes(workspace, 64, "third.c:1"));
+        }
+        gpumem_loan_return(live);
+    }
+    OK(gpumem_workspace_destroy(workspace));
+}
+
 /* Whatever way a scope is left, its loan is returned. */
 static int leave_early(struct gpumem_workspace *workspace, int way) {
     for (int i = 0; i < 3; i++) {
