@@ -12,9 +12,15 @@ enum gpumem_status spg_failed(const struct spg_error *error) {
     return error->status ? (enum gpumem_status)error->status : GPUMEM_UNKNOWN;
 }
 
+bool spg_given(const void *pointer, const char *name, struct spg_error *error) {
+    return pointer || spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s is NULL", name);
+}
+
 #define STRUCT_MOST 4096
 
 bool spg_struct_size(const char *name, const void *theirs, size_t *size, struct spg_error *error) {
+    if (!theirs)
+        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "struct %s is NULL", name);
     memcpy(size, theirs, sizeof *size);
     return (*size >= sizeof *size && *size <= STRUCT_MOST) ||
            spg_fail_as(error, GPUMEM_INVALID_VALUE, "struct %s has struct_size %zu: set it to sizeof(struct %s)", name,
@@ -44,9 +50,7 @@ void spg_struct_write(void *theirs, const void *ours, size_t size) {
 
 bool spg_read_csr(const char *name, struct gpumem_spgemm_csr *ours, const struct gpumem_spgemm_csr *theirs,
                   unsigned accepts, struct spg_error *error) {
-    if (!theirs)
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s is NULL", name);
-    if (!spg_struct_read("gpumem_spgemm_csr", ours, sizeof *ours, theirs, error))
+    if (!spg_given(theirs, name, error) || !spg_struct_read("gpumem_spgemm_csr", ours, sizeof *ours, theirs, error))
         return false;
     if (ours->rows < 0 || ours->columns < 0 || ours->stored < 0)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s is %lld x %lld with %lld entries", name,

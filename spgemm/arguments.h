@@ -8,7 +8,10 @@
 /* Keeps the text for gpumem_spgemm_last_error() and returns the status. */
 enum gpumem_status spg_failed(const struct spg_error *error);
 
-/* Reads the struct_size with which a caller's struct begins; fails if it cannot be one. */
+/* Refuses a handle, or memory for a result, that is NULL. */
+bool spg_given(const void *pointer, const char *name, struct spg_error *error);
+
+/* Reads the struct_size with which a caller's struct begins; fails if it cannot be one, or there is no struct. */
 bool spg_struct_size(const char *name, const void *theirs, size_t *size, struct spg_error *error);
 /* Copies the caller's struct, which may have the size of another version, to ours of `size` bytes. */
 bool spg_struct_read(const char *name, void *ours, size_t size, const void *theirs, struct spg_error *error);

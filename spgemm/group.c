@@ -152,6 +152,8 @@ static bool create(const struct gpumem_spgemm_group_options *options, struct gpu
                    struct spg_error *error) {
     struct gpumem_spgemm_group_options o;
     int present = 0;
+    if (!spg_given(group, "the place for the group", error))
+        return false;
     if (!read_options(&o, options, &present, error) || !check_devices(&o, present, error))
         return false;
     struct gpumem_spgemm_group *g = calloc(1, sizeof *g);
@@ -198,7 +200,9 @@ enum gpumem_status spg_group_leave(int device, bool done, const struct spg_error
 
 __attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_group_id(const char *nccl, void *id) {
     struct spg_error error = {0};
-    return spg_nccl_open(nccl, &error) && spg_nccl_id(id, &error) ? GPUMEM_OK : spg_failed(&error);
+    return spg_given(id, "the place for the id", &error) && spg_nccl_open(nccl, &error) && spg_nccl_id(id, &error)
+               ? GPUMEM_OK
+               : spg_failed(&error);
 }
 
 __attribute__((visibility("default"))) enum gpumem_status
@@ -218,13 +222,15 @@ __attribute__((visibility("default"))) void gpumem_spgemm_group_destroy(struct g
 }
 
 __attribute__((visibility("default"))) int gpumem_spgemm_group_count(const struct gpumem_spgemm_group *g) {
-    return g->count;
+    return g ? g->count : 0;
 }
 
 __attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_group_trim(struct gpumem_spgemm_group *g) {
     struct spg_error error = {0};
     int device = spg_group_enter();
     bool done = true;
+    if (!spg_given(g, "the group", &error))
+        return spg_failed(&error);
     g->has_operands = g->has_product = false;
     for (int i = 0; i < g->count; i++) {
         done = spg_member_wait(&g->member[i], &error) && done;
@@ -278,6 +284,8 @@ __attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_group_mu
                                                                                        uint64_t flags) {
     struct spg_error error = {0};
     int device = spg_group_enter();
+    if (!spg_given(g, "the group", &error))
+        return spg_failed(&error);
     if (flags & ~(uint64_t)GPUMEM_SPGEMM_SAME_STRUCTURE)
         spg_fail_as(&error, GPUMEM_INVALID_VALUE, "unknown flags %#llx", (unsigned long long)flags);
     else if (!g->has_operands)
@@ -294,7 +302,7 @@ __attribute__((visibility("default"))) enum gpumem_status
 gpumem_spgemm_group_part(const struct gpumem_spgemm_group *g, int index, struct gpumem_spgemm_part *part) {
     struct spg_error error = {0};
     size_t size;
-    if (!spg_struct_size("gpumem_spgemm_part", part, &size, &error))
+    if (!spg_given(g, "the group", &error) || !spg_struct_size("gpumem_spgemm_part", part, &size, &error))
         return spg_failed(&error);
     if (index < 0 || index >= g->count)
         spg_fail_as(&error, GPUMEM_INVALID_VALUE, "part %d: there are 0 to %d", index, g->count - 1);

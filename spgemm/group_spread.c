@@ -3,6 +3,7 @@
  * NCCL broadcasts B to all devices, while the first one counts intermediate products and cuts the rows (gpu_split.c);
  * then each device copies its rows of A. With 32-bit offsets a range of rows is described by pointers into the arrays
  * of the whole matrix, so nothing is rewritten. Bytes sent: |B| to each device but the first, and |A| in all. */
+#include "spgemm/aliases.h"
 #include "spgemm/group.h"
 #include "spgemm/gpu_split.h"
 
@@ -252,6 +253,18 @@ static bool read_operands(struct gpumem_spgemm_group *g, const struct gpumem_spg
            spg_fail_as(error, GPUMEM_INVALID_VALUE, "same structure: the group's operands have other sizes, or none");
 }
 
+/* The next product overwrites the last one's parts, on several devices at once. */
+static bool apart_from_parts(const struct gpumem_spgemm_group *g, const struct gpumem_spgemm_csr ours[2],
+                             struct spg_error *error) {
+    for (int i = 0; i < g->count; i++)
+        for (int k = 0; k < 2; k++)
+            if (spg_lies_in(&ours[k], &g->member[i].multiplier->product.method.gpu.c))
+                return spg_fail_as(error, GPUMEM_INVALID_VALUE,
+                                   "%s lies in part %d of the group's last product, which the next one overwrites",
+                                   spg_request_names[k], i);
+    return true;
+}
+
 static bool distribute(struct gpumem_spgemm_group *g, const struct gpumem_spgemm_csr ours[2], uint64_t flags,
                        struct CUstream_st *stream, struct spg_error *error) {
     bool same = flags & GPUMEM_SPGEMM_SAME_STRUCTURE;
@@ -268,7 +281,8 @@ gpumem_spgemm_group_distribute(struct gpumem_spgemm_group *g, const struct gpume
     struct spg_error error = {0};
     struct gpumem_spgemm_csr ours[2];
     int device = spg_group_enter();
-    if (!read_operands(g, a, b, flags, ours, &error))
+    if (!spg_given(g, "the group", &error) || !read_operands(g, a, b, flags, ours, &error) ||
+        !apart_from_parts(g, ours, &error))
         return spg_failed(&error);
     g->has_product = g->has_product && (flags & GPUMEM_SPGEMM_SAME_STRUCTURE);
     g->has_operands = distribute(g, ours, flags, stream, &error);

@@ -419,7 +419,8 @@ gpumem_spgemm_multiply_host(struct gpumem_spgemm *m, const struct gpumem_spgemm_
     struct host h = {.worker[0] = {.multiplier = m, .stream = stream}};
     struct spg_error error, last;
     size_t size;
-    if (!spg_struct_size("gpumem_spgemm_host_result", result, &size, &error) ||
+    if (!spg_given(m, "the multiplier", &error) ||
+        !spg_struct_size("gpumem_spgemm_host_result", result, &size, &error) ||
         !read_arguments(&h, m, a, b, output, flags, &error) || !spg_multiplier_enter(m, false, stream, &error))
         return spg_failed(&error);
     h.found.rows = h.a.rows;

@@ -74,6 +74,8 @@ static bool create(const struct gpumem_spgemm_options *options, struct gpumem_sp
                    struct spg_error *error) {
     struct gpumem_spgemm_options o = {.struct_size = sizeof o};
     struct spg_allocator allocator;
+    if (!spg_given(multiplier, "the place for the multiplier", error))
+        return false;
     if (options && !spg_struct_read("gpumem_spgemm_options", &o, sizeof o, options, error))
         return false;
     if (o.precision > GPUMEM_SPGEMM_MIN_PLUS_FLOAT)
@@ -103,11 +105,14 @@ static bool wait_for_last_call(struct gpumem_spgemm *m, struct spg_error *error)
     return !m->used || spg_cuda(cudaEventSynchronize(m->product.method.gpu.finished), "the last product", error);
 }
 
+static void drop_aside(struct gpumem_spgemm *m) { spg_result_drop(&m->aside, &m->product.method.gpu.memory); }
+
 void spg_multiplier_empty(struct gpumem_spgemm *m) {
     struct spg_error ignored;
     if (m->inner)
         spg_multiplier_empty(m->inner);
     wait_for_last_call(m, &ignored);
+    drop_aside(m);
     spg_product_forget(&m->product);
     spg_cache_empty(&m->product.method.gpu.memory);
 }
@@ -151,6 +156,7 @@ static void release_operands(struct gpumem_spgemm *m) { spg_formed_drop(&m->form
 bool spg_multiplier_leave(struct gpumem_spgemm *m, struct spg_error *error) {
     struct spg_gpu *g = &m->product.method.gpu;
     release_operands(m);
+    drop_aside(m);
     if (g->memory.captured) {
         g->memory.captured = false;
         return true;
@@ -165,6 +171,8 @@ enum gpumem_status spg_multiplier_abandon(struct gpumem_spgemm *m, bool forgets,
         cudaGetLastError();
     release_operands(m);
     g->memory.captured = false;
+    if (error->status != GPUMEM_TOO_SMALL)
+        drop_aside(m);
     if (forgets && error->status != GPUMEM_TOO_SMALL)
         spg_product_forget(&m->product);
     if (error->status == GPUMEM_OUT_OF_MEMORY)
@@ -188,15 +196,16 @@ static bool shrink(struct spg_block *block, size_t size, struct spg_memory *memo
 }
 
 __attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_trim(struct gpumem_spgemm *m) {
+    struct spg_error error;
+    if (!spg_given(m, "the multiplier", &error) || !wait_for_last_call(m, &error))
+        return spg_failed(&error);
     struct spg_memory *memory = &m->product.method.gpu.memory;
     struct spg_result *c = &m->product.method.gpu.c;
-    struct spg_error error;
-    if (!wait_for_last_call(m, &error))
-        return spg_failed(&error);
     if (m->inner)
         spg_multiplier_empty(m->inner);
     spg_work_drop(&m->product.work);
     m->product.work = (struct spg_work){0};
+    drop_aside(m);
     spg_cache_empty(memory);
     return shrink(&c->indices, (size_t)c->stored * sizeof(int32_t), memory, &error) &&
                    shrink(&c->values, (size_t)c->stored * spg_value_size(m->job.precision), memory, &error)
@@ -213,8 +222,10 @@ struct gpumem_spgemm_matrix {
 
 __attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_detach(struct gpumem_spgemm *m,
                                                                                struct gpumem_spgemm_matrix **matrix) {
-    struct spg_gpu *g = &m->product.method.gpu;
     struct spg_error error;
+    if (!spg_given(m, "the multiplier", &error) || !spg_given(matrix, "the place for the matrix", &error))
+        return spg_failed(&error);
+    struct spg_gpu *g = &m->product.method.gpu;
     if (!g->c.offsets.at || !m->in_own_memory) {
         spg_fail_as(&error, GPUMEM_INVALID_VALUE, "there is no product in memory of the multiplier");
         return spg_failed(&error);

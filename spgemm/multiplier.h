@@ -30,6 +30,7 @@ struct gpumem_spgemm {
     int shapes;
     struct spg_matrix_shape shape[3]; /* of the last product's matrices */
     struct spg_formed formed;         /* operands of the call */
+    struct spg_result aside;          /* the C before the last one, if matrices of the call lie in it (aliases.h) */
     struct gpumem_spgemm *inner;      /* computes R A of triple products; NULL before the first one */
 };
 

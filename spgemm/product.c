@@ -1,5 +1,5 @@
 /* The products of spgemm.h: the matrices of a call, the memory of the caller for C, and the calls. */
-#include "spgemm/multiplier.h"
+#include "spgemm/aliases.h"
 #include "spgemm/wide.h"
 
 #include <stddef.h>
@@ -257,10 +257,11 @@ static bool check_repeated(const struct gpumem_spgemm *m, const struct spg_reque
                            m->product.work.gpu ? " of this call" : "");
     if (!spg_request_repeats(r, m->shapes, m->shape, "the last product", error))
         return false;
-    return !own || m->in_own_memory ||
-           spg_fail_as(error, GPUMEM_INVALID_VALUE,
-                       "the last product lies in the caller's memory, so the multiplier "
-                       "has none of its own for this one");
+    if (own && !m->in_own_memory)
+        return spg_fail_as(error, GPUMEM_INVALID_VALUE,
+                           "the last product lies in the caller's memory, so the multiplier "
+                           "has none of its own for this one");
+    return !own || spg_apart_from_c(m, r, error);
 }
 
 /* One product of the multiplier, whatever asks for it: the call, once the matrices are read. */
@@ -272,15 +273,18 @@ static enum gpumem_status run(struct gpumem_spgemm *m, const struct spg_request 
     struct gpumem_spgemm_result c = {0};
     struct spg_error error;
     size_t size;
+    target.rows = spg_request_rows(&r->csr[0]);
     if (!spg_struct_size("gpumem_spgemm_result", result, &size, &error) ||
-        (output && !read_output(&target, output, m->job.precision, &error)) ||
+        (output && (!read_output(&target, output, m->job.precision, &error) ||
+                    !spg_apart_from_output(m, r, &target.output, target.rows, &error))) ||
         (repeated && !check_repeated(m, r, call, !output, &error)))
         return spg_failed(&error);
     bool launches = repeated && !(flags & GPUMEM_SPGEMM_CHECK) && spg_product_is_planned(&m->product) &&
                     (!output || offsets_of(&target));
     if (!spg_multiplier_enter(m, launches, stream, &error))
         return spg_failed(&error);
-    target.rows = spg_request_rows(&r->csr[0]);
+    if (!repeated)
+        spg_set_aside(m, r);
     struct target *t = output ? &target : NULL;
     bool done = !(flags & GPUMEM_SPGEMM_CHECK) || spg_request_check(m, r, &error);
     if (done && wide)
@@ -309,7 +313,7 @@ gpumem_spgemm_multiply_add(struct gpumem_spgemm *m, const struct gpumem_spgemm_c
     const uint64_t known = GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_CHECK | (d ? 0 : (uint64_t)GPUMEM_SPGEMM_WIDE);
     struct spg_error error;
     struct spg_request r;
-    if (!spg_request_flags(flags, known, &error) ||
+    if (!spg_given(m, "the multiplier", &error) || !spg_request_flags(flags, known, &error) ||
         !spg_request_read(m, &r, a, b, d, flags & GPUMEM_SPGEMM_WIDE, &error))
         return spg_failed(&error);
     for (int i = 0; (flags & GPUMEM_SPGEMM_WIDE) && i < 2; i++)
@@ -334,6 +338,8 @@ __attribute__((visibility("default"))) enum gpumem_status gpumem_spgemm_sort(str
                                                                              struct gpumem_spgemm_result *result) {
     struct spg_error error;
     struct spg_request r = {.count = 1};
+    if (!spg_given(m, "the multiplier", &error))
+        return spg_failed(&error);
     unsigned accepts = SPG_READ_ARRAYS | (m->job.precision == SPG_PATTERN ? SPG_READ_PATTERN : 0);
     if (!spg_request_flags(flags, GPUMEM_SPGEMM_SAME_STRUCTURE, &error) ||
         !spg_read_csr("A", &r.csr[0], a, accepts, &error))
@@ -363,7 +369,8 @@ gpumem_spgemm_triple(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *r,
     struct gpumem_spgemm_csr left;
     struct gpumem_spgemm_result ra = {.struct_size = sizeof ra};
     size_t size;
-    if (!spg_request_flags(flags, GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_CHECK, &error) ||
+    if (!spg_given(m, "the multiplier", &error) ||
+        !spg_request_flags(flags, GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_CHECK, &error) ||
         !spg_struct_size("gpumem_spgemm_result", result, &size, &error) || (!r && !adjoint(&left, p, &error)) ||
         (!m->inner && !(m->inner = spg_multiplier_like(m, &error))))
         return spg_failed(&error);
@@ -409,9 +416,11 @@ gpumem_spgemm_workspace(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr 
     struct gpumem_spgemm_workspace w = {0};
     double expected;
     size_t size;
-    if (!spg_struct_size("gpumem_spgemm_workspace", workspace, &size, &error) ||
+    if (!spg_given(m, "the multiplier", &error) ||
+        !spg_struct_size("gpumem_spgemm_workspace", workspace, &size, &error) ||
         !spg_request_read(m, &r, a, b, NULL, false, &error) || !spg_multiplier_enter(m, false, stream, &error))
         return spg_failed(&error);
+    spg_set_aside(m, &r);
     if (!spg_request_form(m, &r, &error) ||
         !spg_product_analyse(&m->product, &w.helpers, &w.products, &expected, &error) ||
         !spg_multiplier_leave(m, &error))

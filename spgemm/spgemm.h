@@ -25,10 +25,10 @@
  *   are not counted, nothing is allocated, and the columns of C stay as they are.
  * - numeric (gpumem_spgemm_numeric()): the same for a structure that is an object, so that there may be many.
  *
- * Errors. Each call that can fail returns enum gpumem_status of gpumem.h and writes its results only on success;
- * gpumem_spgemm_last_error() has the text. After a failed product the multiplier has no product and can be used as
- * before. After GPUMEM_OUT_OF_MEMORY it has also freed all device memory that it kept. Each call may return the error
- * of earlier work of the device.
+ * Errors. Each call that can fail returns enum gpumem_status of gpumem.h and writes its results only on success; a
+ * handle or a place for a result that is NULL is refused with GPUMEM_INVALID_VALUE. gpumem_spgemm_last_error() has the
+ * text. After a failed product the multiplier has no product and can be used as before. After GPUMEM_OUT_OF_MEMORY it
+ * has also freed all device memory that it kept. Each call may return the error of earlier work of the device.
  *
  * Streams. All work is ordered in `stream`, the caller's, as the caller's own kernels are. The library has streams of
  * its own beside it, which fork from `stream` and join it. No call uses the legacy default stream, unless it is given
@@ -153,7 +153,8 @@ struct gpumem_spgemm_output {
 struct gpumem_spgemm_result {
     size_t struct_size; /* sizeof(struct gpumem_spgemm_result), set by the caller */
     int64_t rows, columns, stored;
-    int32_t *offsets, *indices; /* in the memory of the caller, or in that of the multiplier until its next call */
+    int32_t *offsets, *indices; /* in the memory of the caller, or in that of the multiplier until its next call has
+                                 * returned: C may be a matrix of that call */
     void *values;
     int64_t products;      /* intermediate products */
     size_t peak;           /* the most bytes of device memory that the multiplier held during the call */
@@ -181,14 +182,18 @@ enum gpumem_spgemm_flags {
  * GPUMEM_INVALID_VALUE: sizes do not fit together, a pointer to entries is NULL, or flags are unknown. Also: the flags
  * want the same structure without a last product or with other sizes; a check found a wrong matrix. GPUMEM_TOO_SMALL: C
  * exceeds the capacity, and result->stored is the number of entries that it needs. The sizes of C's rows are kept then:
- * a call with GPUMEM_SPGEMM_SAME_STRUCTURE and a larger output does not count again. */
+ * a call with GPUMEM_SPGEMM_SAME_STRUCTURE and a larger output does not count again.
+ *
+ * A matrix may lie in the multiplier's last C: then this C stays until the call has returned, beside the new one. It is
+ * refused with GPUMEM_INVALID_VALUE where the call would overwrite it: with GPUMEM_SPGEMM_SAME_STRUCTURE and `output`
+ * NULL, and where a matrix lies in the output. */
 enum gpumem_status gpumem_spgemm_multiply(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
                                           const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_output *output,
                                           uint64_t flags, struct CUstream_st *stream,
                                           struct gpumem_spgemm_result *result);
 
 /* Computes C = A B + D, where each matrix has its operation and its scale: C = alpha A B + beta D. C has the positions
- * of both. D may be the C of another multiplier, but must not lie in the output. `d` NULL: as gpumem_spgemm_multiply(),
+ * of both. `d` NULL: as gpumem_spgemm_multiply(),
  * and errors as there. Memory: copies of A, B and D for the time of the call. Not with GPUMEM_SPGEMM_WIDE. */
 enum gpumem_status gpumem_spgemm_multiply_add(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
                                               const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_csr *d,
@@ -369,7 +374,7 @@ enum gpumem_status gpumem_spgemm_group_create(const struct gpumem_spgemm_group_o
                                               struct gpumem_spgemm_group **group);
 /* Waits for the devices and frees all memory. NULL is no error. */
 void gpumem_spgemm_group_destroy(struct gpumem_spgemm_group *group);
-/* Devices of this process. */
+/* Devices of this process; 0 for NULL. */
 int gpumem_spgemm_group_count(const struct gpumem_spgemm_group *group);
 
 enum gpumem_spgemm_group_flags {
@@ -383,8 +388,8 @@ enum gpumem_spgemm_group_flags {
  * until the last product. Copies to other devices need memory of cudaMalloc(), or regions that those devices may access
  * (gpumem_region_allow()). In processes without the group's first device, B has sizes but no arrays. Begins after the
  * work submitted to `stream` of that device, and waits until the copies are complete. With
- * GPUMEM_SPGEMM_SAME_STRUCTURE only values are copied. After a failure the group has no operands. Errors: as
- * gpumem_spgemm_multiply(). */
+ * GPUMEM_SPGEMM_SAME_STRUCTURE only values are copied. Parts of the group's last product are refused as A or B. After a
+ * failure the group has no operands. Errors: as gpumem_spgemm_multiply(). */
 enum gpumem_status gpumem_spgemm_group_distribute(struct gpumem_spgemm_group *group, const struct gpumem_spgemm_csr *a,
                                                   const struct gpumem_spgemm_csr *b, uint64_t flags,
                                                   struct CUstream_st *stream);

@@ -1,5 +1,5 @@
 /* Structures of spgemm.h: a symbolic step that is an object, and numeric steps that use it. */
-#include "spgemm/multiplier.h"
+#include "spgemm/aliases.h"
 
 #include <stdlib.h>
 
@@ -35,12 +35,14 @@ __attribute__((visibility("default"))) enum gpumem_status
 gpumem_spgemm_symbolic(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *b,
                        const struct gpumem_spgemm_csr *d, uint64_t flags, struct CUstream_st *stream,
                        struct gpumem_spgemm_structure **structure) {
-    struct spg_memory *memory = &m->product.method.gpu.memory;
     struct spg_error error;
     struct spg_request r;
-    if (!spg_request_flags(flags, GPUMEM_SPGEMM_CHECK, &error) || !spg_request_read(m, &r, a, b, d, false, &error) ||
+    if (!spg_given(m, "the multiplier", &error) || !spg_given(structure, "the place for the structure", &error) ||
+        !spg_request_flags(flags, GPUMEM_SPGEMM_CHECK, &error) || !spg_request_read(m, &r, a, b, d, false, &error) ||
         !spg_multiplier_enter(m, false, stream, &error))
         return spg_failed(&error);
+    struct spg_memory *memory = &m->product.method.gpu.memory;
+    spg_set_aside(m, &r);
     struct gpumem_spgemm_structure *s = calloc(1, sizeof *s);
     bool done = s || spg_fail_as(&error, GPUMEM_OUT_OF_MEMORY, "out of host memory for a structure");
     done = done && (!(flags & GPUMEM_SPGEMM_CHECK) || spg_request_check(m, &r, &error)) &&
@@ -69,15 +71,15 @@ gpumem_spgemm_symbolic(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *
 
 __attribute__((visibility("default"))) enum gpumem_status
 gpumem_spgemm_structure_result(const struct gpumem_spgemm_structure *s, struct gpumem_spgemm_result *result) {
+    struct spg_error error;
+    size_t size;
+    if (!spg_given(s, "the structure", &error) || !spg_struct_size("gpumem_spgemm_result", result, &size, &error))
+        return spg_failed(&error);
     struct gpumem_spgemm_result c = {.rows = s->of.c.rows,
                                      .columns = s->of.c.columns,
                                      .stored = s->of.c.stored,
                                      .offsets = s->of.c.offsets.at,
                                      .products = s->of.work.totals.bound};
-    struct spg_error error;
-    size_t size;
-    if (!spg_struct_size("gpumem_spgemm_result", result, &size, &error))
-        return spg_failed(&error);
     spg_struct_write(result, &c, sizeof c);
     return GPUMEM_OK;
 }
@@ -127,9 +129,10 @@ gpumem_spgemm_numeric(struct gpumem_spgemm *m, const struct gpumem_spgemm_struct
     struct spg_request r;
     struct gpumem_spgemm_output o;
     bool checks = flags & GPUMEM_SPGEMM_CHECK;
-    if (!spg_request_flags(flags, GPUMEM_SPGEMM_CHECK, &error) || !spg_request_read(m, &r, a, b, d, false, &error) ||
+    if (!spg_given(m, "the multiplier", &error) || !spg_given(s, "the structure", &error) ||
+        !spg_request_flags(flags, GPUMEM_SPGEMM_CHECK, &error) || !spg_request_read(m, &r, a, b, d, false, &error) ||
         !spg_output_read(&o, output, m->job.precision, true, &error) || !fits(m, s, &r, &o, &error) ||
-        !spg_multiplier_enter(m, !checks, stream, &error))
+        !spg_apart_from_output(m, &r, &o, s->of.c.rows, &error) || !spg_multiplier_enter(m, !checks, stream, &error))
         return spg_failed(&error);
     bool done = (!checks || same_patterns(m, s, &r, &error)) && fill(m, s, &r, &o, &error);
     if (!done || !spg_multiplier_leave(m, &error))

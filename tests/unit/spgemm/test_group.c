@@ -458,6 +458,11 @@ TEST(wrong_arguments) {
     refused(gpumem_spgemm_group_multiply(g, 4), GPUMEM_INVALID_VALUE, "unknown flags 0x4");
     multiplied(g, &p, 0);
     refused(gpumem_spgemm_group_part(g, 2, &part), GPUMEM_INVALID_VALUE, "part 2: there are 0 to 1");
+    worked(gpumem_spgemm_group_part(g, 0, &part), p.name);
+    struct gpumem_spgemm_csr rows = {sizeof rows,  part.rows,    part.columns, part.stored,
+                                     part.offsets, part.indices, part.values};
+    refused(gpumem_spgemm_group_distribute(g, &rows, &p.second, 0, NULL), GPUMEM_INVALID_VALUE,
+            "A lies in part 0 of the group's last product");
     gpumem_spgemm_group_destroy(g);
     gpumem_spgemm_group_destroy(NULL);
     drop_pair(&p);

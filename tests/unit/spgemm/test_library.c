@@ -403,6 +403,62 @@ TEST(wrong_operands) {
     drop_pair(&q);
 }
 
+TEST(nothing_is_given) {
+    struct pair p = make_pair("cage:5", "cage:5", SPG_DOUBLE);
+    const struct gpumem_spgemm_csr *a = &p.first;
+    struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
+    struct gpumem_spgemm_result c = {.struct_size = sizeof c};
+    struct gpumem_spgemm_host_result host = {.struct_size = sizeof host};
+    struct gpumem_spgemm_workspace w = {.struct_size = sizeof w};
+    struct gpumem_spgemm_output o = {.struct_size = sizeof o};
+    struct gpumem_spgemm_host_output ho = {.struct_size = sizeof ho};
+    struct gpumem_spgemm_part part = {.struct_size = sizeof part};
+    struct gpumem_spgemm_structure *s;
+    struct gpumem_spgemm_matrix *matrix;
+    refused(gpumem_spgemm_create(NULL, NULL), GPUMEM_INVALID_VALUE, "the place for the multiplier is NULL");
+    refused(gpumem_spgemm_multiply(NULL, a, a, NULL, 0, NULL, &c), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
+    refused(gpumem_spgemm_multiply(m, a, a, NULL, 0, NULL, NULL), GPUMEM_INVALID_VALUE,
+            "struct gpumem_spgemm_result is NULL");
+    refused(gpumem_spgemm_multiply_add(NULL, a, a, a, NULL, 0, NULL, &c), GPUMEM_INVALID_VALUE,
+            "the multiplier is NULL");
+    refused(gpumem_spgemm_multiply_add(m, a, a, a, NULL, 0, NULL, NULL), GPUMEM_INVALID_VALUE,
+            "struct gpumem_spgemm_result is NULL");
+    refused(gpumem_spgemm_triple(NULL, a, a, a, NULL, 0, NULL, &c), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
+    refused(gpumem_spgemm_triple(m, a, a, a, NULL, 0, NULL, NULL), GPUMEM_INVALID_VALUE,
+            "struct gpumem_spgemm_result is NULL");
+    refused(gpumem_spgemm_sort(NULL, a, NULL, 0, NULL, &c), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
+    refused(gpumem_spgemm_sort(m, a, NULL, 0, NULL, NULL), GPUMEM_INVALID_VALUE, "struct gpumem_spgemm_result is NULL");
+    refused(gpumem_spgemm_workspace(NULL, a, a, NULL, &w), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
+    refused(gpumem_spgemm_workspace(m, a, a, NULL, NULL), GPUMEM_INVALID_VALUE,
+            "struct gpumem_spgemm_workspace is NULL");
+    refused(gpumem_spgemm_trim(NULL), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
+    refused(gpumem_spgemm_detach(NULL, &matrix), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
+    refused(gpumem_spgemm_detach(m, NULL), GPUMEM_INVALID_VALUE, "the place for the matrix is NULL");
+    refused(gpumem_spgemm_symbolic(NULL, a, a, NULL, 0, NULL, &s), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
+    refused(gpumem_spgemm_symbolic(m, a, a, NULL, 0, NULL, NULL), GPUMEM_INVALID_VALUE,
+            "the place for the structure is NULL");
+    refused(gpumem_spgemm_structure_result(NULL, &c), GPUMEM_INVALID_VALUE, "the structure is NULL");
+    refused(gpumem_spgemm_structure_result(NULL, NULL), GPUMEM_INVALID_VALUE, "the structure is NULL");
+    refused(gpumem_spgemm_numeric(NULL, NULL, a, a, NULL, &o, 0, NULL), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
+    refused(gpumem_spgemm_numeric(m, NULL, a, a, NULL, &o, 0, NULL), GPUMEM_INVALID_VALUE, "the structure is NULL");
+    refused(gpumem_spgemm_multiply_host(NULL, a, a, &ho, 0, NULL, &host), GPUMEM_INVALID_VALUE,
+            "the multiplier is NULL");
+    refused(gpumem_spgemm_multiply_host(m, a, a, &ho, 0, NULL, NULL), GPUMEM_INVALID_VALUE,
+            "struct gpumem_spgemm_host_result is NULL");
+    refused(gpumem_spgemm_group_id(NULL, NULL), GPUMEM_INVALID_VALUE, "the place for the id is NULL");
+    refused(gpumem_spgemm_group_create(NULL, NULL), GPUMEM_INVALID_VALUE, "the place for the group is NULL");
+    refused(gpumem_spgemm_group_distribute(NULL, a, a, 0, NULL), GPUMEM_INVALID_VALUE, "the group is NULL");
+    refused(gpumem_spgemm_group_multiply(NULL, 0), GPUMEM_INVALID_VALUE, "the group is NULL");
+    refused(gpumem_spgemm_group_part(NULL, 0, &part), GPUMEM_INVALID_VALUE, "the group is NULL");
+    refused(gpumem_spgemm_group_trim(NULL), GPUMEM_INVALID_VALUE, "the group is NULL");
+    assert_int_equal(gpumem_spgemm_group_count(NULL), 0);
+    /* The multiplier still works. */
+    multiplied(m, &p, NULL, 0);
+    refused(gpumem_spgemm_detach(m, NULL), GPUMEM_INVALID_VALUE, "the place for the matrix is NULL");
+    gpumem_spgemm_destroy(m);
+    drop_pair(&p);
+}
+
 TEST(sizes_of_structs) {
     struct {
         struct gpumem_spgemm_options known;
