@@ -235,7 +235,9 @@ cudaError_t spg_launch_identity(enum spg_precision precision, const struct spg_o
 struct spg_flaws {
     int32_t row;
 };
-cudaError_t spg_launch_check(const struct spg_operand *m, struct spg_flaws flaws[2], cudaStream_t stream);
+/* `wide`: the offsets, if they have 64 bits. */
+cudaError_t spg_launch_check(const struct spg_operand *m, const int64_t *wide, struct spg_flaws flaws[2],
+                             cudaStream_t stream);
 /* Adds the number of the pattern to *hash. */
 cudaError_t spg_launch_hash(const struct spg_operand *m, unsigned long long *hash, cudaStream_t stream);
 

@@ -21,23 +21,27 @@ __device__ void report(spg_flaws *flaws, int32_t row) {
         atomicMin(&flaws->row, row);
 }
 
-__global__ void __launch_bounds__(BLOCK) check_offsets(spg_operand m, spg_flaws *flaws) {
+/* O: int32_t or int64_t. */
+template <typename O>
+__global__ void __launch_bounds__(BLOCK) check_offsets(spg_operand m, const O *offsets, spg_flaws *flaws) {
     int64_t step = static_cast<int64_t>(gridDim.x) * BLOCK;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x; i <= m.rows; i += step) {
-        int32_t before = i ? m.offsets[i - 1] : 0, here = m.offsets[i];
+        int64_t before = i ? offsets[i - 1] : 0, here = offsets[i];
         if (here < before || (i == 0 && here != 0) || (i == m.rows && here != m.stored) || here > m.stored)
             report(flaws, static_cast<int32_t>(i ? i - 1 : 0));
     }
 }
 
 /* A warp takes a row. Nothing is read if an offset is wrong. */
-__global__ void __launch_bounds__(BLOCK) check_columns(spg_operand m, const spg_flaws *offsets, spg_flaws *flaws) {
-    if (offsets->row != INT32_MAX)
+template <typename O>
+__global__ void __launch_bounds__(BLOCK)
+    check_columns(spg_operand m, const O *offsets, const spg_flaws *of_offsets, spg_flaws *flaws) {
+    if (of_offsets->row != INT32_MAX)
         return;
     int64_t step = static_cast<int64_t>(gridDim.x) * BLOCK / 32;
     for (int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / 32; row < m.rows; row += step) {
-        int32_t begin = m.offsets[row], end = m.offsets[row + 1];
-        for (int64_t k = static_cast<int64_t>(begin) + threadIdx.x % 32; k < end; k += 32) {
+        int64_t begin = offsets[row], end = offsets[row + 1];
+        for (int64_t k = begin + threadIdx.x % 32; k < end; k += 32) {
             int32_t column = m.indices[k];
             if (column < 0 || column >= m.columns || (k > begin && m.indices[k - 1] >= column))
                 report(flaws, static_cast<int32_t>(row));
@@ -58,13 +62,20 @@ __global__ void __launch_bounds__(BLOCK) hash_pattern(spg_operand m, unsigned lo
         atomicAdd(hash, sum);
 }
 
+template <typename O>
+cudaError_t launch_check(const spg_operand &m, const O *offsets, spg_flaws *flaws, cudaStream_t stream) {
+    check_offsets<O><<<blocks_of(static_cast<int64_t>(m.rows) + 1), BLOCK, 0, stream>>>(m, offsets, &flaws[0]);
+    if (m.stored && m.rows)
+        check_columns<O>
+            <<<blocks_of(static_cast<int64_t>(m.rows) * 32), BLOCK, 0, stream>>>(m, offsets, &flaws[0], &flaws[1]);
+    return cudaGetLastError();
+}
+
 } // namespace
 
-cudaError_t spg_launch_check(const spg_operand *m, spg_flaws flaws[2], cudaStream_t stream) {
-    check_offsets<<<blocks_of(static_cast<int64_t>(m->rows) + 1), BLOCK, 0, stream>>>(*m, &flaws[0]);
-    if (m->stored)
-        check_columns<<<blocks_of(static_cast<int64_t>(m->rows) * 32), BLOCK, 0, stream>>>(*m, &flaws[0], &flaws[1]);
-    return cudaGetLastError();
+cudaError_t spg_launch_check(const spg_operand *m, const int64_t *wide, spg_flaws flaws[2], cudaStream_t stream) {
+    return wide ? launch_check(*m, wide, flaws, stream)
+                : launch_check(*m, static_cast<const int32_t *>(m->offsets), flaws, stream);
 }
 
 cudaError_t spg_launch_hash(const spg_operand *m, unsigned long long *hash, cudaStream_t stream) {

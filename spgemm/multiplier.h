@@ -29,9 +29,11 @@ struct gpumem_spgemm {
     bool in_own_memory; /* the last product's entries */
     int shapes;
     struct spg_matrix_shape shape[3]; /* of the last product's matrices */
-    struct spg_formed formed;         /* operands of the call */
-    struct spg_result aside;          /* the C before the last one, if matrices of the call lie in it (aliases.h) */
-    struct gpumem_spgemm *inner;      /* computes R A of triple products; NULL before the first one */
+    unsigned long long hash[3];       /* of their patterns, if it was checked */
+    bool hashed;
+    struct spg_formed formed;    /* operands of the call */
+    struct spg_result aside;     /* the C before the last one, if matrices of the call lie in it (aliases.h) */
+    struct gpumem_spgemm *inner; /* computes R A of triple products; NULL before the first one */
 };
 
 /* Waits for the last call and frees all memory, also that of C. Its device is current. */
@@ -65,8 +67,15 @@ struct spg_matrix_shape spg_shape_of(const struct gpumem_spgemm_csr *m);
 /* Whether the matrices may have the positions of those with these shapes. `of` names them in the error. */
 bool spg_request_repeats(const struct spg_request *r, int shapes, const struct spg_matrix_shape *shape, const char *of,
                          struct spg_error *error);
-/* Reads the patterns on the device and refuses a wrong one. Waits for the stream. */
-bool spg_request_check(struct gpumem_spgemm *m, const struct spg_request *r, struct spg_error *error);
+/* Reads the patterns on the device and refuses a wrong one. `hash`: NULL, or gets the numbers of 32-bit patterns. Waits
+ * for the stream, as the next two do. */
+bool spg_request_check(struct gpumem_spgemm *m, const struct spg_request *r, unsigned long long hash[3],
+                       struct spg_error *error);
+bool spg_request_hash(struct gpumem_spgemm *m, const struct spg_request *r, unsigned long long hash[3],
+                      struct spg_error *error);
+/* Refuses patterns that have other numbers. `of` names those in the error. */
+bool spg_request_same_positions(struct gpumem_spgemm *m, const struct spg_request *r, const unsigned long long hash[3],
+                                const char *of, struct spg_error *error);
 /* Makes the matrices plain, and sets the operands of the next product. */
 bool spg_request_form(struct gpumem_spgemm *m, const struct spg_request *r, struct spg_error *error);
 

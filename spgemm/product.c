@@ -1,124 +1,8 @@
-/* The products of spgemm.h: the matrices of a call, the memory of the caller for C, and the calls. */
+/* The products of spgemm.h: the memory of the caller for C, and the calls. */
 #include "spgemm/aliases.h"
 #include "spgemm/wide.h"
 
 #include <stddef.h>
-#include <string.h>
-
-/* ---- the matrices of a call */
-
-const char *const spg_request_names[3] = {"A", "B", "D"};
-
-bool spg_request_read(const struct gpumem_spgemm *m, struct spg_request *r, const struct gpumem_spgemm_csr *a,
-                      const struct gpumem_spgemm_csr *b, const struct gpumem_spgemm_csr *d, bool wide,
-                      struct spg_error *error) {
-    const struct gpumem_spgemm_csr *theirs[] = {a, b, d};
-    unsigned accepts =
-        SPG_READ_ARRAYS | (wide ? SPG_READ_WIDE : 0) | (m->job.precision == SPG_PATTERN ? SPG_READ_PATTERN : 0);
-    r->count = d ? 3 : 2;
-    for (int i = 0; i < r->count; i++)
-        if (!spg_read_csr(spg_request_names[i], &r->csr[i], theirs[i], accepts, error))
-            return false;
-    int64_t rows[3], columns[3];
-    for (int i = 0; i < r->count; i++) {
-        rows[i] = spg_request_rows(&r->csr[i]);
-        columns[i] = spg_request_columns(&r->csr[i]);
-    }
-    if (columns[0] != rows[1])
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "A has %lld columns and B has %lld rows", (long long)columns[0],
-                           (long long)rows[1]);
-    if (d && (rows[2] != rows[0] || columns[2] != columns[1]))
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "D is %lld x %lld, and A B is %lld x %lld", (long long)rows[2],
-                           (long long)columns[2], (long long)rows[0], (long long)columns[1]);
-    return true;
-}
-
-bool spg_request_flags(uint64_t flags, uint64_t known, struct spg_error *error) {
-    const uint64_t both = GPUMEM_SPGEMM_SAME_STRUCTURE | GPUMEM_SPGEMM_WIDE;
-    if (flags & ~known)
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "unknown flags %#llx", (unsigned long long)(flags & ~known));
-    return (flags & both) != both ||
-           spg_fail_as(error, GPUMEM_INVALID_VALUE, "same structure is not for 64-bit offsets (flags %#llx)",
-                       (unsigned long long)flags);
-}
-
-struct spg_matrix_shape spg_shape_of(const struct gpumem_spgemm_csr *m) {
-    return (struct spg_matrix_shape){m->rows, m->columns, m->stored, m->operation};
-}
-
-bool spg_request_repeats(const struct spg_request *r, int shapes, const struct spg_matrix_shape *shape, const char *of,
-                         struct spg_error *error) {
-    if (r->count != shapes)
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%d matrices, and %s has %d", r->count, of, shapes);
-    for (int i = 0; i < r->count; i++) {
-        struct spg_matrix_shape now = spg_shape_of(&r->csr[i]);
-        if (now.rows != shape[i].rows || now.columns != shape[i].columns || now.stored != shape[i].stored)
-            return spg_fail_as(error, GPUMEM_INVALID_VALUE,
-                               "%s is %lld x %lld with %lld entries, in %s %lld x %lld with %lld", spg_request_names[i],
-                               (long long)now.rows, (long long)now.columns, (long long)now.stored, of,
-                               (long long)shape[i].rows, (long long)shape[i].columns, (long long)shape[i].stored);
-        if (now.operation != shape[i].operation)
-            return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s has operation %llu, in %s %llu", spg_request_names[i],
-                               (unsigned long long)now.operation, of, (unsigned long long)shape[i].operation);
-    }
-    return true;
-}
-
-static bool check_pattern(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *csr, const char *name,
-                          struct spg_error *error) {
-    struct spg_memory *memory = &m->product.method.gpu.memory;
-    struct spg_flaws flaws[2] = {{INT32_MAX}, {INT32_MAX}};
-    struct spg_operand operand = spg_operand_of(csr);
-    struct spg_block block;
-    if (!spg_block_make(&block, memory, sizeof flaws, "a check", error))
-        return false;
-    bool done = spg_send(memory->stream, block.at, flaws, sizeof flaws, "a check", error) &&
-                spg_cuda(spg_launch_check(&operand, block.at, memory->stream), "a check", error) &&
-                spg_fetch(memory->stream, flaws, block.at, sizeof flaws, "a check", error);
-    spg_block_drop(&block, memory);
-    if (!done)
-        return false;
-    if (flaws[0].row != INT32_MAX)
-        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "the offsets of %s at row %d do not ascend from 0 to %lld",
-                           name, flaws[0].row, (long long)csr->stored);
-    return flaws[1].row == INT32_MAX ||
-           spg_fail_as(error, GPUMEM_INVALID_VALUE,
-                       "row %d of %s has columns that are out of range, unsorted or doubled", flaws[1].row, name);
-}
-
-bool spg_request_check(struct gpumem_spgemm *m, const struct spg_request *r, struct spg_error *error) {
-    for (int i = 0; i < r->count; i++) {
-        if (r->csr[i].wide_offsets)
-            return spg_fail_as(error, GPUMEM_NOT_SUPPORTED, "%s has 64-bit offsets, which are not checked",
-                               spg_request_names[i]);
-        if (!check_pattern(m, &r->csr[i], spg_request_names[i], error))
-            return false;
-    }
-    return true;
-}
-
-static struct spg_form form_of(const struct gpumem_spgemm_csr *m) {
-    return (struct spg_form){m->operation != GPUMEM_SPGEMM_PLAIN, m->operation == GPUMEM_SPGEMM_CONJUGATE, m->scale};
-}
-
-bool spg_request_form(struct gpumem_spgemm *m, const struct spg_request *r, struct spg_error *error) {
-    struct spg_gpu *g = &m->product.method.gpu;
-    struct spg_operand plain[3];
-    for (int i = 0; i < r->count; i++) {
-        struct spg_operand given = spg_operand_of(&r->csr[i]);
-        struct spg_form form = form_of(&r->csr[i]);
-        if (i == 2)
-            form.scale = NULL; /* the identity beside A has it */
-        if (!spg_form_operand(g, &given, &form, &m->formed, &plain[i], error))
-            return false;
-    }
-    if (r->count == 1 && !spg_form_identity(g, plain[0].columns, &m->formed, &plain[1], error))
-        return false;
-    if (r->count > 2 && !spg_form_sum(g, &plain[0], &plain[1], &plain[2], r->csr[2].scale, &m->formed, error))
-        return false;
-    spg_multiplier_take(m, &plain[0], &plain[1]);
-    return true;
-}
 
 /* ---- memory of the caller for C */
 
@@ -241,6 +125,17 @@ static bool compute(struct gpumem_spgemm *m, struct target *t, bool repeated, st
     return true;
 }
 
+/* The positions of a checked product are known by their numbers, so that a product of the same structure can be
+ * checked. */
+static bool check_operands(struct gpumem_spgemm *m, const struct spg_request *r, bool repeated, bool wide,
+                           struct spg_error *error) {
+    if (repeated)
+        return spg_request_same_positions(m, r, m->hash, "the last product", error);
+    bool right = spg_request_check(m, r, wide ? NULL : m->hash, error);
+    m->hashed = right && !wide;
+    return right;
+}
+
 static void remember(struct gpumem_spgemm *m, const struct spg_request *r, enum spg_call call, bool own) {
     m->last = call;
     m->in_own_memory = own;
@@ -251,12 +146,15 @@ static void remember(struct gpumem_spgemm *m, const struct spg_request *r, enum 
 
 /* Whether a call with the structure of the last one can be that. */
 static bool check_repeated(const struct gpumem_spgemm *m, const struct spg_request *r, enum spg_call call, bool own,
-                           struct spg_error *error) {
+                           bool checks, struct spg_error *error) {
     if (!m->product.work.gpu || m->last != call)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "same structure as what? there is no last product%s",
                            m->product.work.gpu ? " of this call" : "");
     if (!spg_request_repeats(r, m->shapes, m->shape, "the last product", error))
         return false;
+    if (checks && !m->hashed)
+        return spg_fail_as(error, GPUMEM_INVALID_VALUE,
+                           "the last product was not checked, so its positions are not known");
     if (own && !m->in_own_memory)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE,
                            "the last product lies in the caller's memory, so the multiplier "
@@ -277,7 +175,7 @@ static enum gpumem_status run(struct gpumem_spgemm *m, const struct spg_request 
     if (!spg_struct_size("gpumem_spgemm_result", result, &size, &error) ||
         (output && (!read_output(&target, output, m->job.precision, &error) ||
                     !spg_apart_from_output(m, r, &target.output, target.rows, &error))) ||
-        (repeated && !check_repeated(m, r, call, !output, &error)))
+        (repeated && !check_repeated(m, r, call, !output, flags & GPUMEM_SPGEMM_CHECK, &error)))
         return spg_failed(&error);
     bool launches = repeated && !(flags & GPUMEM_SPGEMM_CHECK) && spg_product_is_planned(&m->product) &&
                     (!output || offsets_of(&target));
@@ -286,7 +184,8 @@ static enum gpumem_status run(struct gpumem_spgemm *m, const struct spg_request 
     if (!repeated)
         spg_set_aside(m, r);
     struct target *t = output ? &target : NULL;
-    bool done = !(flags & GPUMEM_SPGEMM_CHECK) || spg_request_check(m, r, &error);
+    m->hashed = m->hashed && repeated;
+    bool done = !(flags & GPUMEM_SPGEMM_CHECK) || check_operands(m, r, repeated, wide, &error);
     if (done && wide)
         done = compute_wide(m, r->csr, t, &c, &error);
     else if (done)

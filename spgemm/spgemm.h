@@ -170,7 +170,8 @@ enum gpumem_spgemm_flags {
     GPUMEM_SPGEMM_WIDE = 4,
     /* Operands are read before they are used, and wrong ones are refused. Offsets must ascend from 0 to the number of
      * entries. Columns must be in range, sorted and unique in each row. gpumem_spgemm_numeric() compares the patterns
-     * with those of the structure instead. Waits for the result. */
+     * with those of the structure instead, and a call with GPUMEM_SPGEMM_SAME_STRUCTURE with those of the last product,
+     * which must have been checked. Waits for the result. */
     GPUMEM_SPGEMM_CHECK = 8,
 };
 

@@ -12,25 +12,6 @@ struct gpumem_spgemm_structure {
     unsigned long long hash[3]; /* of the patterns */
 };
 
-/* The numbers of the patterns. Waits for the stream. */
-static bool hash_patterns(struct gpumem_spgemm *m, const struct spg_request *r, unsigned long long hash[3],
-                          struct spg_error *error) {
-    struct spg_memory *memory = &m->product.method.gpu.memory;
-    size_t size = (size_t)r->count * sizeof *hash;
-    struct spg_block block;
-    if (!spg_block_make(&block, memory, size, "numbers of patterns", error))
-        return false;
-    bool done = spg_clear(memory->stream, block.at, size, error);
-    for (int i = 0; done && i < r->count; i++) {
-        struct spg_operand operand = spg_operand_of(&r->csr[i]);
-        done = spg_cuda(spg_launch_hash(&operand, (unsigned long long *)block.at + i, memory->stream),
-                        "numbers of patterns", error);
-    }
-    done = done && spg_fetch(memory->stream, hash, block.at, size, "numbers of patterns", error);
-    spg_block_drop(&block, memory);
-    return done;
-}
-
 __attribute__((visibility("default"))) enum gpumem_status
 gpumem_spgemm_symbolic(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *b,
                        const struct gpumem_spgemm_csr *d, uint64_t flags, struct CUstream_st *stream,
@@ -45,9 +26,10 @@ gpumem_spgemm_symbolic(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *
     spg_set_aside(m, &r);
     struct gpumem_spgemm_structure *s = calloc(1, sizeof *s);
     bool done = s || spg_fail_as(&error, GPUMEM_OUT_OF_MEMORY, "out of host memory for a structure");
-    done = done && (!(flags & GPUMEM_SPGEMM_CHECK) || spg_request_check(m, &r, &error)) &&
-           hash_patterns(m, &r, s->hash, &error) && spg_request_form(m, &r, &error) &&
-           spg_product_count(&m->product, &s->of, &error);
+    done = done &&
+           (flags & GPUMEM_SPGEMM_CHECK ? spg_request_check(m, &r, s->hash, &error)
+                                        : spg_request_hash(m, &r, s->hash, &error)) &&
+           spg_request_form(m, &r, &error) && spg_product_count(&m->product, &s->of, &error);
     if (done)
         spg_memory_release(memory, spg_structure_size(&s->of));
     /* Other multipliers use the structure in streams that are not ordered with this one. */
@@ -98,18 +80,6 @@ static bool fits(const struct gpumem_spgemm *m, const struct gpumem_spgemm_struc
                         (long long)s->of.c.stored, (long long)o->capacity));
 }
 
-static bool same_patterns(struct gpumem_spgemm *m, const struct gpumem_spgemm_structure *s, const struct spg_request *r,
-                          struct spg_error *error) {
-    unsigned long long hash[3];
-    if (!hash_patterns(m, r, hash, error))
-        return false;
-    for (int i = 0; i < r->count; i++)
-        if (hash[i] != s->hash[i])
-            return spg_fail_as(error, GPUMEM_INVALID_VALUE, "%s has other positions than in the structure",
-                               spg_request_names[i]);
-    return true;
-}
-
 static bool fill(struct gpumem_spgemm *m, const struct gpumem_spgemm_structure *s, const struct spg_request *r,
                  const struct gpumem_spgemm_output *o, struct spg_error *error) {
     const struct spg_result *c = &s->of.c;
@@ -134,7 +104,8 @@ gpumem_spgemm_numeric(struct gpumem_spgemm *m, const struct gpumem_spgemm_struct
         !spg_output_read(&o, output, m->job.precision, true, &error) || !fits(m, s, &r, &o, &error) ||
         !spg_apart_from_output(m, &r, &o, s->of.c.rows, &error) || !spg_multiplier_enter(m, !checks, stream, &error))
         return spg_failed(&error);
-    bool done = (!checks || same_patterns(m, s, &r, &error)) && fill(m, s, &r, &o, &error);
+    bool done =
+        (!checks || spg_request_same_positions(m, &r, s->hash, "the structure", &error)) && fill(m, s, &r, &o, &error);
     if (!done || !spg_multiplier_leave(m, &error))
         return spg_multiplier_abandon(m, false, &error);
     return GPUMEM_OK;
