@@ -212,7 +212,7 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     struct gm_resource *top = call->resource->top;
     uint64_t key = (uint64_t)(uintptr_t)memory;
     if (!memory)
-        return GM_OK;
+        return GPUMEM_OK;
     gm_scope_begin(&scope, call->ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, 0, call->site);
     gm_status status = find_block(call->resource, memory, &scope.block);
     if (status)
