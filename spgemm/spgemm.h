@@ -25,7 +25,7 @@
  *   are not counted, nothing is allocated, and the columns of C stay as they are.
  * - numeric (gpumem_spgemm_numeric()): the same for a structure that is an object, so that there may be many.
  *
- * Errors. Each call that can fail returns enum gpumem_status of gpumem.h and writes its results only on success; a
+ * Errors. Each call that can fail returns enum gpumem_status of gpumem.h and writes its results only on success. A
  * handle or a place for a result that is NULL is refused with GPUMEM_INVALID_VALUE. gpumem_spgemm_last_error() has the
  * text. After a failed product the multiplier has no product and can be used as before. After GPUMEM_OUT_OF_MEMORY it
  * has also freed all device memory that it kept. Each call may return the error of earlier work of the device.

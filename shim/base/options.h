@@ -79,7 +79,8 @@ enum gm_option_type {
     X(FENCE_BATCH, COUNT, "fence-batch", "16", "frees", NULL, 1, 1024,                                                 \
       "How many frees of the cache share one fence; with 1 a block is reusable soonest, with more a free is cheaper.") \
     X(CACHE_LIMIT, BYTES, "cache-limit", "0", "bytes", NULL, 0, 0,                                                     \
-      "Limit of the free blocks that the cache holds for reuse on each device; 0 = none, since memory goes back where "  \
+      "Limit of the free blocks that the cache holds for reuse on each device; 0 = none, since memory goes back "      \
+      "where "                                                                                                         \
       "somebody needs it.")                                                                                            \
     X(CACHE_IDLE, TIME, "cache-idle", "10s", "us, ms, s or min", NULL, 0, 0,                                           \
       "Free blocks that were unused for this time are released when later blocks are freed; 0 = never.")               \

@@ -35,8 +35,8 @@ IPC_OPEN(cuIpcOpenMemHandle_v2)
 FREES(cuIpcCloseMemHandle, CUdeviceptr, GM_CALL_IPC_CLOSE, false)
 
 /* A hook, because gm_again (entry.S) does not pass on a handle of 64 bytes. */
-PASSES(cuIpcOpenEventHandle, (CUevent * event, CUipcEventHandle handle), (event, handle),
-       gm_free_sync_note(GM_SYNC_SHARED), WITH_TRIM)
+#define NOTES_SHARED gm_free_sync_note(GM_SYNC_SHARED)
+PASSES(cuIpcOpenEventHandle, (CUevent * event, CUipcEventHandle handle), (event, handle), NOTES_SHARED, WITH_TRIM)
 
 static CUdevice device_of(CUcontext context) {
     CUdevice device = -1;

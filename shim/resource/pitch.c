@@ -1,44 +1,74 @@
-/* The pitch of each device and element size, found out by one small allocation (pitch.h). */
+/* A table of pitches by device, width class and element size, filled from the driver (pitch.h). */
 #include "shim/resource/pitch.h"
 
-enum { DEVICES = 64, ELEMENTS = 17 };
+/* Devices round a row up to a power of two that is at least this. So all widths of one class have the same pitch. */
+#define CLASS ((size_t)32)
 
-static size_t alignments[DEVICES][ELEMENTS]; /* 0 = not known yet */
+enum { ROWS = 128 };
 
-/* Devices round a row up to a multiple of one power of two: that of a row of one byte is the pitch of such a row. The
- * probe stays: to free it would wait for all work of the context, which natively this call does not. */
-static gm_status find_alignment(int device, unsigned element_size, size_t *alignment) {
-    size_t *known = &alignments[device][element_size];
-    CUstreamCaptureMode mode;
+static struct {
+    size_t width; /* of the class; 0 = the row is empty */
+    size_t pitch;
+    int device;
+    unsigned element_size;
+} rows[ROWS];
+GM_LOCK(lock);
+
+static unsigned row_of_pitch(int device, size_t width, unsigned element_size) {
+    return (unsigned)(width / CLASS * 31 + (unsigned)device * 7 + element_size) % ROWS;
+}
+
+static gm_status query_driver(size_t width, unsigned element_size, size_t *pitch) {
     CUdeviceptr probe;
-    *alignment = __atomic_load_n(known, __ATOMIC_RELAXED);
-    if (*alignment)
+    gm_status status = gm_drv.mem_alloc_pitch(&probe, pitch, width, 1, element_size);
+    if (status)
+        return status;
+    /* One more try, because the probe would leak. */
+    status = gm_drv.mem_free(probe);
+    return status ? (gm_status)gm_drv.mem_free(probe) : status;
+}
+
+static size_t cached_pitch(unsigned row, int device, size_t width, unsigned element_size) {
+    size_t pitch = 0;
+    gm_spin_lock(&lock);
+    if (rows[row].width == width && rows[row].device == device && rows[row].element_size == element_size)
+        pitch = rows[row].pitch;
+    gm_spin_unlock(&lock);
+    return pitch;
+}
+
+static gm_status find_pitch(const struct gm_request *request, size_t width, size_t *pitch) {
+    unsigned row = row_of_pitch(request->device, width, request->element_size);
+    CUstreamCaptureMode mode;
+    *pitch = cached_pitch(row, request->device, width, request->element_size);
+    if (*pitch)
         return GM_OK;
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
-    gm_status status = gm_drv.mem_alloc_pitch(&probe, alignment, 1, 1, element_size);
+    gm_status status = query_driver(width, request->element_size, pitch);
     gm_capture_guard_leave(mode);
-    if (!status && (*alignment & (*alignment - 1)))
-        status = GM_NOT_SUPPORTED;
-    if (!status)
-        __atomic_store_n(known, *alignment, __ATOMIC_RELAXED);
-    return status;
+    if (status)
+        return status;
+    gm_spin_lock(&lock);
+    rows[row].width = width;
+    rows[row].pitch = *pitch;
+    rows[row].device = request->device;
+    rows[row].element_size = request->element_size;
+    gm_spin_unlock(&lock);
+    return GM_OK;
 }
 
 gm_status gm_shape_of(const struct gm_request *request, struct gm_piece *piece) {
-    size_t width = request->width, alignment;
+    size_t width = request->width, pitch;
     piece->reserved = request->size;
     piece->pitch = 0;
     if (request->call != GM_CALL_ALLOC_PITCH)
         return GM_OK;
-    if (!width || !request->height || request->device < 0 || request->device >= DEVICES ||
-        request->element_size >= ELEMENTS)
+    if (!width || !request->height || width > SIZE_MAX - CLASS)
         return GM_NOT_SUPPORTED;
-    gm_status status = find_alignment(request->device, request->element_size, &alignment);
+    gm_status status = find_pitch(request, (width + CLASS - 1) / CLASS * CLASS, &pitch);
     if (status)
         return status;
-    if (width > SIZE_MAX - alignment)
-        return GM_NOT_SUPPORTED;
-    piece->pitch = (width + alignment - 1) & ~(alignment - 1);
-    return __builtin_mul_overflow(piece->pitch, request->height, &piece->reserved) ? GM_OUT_OF_MEMORY : GM_OK;
+    piece->pitch = pitch;
+    return __builtin_mul_overflow(pitch, request->height, &piece->reserved) ? GM_OUT_OF_MEMORY : GM_OK;
 }

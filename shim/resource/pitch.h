@@ -7,8 +7,8 @@
 #include "shim/resource/block.h"
 
 /* Writes piece->reserved and piece->pitch for a request. Plain memory: its size and 0. Pitched memory: the bytes of all
- * rows at the device's pitch, and the pitch. The first request of a device and element size allocates one row of native
- * memory, which stays, to learn how the device rounds. The request's context must be current.
+ * rows at the device's pitch, and the pitch. The first request of a (device, width class, element size) allocates one
+ * row of native memory to learn the pitch; later requests read it from a table. The request's context must be current.
  * Errors: GM_NOT_SUPPORTED for an empty shape and during a capture; GM_OUT_OF_MEMORY where the product overflows; the
  * driver's own. */
 GM_INTERNAL gm_status gm_shape_of(const struct gm_request *request, struct gm_piece *piece);

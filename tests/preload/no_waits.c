@@ -1,9 +1,8 @@
 /* Allocations that natively do not wait for a running kernel, beside work that runs only when it is waited for
  * (SIMCUDA_STREAMS=manual). Under the shim they must not wait either: such work may wait for the host.
  *
- * usage: no_waits pitch|fits|never_fits
+ * usage: no_waits fits|never_fits
  *
- * pitch       the first pitched block of a device
  * fits        a request that fits beside the blocks that were freed
  * never_fits  a request that can never fit, which natively fails at once, while freed blocks are kept */
 #include <cuda.h>
@@ -23,7 +22,7 @@ int main(int argc, char **argv) {
     CUdeviceptr work, block, kept[8];
     CUcontext context;
     CUstream stream;
-    size_t pitch, unused, card;
+    size_t unused, card;
     if (argc != 2)
         return 2;
     MUST(cuInit(0));
@@ -38,9 +37,7 @@ int main(int argc, char **argv) {
         MUST(cuMemFree(kept[i]));
     MUST(cuCtxSynchronize());
     MUST(cuMemsetD8Async(work, 1, MIB, stream)); /* the work */
-    if (!strcmp(argv[1], "pitch")) {
-        MUST(cuMemAllocPitch(&block, &pitch, 1000, 10, 4));
-    } else if (!strcmp(argv[1], "fits")) {
+    if (!strcmp(argv[1], "fits")) {
         MUST(cuMemAlloc(&block, card / 2));
     } else if (!strcmp(argv[1], "never_fits")) {
         if (cuMemAlloc(&block, card + MIB) != CUDA_ERROR_OUT_OF_MEMORY)

@@ -250,7 +250,7 @@ class Foreign(ToolCase):
         self.look(self.output("trace", "dump", b"--output=no/" + FOREIGN, self.child(FOREIGN_TRACE=self.at(FOREIGN)), status=1), "")
 
     def test_limit(self):
-        self.look(self.output("limit", self.child(FOREIGN_GROUP=b"1"), status=2), "own")
+        self.look(self.output("limit", self.child(FOREIGN_GROUP=b"1"), status=1), "own")
 
     def test_closing_lines(self):
         environment = dict(os.environb, FOREIGN=FOREIGN, FOREIGN_TRACE=self.at(FOREIGN))
