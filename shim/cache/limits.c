@@ -110,10 +110,6 @@ static uint64_t free_bytes_of(const struct gm_cache *state, int device, enum gm_
     return bytes;
 }
 
-uint64_t gm_cache_free_bytes(const struct gm_cache *state, int device) {
-    return free_bytes_of(state, device, GM_CACHE_SMALL) + free_bytes_of(state, device, GM_CACHE_LARGE);
-}
-
 void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *device) {
     uint64_t now = gm_ticks(), checked = __atomic_load_n(&device->checked, __ATOMIC_RELAXED);
     size_t free_bytes, total;

@@ -177,8 +177,6 @@ GM_INTERNAL bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, 
 /* Takes unused allowances from all shards until the limit has `size` bytes left. Takes the lock of each shard. Returns
  * the bytes that are still missing. */
 GM_INTERNAL size_t gm_cache_gather(struct gm_cache *state, int device, size_t size);
-/* Bytes of free blocks of a device. */
-GM_INTERNAL uint64_t gm_cache_free_bytes(const struct gm_cache *state, int device);
 /* Bytes of free blocks, in all shards, that have no fence yet. */
 GM_INTERNAL size_t gm_cache_unfenced(const struct gm_cache *state);
 /* Slow path of an allocation whose context is current. Checks whether the device has little free memory, and whether

@@ -488,9 +488,7 @@ size_t gm_cache_trim_for(struct gm_resource *self, const struct gm_request *requ
                          enum gm_cache_trim_step step) {
     static const uint64_t patience_ns = 20000000;
     bool some = step == GM_CACHE_TRIM_SOME;
-    uint64_t own = gm_cache_free_bytes(self->state, request->device);
-    uint64_t all = gm_stats_unused_on(gm_stats, request->device); /* of the pipeline, which this cache may be part of */
-    if (!gm_device_could_have(bytes, own > all ? own : all))
+    if (gm_stats_knows(request->device) && !gm_device_could_have(bytes, gm_stats_live_of(gm_stats, request->device)))
         return 0;
     if (step == GM_CACHE_TRIM_WAIT)
         return gm_stack_trim(self, SIZE_MAX);

@@ -203,11 +203,12 @@ GM_INTERNAL bool gm_capture_on(CUstream stream, bool per_thread);
  * of the graph, or would invalidate the capture. Queries the driver. */
 GM_INTERNAL bool gm_capture_holds(CUstream stream);
 
-/* The current device could have `bytes` bytes more, if what gpumem keeps there were free. Where the driver does not say
- * what is free, it could. */
-static inline bool gm_device_could_have(size_t bytes, uint64_t kept) {
+/* The current device could have `bytes` bytes beside `live` bytes of the program, if all else were free. Where the
+ * driver does not say how large it is, it could. */
+static inline bool gm_device_could_have(size_t bytes, uint64_t live) {
     size_t unused, total;
-    return !gm_drv.mem_get_info || gm_drv.mem_get_info(&unused, &total) != CUDA_SUCCESS || unused + kept >= bytes;
+    return !gm_drv.mem_get_info || gm_drv.mem_get_info(&unused, &total) != CUDA_SUCCESS ||
+           (live < total && bytes <= total - live);
 }
 
 #endif

@@ -82,7 +82,8 @@ static size_t trim_servers(size_t bytes, bool host) {
 /* A trim could make room for the request. */
 static bool could_have(const struct gm_request *request) {
 #ifdef GM_HAVE_CUDA
-    return gm_device_could_have(request->size, gm_stats_unused_on(gm_stats, request->device));
+    return !gm_stats_knows(request->device) ||
+           gm_device_could_have(request->size, gm_stats_live_of(gm_stats, request->device));
 #else
     return true;
 #endif
