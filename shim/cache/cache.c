@@ -132,7 +132,7 @@ static GM_RARE gm_status alloc_after_trim(struct gm_resource *self, const struct
     gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
     releases.request = request;
     for (enum gm_cache_trim_step step = 0; step < GM_CACHE_TRIM_STEPS && status == GM_OUT_OF_MEMORY; step++) {
-        if (step == GM_CACHE_TRIM_WAIT && (*served = gm_cache_find_larger(self, request)))
+        if (step == GM_CACHE_TRIM_WAIT && !gm_capture_any() && (*served = gm_cache_find_larger(self, request)))
             status = GM_OK;
         else if (gm_cache_trim_for(self, request, size, step))
             status = alloc_upstream(self, request, decision, size, got);
