@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
 #include "shim/base/group.h"
 #include "shim/base/limit.h"
 #include "shim/base/once.h"
@@ -41,13 +42,14 @@ static struct file *map_file(void) {
     struct stat found;
     struct file *mapped = MAP_FAILED;
     gm_format(name, sizeof name, "/dev/shm/gpumem-loans-%u", (unsigned)geteuid());
-    int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, name, flags, 0600);
     if (fd < 0)
         return NULL;
-    bool own = !fstat(fd, &found) && S_ISREG(found.st_mode) && found.st_uid == geteuid() && !(found.st_mode & 077);
+    bool own = !gm_fstat(fd, &found) && S_ISREG(found.st_mode) && found.st_uid == geteuid() && !(found.st_mode & 077);
     if (own && (found.st_size >= (off_t)sizeof *mapped || !ftruncate(fd, sizeof *mapped)))
         mapped = mmap(NULL, sizeof *mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
+    gm_close(fd);
     if (mapped == MAP_FAILED)
         return NULL;
     uint64_t none = 0;
