@@ -2,9 +2,9 @@
  *
  * "each": prints for each call `SYMBOL HOST DESTINATION BYTES`. Each call sends its buffer three times and, changed, a
  * fourth time. HOST is the first byte sent; DESTINATION is 0 for an array.
- * "runtime": by cudaMemcpy and its relatives. "odd": copies whose contents gpumem cannot know, and copies that are not
- * from host to device. "threads": several threads at once. LINKED: "each" and "odd" take the functions that the linker
- * would bind, by a look-up that gpumem leaves alone. */
+ * "runtime": by cudaMemcpy and its relatives; "runtime_kept": after a block was freed. "odd": copies whose contents
+ * gpumem cannot know, and copies that are not from host to device. "threads": several threads at once. LINKED: "each"
+ * and "odd" take the functions that the linker would bind, by a look-up that gpumem leaves alone. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -251,7 +251,12 @@ int main(int argc, char **argv) {
     MUST(cuInit(0)); /* links the driver */
 #endif
     MUST(cudaFree(NULL));
-    if (!strcmp(what, "runtime")) {
+    if (!strcmp(what, "runtime_kept")) {
+        void *memory;
+        MUST(cudaMalloc(&memory, 1 << 20));
+        MUST(cudaFree(memory));
+        runtime();
+    } else if (!strcmp(what, "runtime")) {
         runtime();
     } else if (!strcmp(what, "threads")) {
         threads();

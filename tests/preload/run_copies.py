@@ -136,6 +136,13 @@ def by_runtime(place):
 
 
 @case
+def by_runtime_kept(place):
+    """While memory is kept an entry calls the driver itself, but not what records a copy."""
+    place.run("runtime_kept", GPUMEM_TRACE="t.csv", GPUMEM_TRACE_COPIES="1", GPUMEM_POLICY="cache")
+    check_runtime(place, "t.csv")
+
+
+@case
 def binary(place):
     place.traced("runtime", "t.gpumem")
     check_runtime(place, "t.gpumem")
