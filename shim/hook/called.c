@@ -67,15 +67,6 @@ static void look(const struct gm_called *call) {
 static const struct gm_call_row unknown = {
     .role = GM_ROLE_NOTICES, .stream = GM_STREAM_NONE, .why = GM_SYNC_NO, .memory = GM_MEMORY_CALL};
 
-bool gm_call_trim(void) {
-    if (gm_mine.depth > 0) /* inside a hook, which makes its call again itself */
-        return false;
-    gm_mine.depth = 1;
-    bool released = gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) >= 1;
-    gm_mine.depth = 0;
-    return released;
-}
-
 /* Functions of entry.S. */
 GM_INTERNAL void gm_again(void), gm_again_unknown(void);
 

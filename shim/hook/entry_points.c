@@ -173,6 +173,15 @@ void gm_call_divert(enum gm_call_number number, void *hook, void **next) {
     __atomic_store_n(&gm_targets[number], hook, __ATOMIC_RELEASE);
 }
 
+bool gm_call_trim(void) {
+    if (gm_mine.depth > 0) /* inside a hook, which makes its call again itself */
+        return false;
+    gm_mine.depth = 1;
+    bool released = gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) >= 1;
+    gm_mine.depth = 0;
+    return released;
+}
+
 /* ---- the driver's functions: by exact symbol, and from the resolver by (name, version, flags). Some drivers'
  * resolvers return other functions than their symbol tables; then both lead to the entry. A row without a function is
  * absent in this driver. */
