@@ -12,7 +12,8 @@ STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows who
 rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), order_rows (seldom ways to lean on the wait
 of cudaFree; ORDER_ROWS as above), blind_calls (calls of the driver that have nothing to do with work in flight), fuzz (random
 programs of driver calls; FUZZ_SECONDS, default 120; FUZZ_SEED: the first), pressure (a program that
-needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
+needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), starved (launches and other calls that need what was freed; fills the card),
+region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
 it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), doors (PyTorch, CuPy
 and Numba with gpumem plugged in; resources in C++, CCCL and Thrust), guard (planted memory errors, PyTorch under GPUMEM_GUARD), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
 eviction policy of examples/hadron against the host's numbers). Ends with 77 without a GPU, peers and nccl without two.
@@ -444,6 +445,25 @@ def pressure(options):
     return [*results, run_case(options, "free_memory", "driver", options.shim, "driver")]
 
 
+def starved(options):
+    """Calls that take memory when they are made or launched get what came and went before. The card is filled, with plain memory."""
+    target = options.work / "starved_card"
+    subprocess.run([*options.cc.split(), "-O1", "-isystem", str(options.toolkit / "include"), "-o", str(target),
+                    str(options.source / "tests/gpu/programs/starved_card.c"), str(options.driver)], check=True)
+    results = []
+    for how in ("kernel", "kernel_ex", "cooperative", "graph", "array"):
+        native, _ = execute(options, [str(target), how])
+        if native.returncode:
+            outcome = "skipped" if native.returncode == SKIP else "FAILED"
+            results.append((f"{how} natively", outcome, f"{native.returncode} {native.stdout}{native.stderr[-300:]}"))
+            continue
+        for policy in ("auto", "cache", "async"):
+            done, _ = execute(options, [str(target), how], policy)
+            same = (done.returncode, done.stdout) == (native.returncode, native.stdout)
+            results.append((f"{how} {policy}", "ok" if same else "FAILED", "" if same else f"{done.returncode} {done.stdout}{done.stderr[-500:]}"))
+    return results
+
+
 def cooperating(options, name):
     """A program that links the core library: alone, and with the library preloaded under the policies."""
     target = options.work / name
@@ -619,7 +639,7 @@ def main():
     parser.add_argument("--spgemm", type=pathlib.Path, help="the SpGEMM driver")
     parser.add_argument("--hadron", type=pathlib.Path, help="examples/hadron_static")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
-             "pressure": pressure, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
+             "pressure": pressure, "starved": starved, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
              "fuzz": fuzz, "order_rows": order_rows, "blind_calls": blind_calls,
              "guard": lambda options: guarded_blocks(options, build, framework, sanitizer_tool(options)),
              "doors": lambda options: doors(options, execute), "spgemm": lambda options: spgemm(options, WORKERS), "hadron": lambda options: hadron(options, WORKERS)}
