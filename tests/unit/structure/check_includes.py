@@ -28,7 +28,6 @@ ALLOWED_CIRCLES = """
 shim/trace/chunks -> shim/trace/writer
 shim/driver/capture -> shim/driver/in_flight
 shim/cache/parts -> shim/cache/limits
-shim/hook/entry_points -> shim/hook/called
 shim/pipeline/contexts -> shim/pipeline/calls
 shim/pipeline/counts -> shim/pipeline/calls
 shim/pipeline/parts -> shim/pipeline/calls
