@@ -59,21 +59,22 @@ static void keep_quietly(void) {
     (void)CALL(cuCtxResetPersistingL2Cache);
 }
 
-/* Some arguments are the device, or count elements that are not there: they are 0. */
+/* An address in place of the device, of a count of elements or of a size would be a wrong one. */
 static void choose_arguments(const char *symbol) {
     static const struct {
         const char *symbol;
-        unsigned arguments; /* a bit for each */
-    } zero[] = {
-        {"cuDevicePrimaryCtxRetain", 1 << 1}, {"cuCtxCreate", 1 << 2},
-        {"cuCtxCreate_v2", 1 << 2},           {"cuCtxCreate_v3", 1 << 4},
-        {"cuCtxCreate_v4", 1 << 3},           {"cuGreenCtxCreate", 1 << 2},
-        {"cuMemSetAccess", 1 << 3},           {"cuLibraryLoadData", 1 << 4 | 1 << 7},
+        unsigned argument, value;
+    } chosen[] = {
+        {"cuDevicePrimaryCtxRetain", 1, 0}, {"cuCtxCreate", 2, 0},
+        {"cuCtxCreate_v2", 2, 0},           {"cuCtxCreate_v3", 4, 0},
+        {"cuCtxCreate_v4", 3, 0},           {"cuGreenCtxCreate", 2, 0},
+        {"cuMemSetAccess", 3, 0},           {"cuLibraryLoadData", 4, 0},
+        {"cuLibraryLoadData", 7, 0},        {"cuMemAllocAsync", 1, SOME},
+        {"cuMemAllocAsync_ptsz", 1, SOME},
     };
-    for (size_t i = 0; i < sizeof zero / sizeof *zero; i++)
-        for (unsigned argument = 0; !strcmp(symbol, zero[i].symbol) && argument < ROWS_WORDS; argument++)
-            if (zero[i].arguments >> argument & 1)
-                words[argument] = 0;
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
+        if (!strcmp(symbol, chosen[i].symbol))
+            words[chosen[i].argument] = chosen[i].value;
 }
 
 static struct rows_seen *prepare(const char *symbol) {
