@@ -1,6 +1,7 @@
 /* Pools, allocation and free (pool.h). */
 #include "shim/resource/pool.h"
 
+#include "shim/base/loans.h"
 #include "shim/base/stats.h"
 #include "shim/driver/fence.h"
 #include "shim/driver/in_flight.h"
@@ -137,6 +138,9 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
         return GM_OK;
     }
     *pool = created;
+    void (*much)(void) = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE);
+    if (much)
+        much();
     uint64_t since = gm_reach_devices() & ~open;
     if (since && set_access(created, device, since))
         gm_log(GM_LOG_WARN, "%s: other devices cannot reach the pool of device %d", family->name, device);
@@ -324,6 +328,22 @@ size_t gm_pool_release(struct gm_pool_family *family, size_t bytes) {
     }
     count_size(family, context.device);
     gm_capture_unrelax(mode);
+    gm_stats_trimmed(released);
+    return released;
+}
+
+size_t gm_pool_lend(struct gm_resource *self, size_t bytes) {
+    struct gm_pool_family *family = self->ops->pool;
+    size_t released = 0;
+    for (int device = 0; device < GM_POOL_DEVICES && released < bytes; device++) {
+        CUmemoryPool pool = pool_of(family, device);
+        uint64_t before = pool ? reserved_of(pool) : 0, wanted = bytes - released;
+        if (!before || gm_drv.mem_pool_trim_to(pool, before > wanted ? before - wanted : 0) != CUDA_SUCCESS)
+            continue;
+        uint64_t after = reserved_of(pool);
+        released += before > after ? before - after : 0;
+        count_size(family, device);
+    }
     gm_stats_trimmed(released);
     return released;
 }

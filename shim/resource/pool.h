@@ -68,6 +68,7 @@ GM_INTERNAL uint64_t gm_pool_reserved(struct gm_pool_family *family);
 GM_INTERNAL gm_status gm_pool_free(struct gm_resource *self, const struct gm_block *block,
                                    const struct gm_free_request *how);
 GM_INTERNAL size_t gm_pool_trim(struct gm_resource *self, size_t bytes);
+GM_INTERNAL size_t gm_pool_lend(struct gm_resource *self, size_t bytes);
 /* Releases unused memory of the device's pool to the driver without waiting for work. Returns the unused bytes that the
  * pool still holds; they serve its next blocks. */
 GM_INTERNAL size_t gm_pool_releasable(struct gm_resource *self, int device);

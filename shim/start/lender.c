@@ -37,10 +37,12 @@ static uint64_t much_kept(void) {
     return much;
 }
 
-static uint64_t devices_with_kept(void) {
+/* The process may keep memory there at any moment. */
+static uint64_t devices_in_use(void) {
     uint64_t devices = 0;
     for (int device = 0; device < GM_STATS_DEVICES; device++)
-        devices |= kept_on(device) ? gm_loans_bit(device) : 0;
+        if (__atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED))
+            devices |= gm_loans_bit(device);
     return devices;
 }
 
@@ -64,7 +66,7 @@ static size_t lend(size_t bytes, enum gm_reason reason) {
 static void answer(uint64_t asked) {
     uint64_t until = gm_now_ns() + ANSWER_NS;
     size_t released = 0;
-    while (!(released = lend(SIZE_MAX, GM_REASON_OUT_OF_MEMORY)) && devices_with_kept() & asked && gm_now_ns() < until)
+    while (!(released = lend(SIZE_MAX, GM_REASON_OUT_OF_MEMORY)) && much_kept() && gm_now_ns() < until)
         gm_sleep(NAP_NS);
     gm_loans_answer(asked, released);
 }
@@ -73,11 +75,9 @@ static void *run(void *unused) {
     uint64_t calls = calls_made(), since = gm_now_ns();
     gm_mine.depth = 1;
     (void)gm_capture_relax();
-    bool joined = gm_loans_join();
     while (__atomic_load_n(&state, __ATOMIC_RELAXED) == LENDS) {
         uint64_t much = much_kept(), now_made = calls_made(), asked;
-        if (joined)
-            gm_loans_lend(devices_with_kept());
+        gm_loans_lend(devices_in_use());
         if (now_made != calls) {
             calls = now_made;
             since = gm_now_ns();
@@ -103,6 +103,7 @@ static void end(void) {
     gm_loans_leave();
 }
 
+/* Others can ask from here on. */
 static void begin(void) {
     static bool registered;
     int none = NO_LENDER;
@@ -110,9 +111,12 @@ static void begin(void) {
         return;
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED) && atexit(end))
         __atomic_store_n(&state, ENDED, __ATOMIC_RELAXED);
-    if (__atomic_compare_exchange_n((int *)&state, &none, LENDS, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) &&
-        gm_thread_start(run, NULL))
-        __atomic_store_n(&state, ENDED, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n((int *)&state, &none, LENDS, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return;
+    if (gm_loans_join())
+        gm_loans_lend(devices_in_use());
+    if (gm_thread_start(run, NULL))
+        end();
 }
 
 void gm_lender_setup(void) { __atomic_store_n(&gm_loans_much, begin, __ATOMIC_RELEASE); }

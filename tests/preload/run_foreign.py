@@ -15,7 +15,8 @@ import tempfile
 
 import run_top
 from commanded import Commanded
-from run_top import GPUMEM, LIMIT_S, MIB, NOBODY, PROGRAM, SHIM, SKIP, Program, check, environment, equal, top
+from commanded import NOBODY
+from run_top import GPUMEM, LIMIT_S, MIB, PROGRAM, SHIM, SKIP, Program, check, environment, equal, top
 
 NAME = f"t{os.getpid()}"
 AS_NOBODY = {"user": NOBODY, "group": NOBODY, "extra_groups": []}

@@ -16,6 +16,7 @@ import tempfile
 import uuid
 
 sys.argv[5:] = [sys.argv[7], *sys.argv[5:7]]
+import commanded
 import run_top
 from run_top import GPUMEM, SHIM, LIMIT_S, MIB, Program, check, environment, equal, top
 
@@ -296,7 +297,7 @@ def taken():
         print("skipped: needs root, to make a file of another user")
         sys.exit(run_top.SKIP)
     PATH.touch(mode=0o666)
-    os.chown(PATH, run_top.NOBODY, run_top.NOBODY)
+    os.chown(PATH, commanded.NOBODY, commanded.NOBODY)
     outside("64MiB", "belongs to somebody else", XDG_RUNTIME_DIR="/none")
     with tempfile.TemporaryDirectory() as folder:
         own = pathlib.Path(folder) / PATH.name

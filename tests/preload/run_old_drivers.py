@@ -27,7 +27,7 @@ TABLE = re.compile(r"(<!-- drivers -->\n)(.*?)(<!-- /drivers -->)", re.DOTALL)
 def replay(options, shape, trace, policy, version):
     """The counts that the program prints."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GPUMEM_", "SIMCUDA_"))}
-    environment |= {"LD_LIBRARY_PATH": str(options.cuda), "LD_PRELOAD": str(options.shim), "GPUMEM_POLICY": policy, "SIMCUDA_VERSION": version,
+    environment |= {"LD_LIBRARY_PATH": str(options.cuda), "LD_PRELOAD": str(options.shim), "GPUMEM_POLICY": policy, "GPUMEM_CACHE_IDLE": "0", "SIMCUDA_VERSION": version,
                     "SIMCUDA_STREAMS": "random:1"}
     done = subprocess.run([options.program, shape, trace], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, f"{shape} {trace} {policy} {version}: {done.returncode}\n{done.stdout}{done.stderr}"

@@ -63,7 +63,7 @@ def check_ranges(place, trace):
     row("wide ü € \U0001f600", 1, 1100)
     row("library:registered", 1, 1200, kind="overlap")
     row("unicode", 1, 1300)
-    row("odd ?\x01\n\"<,\\ bytes", 1, 1400)
+    row("odd \\xff\\x01\\x0a\"<,\\ bytes", 1, 1400)
     row(None, 0, 0, 2)
     row("across threads", 13, 3 * (30000 + 60000) + 3 * (50000 + 100000) + 7000, kind="overlap")
     outer = row("outer", 12, 3 * (30000 + 60000) + 3 * (50000 + 100000), 6)
