@@ -4,70 +4,64 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include "shim/base/file.h"
 #include "shim/base/group.h"
+#include "shim/base/group_file.h"
 #include "shim/base/limit.h"
-#include "shim/base/once.h"
 
 enum { BITS = 64, PLACES = 128 };
 enum { WAIT = 0, WAKE = 1 }; /* of a futex that processes share */
 
-struct place {
-    int32_t pid;             /* 0 = free */
+struct place {               /* its byte of the file is locked as long as its process lives */
     uint32_t answered[BITS]; /* number of the latest question, by device */
     uint64_t devices;        /* on which it keeps memory */
     uint64_t released;       /* bytes, in all answers together */
 };
-struct file {
+struct shared {
     uint64_t magic;
     uint32_t questions, answers; /* rise with each one: what lenders and askers sleep on */
     uint32_t asked[BITS];        /* number of the latest question, by device */
     struct place places[PLACES];
 };
-#define MAGIC 0x31534e414f4c4d47ull /* "GMLOANS1" */
+#define MAGIC 0x32534e414f4c4d47ull /* "GMLOANS2" */
 
-void (*gm_loans_much)(void);
-static struct file *file;
+void (*gm_loans_much)(int device);
+static struct shared *file; /* of a lender */
 static struct place *mine;
-static struct gm_once opening;
 
-static struct file *map_file(void) {
-    char name[64];
-    struct stat found;
-    struct file *mapped = MAP_FAILED;
-    gm_format(name, sizeof name, "/dev/shm/gpumem-loans-%u", (unsigned)geteuid());
-    const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, name, flags, 0600);
-    if (fd < 0)
-        return NULL;
-    bool own = !gm_fstat(fd, &found) && S_ISREG(found.st_mode) && found.st_uid == geteuid() && !(found.st_mode & 077);
-    if (own && (found.st_size >= (off_t)sizeof *mapped || !ftruncate(fd, sizeof *mapped)))
-        mapped = mmap(NULL, sizeof *mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    gm_close(fd);
-    if (mapped == MAP_FAILED)
-        return NULL;
-    uint64_t none = 0;
-    if (__atomic_compare_exchange_n(&mapped->magic, &none, MAGIC, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
-        none == MAGIC)
-        return mapped;
-    munmap(mapped, sizeof *mapped);
-    return NULL;
+/* Reserves the memory, so that a full file system shows here and not as a bus error later. */
+static bool has_size(int fd, const struct stat *found) {
+    struct rlimit limit;
+    if (found->st_size >= (off_t)sizeof(struct shared))
+        return true;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct shared))
+        return false; /* setting the file's size would raise SIGXFSZ */
+    return !syscall(SYS_fallocate, fd, 0, (off_t)0, sizeof(struct shared));
 }
 
-static struct file *open_file(void) {
-    if (gm_once_begin(&opening)) {
-        int saved = errno;
-        file = map_file();
-        errno = saved;
-        gm_once_end(&opening);
+/* NULL: there is none. Otherwise *fd is open, too. */
+static struct shared *open_file(int *fd) {
+    char name[64];
+    struct stat found;
+    struct shared *mapped = MAP_FAILED;
+    gm_format(name, sizeof name, "/dev/shm/gpumem-loans-%u", (unsigned)geteuid());
+    if ((*fd = (int)syscall(SYS_openat, AT_FDCWD, name, GM_GROUP_FLAGS | O_CREAT, 0600)) < 0)
+        return NULL;
+    bool own = !gm_fstat(*fd, &found) && S_ISREG(found.st_mode) && found.st_uid == geteuid() && !(found.st_mode & 077);
+    if (own && has_size(*fd, &found))
+        mapped = mmap(NULL, sizeof *mapped, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (mapped != MAP_FAILED) {
+        uint64_t none = 0;
+        if (__atomic_compare_exchange_n(&mapped->magic, &none, MAGIC, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+            none == MAGIC)
+            return mapped;
+        munmap(mapped, sizeof *mapped);
     }
-    return file;
+    gm_close(*fd);
+    return NULL;
 }
 
 static void sleep_on(const uint32_t *word, uint32_t seen, uint64_t ns) {
@@ -86,31 +80,49 @@ static void wake(uint32_t *word) {
 
 /* ---- who asks */
 
-/* A process that ended leaves its place to the next one. */
-static bool lends(struct place *place, uint64_t bit) {
-    int32_t pid = __atomic_load_n(&place->pid, __ATOMIC_ACQUIRE);
-    if (!pid || pid == (int32_t)getpid() || !(__atomic_load_n(&place->devices, __ATOMIC_RELAXED) & bit))
-        return false;
-    if (kill(pid, 0) && errno == ESRCH) {
-        __atomic_compare_exchange_n(&place->pid, &pid, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-        return false;
+/* One of another process, which lives. */
+static bool lends(const struct shared *shared, int fd, int number, uint64_t bit) {
+    const struct place *own_place = __atomic_load_n(&mine, __ATOMIC_ACQUIRE);
+    bool own = own_place && number == own_place - file->places;
+    return !own && __atomic_load_n(&shared->places[number].devices, __ATOMIC_RELAXED) & bit &&
+           gm_group_is_locked(fd, number);
+}
+
+static bool any_lends(const struct shared *shared, int fd, uint64_t bit) {
+    for (int i = 0; i < PLACES; i++)
+        if (lends(shared, fd, i, bit))
+            return true;
+    return false;
+}
+
+static bool all_answered(const struct shared *shared, int fd, unsigned device, uint32_t question) {
+    for (int i = 0; i < PLACES; i++) {
+        uint32_t answered = __atomic_load_n(&shared->places[i].answered[device], __ATOMIC_ACQUIRE);
+        if ((int32_t)(answered - question) < 0 && lends(shared, fd, i, 1ull << device))
+            return false;
     }
     return true;
 }
 
-static bool all_answered(unsigned number, uint32_t question) {
-    for (unsigned i = 0; i < PLACES; i++)
-        if (lends(&file->places[i], 1ull << number) &&
-            (int32_t)(__atomic_load_n(&file->places[i].answered[number], __ATOMIC_ACQUIRE) - question) < 0)
-            return false;
-    return true;
+static uint64_t released_by_all(const struct shared *shared) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < PLACES; i++)
+        bytes += __atomic_load_n(&shared->places[i].released, __ATOMIC_RELAXED);
+    return bytes;
 }
 
-static uint64_t released_by_others(void) {
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < PLACES; i++)
-        bytes += __atomic_load_n(&file->places[i].released, __ATOMIC_RELAXED);
-    return bytes;
+static bool ask(struct shared *shared, int fd, unsigned device) {
+    uint64_t before = released_by_all(shared), until = gm_now_ns() + GM_LOANS_PATIENCE_NS;
+    uint32_t question = __atomic_add_fetch(&shared->asked[device], 1, __ATOMIC_SEQ_CST);
+    wake(&shared->questions);
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&shared->answers, __ATOMIC_SEQ_CST);
+        uint64_t now = gm_now_ns();
+        if (all_answered(shared, fd, device, question) || now >= until)
+            break;
+        sleep_on(&shared->answers, seen, until - now);
+    }
+    return released_by_all(shared) != before;
 }
 
 uint64_t gm_loans_bit(int device) {
@@ -121,48 +133,52 @@ uint64_t gm_loans_bit(int device) {
 
 bool gm_loans_ask(int device) {
     uint64_t bit = gm_loans_bit(device);
-    unsigned number = bit ? (unsigned)__builtin_ctzll(bit) : 0;
-    int saved = errno;
-    bool any = false;
-    for (unsigned i = 0; bit && open_file() && i < PLACES && !any; i++)
-        any = lends(&file->places[i], bit);
-    if (!any)
-        return errno = saved, false;
-    uint64_t before = released_by_others(), until = gm_now_ns() + GM_LOANS_PATIENCE_NS;
-    uint32_t question = __atomic_add_fetch(&file->asked[number], 1, __ATOMIC_SEQ_CST);
-    wake(&file->questions);
-    for (;;) {
-        uint32_t seen = __atomic_load_n(&file->answers, __ATOMIC_SEQ_CST);
-        uint64_t now = gm_now_ns();
-        if (all_answered(number, question) || now >= until)
-            break;
-        sleep_on(&file->answers, seen, until - now);
+    int saved = errno, fd;
+    struct shared *shared = bit ? open_file(&fd) : NULL;
+    bool released = false;
+    if (shared) {
+        released = any_lends(shared, fd, bit) && ask(shared, fd, (unsigned)__builtin_ctzll(bit));
+        munmap(shared, sizeof *shared);
+        gm_close(fd);
     }
     errno = saved;
-    return released_by_others() != before;
+    return released;
 }
 
 /* ---- a lender */
 
+/* The mapping keeps the lock until the process ends, and a child of a fork has neither. */
+static bool take_place(int fd) {
+    int i = 0;
+    while (i < PLACES && !gm_group_lock(fd, i))
+        i++;
+    if (i == PLACES || madvise(file, sizeof *file, MADV_DONTFORK))
+        return false;
+    struct place *place = &file->places[i];
+    __atomic_store_n(&place->devices, 0, __ATOMIC_SEQ_CST);
+    for (unsigned bit = 0; bit < BITS; bit++)
+        __atomic_store_n(&place->answered[bit], __atomic_load_n(&file->asked[bit], __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
+    __atomic_store_n(&mine, place, __ATOMIC_RELEASE);
+    return true;
+}
+
 bool gm_loans_join(void) {
-    int saved = errno;
-    for (unsigned i = 0; open_file() && i < PLACES && !mine; i++) {
-        struct place *place = &file->places[i];
-        int32_t none = 0;
-        (void)lends(place, UINT64_MAX); /* frees the place of a process that ended */
-        if (__atomic_compare_exchange_n(&place->pid, &none, (int32_t)getpid(), false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_RELAXED))
-            mine = place;
+    int saved = errno, fd;
+    if ((file = open_file(&fd))) {
+        if (!take_place(fd)) {
+            munmap(file, sizeof *file);
+            file = NULL;
+        }
+        gm_close(fd);
     }
-    for (unsigned i = 0; mine && i < BITS; i++)
-        __atomic_store_n(&mine->answered[i], __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
     errno = saved;
     return mine != NULL;
 }
 
 void gm_loans_lend(uint64_t devices) {
-    if (mine)
-        __atomic_store_n(&mine->devices, devices, __ATOMIC_SEQ_CST);
+    struct place *place = __atomic_load_n(&mine, __ATOMIC_ACQUIRE);
+    if (place)
+        __atomic_or_fetch(&place->devices, devices, __ATOMIC_SEQ_CST);
 }
 
 void gm_loans_sleep(uint64_t ns) {
@@ -196,8 +212,10 @@ void gm_loans_leave(void) {
         return;
     mine = NULL;
     __atomic_store_n(&left->devices, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&left->pid, 0, __ATOMIC_RELEASE);
     wake(&file->answers);
 }
 
-void gm_loans_after_fork(void) { mine = NULL; }
+void gm_loans_after_fork(void) {
+    mine = NULL;
+    file = NULL;
+}

@@ -1,10 +1,10 @@
 /* Kept memory as a loan between the processes of one user that run under gpumem: whoever finds no memory on a device
  * asks, and those that keep freed blocks there (lenders) release them.
  *
- * They share a file in /dev/shm that only this user can read and write. A lender has a place in it as long as it keeps
- * much. A question raises the number of the device's hash and wakes all lenders. Each lender releases what it can
- * without a wait, and answers with the number. A process that ended without leaving its place is skipped: nobody waits
- * longer than GM_LOANS_PATIENCE_NS. Without the file nobody lends to others, and nothing else changes.
+ * They share a file in /dev/shm that only this user can read and write. A lender has a place in it until it ends, by
+ * whatever way. A question raises the number of the device's hash and wakes all lenders. Each lender releases what it
+ * can without a wait, and answers with the number. Nobody waits longer than GM_LOANS_PATIENCE_NS. Without the file
+ * nobody lends to others, and nothing else changes.
  *
  * All functions may be called by many threads at once, with no lock held. */
 #ifndef GM_BASE_LOANS_H
@@ -24,7 +24,7 @@ bool gm_loans_ask(int device);
 bool gm_loans_join(void);
 /* A set of devices is a sum of these bits; several devices of a machine may share one. 0: the device is not known. */
 uint64_t gm_loans_bit(int device);
-/* The devices on which the process keeps memory from now on. */
+/* Devices on which the process keeps memory from now on, too. */
 void gm_loans_lend(uint64_t devices);
 /* Sleeps until somebody asks, or `ns` have passed. */
 void gm_loans_sleep(uint64_t ns);
@@ -32,12 +32,13 @@ void gm_loans_sleep(uint64_t ns);
 uint64_t gm_loans_asked(void);
 /* Answers for these devices: so many bytes were released. */
 void gm_loans_answer(uint64_t devices, uint64_t released);
+/* Lends no more. */
 void gm_loans_leave(void);
-/* In the child of a fork: the place is the parent's. */
+/* In the child of a fork, which has no place. */
 void gm_loans_after_fork(void);
 
 /* Set where a thread lends: called when a cache begins to keep much. NULL: there is none, and a cache keeps at most a
  * quarter of a device. */
-extern void (*gm_loans_much)(void);
+extern void (*gm_loans_much)(int device);
 
 #endif

@@ -235,11 +235,11 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
                                          const struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_cache_device *at = &state->devices[block->device];
-    void (*much)(void) = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE);
+    void (*much)(int) = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE);
     gm_spin_unlock(&shard->lock);
     uint64_t limit = gm_cache_limit(state, block->device);
     if (much && __atomic_load_n(&at->allowed, __ATOMIC_RELAXED) >= limit / GM_CACHE_STEPS)
-        much();
+        much(block->device);
     gm_spin_lock(&shard->lock);
     if (__atomic_load_n(&at->tight, __ATOMIC_RELAXED)) {
         gm_spin_unlock(&shard->lock);

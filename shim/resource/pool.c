@@ -138,9 +138,9 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
         return GM_OK;
     }
     *pool = created;
-    void (*much)(void) = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE);
+    void (*much)(int) = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE);
     if (much)
-        much();
+        much(device);
     uint64_t since = gm_reach_devices() & ~open;
     if (since && set_access(created, device, since))
         gm_log(GM_LOG_WARN, "%s: other devices cannot reach the pool of device %d", family->name, device);

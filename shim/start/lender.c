@@ -19,7 +19,8 @@
 #define KEPT_PART 64
 
 static enum { NO_LENDER, LENDS, ENDED } state;
-static bool inside; /* in the driver */
+static bool inside;            /* in the driver */
+static uint64_t devices, bits; /* where the process keeps memory, or did: by number, and as gm_loans_bit */
 
 /* ---- what is kept */
 
@@ -35,15 +36,6 @@ static uint64_t much_kept(void) {
             much += kept - total / KEPT_PART;
     }
     return much;
-}
-
-/* The process may keep memory there at any moment. */
-static uint64_t devices_in_use(void) {
-    uint64_t devices = 0;
-    for (int device = 0; device < GM_STATS_DEVICES; device++)
-        if (__atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED))
-            devices |= gm_loans_bit(device);
-    return devices;
 }
 
 /* Rises with each call that a hook serves. */
@@ -77,7 +69,6 @@ static void *run(void *unused) {
     (void)gm_capture_relax();
     while (__atomic_load_n(&state, __ATOMIC_RELAXED) == LENDS) {
         uint64_t much = much_kept(), now_made = calls_made(), asked;
-        gm_loans_lend(devices_in_use());
         if (now_made != calls) {
             calls = now_made;
             since = gm_now_ns();
@@ -103,10 +94,21 @@ static void end(void) {
     gm_loans_leave();
 }
 
-/* Others can ask from here on. */
-static void begin(void) {
+static void lend_on(int device) {
+    uint64_t number = device >= 0 && device < GM_STATS_DEVICES ? 1ull << device : 0;
+    if ((__atomic_load_n(&devices, __ATOMIC_RELAXED) & number) == number)
+        return;
+    uint64_t bit = gm_loans_bit(device);
+    __atomic_or_fetch(&bits, bit, __ATOMIC_SEQ_CST);
+    __atomic_or_fetch(&devices, number, __ATOMIC_SEQ_CST);
+    gm_loans_lend(bit);
+}
+
+/* Others can ask for memory of this device from here on. */
+static void begin(int device) {
     static bool registered;
     int none = NO_LENDER;
+    lend_on(device);
     if (__atomic_load_n(&state, __ATOMIC_RELAXED) != NO_LENDER)
         return;
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED) && atexit(end))
@@ -114,7 +116,7 @@ static void begin(void) {
     if (!__atomic_compare_exchange_n((int *)&state, &none, LENDS, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
     if (gm_loans_join())
-        gm_loans_lend(devices_in_use());
+        gm_loans_lend(__atomic_load_n(&bits, __ATOMIC_SEQ_CST));
     if (gm_thread_start(run, NULL))
         end();
 }

@@ -361,7 +361,7 @@ class Command(ToolCase):
         self.assertEqual(self.plot("x.trace"), "")
         text = self.check()
         self.assertIn("<td class=text>phase of the peak</td><td class=text>load $x$</td>", text)
-        self.assertIn("odd ?&lt;b&gt;", text)
+        self.assertIn(r"odd \xff&lt;b&gt;\x0a", text)
         with open(self.path("out/kinds.svg")) as file:
             self.assertIn("phases", file.read())
 
