@@ -10,6 +10,9 @@
  *
  * Threads. Any thread may call, at any time. One region or one vector is used by one thread at a time.
  *
+ * Contexts. A call that makes something on a device makes it in the current context. Where the thread has none, the
+ * primary context of device 0 becomes current, as in the CUDA runtime, and is retained until the process ends.
+ *
  * Units. Sizes are bytes. Counts and positions of vectors are elements.
  *
  * Ownership. The caller owns what a create call returns and destroys it. After a create call that failed there is
@@ -51,7 +54,7 @@ enum gpumem_status {
     GPUMEM_INVALID_VALUE = 1,     /* an argument is out of its range */
     GPUMEM_OUT_OF_MEMORY = 2,     /* of the device, the host, or addresses */
     GPUMEM_NOT_INITIALIZED = 3,   /* there is no driver: libcuda.so.1 cannot be loaded */
-    GPUMEM_INVALID_CONTEXT = 201, /* no context is current in the calling thread */
+    GPUMEM_INVALID_CONTEXT = 201, /* no context is current in the calling thread, or not the right one */
     GPUMEM_NOT_FOUND = 500,       /* no live block contains the address */
     GPUMEM_NOT_SUPPORTED = 801,   /* the device, the driver or this version of gpumem cannot do it */
     GPUMEM_STREAM_CAPTURE = 900,  /* the call has to wait for work, and a stream is being captured */
@@ -105,11 +108,11 @@ void gpumem_mark(const char *text);
  * the region holds. A region that outgrows its addresses takes those behind it, or maps its pages to new and larger
  * ones: its base changes then, and no byte is copied. (Dynamic SpGEMM thesis, 3.1.1.)
  *
- * A region belongs to the context that was current when it was created. Growing in place does not wait for the device.
- * A step that unmaps waits for the work submitted before, of all streams of the device and of the peers given access:
- * shrinking, destroying, and growing that moves the base. Such a step fails with GPUMEM_STREAM_CAPTURE while a stream
- * is captured. A program that runs without the preloaded library must not take such a step during a capture, because
- * the captures are not known then. */
+ * A region belongs to the context that was current when it was created (Contexts, above). Growing in place does not
+ * wait for the device. A step that unmaps waits for the work submitted before, of all streams of the device and of the
+ * peers given access: shrinking, destroying, and growing that moves the base. Such a step fails with
+ * GPUMEM_STREAM_CAPTURE while a stream is captured. A program that runs without the preloaded library must not take
+ * such a step during a capture, because the captures are not known then. */
 struct gpumem_region;
 
 enum gpumem_region_flags {
@@ -136,9 +139,8 @@ struct gpumem_view {
 };
 
 /* Reserves addresses, and no memory yet. options NULL: all fields zero. Errors: GPUMEM_NOT_INITIALIZED,
- * GPUMEM_INVALID_CONTEXT, GPUMEM_OUT_OF_MEMORY, GPUMEM_NOT_SUPPORTED, and those of struct_size. GPUMEM_NOT_SUPPORTED:
- * the device or driver has no virtual memory management, or not of host memory, or this version does not know an
- * option. */
+ * GPUMEM_OUT_OF_MEMORY, GPUMEM_NOT_SUPPORTED, and those of struct_size. GPUMEM_NOT_SUPPORTED: the device or driver has
+ * no virtual memory management, or not of host memory, or this version does not know an option. */
 enum gpumem_status gpumem_region_create(const struct gpumem_region_options *options, struct gpumem_region **region);
 
 /* Waits for the work that may use the region, and releases memory and addresses. NULL is no error.

@@ -107,7 +107,7 @@ static inline void gpumem_residency_use_resource(struct gpumem_residency_options
     options->user = resource;
 }
 
-/* options NULL: the defaults. Allocates no device memory yet. Errors: GPUMEM_NOT_INITIALIZED, GPUMEM_INVALID_CONTEXT,
+/* options NULL: the defaults. Allocates no device memory yet. Errors: GPUMEM_NOT_INITIALIZED,
  * GPUMEM_INVALID_VALUE (no such policy; too many objects or threads; one of two functions), GPUMEM_OUT_OF_MEMORY, and
  * those of struct_size. GPUMEM_NOT_SUPPORTED: an option that this version does not know. */
 enum gpumem_status gpumem_residency_create(const struct gpumem_residency_options *options,

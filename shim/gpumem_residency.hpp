@@ -57,7 +57,7 @@ template <std::size_t Count> class resident_uses {
     gpumem_residency *residency_ = nullptr;
 };
 
-// A residency of the context that is current when it is made.
+// A residency of the context that is current when it is made (gpumem.h).
 class residency {
   public:
     static gpumem_residency_options with_budget(std::size_t bytes) {

@@ -17,8 +17,9 @@
  * GPUMEM_INVALID_VALUE; a call without a status then answers 0 or "". Any number of threads may use one resource at one
  * time. Only gpumem_resource_destroy() needs the resource for itself.
  *
- * Contexts. Memory that a device can access belongs to the context that is current at the allocation, and ends with
- * it. Without the preloaded library the end of a context is not seen: free its memory and destroy the caches first.
+ * Contexts. Memory that a device can access belongs to the context that is current at the allocation (gpumem.h), and
+ * ends with it. Any thread may free it, also one without a context. Without the preloaded library the end of a context
+ * is not seen: free its memory and destroy the caches first.
  *
  * Captures. While a stream captures, only "native" serves that stream, and a free may be deferred. Without the
  * preloaded library captures are not known: make no call that names no stream while a capture lasts. */
@@ -135,8 +136,8 @@ enum gpumem_status gpumem_resource_on_failure(struct gpumem_resource *upstream,
 
 /* The current resource of the current context's device: "native" until another one is set. *resource is not the
  * caller's to destroy, and lives until another one is set: share it to keep it longer. gpumem_resource_set_current()
- * becomes one more owner of `resource`; NULL sets "native". Errors: GPUMEM_INVALID_CONTEXT, GPUMEM_NOT_INITIALIZED,
- * GPUMEM_NOT_SUPPORTED (a device number above 63). */
+ * becomes one more owner of `resource`; NULL sets "native". Errors: GPUMEM_NOT_INITIALIZED, GPUMEM_NOT_SUPPORTED
+ * (a device number above 63). */
 enum gpumem_status gpumem_resource_current(struct gpumem_resource **resource);
 enum gpumem_status gpumem_resource_set_current(struct gpumem_resource *resource);
 
@@ -220,8 +221,8 @@ enum gpumem_status gpumem_resource_view_convert(struct gpumem_resource_view from
  * stream-ordered resources, too: where the memory becomes ready on a stream, the call waits for that. A stream-bound
  * resource allocates in the order of its stream.
  *
- * Errors: GPUMEM_INVALID_VALUE (the alignment), GPUMEM_OUT_OF_MEMORY, GPUMEM_INVALID_CONTEXT and GPUMEM_NOT_INITIALIZED
- * (only for memory that a device can access), GPUMEM_NOT_SUPPORTED (by the device or driver, or during a capture). */
+ * Errors: GPUMEM_INVALID_VALUE (the alignment), GPUMEM_OUT_OF_MEMORY, GPUMEM_NOT_INITIALIZED (only for memory
+ * that a device can access), GPUMEM_NOT_SUPPORTED (by the device or driver, or during a capture). */
 enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, size_t bytes, size_t alignment,
                                             void **memory);
 

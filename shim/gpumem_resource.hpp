@@ -435,8 +435,8 @@ class pmr_adaptor final : public std::pmr::memory_resource {
     resource_view<property::host_accessible> upstream_;
 };
 
-// The current resource of the current context's device, as a view: "native" until another one is set. Throws where no
-// context is current, or where the resource set lacks a property.
+// The current resource of the current context's device, as a view: "native" until another one is set. Throws where
+// the resource set lacks a property.
 template <property Properties = property::device_accessible> resource_view<Properties> current_resource() {
     gpumem_resource *found = nullptr;
     check(gpumem_resource_current(&found));

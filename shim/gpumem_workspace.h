@@ -109,7 +109,7 @@ static inline void gpumem_workspace_use_resource(struct gpumem_workspace_options
 
 /* Makes a workspace of the current context and allocates its memory: the fixed size, or 1 MiB. The memory comes from
  * the device's memory pool in the order of the stream, and from cuMemAlloc where the device has no pools. options NULL:
- * all fields zero. Errors: MEMORY_ERROR; INTERNAL_ERROR (no driver, no current context, wrong options, an error of the
+ * all fields zero. Errors: MEMORY_ERROR; INTERNAL_ERROR (no driver, no device, wrong options, an error of the
  * driver). After a failure there is nothing to destroy. */
 enum gpumem_workspace_status gpumem_workspace_create(const struct gpumem_workspace_options *options,
                                                      struct gpumem_workspace **workspace);

@@ -8,7 +8,8 @@
 #include "shim/sites/site.h"
 #include "shim/resource/registry.h"
 #ifdef GM_HAVE_CUDA
-#include "shim/driver/driver.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/driver/program_driver.h"
 #endif
 
 /* ---- allocate */
@@ -52,16 +53,22 @@ static gm_status find_context(const struct call *call, struct gm_request *reques
     struct gm_context context;
     if (!needs_context(call->resource))
         return GM_OK;
-    if (!gm_driver_ready(true))
-        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
-    if (!gm_context_current(&context))
-        return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    gm_status status = gm_program_context(&context);
+    if (status)
+        return status;
     request->context = (uint64_t)(uintptr_t)context.handle;
     request->context_id = context.id;
     request->context_number = context.number;
     request->device = context.device;
     request->capturing = call->ordered ? captures(call->stream) : gm_capture_any();
     return GM_OK;
+}
+
+/* A thread without a context may free and grow memory, as it may call cudaFree. */
+static void enter_context_of(const struct call *call, const struct gm_block *block, bool *pushed) {
+    *pushed = false;
+    if (block->context && needs_context(call->resource) && !gm_context_handle())
+        (void)gm_context_enter((CUcontext)(uintptr_t)block->context, pushed);
 }
 
 /* False: not known, or of no meaning, as for host memory. */
@@ -74,6 +81,9 @@ static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes
 static gm_status find_context(const struct call *call, struct gm_request *request) {
     return needs_context(call->resource) ? gm_fail(GM_NOT_INITIALIZED, "this build has no CUDA") : GM_OK;
 }
+
+static void enter_context_of(const struct call *call, const struct gm_block *block, bool *pushed) { *pushed = false; }
+static void gm_context_leave(bool pushed) {}
 
 static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) { return false; }
 #endif
@@ -221,8 +231,11 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     scope.request.stream = how.stream;
     gm_pipeline_free_begin(&scope, key);
     gm_status match = check_match(call, memory, &scope.block);
+    bool pushed;
+    enter_context_of(call, &scope.block, &pushed);
     *gm_error_by_author() = false;
     status = top->ops->free(top, &scope.block, &how);
+    gm_context_leave(pushed);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, status);
     if (!status)
         return match;
@@ -264,12 +277,15 @@ GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async_aligned(struct gpu
 /* ---- grow and trim */
 
 /* The trace shows a growth as a free and an allocation at the same address. */
-static gm_status grow_block(struct gpumem_resource *resource, struct gm_scope *scope, size_t wanted) {
-    struct gm_resource *top = resource->top;
+static gm_status grow_block(const struct call *call, struct gm_scope *scope, size_t wanted) {
+    struct gm_resource *top = call->resource->top;
     uint64_t key = scope->block.address;
+    bool pushed;
     gm_pipeline_free_begin(scope, key);
     struct gm_block grown = scope->block;
+    enter_context_of(call, &grown, &pushed);
     gm_status status = top->ops->grow(top, &grown, wanted);
+    gm_context_leave(pushed);
     if (status) {
         gm_registry_add(gm_registry_shared(), &scope->block, NULL);
         return status;
@@ -299,7 +315,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resour
     if (bytes != scope.block.size || wanted < bytes)
         return gm_fail(GM_INVALID_VALUE, "%p has %zu bytes: it cannot grow from %zu to %zu", memory, scope.block.size,
                        bytes, wanted);
-    return served(&call, grow_block(resource, &scope, wanted));
+    return served(&call, grow_block(&call, &scope, wanted));
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_trim(struct gpumem_resource *resource, size_t bytes, size_t *released) {

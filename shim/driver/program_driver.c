@@ -10,6 +10,8 @@
 #include "shim/base/real_dl.h"
 #include "shim/driver/call.h"
 
+enum { FIRST_DEVICE = 0 };
+
 static struct gm_driver hooked;
 static const struct gm_driver *published; /* set when the table is complete */
 static bool filling;                      /* or filled */
@@ -47,8 +49,36 @@ const struct gm_driver *gm_program_driver(void) {
     return &hooked;
 }
 
+/* As the CUDA runtime does it. The first use retains the context for good: memory of the program lies in it. */
+static GM_RARE gm_status enter_primary(const struct gm_driver *driver) {
+    static bool retained;
+    CUcontext primary;
+    unsigned flags;
+    int active = 0;
+    gm_status status = driver->init(0);
+    if (!status)
+        status = driver->primary_get_state(FIRST_DEVICE, &flags, &active);
+    if (!status)
+        status = driver->primary_retain(&primary, FIRST_DEVICE);
+    if (status)
+        return status;
+    status = driver->ctx_push(primary);
+    bool first = !__atomic_exchange_n(&retained, true, __ATOMIC_RELAXED) || !active;
+    if (driver->primary_release && !first)
+        driver->primary_release(FIRST_DEVICE);
+    return status;
+}
+
 gm_status gm_program_context(struct gm_context *context) {
-    if (!gm_program_driver())
+    const struct gm_driver *driver = gm_program_driver();
+    if (!driver)
         return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
-    return gm_context_current(context) ? GM_OK : gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    if (GM_LIKELY(gm_context_current(context)))
+        return GM_OK;
+    gm_status status = enter_primary(driver);
+    if (!status && gm_context_current(context))
+        return GM_OK;
+    return gm_fail(status ? status : GM_INVALID_CONTEXT,
+                   "no context is current in this thread, and that of device 0 cannot be entered: CUresult %d",
+                   (int)status);
 }

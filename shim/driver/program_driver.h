@@ -10,8 +10,8 @@
  * blocks of the cache are released when memory runs out. Otherwise it is the driver's own table. Loads the driver
  * where needed. NULL: there is no driver. Must not be called inside a hook. */
 GM_INTERNAL const struct gm_driver *gm_program_driver(void);
-/* The current context, for a public call that makes something in it. Fails by gm_fail: GM_NOT_INITIALIZED,
- * GM_INVALID_CONTEXT. */
+/* The current context, for a public call that makes something in it. Where none is current, the primary context of
+ * device 0 becomes it. Fails by gm_fail: GM_NOT_INITIALIZED, the driver's error. Must not be called inside a hook. */
 GM_INTERNAL gm_status gm_program_context(struct gm_context *context);
 
 #endif

@@ -5,6 +5,7 @@
 
 /* X(field, exact symbol, optional: absent in some supported driver) */
 #define GM_DRIVER_SYMBOLS(X)                                              \
+    X(init, cuInit, 0)                                                    \
     X(ctx_get_current, cuCtxGetCurrent, 0)                                \
     X(ctx_push, cuCtxPushCurrent_v2, 0)                                   \
     X(ctx_pop, cuCtxPopCurrent_v2, 0)                                     \

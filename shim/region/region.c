@@ -15,6 +15,7 @@
 #include "shim/base/error.h"
 #include "shim/driver/quiesce.h"
 #include "shim/driver/address_range.h"
+#include "shim/region/region.h"
 
 enum { RANGES = 2 };
 
@@ -50,7 +51,7 @@ static gm_status fail_step(const struct gpumem_region *region, gm_status status,
 /* ---- context. Mapping does no work in a stream, so it is allowed while other threads capture. The driver wants this
  * thread in relaxed capture mode for that. */
 
-static gm_status enter_region(const struct gpumem_region *region, bool *pushed) {
+gm_status gm_region_enter(const struct gpumem_region *region, bool *pushed) {
     gm_status status = gm_context_enter(region->context.handle, pushed);
     return status ? gm_fail(status, "the region's context cannot be entered: %s", gpumem_status_name(status)) : GM_OK;
 }
@@ -274,7 +275,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, si
         region->now.size = size > region->now.size ? size : region->now.size;
         return GPUMEM_OK;
     }
-    gm_status status = enter_region(region, &pushed);
+    gm_status status = gm_region_enter(region, &pushed);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();
@@ -323,7 +324,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, 
     bool pushed;
     if (size > region->now.size)
         size = region->now.size;
-    gm_status status = enter_region(region, &pushed);
+    gm_status status = gm_region_enter(region, &pushed);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();
@@ -341,7 +342,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region)
     bool pushed = false;
     if (!region)
         return GPUMEM_OK;
-    gm_status status = enter_region(region, &pushed);
+    gm_status status = gm_region_enter(region, &pushed);
     if (!status)
         status = gm_quiesce(&region->context, region->location.peers);
     if (status == GM_STREAM_CAPTURE) {
@@ -393,7 +394,7 @@ static gm_status add_alias(struct gpumem_region *region) {
 GM_PUBLIC enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view) {
     bool pushed;
     if (region->now.range_count < RANGES) {
-        gm_status status = enter_region(region, &pushed);
+        gm_status status = gm_region_enter(region, &pushed);
         if (status)
             return status;
         CUstreamCaptureMode mode = gm_capture_relax();
@@ -430,7 +431,7 @@ GM_PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, i
     bool pushed;
     if (peer < 0 || peer >= GM_LOCATION_DEVICES)
         return gm_fail(GM_INVALID_VALUE, "no device %d", peer);
-    gm_status status = enter_region(region, &pushed);
+    gm_status status = gm_region_enter(region, &pushed);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();

@@ -7,7 +7,9 @@
 
 #include "shim/base/base.h"
 #include "shim/gpumem.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/driver/program_driver.h"
+#include "shim/region/region.h"
 #include "shim/base/error.h"
 
 /* DIRECT_COPIES: a move that needs at most this many non-overlapping copies does not use the staging region.
@@ -40,7 +42,13 @@ static gm_status checked(CUresult result, const char *what, size_t size) {
 }
 
 static gm_status copy(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size) {
-    return size ? checked(gm_program_driver()->memcpy_async(to, from, size, vector->stream), "a copy", size) : GM_OK;
+    bool pushed;
+    gm_status status = size ? gm_region_enter(vector->region, &pushed) : GM_OK;
+    if (status || !size)
+        return status;
+    CUresult result = gm_program_driver()->memcpy_async(to, from, size, vector->stream);
+    gm_context_leave(pushed);
+    return checked(result, "a copy", size);
 }
 
 /* Copies `size` bytes from `from` to `to`, which overlap, in chunks that do not overlap. When the data moves up, the
@@ -103,9 +111,13 @@ static gm_status own_index(const struct gpumem_vector *vector, const void *value
 
 static gm_status zero(const struct gpumem_vector *vector, size_t first, size_t count) {
     size_t size = count * vector->element;
-    return size ? checked(gm_program_driver()->memset_d8_async(at(vector, first), 0, size, vector->stream), "a fill",
-                          size)
-                : GM_OK;
+    bool pushed;
+    gm_status status = size ? gm_region_enter(vector->region, &pushed) : GM_OK;
+    if (status || !size)
+        return status;
+    CUresult result = gm_program_driver()->memset_d8_async(at(vector, first), 0, size, vector->stream);
+    gm_context_leave(pushed);
+    return checked(result, "a fill", size);
 }
 
 /* Copies one element, then doubles the filled part. It reads what it wrote, so it costs as much as one copy of the

@@ -100,10 +100,8 @@ GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_create(const struct gpum
     enum gpumem_workspace_status status = read_workspace_options(options, &known);
     if (status)
         return status;
-    if (!gm_program_driver())
-        return gm_workspace_internal_error("no driver: libcuda.so.1 cannot be loaded");
-    if (!gm_context_current(&context))
-        return gm_workspace_internal_error("no context is current in this thread");
+    if (gm_program_context(&context))
+        return GPUMEM_WORKSPACE_INTERNAL_ERROR;
     struct gpumem_workspace *made = calloc(1, sizeof *made);
     if (!made)
         return no_memory(GM_OUT_OF_MEMORY, sizeof *made);

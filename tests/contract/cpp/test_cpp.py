@@ -45,7 +45,8 @@ def run_program(options, compiler, name, *more, libraries=()):
 
 
 def runs(options, compiler):
-    for name, expected in (("views.cpp", VIEWS), ("resources.cpp", "ok resources\n"), ("residency.cpp", "ok residency\n")):
+    for name, expected in (("views.cpp", VIEWS), ("resources.cpp", "ok resources\n"), ("residency.cpp", "ok residency\n"),
+                           ("first.cpp", "ok first\n")):
         done = run_program(options, compiler, name)
         assert (done.returncode, done.stdout) == (0, expected), f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
 

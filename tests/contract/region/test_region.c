@@ -334,9 +334,13 @@ TEST_WITH(errors_without_a_region, bench_open, bench_close) {
     struct gpumem_region *region = NULL;
     CUcontext popped;
     CU(cuCtxPopCurrent_v2(&popped));
-    assert_int_equal(gpumem_region_create(NULL, &region), GPUMEM_INVALID_CONTEXT);
+    assert_int_equal(simcuda_set_failures("cuDevicePrimaryCtxRetain:1:2"), 0);
+    assert_int_equal(gpumem_region_create(NULL, &region), GPUMEM_OUT_OF_MEMORY);
     assert_non_null(strstr(gpumem_last_error(), "no context"));
+    assert_int_equal(simcuda_set_failures(NULL), 0);
     assert_null(region);
+    CU(gpumem_region_create(NULL, &region)); /* in the primary context of device 0 */
+    CU(gpumem_region_destroy(region));
     CU(cuCtxPushCurrent_v2(popped));
     CU(gpumem_region_destroy(NULL));
 }

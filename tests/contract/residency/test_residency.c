@@ -866,9 +866,13 @@ TEST_WITH(errors_of_creation, desk_open, desk_close) {
     options = (struct gpumem_residency_options){.struct_size = 5};
     FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "sizeof(struct gpumem_residency_options)");
     CU(cuCtxPopCurrent_v2(&popped));
-    FAILS(gpumem_residency_create(NULL, &r), GPUMEM_INVALID_CONTEXT, "no context");
-    CU(cuCtxPushCurrent_v2(popped));
+    assert_int_equal(simcuda_set_failures("cuDevicePrimaryCtxRetain:1:2"), 0);
+    FAILS(gpumem_residency_create(NULL, &r), GPUMEM_OUT_OF_MEMORY, "no context");
+    assert_int_equal(simcuda_set_failures(NULL), 0);
     assert_null(r);
+    OK(gpumem_residency_create(NULL, &r)); /* in the primary context of device 0 */
+    OK(gpumem_residency_destroy(r));
+    CU(cuCtxPushCurrent_v2(popped));
     OK(gpumem_residency_create(NULL, &r));
     FAILS(gpumem_residency_stats(r, &stats), GPUMEM_INVALID_VALUE, "sizeof(struct gpumem_residency_stats)");
     OK(gpumem_residency_destroy(r));

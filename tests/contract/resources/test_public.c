@@ -102,10 +102,40 @@ TEST_WITH(test_host_memory_needs_no_context, open_world, close_world) {
     void *memory = must_get(host, 100);
     memset(memory, 1, 100);
     must_put(host, memory, 100);
-    assert_int_equal(gpumem_resource_allocate(device, 100, 16, &memory), GPUMEM_INVALID_CONTEXT);
+    CUcontext none = world.context;
+    CU(cuCtxGetCurrent(&none));
+    assert_null(none);
     CU(cuCtxSetCurrent(world.context));
     OK(gpumem_resource_destroy(host));
     OK(gpumem_resource_destroy(device));
+}
+
+static CUcontext current_context(void) {
+    CUcontext current = NULL;
+    CU(cuCtxGetCurrent(&current));
+    return current;
+}
+
+/* As with the CUDA runtime: the first call of a thread makes the primary context of device 0 current. A thread without
+ * a context may free. */
+TEST_WITH(test_device_memory_finds_a_context, open_world, close_world) {
+    CUcontext primary;
+    CU(cuDevicePrimaryCtxRetain(&primary, 0));
+    for (int i = 0; i < CONCRETE; i++) {
+        struct gpumem_resource *resource = create(concrete[i].text);
+        bool needs = gpumem_resource_properties(resource) & GPUMEM_DEVICE_ACCESSIBLE;
+        CU(cuCtxSetCurrent(NULL));
+        void *memory = must_get(resource, 5000);
+        assert_ptr_equal(current_context(), needs ? primary : NULL);
+        CU(cuCtxSetCurrent(NULL));
+        if (gpumem_resource_properties(resource) & GPUMEM_GROWABLE)
+            OK(gpumem_resource_grow(resource, memory, 5000, 5000));
+        must_put(resource, memory, 5000);
+        assert_null(current_context());
+        OK(gpumem_resource_destroy(resource));
+    }
+    CU(cuCtxSetCurrent(world.context));
+    CU(cuDevicePrimaryCtxRelease_v2(0));
 }
 
 /* Each resource, each set of properties: a view exists where the resource has them all, else the error names one that
@@ -908,10 +938,11 @@ TEST_WITH(test_current_resource, open_world, close_world) {
     OK(gpumem_resource_current(&found));
     assert_string_equal(gpumem_resource_text(found), "native");
     OK(gpumem_resource_set_current(NULL));
-    CU(cuCtxSetCurrent(NULL));
-    assert_int_equal(gpumem_resource_current(&found), GPUMEM_INVALID_CONTEXT);
-    assert_int_equal(gpumem_resource_set_current(NULL), GPUMEM_INVALID_CONTEXT);
-    CU(cuCtxSetCurrent(world.context));
+    for (int set = 0; set < 2; set++) { /* device 0 has the primary context, which becomes current */
+        CU(cuCtxSetCurrent(NULL));
+        OK(set ? gpumem_resource_set_current(NULL) : gpumem_resource_current(&found));
+        CU(cuCtxSetCurrent(world.context));
+    }
 }
 
 TEST_WITH(test_nine_resources_given, open_world, close_world) {

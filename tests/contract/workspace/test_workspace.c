@@ -291,10 +291,14 @@ TEST_WITH(wrong_options_are_refused, bench_open, close_workspace) {
     assert_non_null(strstr(gpumem_last_error(), "allocate"));
     CUcontext popped;
     CU(cuCtxPopCurrent_v2(&popped));
+    assert_int_equal(simcuda_set_failures("cuDevicePrimaryCtxRetain:1"), 0);
     assert_int_equal(gpumem_workspace_create(NULL, &workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(simcuda_set_failures(NULL), 0);
     assert_non_null(strstr(gpumem_last_error(), "no context"));
-    CU(cuCtxPushCurrent_v2(popped));
     assert_null(workspace);
+    OK(gpumem_workspace_create(NULL, &workspace)); /* in the primary context of device 0 */
+    OK(gpumem_workspace_destroy(workspace));
+    CU(cuCtxPushCurrent_v2(popped));
 }
 
 /* A later version adds fields at the end, not in padding. */
