@@ -80,7 +80,16 @@ template <typename A, typename B> bool operator!=(const device_allocator<A> &a, 
     return !(a == b);
 }
 
-// Says where a vector's memory lies and which stream its operations are ordered in; it allocates nothing by itself.
+namespace detail {
+// Never destroyed: vectors with static storage may end after it.
+inline const vmm_resource &virtual_memory() {
+    static const vmm_resource *const memory = new vmm_resource;
+    return *memory;
+}
+} // namespace detail
+
+// Says where the memory of a device_vector lies and which stream its operations are ordered in. Other containers take
+// it as an allocator of blocks of the resource "vmm", which says nothing of options and stream.
 template <typename T> class virtual_allocator {
   public:
     using value_type = T;
@@ -97,6 +106,13 @@ template <typename T> class virtual_allocator {
     explicit virtual_allocator(CUstream_st *stream,
                                const gpumem_region_options &options = {sizeof(gpumem_region_options), 0, 0, 0}) noexcept
         : options_(options), stream_(stream) {}
+    template <typename Other>
+    virtual_allocator(const virtual_allocator<Other> &other) noexcept
+        : options_(other.options()), stream_(other.stream()) {}
+    pointer allocate(size_type count) { return device_allocator<T>(detail::virtual_memory()).allocate(count); }
+    void deallocate(pointer memory, size_type count) noexcept {
+        device_allocator<T>(detail::virtual_memory()).deallocate(memory, count);
+    }
     const gpumem_region_options &options() const noexcept { return options_; }
     CUstream_st *stream() const noexcept { return stream_; }
 
@@ -105,11 +121,30 @@ template <typename T> class virtual_allocator {
     CUstream_st *stream_;
 };
 
+// Equal: blocks of one are freed by the other.
+template <typename A, typename B> bool operator==(const virtual_allocator<A> &, const virtual_allocator<B> &) noexcept {
+    return true;
+}
+template <typename A, typename B> bool operator!=(const virtual_allocator<A> &, const virtual_allocator<B> &) noexcept {
+    return false;
+}
+
 } // namespace gpumem
 
 THRUST_NAMESPACE_BEGIN
 
 template <typename T> using virtual_allocator = ::gpumem::virtual_allocator<T>;
+
+namespace detail {
+// Vectors of Thrust and of the standard library, but not this one.
+template <typename Vector> struct is_other_vector : std::false_type {};
+template <typename T, typename Allocator> struct is_other_vector<device_vector<T, Allocator>> : std::true_type {};
+template <typename T> struct is_other_vector<device_vector<T, ::gpumem::virtual_allocator<T>>> : std::false_type {};
+template <typename T, typename Allocator> struct is_other_vector<host_vector<T, Allocator>> : std::true_type {};
+template <typename T, typename Allocator> struct is_other_vector<std::vector<T, Allocator>> : std::true_type {};
+template <typename Vector> using if_other_vector = typename std::enable_if<is_other_vector<Vector>::value>::type;
+
+} // namespace detail
 
 template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
     static_assert(std::is_trivially_copyable<T>::value, "elements are moved by copies of their bytes");
@@ -188,7 +223,18 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
         assign(other.begin(), other.end());
         return *this;
     }
-    operator host_vector<T>() const { return host_vector<T>(begin(), end()); }
+    // What other vectors of Thrust are initialised, constructed and assigned from.
+    template <typename Other, typename Allocator,
+              typename = detail::if_other_vector<::thrust::device_vector<Other, Allocator>>>
+    operator ::thrust::device_vector<Other, Allocator>() const {
+        return ::thrust::device_vector<Other, Allocator>(begin(), end());
+    }
+    template <typename Other, typename Allocator> operator host_vector<Other, Allocator>() const {
+        return host_vector<Other, Allocator>(begin(), end());
+    }
+    template <typename Other, typename Allocator> operator detail::vector_base<Other, Allocator>() const {
+        return detail::vector_base<Other, Allocator>(begin(), end());
+    }
 
     // ---- size
     size_type size() const noexcept { return vector_ ? gpumem_vector_count(vector_) : 0; }
@@ -308,13 +354,45 @@ void swap(device_vector<T, ::gpumem::virtual_allocator<T>> &one,
     one.swap(other);
 }
 
+namespace detail {
+// A vector whose elements are on the device. Others are copied to one.
 template <typename T, typename Allocator>
-bool operator==(const device_vector<T, ::gpumem::virtual_allocator<T>> &one, const device_vector<T, Allocator> &other) {
-    return one.size() == other.size() && ::thrust::equal(one.begin(), one.end(), other.begin());
+const device_vector<T, Allocator> &on_device(const device_vector<T, Allocator> &vector) {
+    return vector;
 }
+template <typename Vector, typename = if_other_vector<Vector>>
+device_vector<typename Vector::value_type> on_device(const Vector &vector) {
+    return device_vector<typename Vector::value_type>(vector.begin(), vector.end());
+}
+template <typename One, typename Other> bool equal_vectors(const One &one, const Other &other) {
+    return one.size() == other.size() && ::thrust::equal(one.begin(), one.end(), on_device(other).begin());
+}
+} // namespace detail
 
-template <typename T, typename Allocator>
-bool operator!=(const device_vector<T, ::gpumem::virtual_allocator<T>> &one, const device_vector<T, Allocator> &other) {
+template <typename A, typename B>
+bool operator==(const device_vector<A, ::gpumem::virtual_allocator<A>> &one,
+                const device_vector<B, ::gpumem::virtual_allocator<B>> &other) {
+    return detail::equal_vectors(one, other);
+}
+template <typename T, typename Other, typename = detail::if_other_vector<Other>>
+bool operator==(const device_vector<T, ::gpumem::virtual_allocator<T>> &one, const Other &other) {
+    return detail::equal_vectors(one, other);
+}
+template <typename Other, typename T, typename = detail::if_other_vector<Other>>
+bool operator==(const Other &other, const device_vector<T, ::gpumem::virtual_allocator<T>> &one) {
+    return detail::equal_vectors(one, other);
+}
+template <typename A, typename B>
+bool operator!=(const device_vector<A, ::gpumem::virtual_allocator<A>> &one,
+                const device_vector<B, ::gpumem::virtual_allocator<B>> &other) {
+    return !(one == other);
+}
+template <typename T, typename Other, typename = detail::if_other_vector<Other>>
+bool operator!=(const device_vector<T, ::gpumem::virtual_allocator<T>> &one, const Other &other) {
+    return !(one == other);
+}
+template <typename Other, typename T, typename = detail::if_other_vector<Other>>
+bool operator!=(const Other &other, const device_vector<T, ::gpumem::virtual_allocator<T>> &one) {
     return !(one == other);
 }
 

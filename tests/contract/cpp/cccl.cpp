@@ -125,7 +125,47 @@ static void thrust_containers() {
     expect(counted.allocations >= 3 && counted.live_count == 0, "all memory came from the resource and went back");
 }
 
+// What a program does with a plain vector it can do with this one, too. The first statement of CUDA is the listing 3.2
+// of the thesis.
+template <typename Vector> static void vector_uses() {
+    Vector v(5, 7);
+    v.reserve(10);
+    v.push_back(8);
+    const std::vector<int> numbers{7, 7, 7, 7, 7, 8};
+    thrust::host_vector<int> host(numbers.begin(), numbers.end());
+    thrust::device_vector<int> plain(v), implicit = v, assigned;
+    assigned = v;
+    expect(plain == v && v == plain && implicit == v && v == assigned, "a plain vector of it");
+    expect(v == host && host == v && v == numbers && numbers == v, "vectors of the host");
+    thrust::host_vector<int> back = v, again(v);
+    back = v;
+    expect(back == host && again == host, "a vector of the host of it");
+    thrust::device_vector<long> wide(v);
+    wide = v;
+    expect(wide == v && v == wide && wide.size() == 6, "another type of elements");
+    Vector same(v), from_plain(plain), from_host(host), from_numbers(numbers);
+    expect(same == v && from_plain == v && from_host == v && from_numbers == v, "made of others");
+    v[2] = 1;
+    host.push_back(9);
+    expect(v != plain && plain != v && v != host && host != v && v != numbers && numbers != v && v != same, "differ");
+}
+
+template <typename Allocator> static void allocator_uses() {
+    Allocator allocator, copy(allocator);
+    typename std::allocator_traits<Allocator>::template rebind_alloc<double> other(allocator);
+    auto memory = std::allocator_traits<Allocator>::allocate(allocator, 100);
+    thrust::fill(memory, memory + 100, 3);
+    expect(thrust::reduce(memory, memory + 100) == 300 && copy == allocator && !(copy != allocator), "an allocator");
+    std::allocator_traits<Allocator>::deallocate(copy, memory, 100);
+    other.deallocate(other.allocate(10), 10);
+}
+
 int main() {
+    using virtual_vector = thrust::device_vector<int, thrust::virtual_allocator<int>>;
+    vector_uses<virtual_vector>();
+    vector_uses<thrust::device_vector<int>>();
+    allocator_uses<thrust::device_vector<int>::allocator_type>();
+    allocator_uses<virtual_vector::allocator_type>();
     expect(cudaFree(nullptr) == cudaSuccess, "a context");
     try {
         references();
