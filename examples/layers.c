@@ -49,10 +49,10 @@ int main(int argc, char **argv) {
             OK(gpumem_residency_announce(layers, order, pass + 1 < PASSES ? 2 * LAYERS : LAYERS));
         for (int i = 0; i < LAYERS; i++) {
             struct gpumem_use use = {order[i], GPUMEM_READ, NULL};
-            OK(gpumem_residency_stats(layers, &stats));
+            OK(gpumem_residency_get_stats(layers, &stats));
             before = stats.transfers_to_device;
             OK(gpumem_residency_acquire(layers, &use, 1, stream));
-            OK(gpumem_residency_stats(layers, &stats));
+            OK(gpumem_residency_get_stats(layers, &stats));
             waits += stats.transfers_to_device - before; /* the work waits for this transfer */
             if (prefetches)
                 OK(gpumem_residency_prefetch(layers, &order[i + 1], pass + 1 < PASSES || i + 1 < LAYERS, NULL));

@@ -4,9 +4,10 @@
  * registry of blocks.
  *
  * Errors. A call that can fail returns enum gpumem_status and writes its results only on success, unless its
- * declaration says otherwise. A call that cannot fail returns its result, or nothing. gpumem_last_error() has the text.
- * Every call on a region or a vector may also return the driver's own error, for example one that earlier work left
- * behind.
+ * declaration says otherwise. A pointer that must not be NULL is refused with GPUMEM_INVALID_VALUE; a call without a
+ * status then answers 0 or NULL, or does nothing. A call that cannot fail returns its result, or nothing.
+ * gpumem_last_error() has the text. Every call on a region or a vector may also return the driver's own error, for
+ * example one that earlier work left behind.
  *
  * Threads. Any thread may call, at any time. One region or one vector is used by one thread at a time.
  *
@@ -140,7 +141,8 @@ struct gpumem_view {
 
 /* Reserves addresses, and no memory yet. options NULL: all fields zero. Errors: GPUMEM_NOT_INITIALIZED,
  * GPUMEM_OUT_OF_MEMORY, GPUMEM_NOT_SUPPORTED, and those of struct_size. GPUMEM_NOT_SUPPORTED: the device or driver has
- * no virtual memory management, or not of host memory, or this version does not know an option. */
+ * no virtual memory management, or not of host memory, or this version does not know an option. GPUMEM_INVALID_VALUE:
+ * a peer that does not exist. */
 enum gpumem_status gpumem_region_create(const struct gpumem_region_options *options, struct gpumem_region **region);
 
 /* Waits for the work that may use the region, and releases memory and addresses. NULL is no error.
@@ -166,7 +168,8 @@ enum gpumem_status gpumem_region_view(const struct gpumem_region *region, struct
 enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view);
 
 /* Lets device `peer` read and write the region from now on. After a failure it may access a part of it. Errors:
- * GPUMEM_INVALID_VALUE (not from 0 to 63), the driver's own where the devices are no peers. */
+ * GPUMEM_INVALID_VALUE (there is no such device, or it is above 63), the driver's own where the devices are no peers.
+ */
 enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int peer);
 
 /* A file descriptor for the handle `index` (< view.handles) and the handle's size. The caller closes it; other

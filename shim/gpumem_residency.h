@@ -271,7 +271,7 @@ struct gpumem_residency_stats {
 };
 
 /* Errors: only those of struct_size. */
-enum gpumem_status gpumem_residency_stats(struct gpumem_residency *residency, struct gpumem_residency_stats *stats);
+enum gpumem_status gpumem_residency_get_stats(struct gpumem_residency *residency, struct gpumem_residency_stats *stats);
 
 #ifdef __cplusplus
 }

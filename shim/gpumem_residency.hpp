@@ -107,7 +107,7 @@ class residency {
     struct gpumem_residency_stats stats() const {
         struct gpumem_residency_stats counted = {};
         counted.struct_size = sizeof counted;
-        check(gpumem_residency_stats(handle(), &counted));
+        check(gpumem_residency_get_stats(handle(), &counted));
         return counted;
     }
 

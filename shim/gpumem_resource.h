@@ -91,7 +91,7 @@ struct gpumem_resource_context {
  *     native          device memory, cuMemAlloc             new-delete      host memory, operator new
  *     async           device memory, a private pool         pinned          page-locked host memory
  *     vmm             device memory, growable               host-numa       host memory mapped to the device
- *     managed         managed memory
+ *     managed         managed memory                        guard           device memory, faults outside of a block
  *     managed-pool    managed memory, a private pool
  *
  *     log(R)                  one log line for each allocation and free
@@ -135,10 +135,12 @@ enum gpumem_status gpumem_resource_on_failure(struct gpumem_resource *upstream,
                                               struct gpumem_resource **resource);
 
 /* The current resource of the current context's device: "native" until another one is set. *resource is not the
- * caller's to destroy, and lives until another one is set: share it to keep it longer. gpumem_resource_set_current()
+ * caller's to destroy, and lives until another one is set. gpumem_resource_share_current() makes the caller one more
+ * owner (gpumem_resource_share), so that no other thread can end it in between. gpumem_resource_set_current()
  * becomes one more owner of `resource`; NULL sets "native". Errors: GPUMEM_NOT_INITIALIZED, GPUMEM_NOT_SUPPORTED
  * (a device number above 63). */
 enum gpumem_status gpumem_resource_current(struct gpumem_resource **resource);
+enum gpumem_status gpumem_resource_share_current(struct gpumem_resource **resource);
 enum gpumem_status gpumem_resource_set_current(struct gpumem_resource *resource);
 
 /* A resource that the program writes itself. Each call gets `self`, may come from any thread, and returns GPUMEM_OK or

@@ -265,8 +265,16 @@ using async_device_resource =
     named_resource<device_properties | property::stream_ordered | property::any_context, detail::async>;
 // A private pool of the driver that begins with `initial` bytes and holds at most `maximal`.
 struct pool_resource : resource<device_properties | property::stream_ordered | property::any_context> {
-    pool_resource(std::size_t initial, std::size_t maximal)
-        : resource(("limit(" + std::to_string(maximal) + ",prime(" + std::to_string(initial) + ",async))").c_str()) {}
+    pool_resource(std::size_t initial, std::size_t maximal) : resource(text_of(initial, maximal).c_str()) {}
+
+  private:
+    static std::string text_of(std::size_t initial, std::size_t maximal) {
+        std::string first = std::to_string(initial), most = std::to_string(maximal);
+        if (initial > maximal)
+            throw runtime_error(GPUMEM_INVALID_VALUE,
+                                ("a pool of at most " + most + " bytes cannot begin with " + first).c_str());
+        return "limit(" + most + ",prime(" + first + ",async))";
+    }
 };
 using vmm_resource = named_resource<device_properties | property::growable | property::any_context, detail::vmm>;
 
@@ -275,6 +283,9 @@ namespace detail {
 struct author {
     virtual void *do_allocate(std::size_t bytes, std::size_t alignment) = 0;
     virtual void do_deallocate(void *memory, std::size_t bytes, std::size_t alignment) = 0;
+
+  protected:
+    virtual ~author() = default;
 };
 struct stream_ordered_author : author {
     virtual void *do_allocate_async(std::size_t bytes, std::size_t alignment, stream_view stream) = 0;
@@ -299,23 +310,23 @@ template <typename Call> gpumem_status guarded(Call call) noexcept {
 
 inline void connect(gpumem_resource_author &c, author *self) {
     c.self = self;
-    c.allocate = [](void *self, std::size_t bytes, std::size_t alignment, void **memory) {
-        return guarded([&] { *memory = static_cast<author *>(self)->do_allocate(bytes, alignment); });
+    c.allocate = [](void *own, std::size_t bytes, std::size_t alignment, void **memory) {
+        return guarded([&] { *memory = static_cast<author *>(own)->do_allocate(bytes, alignment); });
     };
-    c.deallocate = [](void *self, void *memory, std::size_t bytes, std::size_t alignment) {
-        return guarded([&] { static_cast<author *>(self)->do_deallocate(memory, bytes, alignment); });
+    c.deallocate = [](void *own, void *memory, std::size_t bytes, std::size_t alignment) {
+        return guarded([&] { static_cast<author *>(own)->do_deallocate(memory, bytes, alignment); });
     };
 }
 inline void connect(gpumem_resource_author &c, stream_ordered_author *self) {
     connect(c, static_cast<author *>(self));
-    c.allocate_async = [](void *self, std::size_t bytes, std::size_t alignment, gpumem_stream_view stream,
+    c.allocate_async = [](void *own, std::size_t bytes, std::size_t alignment, gpumem_stream_view stream,
                           void **memory) {
-        auto ours = static_cast<stream_ordered_author *>(static_cast<author *>(self));
+        auto ours = static_cast<stream_ordered_author *>(static_cast<author *>(own));
         return guarded([&] { *memory = ours->do_allocate_async(bytes, alignment, stream.stream); });
     };
-    c.deallocate_async = [](void *self, void *memory, std::size_t bytes, std::size_t alignment,
+    c.deallocate_async = [](void *own, void *memory, std::size_t bytes, std::size_t alignment,
                             gpumem_stream_view stream) {
-        auto ours = static_cast<stream_ordered_author *>(static_cast<author *>(self));
+        auto ours = static_cast<stream_ordered_author *>(static_cast<author *>(own));
         return guarded([&] { ours->do_deallocate_async(memory, bytes, alignment, stream.stream); });
     };
 }
@@ -340,16 +351,16 @@ class memory_resource : public detail::calls<memory_resource<Kind, Further>, pro
 
   protected:
     explicit memory_resource(const char *name = "own", stream_view bound_to = static_cast<CUstream_st *>(nullptr)) {
-        gpumem_resource_author author = {};
-        author.struct_size = sizeof author;
-        author.name = name;
-        author.kind = gpumem_kind(Kind);
-        author.properties = std::uint64_t(Further);
-        author.stream = bound_to;
-        detail::connect(author, static_cast<detail::author_for<Further> *>(this));
-        check(gpumem_resource_create_own(&author, &handle_));
+        gpumem_resource_author about = {};
+        about.struct_size = sizeof about;
+        about.name = name;
+        about.kind = gpumem_kind(Kind);
+        about.properties = std::uint64_t(Further);
+        about.stream = bound_to;
+        detail::connect(about, static_cast<detail::author_for<Further> *>(this));
+        check(gpumem_resource_create_own(&about, &handle_));
     }
-    ~memory_resource() { gpumem_resource_abandon(handle_); }
+    ~memory_resource() override { gpumem_resource_abandon(handle_); }
 
   private:
     gpumem_resource *handle_ = nullptr;
@@ -428,15 +439,28 @@ class pmr_adaptor final : public std::pmr::memory_resource {
         upstream_.deallocate(memory, at_least_one(bytes), alignment);
     }
     bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+#ifdef __cpp_rtti
         auto same = dynamic_cast<const pmr_adaptor *>(&other);
         return same && same->upstream_ == upstream_;
+#else
+        return this == &other; // memory of equal adaptors is then copied where it could be moved
+#endif
     }
 
     resource_view<property::host_accessible> upstream_;
 };
 
-// The current resource of the current context's device, as a view: "native" until another one is set. Throws where
-// the resource set lacks a property.
+// The current resource of the current context's device, as one more owner of it. Throws where it lacks a property.
+template <property Properties = property::device_accessible> shared_resource<Properties> shared_current_resource() {
+    gpumem_resource *found = nullptr;
+    check(gpumem_resource_share_current(&found));
+    resource<Properties> owned(found); // ends it where the view throws
+    (void)resource_view<Properties>::of(found);
+    return owned;
+}
+
+// The current resource of the current context's device, as a view: "native" until another one is set, which ends the
+// view. Throws where the resource set lacks a property.
 template <property Properties = property::device_accessible> resource_view<Properties> current_resource() {
     gpumem_resource *found = nullptr;
     check(gpumem_resource_current(&found));

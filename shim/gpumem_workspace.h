@@ -118,6 +118,8 @@ enum gpumem_workspace_status gpumem_workspace_create(const struct gpumem_workspa
  * Context and stream must still exist. NULL is no error. INTERNAL_ERROR: a loan is alive, or the stream is being
  * captured; the workspace is as it was. */
 enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_workspace *workspace);
+/* The same for an owner who cannot take an error. It is logged, and the workspace stays until the process ends. */
+void gpumem_workspace_abandon(struct gpumem_workspace *workspace);
 
 /* Frees the memory. size > 0: allocates `size` bytes, rounded up to 64, and fixes the size. size 0: the workspace is
  * managed from now on, and the next loan allocates. MEMORY_ERROR: the workspace has no memory, and is fixed at 0 bytes
@@ -219,8 +221,9 @@ enum { GPUMEM_WORKSPACE_CHUNK = 64 };
 #endif
 
 GPUMEM_WORKSPACE_CONSTANT_ size_t gpumem_workspace_rounded(size_t size) {
-    size_t largest = SIZE_MAX / 256 + 1;
-    return size > largest ? largest : (size + GPUMEM_WORKSPACE_CHUNK - 1) & ~(size_t)(GPUMEM_WORKSPACE_CHUNK - 1);
+    return size > SIZE_MAX / 256
+               ? SIZE_MAX / 256 + 1
+               : (size + GPUMEM_WORKSPACE_CHUNK - 1) / GPUMEM_WORKSPACE_CHUNK * GPUMEM_WORKSPACE_CHUNK;
 }
 
 #ifndef __cplusplus /* gpumem_workspace.hpp has what takes the place of these */

@@ -18,9 +18,9 @@
 namespace gpumem {
 
 struct workspace_destroyer {
-    void operator()(gpumem_workspace *workspace) const noexcept { gpumem_workspace_destroy(workspace); }
+    void operator()(gpumem_workspace *owned) const noexcept { gpumem_workspace_abandon(owned); }
 };
-// Owns a workspace. gpumem_workspace_destroy() reports an error where the destructor cannot.
+// Owns a workspace. It is abandoned at the end; gpumem_workspace_destroy(made.release()) returns the error instead.
 using workspace = std::unique_ptr<gpumem_workspace, workspace_destroyer>;
 
 // Errors: those of gpumem_workspace_create(); *made is then as it was.
@@ -39,8 +39,8 @@ template <typename... Sizes> constexpr std::size_t workspace_bytes(Sizes... size
 }
 
 // What gpumem_workspace_set_optimal() does, with a sum that folds.
-template <typename... Sizes> gpumem_workspace_status set_optimal(gpumem_workspace *workspace, Sizes... sizes) {
-    return gpumem_workspace_set_optimal_bytes(workspace, workspace_bytes(sizes...));
+template <typename... Sizes> gpumem_workspace_status set_optimal(gpumem_workspace *of, Sizes... sizes) {
+    return gpumem_workspace_set_optimal_bytes(of, workspace_bytes(sizes...));
 }
 
 // The address of one lent buffer; nullptr for one of 0 bytes.
@@ -99,8 +99,8 @@ template <typename... Sizes> [[nodiscard]] loan<detail::size_of<Sizes>...> borro
 // Switches the pointer mode and restores the former mode, to which it compares equal, when it ends.
 class saved_pointer_mode {
   public:
-    saved_pointer_mode(gpumem_workspace *workspace, gpumem_pointer_mode mode)
-        : saved_(gpumem_workspace_push_pointer_mode(workspace, mode)) {}
+    saved_pointer_mode(gpumem_workspace *of, gpumem_pointer_mode mode)
+        : saved_(gpumem_workspace_push_pointer_mode(of, mode)) {}
     saved_pointer_mode(const saved_pointer_mode &) = delete;
     saved_pointer_mode &operator=(const saved_pointer_mode &) = delete;
     ~saved_pointer_mode() { gpumem_workspace_pop_pointer_mode(&saved_); }

@@ -85,7 +85,7 @@ static void slow_down(struct job *job, struct stream *stream) {
     const size_t room = node_bytes(&job->tensors, HADRON);
     if (job->options->link_slowdown == 1)
         return;
-    OK(gpumem_residency_stats(state->residency, &stats));
+    OK(gpumem_residency_get_stats(state->residency, &stats));
     uint64_t left = (stats.bytes_to_device - state->transferred) * (job->options->link_slowdown - 1);
     state->transferred = stats.bytes_to_device;
     for (size_t part; left; left -= part) {
@@ -172,7 +172,7 @@ static void end_residency(struct job *job, uint32_t node) {
 static void count_residency(struct job *job) {
     const struct state *state = job->state;
     struct gpumem_residency_stats stats = {.struct_size = sizeof stats};
-    OK(gpumem_residency_stats(state->residency, &stats));
+    OK(gpumem_residency_get_stats(state->residency, &stats));
     struct costs *costs = &job->costs;
     costs->allocate = 1e-9 * (double)stats.allocate_ns;
     costs->evict = 1e-9 * (double)stats.evict_ns;

@@ -21,6 +21,7 @@ GM_PUBLIC const char *gpumem_version(void) { return GM_VERSION; }
 /* ---- live blocks */
 
 GM_PUBLIC enum gpumem_status gpumem_block_of(const void *address, struct gpumem_block *block) {
+    GM_NEED(block);
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block found;
     if (!registry || !gm_registry_find_range(registry, (uint64_t)(uintptr_t)address, &found))
@@ -52,7 +53,7 @@ GM_PUBLIC size_t gpumem_live_count(void) {
 /* ---- marks and trim: in a process with the preloaded library they act on that library */
 
 static void mark_text(const char *text) {
-    if (gm_trace_is_on())
+    if (text && gm_trace_is_on())
         gm_phase_note(GM_ACT_MARK, 0, gm_phase_text(text, strnlen(text, GM_PHASE_TEXT)));
 }
 

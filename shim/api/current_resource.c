@@ -26,8 +26,7 @@ static gm_status find_device(int *device) {
 #endif
 }
 
-GM_PUBLIC enum gpumem_status gpumem_resource_current(struct gpumem_resource **resource) {
-    GM_NEED(resource);
+static gm_status find_current(struct gpumem_resource **resource, bool shares) {
     int device = 0;
     gm_status status = find_device(&device);
     if (status)
@@ -35,10 +34,22 @@ GM_PUBLIC enum gpumem_status gpumem_resource_current(struct gpumem_resource **re
     pthread_mutex_lock(&lock);
     if (!current[device])
         status = gpumem_resource_create("native", &current[device]);
+    if (!status && shares)
+        status = gpumem_resource_share(current[device]);
     if (!status)
         *resource = current[device];
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_current(struct gpumem_resource **resource) {
+    GM_NEED(resource);
+    return (enum gpumem_status)find_current(resource, false);
+}
+
+GM_PUBLIC enum gpumem_status gpumem_resource_share_current(struct gpumem_resource **resource) {
+    GM_NEED(resource);
+    return (enum gpumem_status)find_current(resource, true);
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_set_current(struct gpumem_resource *resource) {

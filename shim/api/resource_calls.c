@@ -88,7 +88,7 @@ static void gm_context_leave(bool pushed) {}
 static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) { return false; }
 #endif
 
-enum { REASON = 160 };
+enum { REASON = 320 }; /* all of an error text */
 
 static const char *reason(char out[REASON]) {
     *out = '\0';
@@ -119,7 +119,7 @@ static gm_status served(const struct call *call, gm_status status) {
     char of_device[48] = "", why[REASON];
     if (!status)
         return GM_OK;
-    if (status == GM_OUT_OF_MEMORY && find_free(call->resource, &free_bytes))
+    if (status == GM_OUT_OF_MEMORY && !*gm_error_by_author() && find_free(call->resource, &free_bytes))
         gm_format(of_device, sizeof of_device, ", %zu bytes of the device free", free_bytes);
     return gm_fail(status, "the resource %s: %zu bytes requested%s: %s%s", call->resource->text, call->bytes, of_device,
                    gpumem_status_name((enum gpumem_status)status), reason(why));

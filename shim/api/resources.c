@@ -238,6 +238,8 @@ GM_PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gp
 }
 
 GM_PUBLIC enum gpumem_status gpumem_resource_create(const char *text, struct gpumem_resource **resource) {
+    GM_NEED(text);
+    GM_NEED(resource);
     return gpumem_resource_compose(text, NULL, 0, resource);
 }
 

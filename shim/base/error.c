@@ -9,7 +9,7 @@
 #include "shim/base/room.h"
 #include "shim/gpumem.h"
 
-enum { TEXT = 312, STRUCT_MOST = 4096 };
+enum { TEXT = 312, WHOLE = 2048, STRUCT_MOST = 4096 };
 
 struct error {
     char text[TEXT];
@@ -61,11 +61,27 @@ GM_PUBLIC const char *gpumem_status_name(enum gpumem_status status) {
     return name ? name : "unknown status";
 }
 
+/* A text that is too long loses its middle: it begins with what failed and ends with why. */
+static void store(char text[TEXT], const char *whole, size_t length) {
+    static const char gap[] = " ... ";
+    const size_t head = (TEXT - sizeof gap) / 2, tail = TEXT - sizeof gap - head;
+    if (length < TEXT) {
+        memcpy(text, whole, length + 1);
+        return;
+    }
+    memcpy(text, whole, head);
+    memcpy(text + head, gap, sizeof gap - 1);
+    memcpy(text + head + sizeof gap - 1, whole + length - tail, tail);
+    text[TEXT - 1] = '\0';
+}
+
 gm_status gm_fail(gm_status status, const char *format, ...) {
+    char whole[WHOLE];
     va_list args;
     va_start(args, format);
-    gm_vformat(latest()->text, TEXT, format, args);
+    gm_vformat(whole, sizeof whole, format, args);
     va_end(args);
+    store(latest()->text, whole, strlen(whole));
     return status;
 }
 

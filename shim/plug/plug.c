@@ -22,6 +22,7 @@ GM_PUBLIC struct gpumem_resource *gpumem_plug_resource(void) { return __atomic_l
 GM_PUBLIC enum gpumem_status gpumem_plug_use(const char *text) {
     struct gpumem_resource *resource, *none = NULL;
     struct gpumem_resource_view view;
+    GM_NEED(text);
     enum gpumem_status status = gpumem_resource_create(text, &resource);
     if (status)
         return status;
@@ -62,17 +63,21 @@ struct entered {
     CUdevice device;
 };
 
+/* Of the primary context, whichever context of the device is current. */
 static enum gpumem_status enter_device(int device, struct entered *entered) {
-    CUdevice current;
-    CUcontext primary;
+    CUcontext current = NULL, primary;
     *entered = (struct entered){false, device};
     if (!gm_driver_ready(true))
         return (enum gpumem_status)gm_fail(GPUMEM_NOT_INITIALIZED, "libcuda.so.1 cannot be loaded");
-    if (gm_drv.ctx_get_device(&current) == CUDA_SUCCESS && current == device)
-        return GPUMEM_OK;
-    CUresult result = gm_drv.primary_retain(&primary, device);
+    CUresult result = gm_drv.init(0);
+    if (!result)
+        result = gm_drv.primary_retain(&primary, device);
     if (result)
         return (enum gpumem_status)gm_fail((gm_status)result, "device %d has no context to allocate in", device);
+    if (gm_drv.ctx_get_current(&current) == CUDA_SUCCESS && current == primary) {
+        release_primary(device);
+        return GPUMEM_OK;
+    }
     result = gm_drv.ctx_push(primary);
     entered->pushed = result == CUDA_SUCCESS;
     if (!result)
@@ -210,16 +215,17 @@ GM_PUBLIC void gpumem_plug_free(void *memory, ptrdiff_t bytes, int device, struc
     if (!memory || !resource)
         return;
     enum gpumem_status status = enter_device(device, &entered);
-    if (!status) {
-        /* A plain free waits for the work of all streams. */
-        status =
-            order_behind(take_uses(memory), stream) && stream_ordered(resource)
-                ? gpumem_resource_deallocate_async_aligned(resource, memory, (size_t)bytes, ALIGNMENT, view_of(stream))
-                : gpumem_resource_deallocate(resource, memory, (size_t)bytes, ALIGNMENT);
-        leave_device(&entered);
+    if (GM_UNLIKELY(status)) {
+        if (status != (enum gpumem_status)CUDA_ERROR_DEINITIALIZED) /* the program is ending */
+            gm_log(GM_LOG_ERROR, "free of %p: %s", memory, gpumem_last_error());
+        return;
     }
-    if (GM_UNLIKELY(status) && status != (enum gpumem_status)CUDA_ERROR_DEINITIALIZED) /* the program is ending */
-        gm_log(GM_LOG_ERROR, "free of %p: %s", memory, gpumem_last_error());
+    /* A plain free waits for the work of all streams. A free that fails is logged by the resource. */
+    if (order_behind(take_uses(memory), stream) && stream_ordered(resource))
+        (void)gpumem_resource_deallocate_async_aligned(resource, memory, (size_t)bytes, ALIGNMENT, view_of(stream));
+    else
+        (void)gpumem_resource_deallocate(resource, memory, (size_t)bytes, ALIGNMENT);
+    leave_device(&entered);
 }
 
 GM_PUBLIC void gpumem_plug_trim(void) {

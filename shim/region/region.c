@@ -99,14 +99,29 @@ static gm_status read_region_options(const struct gpumem_region_options *options
     return status;
 }
 
+static gm_status check_device(int device) {
+    int count = 0;
+    gm_status status = gm_program_driver()->device_get_count(&count);
+    if (count > GM_LOCATION_DEVICES)
+        count = GM_LOCATION_DEVICES;
+    if (status || device < 0 || device >= count)
+        return gm_fail(GM_INVALID_VALUE, "no device %d: there are %d", device, count);
+    return GM_OK;
+}
+
 GM_PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_options *options,
                                                   struct gpumem_region **region) {
+    GM_NEED(region);
     struct gpumem_region_options known;
     struct gm_context context;
     gm_status status = read_region_options(options, &known);
     if (status)
         return status;
     if ((status = gm_program_context(&context)))
+        return status;
+    for (int peer = 0; peer < GM_LOCATION_DEVICES && !status; peer++)
+        status = known.peers >> peer & 1 ? check_device(peer) : GM_OK;
+    if (status)
         return status;
     struct gpumem_region *made = calloc(1, sizeof *made);
     if (!made)
@@ -269,6 +284,7 @@ static gm_status grow_region(struct gpumem_region *region, size_t target) {
 }
 
 GM_PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_t size) {
+    GM_NEED(region);
     size_t target;
     bool pushed;
     if (size <= region->now.mapped) {
@@ -321,6 +337,7 @@ static gm_status shrink(struct gpumem_region *region, size_t size) {
 }
 
 GM_PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, size_t size) {
+    GM_NEED(region);
     bool pushed;
     if (size > region->now.size)
         size = region->now.size;
@@ -379,6 +396,7 @@ static gm_status show(const struct gpumem_region *region, const struct gm_addres
 }
 
 GM_PUBLIC enum gpumem_status gpumem_region_view(const struct gpumem_region *region, struct gpumem_view *view) {
+    GM_NEED(region);
     return show(region, &region->now.ranges[0], view);
 }
 
@@ -392,6 +410,7 @@ static gm_status add_alias(struct gpumem_region *region) {
 }
 
 GM_PUBLIC enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view) {
+    GM_NEED(region);
     bool pushed;
     if (region->now.range_count < RANGES) {
         gm_status status = gm_region_enter(region, &pushed);
@@ -428,10 +447,11 @@ static gm_status allow(struct gpumem_region *region, int peer) {
 }
 
 GM_PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int peer) {
+    GM_NEED(region);
     bool pushed;
-    if (peer < 0 || peer >= GM_LOCATION_DEVICES)
-        return gm_fail(GM_INVALID_VALUE, "no device %d", peer);
-    gm_status status = gm_region_enter(region, &pushed);
+    gm_status status = check_device(peer);
+    if (!status)
+        status = gm_region_enter(region, &pushed);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();
@@ -445,6 +465,9 @@ GM_PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, i
 
 GM_PUBLIC enum gpumem_status gpumem_region_export(const struct gpumem_region *region, size_t index, int *descriptor,
                                                   size_t *size) {
+    GM_NEED(region);
+    GM_NEED(descriptor);
+    GM_NEED(size);
     if (!region->location.exportable || !gm_program_driver()->mem_export)
         return gm_fail(GM_NOT_SUPPORTED, "the region was not created with GPUMEM_REGION_EXPORTABLE");
     if (index >= region->now.count)

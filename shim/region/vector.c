@@ -140,6 +140,7 @@ static gm_status fill_elements(const struct gpumem_vector *vector, size_t first,
 
 GM_PUBLIC enum gpumem_status gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size,
                                                   struct CUstream_st *stream, struct gpumem_vector **vector) {
+    GM_NEED(vector);
     if (!element_size)
         return gm_fail(GM_INVALID_VALUE, "elements of 0 bytes");
     struct gpumem_vector *made = calloc(1, sizeof *made);
@@ -168,20 +169,29 @@ GM_PUBLIC enum gpumem_status gpumem_vector_destroy(struct gpumem_vector *vector)
     return status;
 }
 
-GM_PUBLIC void *gpumem_vector_data(const struct gpumem_vector *vector) { return (void *)(uintptr_t)at(vector, 0); }
-GM_PUBLIC size_t gpumem_vector_count(const struct gpumem_vector *vector) { return vector->count; }
-GM_PUBLIC struct gpumem_region *gpumem_vector_region(struct gpumem_vector *vector) { return vector->region; }
+GM_PUBLIC void *gpumem_vector_data(const struct gpumem_vector *vector) {
+    return vector ? (void *)(uintptr_t)at(vector, 0) : NULL;
+}
+GM_PUBLIC size_t gpumem_vector_count(const struct gpumem_vector *vector) { return vector ? vector->count : 0; }
+GM_PUBLIC struct gpumem_region *gpumem_vector_region(struct gpumem_vector *vector) {
+    return vector ? vector->region : NULL;
+}
 GM_PUBLIC void gpumem_vector_set_stream(struct gpumem_vector *vector, struct CUstream_st *stream) {
-    vector->stream = stream;
+    if (vector)
+        vector->stream = stream;
 }
 
 GM_PUBLIC size_t gpumem_vector_capacity(const struct gpumem_vector *vector) {
     struct gpumem_view view = {.struct_size = sizeof view};
+    if (!vector)
+        return 0;
     gpumem_region_view(vector->region, &view);
     return view.mapped / vector->element;
 }
 
 GM_PUBLIC void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *other) {
+    if (!one || !other)
+        return;
     struct gpumem_vector saved = *one;
     *one = *other;
     *other = saved;
@@ -190,6 +200,7 @@ GM_PUBLIC void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vecto
 /* ---- size */
 
 GM_PUBLIC enum gpumem_status gpumem_vector_reserve(struct gpumem_vector *vector, size_t count) {
+    GM_NEED(vector);
     size_t size;
     if (__builtin_mul_overflow(count, vector->element, &size))
         return gm_fail(GM_OUT_OF_MEMORY, "%zu elements of %zu bytes requested", count, vector->element);
@@ -205,12 +216,14 @@ static gm_status make_element_room(struct gpumem_vector *vector, size_t more) {
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_append(struct gpumem_vector *vector, size_t count) {
+    GM_NEED(vector);
     gm_status status = make_element_room(vector, count);
     vector->count += status ? 0 : count;
     return status;
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_resize(struct gpumem_vector *vector, size_t count, const void *value) {
+    GM_NEED(vector);
     if (count > vector->count && value)
         return gpumem_vector_insert(vector, vector->count, count - vector->count, value);
     gm_status status = gpumem_vector_reserve(vector, count);
@@ -222,6 +235,7 @@ GM_PUBLIC enum gpumem_status gpumem_vector_resize(struct gpumem_vector *vector, 
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_shrink(struct gpumem_vector *vector) {
+    GM_NEED(vector);
     gm_status status = gpumem_region_shrink(vector->region, vector->count * vector->element);
     if (status || !vector->staging)
         return status;
@@ -249,6 +263,8 @@ static gm_status open_gap(struct gpumem_vector *vector, size_t position, size_t 
 
 GM_PUBLIC enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count,
                                                   const void *value) {
+    GM_NEED(vector);
+    GM_NEED(value);
     size_t own;
     gm_status status = own_index(vector, value, &own);
     if (status || !count)
@@ -266,11 +282,15 @@ GM_PUBLIC enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, 
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_push_back(struct gpumem_vector *vector, const void *value) {
+    GM_NEED(vector);
+    GM_NEED(value);
     return gpumem_vector_insert(vector, vector->count, 1, value);
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_insert_from(struct gpumem_vector *vector, size_t position,
                                                        const void *source, size_t count) {
+    GM_NEED(vector);
+    GM_NEED_ARRAY(source, count);
     gm_status status = open_gap(vector, position, count);
     if (!status)
         status = copy(vector, at(vector, position), (CUdeviceptr)(uintptr_t)source, count * vector->element);
@@ -281,6 +301,8 @@ GM_PUBLIC enum gpumem_status gpumem_vector_insert_from(struct gpumem_vector *vec
 
 GM_PUBLIC enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t count,
                                                 const void *value) {
+    GM_NEED(vector);
+    GM_NEED(value);
     size_t own;
     gm_status status = check_range(vector, first, count);
     if (!status)
@@ -292,6 +314,7 @@ GM_PUBLIC enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, si
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count) {
+    GM_NEED(vector);
     gm_status status = check_range(vector, first, count);
     if (!status)
         status = move_elements(vector, first, first + count, vector->count - first - count);
@@ -301,6 +324,8 @@ GM_PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, s
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value) {
+    GM_NEED(vector);
+    GM_NEED(value);
     size_t own;
     gm_status status = own_index(vector, value, &own);
     if (!status)
@@ -313,6 +338,8 @@ GM_PUBLIC enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, 
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_assign_from(struct gpumem_vector *vector, const void *source, size_t count) {
+    GM_NEED(vector);
+    GM_NEED_ARRAY(source, count);
     gm_status status = gpumem_vector_reserve(vector, count);
     if (!status)
         status = copy(vector, at(vector, 0), (CUdeviceptr)(uintptr_t)source, count * vector->element);
@@ -322,6 +349,8 @@ GM_PUBLIC enum gpumem_status gpumem_vector_assign_from(struct gpumem_vector *vec
 }
 
 GM_PUBLIC enum gpumem_status gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other) {
+    GM_NEED(vector);
+    GM_NEED(other);
     if (vector->element != other->element)
         return gm_fail(GM_INVALID_VALUE, "elements of %zu bytes from a vector of %zu", other->element, vector->element);
     return vector == other ? GPUMEM_OK : gpumem_vector_assign_from(vector, gpumem_vector_data(other), other->count);

@@ -2,6 +2,7 @@
  * support the request. Any other error reaches the program.
  *
  * It remembers the live blocks of the second resource. */
+#include "shim/base/error.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/registry.h"
 #include "shim/resource/rows.h"
@@ -14,6 +15,7 @@ static void free_in_second(struct gm_resource *self, const struct gm_request *re
 static gm_status serve_by_second(struct gm_resource *self, const struct gm_request *request,
                                  const struct gm_decision *decision, struct gm_block *block) {
     struct gm_block got = *block;
+    *gm_error_by_author() = false; /* of the first one */
     gm_status status = self->second->ops->alloc(self->second, request, decision, &got);
     if (status)
         return status;

@@ -19,6 +19,12 @@ static gm_status limit_open(struct gm_resource *self, const char *argument, char
     return GM_OK;
 }
 
+/* For the calls of gpumem_resource.h: the device has nothing to do with it. */
+static gm_status full(const struct state *state) {
+    *gm_error_by_author() = true;
+    return gm_fail(GM_OUT_OF_MEMORY, "%llu bytes are the limit", (unsigned long long)state->bytes);
+}
+
 /* Counts the bytes before it allocates, so that parallel requests cannot exceed the limit together. Pitched memory may
  * be larger than its rows; the difference is counted after the allocation. */
 static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *request,
@@ -26,12 +32,13 @@ static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *
     struct state *state = self->state;
     struct gm_block got = *block;
     if (!gm_byte_counters_add(&state->live, request->context_id, request->size, state->bytes))
-        return GM_OUT_OF_MEMORY;
+        return full(state);
+    *gm_error_by_author() = false; /* set where an earlier attempt was refused */
     gm_status status = gm_adaptor_alloc(self, request, decision, &got);
     size_t more = !status && got.reserved > request->size ? got.reserved - request->size : 0;
     if (more && !gm_byte_counters_add(&state->live, request->context_id, more, state->bytes)) {
         gm_adaptor_undo(self, request, &got);
-        status = GM_OUT_OF_MEMORY;
+        status = full(state);
     }
     if (status)
         gm_byte_counters_subtract(&state->live, request->context_id, request->size);
@@ -58,7 +65,7 @@ static gm_status limit_grow(struct gm_resource *self, struct gm_block *block, si
     struct state *state = self->state;
     uint64_t before = taken_by(block), step = size > before ? size - before : 0;
     if (step && !gm_byte_counters_add(&state->live, block->context_id, step, state->bytes))
-        return GM_OUT_OF_MEMORY;
+        return full(state);
     gm_status status = gm_adaptor_grow(self, block, size);
     if (status)
         gm_byte_counters_subtract(&state->live, block->context_id, step);

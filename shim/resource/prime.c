@@ -18,7 +18,11 @@ static void prime(struct gm_resource *self, const struct gm_request *request, co
     if (__atomic_exchange_n(&state->primed, 1, __ATOMIC_RELAXED))
         return;
     first.size = state->bytes;
-    if (!gm_adaptor_alloc(self, &first, decision, &block))
+    gm_status status = gm_adaptor_alloc(self, &first, decision, &block);
+    if (status)
+        gm_log(GM_LOG_WARN, "prime: %llu bytes cannot be allocated, the resource begins without them (error %d)",
+               (unsigned long long)state->bytes, (int)status);
+    else
         gm_adaptor_undo(self, &first, &block);
 }
 

@@ -131,6 +131,11 @@ GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_wo
     return status;
 }
 
+GM_PUBLIC void gpumem_workspace_abandon(struct gpumem_workspace *workspace) {
+    if (gpumem_workspace_destroy(workspace))
+        gm_log(GM_LOG_WARN, "%s: it stays until the process ends", gpumem_last_error());
+}
+
 /* ---- size */
 
 GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_size(struct gpumem_workspace *workspace, size_t size) {

@@ -44,7 +44,7 @@ int main(void) {
     MUST(gpumem_residency_sync(residency, uses[1].object, &output));
     note_alloc("cuMemHostAlloc", SIZE, output);
     EXPECT(all_bytes_are(output, 0x5a, SIZE));
-    MUST(gpumem_residency_stats(residency, &stats));
+    MUST(gpumem_residency_get_stats(residency, &stats));
     EXPECT(stats.evictions == 1 && stats.written_back == 0 && stats.allocations == 2 && stats.peak_bytes == 2 * SIZE);
     EXPECT(stats.bytes_to_device == SIZE && stats.bytes_to_host == SIZE);
 

@@ -401,7 +401,15 @@ static void current_and_pool() {
     { gpumem::device_buffer<int> buffer(gpumem::current_resource(), 100); }
     EXPECT(status_of([] { gpumem::current_resource<property::host_accessible>(); }) == GPUMEM_INVALID_VALUE);
     EXPECT(status_of([&] { pool.allocate(8 << 20); }) == GPUMEM_OUT_OF_MEMORY && live(pool) == 0);
+    auto owned = gpumem::shared_current_resource();
+    EXPECT(owned == pool &&
+           status_of([] { gpumem::shared_current_resource<property::host_accessible>(); }) == GPUMEM_INVALID_VALUE);
     gpumem::check(gpumem_resource_set_current(nullptr));
+    owned.deallocate(owned.allocate(100), 100);
+    EXPECT(status_of([] { gpumem::pool_resource(4 << 20, 1 << 20); }) == GPUMEM_INVALID_VALUE);
+    gpumem::pool_resource large(std::size_t(1) << 45, std::size_t(1) << 46);
+    std::string text = logged([&] { large.deallocate(large.allocate(100), 100); });
+    EXPECT(contains(text, "prime: 35184372088832 bytes cannot be allocated"));
 }
 
 static void shared_ownership() {

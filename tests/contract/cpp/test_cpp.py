@@ -4,7 +4,8 @@
 usage: test_cpp.py SOURCE LIBGPUMEM-CORE.a SIMULATED-CUDA TOOLKIT runs|refused|cccl|alone COMPILER
 
 runs: programs of this folder. refused: each case of views.cpp and refused.cpp. cccl: cuda::mr and Thrust of the toolkit.
-alone: every public header compiles by itself, as C++17 and C++20, without CUDA's headers. Ends with 77 without this compiler.
+alone: every public header compiles by itself, without CUDA's headers and with more warnings, as C++17 and C++20, also without
+run-time types. Those of C do so as C11, C17, C++11 and C++17. Ends with 77 without this compiler.
 """
 
 import os
@@ -17,7 +18,20 @@ import tempfile
 
 SKIP = 77
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+STRICTER = ["-Wnon-virtual-dtor", "-Wshadow", "-Wold-style-cast"]  # programs compile with these, too
 HERE = pathlib.Path(__file__).resolve().parent
+# The templates of a header that a program makes classes of.
+AUTHOR = {"gpumem_resource.hpp": """struct own : gpumem::stream_ordered_memory_resource<gpumem::memory_kind::host> {
+    void *do_allocate(std::size_t, std::size_t) override { return nullptr; }
+    void do_deallocate(void *, std::size_t, std::size_t) override {}
+    void *do_allocate_async(std::size_t, std::size_t, gpumem::stream_view) override { return nullptr; }
+    void do_deallocate_async(void *, std::size_t, std::size_t, gpumem::stream_view) override {}
+};
+inline void use() {
+    own resource;
+    gpumem::pmr_adaptor adaptor(resource);
+}
+"""}
 VIEWS = "Managed\n" * 4 + "Device\n"
 
 
@@ -103,11 +117,14 @@ def cccl(options, compiler):
 
 def alone(options, compiler):
     for header in options.headers:
-        for standard in ("c++17", "c++20") if header.suffix == ".hpp" else ("c11", "c17", "c++17"):
+        for standard in ("c++17", "c++20") if header.suffix == ".hpp" else ("c11", "c17", "c++11", "c++17"):
             language = "c++" if standard.startswith("c++") else "c"
-            done = subprocess.run([compiler, "-fsyntax-only", f"-std={standard}", *STRICT, options.include, "-x", language, "-"],
-                                  input=f'#include "{header.name}"\n#include "{header.name}"\n', capture_output=True, text=True)
-            assert done.returncode == 0, f"{header.name} as {standard}: {done.stderr}"
+            more = [[*STRICTER], [*STRICTER, "-fno-rtti"]] if language == "c++" else [["-Wshadow"]]
+            for flags in more:
+                done = subprocess.run([compiler, "-fsyntax-only", f"-std={standard}", *STRICT, *flags, options.include, "-x", language,
+                                       "-"], input=f'#include "{header.name}"\n#include "{header.name}"\n{AUTHOR.get(header.name, "")}',
+                                      capture_output=True, text=True)
+                assert done.returncode == 0, f"{header.name} as {standard} with {flags}: {done.stderr}"
 
 
 def main():

@@ -154,4 +154,85 @@ TEST_WITH(structs_have_no_padding_at_their_end, bench_open, bench_close) {
     assert_int_equal(END(gpumem_view, handles), sizeof(struct gpumem_view));
 }
 
+/* The call says which of its own arguments is NULL. */
+#define REFUSED(call, words)                                         \
+    do {                                                             \
+        assert_int_equal((call), GPUMEM_INVALID_VALUE);              \
+        if (!strstr(gpumem_last_error(), (words)))                   \
+            fail_msg("\"%s\" in: %s", (words), gpumem_last_error()); \
+    } while (0)
+
+TEST_WITH(null_pointers_of_regions_are_refused, bench_open, bench_close) {
+    struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXPORTABLE};
+    struct gpumem_view view = {.struct_size = sizeof view};
+    struct gpumem_region *region;
+    size_t size = 0;
+    int descriptor = -1;
+    CU(gpumem_region_create(&options, &region));
+    CU(gpumem_region_grow(region, 1));
+    REFUSED(gpumem_block_of(region, NULL), "gpumem_block_of: block is NULL");
+    REFUSED(gpumem_region_create(&options, NULL), "gpumem_region_create: region is NULL");
+    REFUSED(gpumem_region_grow(NULL, 1), "gpumem_region_grow: region is NULL");
+    REFUSED(gpumem_region_shrink(NULL, 1), "gpumem_region_shrink: region is NULL");
+    REFUSED(gpumem_region_view(NULL, &view), "gpumem_region_view: region is NULL");
+    REFUSED(gpumem_region_view(region, NULL), "gpumem_view is NULL");
+    REFUSED(gpumem_region_view_read_only(NULL, &view), "gpumem_region_view_read_only: region is NULL");
+    REFUSED(gpumem_region_allow(NULL, 0), "gpumem_region_allow: region is NULL");
+    REFUSED(gpumem_region_export(NULL, 0, &descriptor, &size), "gpumem_region_export: region is NULL");
+    REFUSED(gpumem_region_export(region, 0, NULL, &size), "descriptor is NULL");
+    REFUSED(gpumem_region_export(region, 0, &descriptor, NULL), "size is NULL");
+    CU(gpumem_region_destroy(NULL));
+    CU(gpumem_region_destroy(region));
+    gpumem_mark(NULL);
+}
+
+TEST_WITH(null_pointers_of_vectors_are_refused, bench_open, bench_close) {
+    struct gpumem_vector *vector;
+    const int value = 7;
+    CU(gpumem_vector_create(NULL, sizeof value, NULL, &vector));
+    REFUSED(gpumem_vector_create(NULL, sizeof value, NULL, NULL), "gpumem_vector_create: vector is NULL");
+    REFUSED(gpumem_vector_reserve(NULL, 1), "gpumem_vector_reserve: vector is NULL");
+    REFUSED(gpumem_vector_resize(NULL, 1, &value), "gpumem_vector_resize: vector is NULL");
+    REFUSED(gpumem_vector_append(NULL, 1), "gpumem_vector_append: vector is NULL");
+    REFUSED(gpumem_vector_push_back(NULL, &value), "gpumem_vector_push_back: vector is NULL");
+    REFUSED(gpumem_vector_push_back(vector, NULL), "gpumem_vector_push_back: value is NULL");
+    REFUSED(gpumem_vector_insert(NULL, 0, 1, &value), "gpumem_vector_insert: vector is NULL");
+    REFUSED(gpumem_vector_insert(vector, 0, 1, NULL), "gpumem_vector_insert: value is NULL");
+    REFUSED(gpumem_vector_insert_from(NULL, 0, &value, 1), "gpumem_vector_insert_from: vector is NULL");
+    REFUSED(gpumem_vector_insert_from(vector, 0, NULL, 1), "gpumem_vector_insert_from: source is NULL");
+    REFUSED(gpumem_vector_fill(NULL, 0, 0, &value), "gpumem_vector_fill: vector is NULL");
+    REFUSED(gpumem_vector_fill(vector, 0, 0, NULL), "gpumem_vector_fill: value is NULL");
+    REFUSED(gpumem_vector_erase(NULL, 0, 0), "gpumem_vector_erase: vector is NULL");
+    REFUSED(gpumem_vector_assign(NULL, 1, &value), "gpumem_vector_assign: vector is NULL");
+    REFUSED(gpumem_vector_assign(vector, 1, NULL), "gpumem_vector_assign: value is NULL");
+    REFUSED(gpumem_vector_assign_from(NULL, &value, 1), "gpumem_vector_assign_from: vector is NULL");
+    REFUSED(gpumem_vector_assign_from(vector, NULL, 1), "gpumem_vector_assign_from: source is NULL");
+    REFUSED(gpumem_vector_copy(NULL, vector), "gpumem_vector_copy: vector is NULL");
+    REFUSED(gpumem_vector_copy(vector, NULL), "gpumem_vector_copy: other is NULL");
+    REFUSED(gpumem_vector_shrink(NULL), "gpumem_vector_shrink: vector is NULL");
+    assert_null(gpumem_vector_data(NULL));
+    assert_null(gpumem_vector_region(NULL));
+    assert_int_equal(gpumem_vector_count(NULL) + gpumem_vector_capacity(NULL), 0);
+    gpumem_vector_set_stream(NULL, NULL);
+    gpumem_vector_swap(vector, NULL);
+    gpumem_vector_swap(NULL, vector);
+    CU(gpumem_vector_insert_from(vector, 0, NULL, 0));
+    CU(gpumem_vector_destroy(NULL));
+    CU(gpumem_vector_destroy(vector));
+}
+
+/* Also while the region is empty, and in the options. */
+TEST_WITH(devices_that_do_not_exist_are_refused, bench_open, bench_close) {
+    struct gpumem_region_options options = {.struct_size = sizeof options, .peers = 1ull << 40};
+    struct gpumem_region *region = NULL;
+    REFUSED(gpumem_region_create(&options, &region), "no device 40");
+    assert_null(region);
+    CU(gpumem_region_create(NULL, &region));
+    REFUSED(gpumem_region_allow(region, 7), "no device 7");
+    REFUSED(gpumem_region_allow(region, -1), "no device -1");
+    REFUSED(gpumem_region_allow(region, 64), "no device 64");
+    CU(gpumem_region_grow(region, 1));
+    CU(gpumem_region_destroy(region));
+}
+
 int main(void) { return run_all(NULL, NULL); }

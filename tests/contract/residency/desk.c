@@ -84,7 +84,7 @@ uint64_t gpu_object(struct gpumem_residency *residency, size_t bytes) {
 
 struct gpumem_residency_stats stats_of(struct gpumem_residency *residency) {
     struct gpumem_residency_stats stats = {.struct_size = sizeof stats};
-    OK(gpumem_residency_stats(residency, &stats));
+    OK(gpumem_residency_get_stats(residency, &stats));
     return stats;
 }
 

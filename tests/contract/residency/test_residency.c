@@ -874,7 +874,7 @@ TEST_WITH(errors_of_creation, desk_open, desk_close) {
     OK(gpumem_residency_destroy(r));
     CU(cuCtxPushCurrent_v2(popped));
     OK(gpumem_residency_create(NULL, &r));
-    FAILS(gpumem_residency_stats(r, &stats), GPUMEM_INVALID_VALUE, "sizeof(struct gpumem_residency_stats)");
+    FAILS(gpumem_residency_get_stats(r, &stats), GPUMEM_INVALID_VALUE, "sizeof(struct gpumem_residency_stats)");
     OK(gpumem_residency_destroy(r));
     OK(gpumem_residency_destroy(NULL));
 }
@@ -1023,8 +1023,8 @@ TEST_WITH(null_is_refused, desk_open, desk_close) {
     FAILS(gpumem_residency_sync(NULL, 1, NULL), GPUMEM_INVALID_VALUE, "residency is NULL");
     FAILS(gpumem_residency_announce(NULL, &object, 1), GPUMEM_INVALID_VALUE, "residency is NULL");
     FAILS(gpumem_residency_announce(r, NULL, 1), GPUMEM_INVALID_VALUE, "objects is NULL");
-    FAILS(gpumem_residency_stats(NULL, &stats), GPUMEM_INVALID_VALUE, "residency is NULL");
-    FAILS(gpumem_residency_stats(r, NULL), GPUMEM_INVALID_VALUE, "stats is NULL");
+    FAILS(gpumem_residency_get_stats(NULL, &stats), GPUMEM_INVALID_VALUE, "residency is NULL");
+    FAILS(gpumem_residency_get_stats(r, NULL), GPUMEM_INVALID_VALUE, "stats is NULL");
     OK(gpumem_residency_destroy(NULL));
     OK(gpumem_residency_destroy(r));
 }

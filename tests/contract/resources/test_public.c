@@ -945,6 +945,66 @@ TEST_WITH(test_current_resource, open_world, close_world) {
     }
 }
 
+/* Another thread may set another resource between a look and a share. */
+TEST_WITH(test_the_current_resource_is_shared, open_world, close_world) {
+    struct gpumem_resource *mine = create("statistics(native)"), *found = NULL;
+    OK(gpumem_resource_set_current(mine));
+    OK(gpumem_resource_destroy(mine));
+    OK(gpumem_resource_share_current(&found));
+    OK(gpumem_resource_set_current(NULL));
+    must_put(found, must_get(found, 100), 100);
+    OK(gpumem_resource_destroy(found));
+    assert_int_equal(gpumem_resource_share_current(NULL), GPUMEM_INVALID_VALUE);
+}
+
+/* A text that is too long keeps what failed and why. */
+TEST_WITH(test_a_long_text_keeps_its_reason, open_world, close_world) {
+    struct gpumem_resource *resource = create("limit(1MiB,native)"), *inner;
+    void *memory;
+    for (int i = 0; i < 10; i++) {
+        inner = resource;
+        OK(gpumem_resource_compose("statistics(log(fill(zero,$1)))", &inner, 1, &resource));
+        OK(gpumem_resource_destroy(inner));
+    }
+    assert_int_equal(gpumem_resource_allocate(resource, 2 << 20, 16, &memory), GPUMEM_OUT_OF_MEMORY);
+    const char *error = gpumem_last_error(), *end = ": GPUMEM_OUT_OF_MEMORY: 1048576 bytes are the limit";
+    assert_int_equal(strncmp(error, "the resource statistics(log(", 28), 0);
+    assert_string_equal(error + strlen(error) - strlen(end), end);
+    assert_non_null(strstr(error, " ... "));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* The free bytes of the device are said where it is out of memory, not where a limit is. */
+TEST_WITH(test_who_is_out_of_memory, open_world, close_world) {
+    static const struct {
+        const char *text;
+        bool device;
+    } cases[] = {{"limit(1MiB,native)", false},
+                 {"cache(limit(1MiB,native))", false},
+                 {"fallback(limit(1MiB,native),native)", true},
+                 {"limit(1048576GiB,native)", true},
+                 {"fallback(native,limit(1MiB,native))", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gpumem_resource *resource = create(cases[i].text);
+        void *memory;
+        assert_int_equal(gpumem_resource_allocate(resource, (size_t)1 << 45, 16, &memory), GPUMEM_OUT_OF_MEMORY);
+        if (!strstr(gpumem_last_error(),
+                    cases[i].device ? "bytes of the device free" : "1048576 bytes are the limit") ||
+            (!cases[i].device && strstr(gpumem_last_error(), "bytes of the device free")))
+            fail_msg("%s: %s", cases[i].text, gpumem_last_error());
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+TEST_WITH(test_calls_name_themselves, open_world, close_world) {
+    struct gpumem_resource *resource = create("native"), *made;
+    assert_int_equal(gpumem_resource_create(NULL, &made), GPUMEM_INVALID_VALUE);
+    assert_string_equal(gpumem_last_error(), "gpumem_resource_create: text is NULL");
+    assert_int_equal(gpumem_resource_create("native", NULL), GPUMEM_INVALID_VALUE);
+    assert_string_equal(gpumem_last_error(), "gpumem_resource_create: resource is NULL");
+    OK(gpumem_resource_destroy(resource));
+}
+
 TEST_WITH(test_nine_resources_given, open_world, close_world) {
     struct gpumem_resource *given[10], *made = NULL;
     for (int i = 0; i < 10; i++)
@@ -1000,7 +1060,7 @@ TEST_WITH(test_errors_name_free_memory_where_it_matters, open_world, close_world
     static const struct {
         const char *text;
         bool named;
-    } rows[] = {{"limit(1KiB,native)", true}, {"limit(1KiB,new-delete)", false}, {"limit(1KiB,pinned)", false}};
+    } rows[] = {{"fail-nth(1,native)", true}, {"fail-nth(1,new-delete)", false}, {"fail-nth(1,pinned)", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gpumem_resource *resource = create(rows[i].text);
         void *memory;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include <cuda.h>
+#include <unistd.h>
 
 static int wrong;
 #define CHECK(holds) ((holds) ? void() : (void)(wrong++, std::printf("line %d: %s\n", __LINE__, #holds)))
@@ -20,6 +21,33 @@ static_assert(std::is_convertible_v<one_buffer, void *> && std::is_convertible_v
 static_assert(!std::is_convertible_v<two_buffers, void *>);
 static_assert(!std::is_copy_constructible_v<one_buffer> && !std::is_copy_assignable_v<one_buffer>);
 static_assert(!std::is_convertible_v<one_buffer, bool> && std::is_constructible_v<bool, one_buffer>);
+
+// What a call logs.
+template <typename Call> static bool logs(const char *words, Call call) {
+    std::FILE *file = std::tmpfile();
+    int saved = dup(2);
+    dup2(fileno(file), 2);
+    call();
+    dup2(saved, 2);
+    close(saved);
+    std::rewind(file);
+    char text[500] = "";
+    std::size_t got = std::fread(text, 1, sizeof text - 1, file);
+    std::fclose(file);
+    return got && std::strstr(text, words);
+}
+
+// It cannot throw, and must not end in silence.
+static void a_workspace_that_ends_with_a_loan() {
+    gpumem::workspace owner;
+    CHECK(gpumem::make_workspace(owner) == GPUMEM_WORKSPACE_SUCCESS);
+    gpumem_workspace *workspace = owner.get();
+    {
+        auto loan = gpumem::borrow(workspace, 64);
+        CHECK(loan && logs("a loan of 64 bytes is alive", [&] { owner.reset(); }));
+    }
+    CHECK(gpumem_workspace_destroy(workspace) == GPUMEM_WORKSPACE_SUCCESS);
+}
 
 static bool is_free(gpumem_workspace *workspace) {
     auto loan = gpumem::borrow(workspace, 64);
@@ -83,6 +111,7 @@ int main() {
     gpumem::workspace workspace;
     CHECK(gpumem::make_workspace(workspace) == GPUMEM_WORKSPACE_SUCCESS);
     loans(workspace.get());
+    a_workspace_that_ends_with_a_loan();
 
     std::size_t answer = 0;
     CHECK(gpumem_workspace_start_query(workspace.get()) == GPUMEM_WORKSPACE_SUCCESS);

@@ -2,6 +2,7 @@
 
 #include "tests/test.h"
 #include <pthread.h>
+#include <unistd.h>
 
 #include "shim/driver/driver.h"
 #include "shim/gpumem_plug.h"
@@ -96,6 +97,43 @@ TEST(enters_the_device) {
     assert_ptr_equal(current, context);
     assert_int_equal(live_count(), 0);
     assert_null(gpumem_plug_allocate(MIB, 7, NULL));
+}
+
+/* The program's own context of the device may end before the memory does. */
+TEST(serves_from_the_primary_context) {
+    CUcontext another, current;
+    CU(cuCtxCreate_v2(&another, 0, 0));
+    void *memory = gpumem_plug_allocate(MIB, 0, NULL);
+    assert_non_null(memory);
+    CU(cuCtxGetCurrent(&current));
+    assert_ptr_equal(current, another);
+    CU(cuCtxDestroy_v2(another));
+    CU(cuCtxSetCurrent(context));
+    gpumem_plug_free(memory, MIB, 0, NULL);
+    assert_int_equal(live_count(), 0);
+}
+
+/* Lines that a call logs. */
+static unsigned logged_by_free(void *memory) {
+    char text[2000] = "";
+    int ends[2], saved = dup(STDERR_FILENO);
+    unsigned lines = 0;
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    gpumem_plug_free(memory, MIB, 0, own);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[1]);
+    ssize_t got = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    for (ssize_t i = 0; i < got; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
+TEST(logs_a_failed_free_once) {
+    int local;
+    assert_int_equal(logged_by_free(&local), 1);
 }
 
 TEST(reports_out_of_memory) {

@@ -176,5 +176,5 @@ class Residency:
     def stats(self):
         """{name: count} of struct gpumem_residency_stats."""
         stats = _Stats(ctypes.sizeof(_Stats))
-        _check(_core.gpumem_residency_stats(self._handle, ctypes.byref(stats)))
+        _check(_core.gpumem_residency_get_stats(self._handle, ctypes.byref(stats)))
         return {name: getattr(stats, name) for name in _COUNTS}
