@@ -73,9 +73,13 @@ GM_INTERNAL ssize_t gm_safe_pwritev(int fd, const struct iovec *pieces, unsigned
 /* Waits at most `wait_ms` until the descriptor can take 4096 bytes (PIPE_BUF), or has an error to report. False: the
  * time is over. */
 GM_INTERNAL bool gm_safe_takes(int fd, unsigned wait_ms);
-/* Writes a line to a descriptor that the program uses, too. The line is lost when nobody reads. A full pipe delays the
- * program once, for at most a second. */
+/* Writes a line to a descriptor that the program uses, too. The line is lost when nobody reads, and where standard
+ * error is no longer the file that it was when gpumem was loaded. A full pipe delays the program once, for at most a
+ * second.
+ */
 GM_INTERNAL void gm_safe_say(int fd, const char *text, size_t bytes);
+/* The file that descriptor 2 is now counts as standard error, as that at the load of gpumem did before. */
+GM_INTERNAL void gm_standard_error_is_now(void);
 /* Text for an errno value, without locale or heap. */
 GM_INTERNAL const char *gm_errno_text(int error);
 /* As gm_file_map; on failure *why is the reason in a few words. */

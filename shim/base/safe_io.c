@@ -71,14 +71,42 @@ bool gm_safe_takes(int fd, unsigned wait_ms) {
     return takes > 0;
 }
 
+/* The file that was standard error before the program's own code ran. A program may close that, and a file that it
+ * opens then gets the number. */
+static struct {
+    bool known, exists;
+    struct stat file;
+} standard_error;
+
+void gm_standard_error_is_now(void) {
+    standard_error.exists = gm_fstat(STDERR_FILENO, &standard_error.file) == 0;
+    standard_error.known = true;
+}
+
+/* A constructor of another library may come before. */
+__attribute__((constructor)) static void remember_standard_error(void) {
+    if (!standard_error.known)
+        gm_standard_error_is_now();
+}
+
+static bool is_the_programs(int fd) {
+    struct stat now;
+    remember_standard_error();
+    return fd == STDERR_FILENO &&
+           (!standard_error.exists || gm_fstat(fd, &now) != 0 || now.st_dev != standard_error.file.st_dev ||
+            now.st_ino != standard_error.file.st_ino);
+}
+
 void gm_safe_say(int fd, const char *text, size_t bytes) {
     enum { WAIT_MS = 1000 };
     static bool stuck;
     int saved = errno;
-    bool takes = gm_safe_takes(fd, __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : WAIT_MS);
-    if (takes)
-        gm_safe_write(fd, text, bytes);
-    __atomic_store_n(&stuck, !takes, __ATOMIC_RELAXED);
+    if (!is_the_programs(fd)) {
+        bool takes = gm_safe_takes(fd, __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : WAIT_MS);
+        if (takes)
+            gm_safe_write(fd, text, bytes);
+        __atomic_store_n(&stuck, !takes, __ATOMIC_RELAXED);
+    }
     errno = saved;
 }
 

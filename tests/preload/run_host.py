@@ -132,6 +132,25 @@ def stderr_of_nobody(place):
         check(check_ends(process, label) == native.stdout, f"{label}: other output")
 
 
+def stderr_of_data(place):
+    """The program's data file gets the number of standard error: nobody else writes there. Where standard error comes back, what
+    gpumem says at the end is there."""
+    says = {"GPUMEM_LOG": "debug", "GPUMEM_COVERAGE": "1", "GPUMEM_GROW": "report", "GPUMEM_NONSENSE": "1"}
+    for back in (False, True):
+        data = place.fresh() / "data"
+        command = [place.program("other_stderr"), str(data), *(["back"] if back else [])]
+        native = place.run_native(command)
+        check(data.read_text() == "first\nsecond\n", "natively the file has the program's lines")
+        done = place.run_shimmed(command, "cache", **says)
+        check((done.returncode, done.stdout) == (0, native.stdout), f"{done.returncode} {done.stdout}{done.stderr}")
+        check(data.read_text() == "first\nsecond\n", f"the program's data: {data.read_text()}")
+        check(("coverage" in done.stderr) == back, f"said at the end: {done.stderr}")
+    closed = ["sh", "-c", 'exec "$@" 2>&-', "sh", place.program("other_stderr"), str(data)]
+    done = place.run_shimmed(closed, "cache", **says)
+    check((done.returncode, done.stdout) == (0, native.stdout), f"closed before: {done.returncode} {done.stdout}")
+    check(data.read_text() == "first\nsecond\n", f"closed before: {data.read_text()}")
+
+
 def trace_cut(place):
     """A binary trace is cut to nothing, again and again, while the program writes it."""
     for cuts in (1, 30):
@@ -208,6 +227,7 @@ CASES = {
     "forking": forking,
     "many_threads": many_threads,
     "stderr_of_nobody": stderr_of_nobody,
+    "stderr_of_data": stderr_of_data,
     "trace_cut": trace_cut,
     "pipes": pipes,
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
 #include "shim/base/limit.h"
 #include "shim/base/stats.h"
 #include "shim/base/symbol.h"
@@ -31,6 +32,7 @@ static void in_child(void (*test)(void)) {
     pid_t child = fork();
     if (!child) {
         dup2(fileno(file), STDERR_FILENO);
+        gm_standard_error_is_now();
         test();
         _exit(0);
     }
