@@ -85,6 +85,7 @@ bool spg_cache_take_region(struct spg_memory *memory, const char *what, struct s
 struct spg_operand {
     int32_t rows, columns;
     int64_t stored;
+    int32_t first; /* number of its first entry: not 0 in rows of a larger matrix, whose arrays these are */
     int32_t *offsets, *indices;
     void *values; /* float or double */
     struct spg_block block;

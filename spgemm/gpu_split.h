@@ -17,12 +17,13 @@ bool spg_slabs_even(struct spg_slabs *slabs, struct spg_method *method, int32_t 
 /* Cuts them into slabs of at most `most` intermediate products, or of one row. */
 bool spg_slabs_limited(struct spg_slabs *slabs, struct spg_method *method, int64_t most, struct spg_error *error);
 
-/* Rows `first` to first + rows - 1 of a matrix, as an operand in the same memory: its offsets do not begin with 0. */
+/* Rows `first` to first + rows - 1 of a matrix, as an operand in the same memory: its offsets begin with `entry`. */
 static inline struct spg_operand spg_operand_rows(const struct spg_operand *o, int32_t first, int32_t rows,
-                                                  int64_t stored) {
+                                                  int32_t entry, int64_t stored) {
     return (struct spg_operand){.rows = rows,
                                 .columns = o->columns,
                                 .stored = stored,
+                                .first = entry,
                                 .offsets = o->offsets + first,
                                 .indices = o->indices,
                                 .values = o->values};

@@ -247,6 +247,7 @@ static void *multiply(void *pointer) {
     m->c = (struct gpumem_spgemm_result){.struct_size = sizeof m->c};
     m->status = GPUMEM_OK;
     if (spg_member_enter(m, &m->error)) {
+        m->multiplier->first_entry = (int32_t)m->first_entry;
         m->status = gpumem_spgemm_multiply(m->multiplier, &m->a, &m->b, NULL, m->flags, m->stream, &m->c);
         if (m->status) {
             spg_fail_as(&m->error, (int)m->status, "%s", gpumem_spgemm_last_error());

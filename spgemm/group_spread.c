@@ -192,8 +192,10 @@ static bool cut_rows(struct gpumem_spgemm_group *g, const struct gpumem_spgemm_c
     struct spg_operand first = spg_operand_of(a), second = spg_operand_of(&lead->b);
     spg_multiplier_take(lead->multiplier, &first, &second);
     lead->multiplier->product.method.gpu.memory.stream = lead->stream;
+    const struct spg_request r = {.count = 1, .csr = {*a}};
     if (g->count > 1 && !(spg_member_enter(lead, error) &&
-                          (spg_slabs_even(&slabs, &lead->multiplier->product.method, g->count, error) ||
+                          ((spg_request_check_offsets(lead->multiplier, &r, error) &&
+                            spg_slabs_even(&slabs, &lead->multiplier->product.method, g->count, error)) ||
                            spg_member_failed(lead, error))))
         return false;
     for (int i = 0; i < g->count; i++) {

@@ -97,6 +97,7 @@ static bool send_rows(struct host *h, struct worker *w, const struct gpumem_spge
     *sent = (struct spg_operand){.rows = (int32_t)rows,
                                  .columns = (int32_t)m->columns,
                                  .stored = stored,
+                                 .first = (int32_t)skipped,
                                  .offsets = block->at,
                                  .indices = (int32_t *)((uintptr_t)indices - skipped * sizeof(int32_t)),
                                  .values = (void *)((uintptr_t)values - skipped * h->value_size)};
@@ -152,7 +153,8 @@ static bool fetch_b(struct host *h, struct worker *w, const int32_t *columns, in
     int64_t stored, *start = w->named.at;
     int32_t *length = (int32_t *)((char *)w->named.at + starts);
     if (!spg_clear(w->stream, length, count * sizeof *length, error) ||
-        !spg_cuda(spg_launch_name_rows(columns, entries, h->shared.at, length, w->stream), "named rows of B", error) ||
+        !spg_cuda(spg_launch_name_rows(columns, entries, h->shared.at, rows, length, w->stream), "named rows of B",
+                  error) ||
         !spg_cuda(spg_scan((char *)length + lengths, &scan, length, start, rows, w->stream), "scan", error) ||
         !spg_read(memory_of(w), &stored, start + rows, sizeof stored, "named rows of B", error))
         return false;
@@ -315,9 +317,15 @@ static bool multiply_all(struct host *h, struct spg_error *error) {
 
 static bool read_offsets(const char *name, const struct gpumem_spgemm_csr *m, struct spg_error *error) {
     int64_t first = offset_at(m, 0), last = offset_at(m, m->rows);
-    return (!first && last == m->stored) ||
-           spg_fail_as(error, GPUMEM_INVALID_VALUE, "the offsets of %s go from %lld to %lld, not from 0 to %lld", name,
-                       (long long)first, (long long)last, (long long)m->stored);
+    if (first || last != m->stored)
+        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "the offsets of %s go from %lld to %lld, not from 0 to %lld",
+                           name, (long long)first, (long long)last, (long long)m->stored);
+    /* Slabs are cut by them. */
+    for (int64_t row = 0; row < m->rows; row++)
+        if (offset_at(m, row + 1) < offset_at(m, row))
+            return spg_fail_as(error, GPUMEM_INVALID_VALUE, "the offsets of %s at row %lld do not ascend", name,
+                               (long long)row);
+    return true;
 }
 
 static bool read_arguments(struct host *h, const struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *a,

@@ -236,7 +236,7 @@ struct spg_flaws {
     int32_t row;
 };
 /* `wide`: the offsets, if they have 64 bits. */
-cudaError_t spg_launch_check(const struct spg_operand *m, const int64_t *wide, struct spg_flaws flaws[2],
+cudaError_t spg_launch_check(const struct spg_operand *m, const int64_t *wide, bool columns, struct spg_flaws flaws[2],
                              cudaStream_t stream);
 /* Adds the number of the pattern to *hash. */
 cudaError_t spg_launch_hash(const struct spg_operand *m, unsigned long long *hash, cudaStream_t stream);
@@ -256,9 +256,9 @@ cudaError_t spg_launch_widen(const int32_t *from, int64_t base, int64_t count, i
 
 /* ---- rows of a matrix in host memory: kernels_host.cu. `offsets` are those of the whole matrix, on the device. */
 
-/* Sets length[row] for each row that one of the columns names. */
-cudaError_t spg_launch_name_rows(const int32_t *columns, int64_t count, const int64_t *offsets, int32_t *length,
-                                 cudaStream_t stream);
+/* Sets length[row] for each of the rows that one of the columns names. */
+cudaError_t spg_launch_name_rows(const int32_t *columns, int64_t count, const int64_t *offsets, int32_t rows,
+                                 int32_t *length, cudaStream_t stream);
 /* Copies the entries of the rows that are not empty in `to`, whose offsets are set. `indices` and `values` are those of
  * the whole matrix, in memory that kernels can read. */
 cudaError_t spg_launch_fetch_rows(size_t value_size, const struct spg_operand *to, const int64_t *offsets,

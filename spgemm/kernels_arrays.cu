@@ -9,6 +9,7 @@
  *   write of each entry, and a binary search over the rounds for each chunk.
  *
  * Scans and selections are CUB's. */
+#include "spgemm/entries.cuh"
 #include "spgemm/kernels.h"
 #include "spgemm/warp.cuh"
 
@@ -37,18 +38,19 @@ struct RowBound {
 };
 
 __device__ bool may_be_alike(const spg_operand &a, int32_t row, int32_t begin, int32_t length) {
-    return row > 0 && length > 0 && begin - a.offsets[row - 1] == length;
+    return row > 0 && length > 0 && begin - length >= a.first && begin - a.offsets[row - 1] == length;
 }
 
 /* Every `team`-th entry from `begin` + `rank` on. */
 __device__ RowBound part_of_bound(const spg_operand &a, const spg_operand &b, int32_t row, int rank, int team) {
-    int32_t begin = a.offsets[row], end = a.offsets[row + 1], length = end - begin;
+    auto [begin, end] = spg_entries_of(a, row);
+    int32_t length = end - begin;
     RowBound part;
     part.differs = !may_be_alike(a, row, begin, length);
     part.not_short = length > SPG_SHORT;
     for (int32_t k = begin + rank; k < end; k += team) {
         int32_t middle = a.indices[k];
-        int32_t products = b.offsets[middle + 1] - b.offsets[middle];
+        int32_t products = spg_entries_of(b, middle).count();
         part.sum += products;
         part.not_short |= products > SPG_SHORT;
         if (!part.differs)
@@ -164,7 +166,8 @@ __global__ void __launch_bounds__(BLOCK) alike_rows(spg_operand b, uint8_t *alik
     int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / TEAM;
     int differs = 1, rank = static_cast<int>(threadIdx.x % TEAM);
     if (row < b.rows) {
-        int32_t begin = b.offsets[row], length = b.offsets[row + 1] - begin;
+        auto [begin, end] = spg_entries_of(b, static_cast<int32_t>(row));
+        int32_t length = end - begin;
         differs = length > LONG || !may_be_alike(b, static_cast<int32_t>(row), begin, length);
         for (int32_t k = begin + rank; !differs && k < begin + length; k += TEAM)
             differs = b.indices[k - length] != b.indices[k];

@@ -63,9 +63,9 @@ __global__ void __launch_bounds__(BLOCK) hash_pattern(spg_operand m, unsigned lo
 }
 
 template <typename O>
-cudaError_t launch_check(const spg_operand &m, const O *offsets, spg_flaws *flaws, cudaStream_t stream) {
+cudaError_t launch_check(const spg_operand &m, const O *offsets, bool columns, spg_flaws *flaws, cudaStream_t stream) {
     check_offsets<O><<<blocks_of(static_cast<int64_t>(m.rows) + 1), BLOCK, 0, stream>>>(m, offsets, &flaws[0]);
-    if (m.stored && m.rows)
+    if (columns && m.stored && m.rows)
         check_columns<O>
             <<<blocks_of(static_cast<int64_t>(m.rows) * 32), BLOCK, 0, stream>>>(m, offsets, &flaws[0], &flaws[1]);
     return cudaGetLastError();
@@ -73,9 +73,10 @@ cudaError_t launch_check(const spg_operand &m, const O *offsets, spg_flaws *flaw
 
 } // namespace
 
-cudaError_t spg_launch_check(const spg_operand *m, const int64_t *wide, spg_flaws flaws[2], cudaStream_t stream) {
-    return wide ? launch_check(*m, wide, flaws, stream)
-                : launch_check(*m, static_cast<const int32_t *>(m->offsets), flaws, stream);
+cudaError_t spg_launch_check(const spg_operand *m, const int64_t *wide, bool columns, spg_flaws flaws[2],
+                             cudaStream_t stream) {
+    return wide ? launch_check(*m, wide, columns, flaws, stream)
+                : launch_check(*m, static_cast<const int32_t *>(m->offsets), columns, flaws, stream);
 }
 
 cudaError_t spg_launch_hash(const spg_operand *m, unsigned long long *hash, cudaStream_t stream) {

@@ -18,12 +18,13 @@ unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BL
 __device__ int64_t thread_number() { return static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x; }
 
 __global__ void __launch_bounds__(BLOCK)
-    name_rows(const int32_t *columns, int64_t count, const int64_t *offsets, int32_t *length) {
+    name_rows(const int32_t *columns, int64_t count, const int64_t *offsets, int32_t rows, int32_t *length) {
     int64_t k = thread_number();
     if (k >= count)
         return;
     int32_t row = columns[k];
-    length[row] = static_cast<int32_t>(offsets[row + 1] - offsets[row]);
+    if (row >= 0 && row < rows)
+        length[row] = static_cast<int32_t>(offsets[row + 1] - offsets[row]);
 }
 
 /* V has the size of a value. */
@@ -55,10 +56,10 @@ cudaError_t launch_fetch(const spg_operand &to, const int64_t *offsets, const in
 
 } // namespace
 
-cudaError_t spg_launch_name_rows(const int32_t *columns, int64_t count, const int64_t *offsets, int32_t *length,
-                                 cudaStream_t stream) {
+cudaError_t spg_launch_name_rows(const int32_t *columns, int64_t count, const int64_t *offsets, int32_t rows,
+                                 int32_t *length, cudaStream_t stream) {
     if (count)
-        name_rows<<<blocks_of(count), BLOCK, 0, stream>>>(columns, count, offsets, length);
+        name_rows<<<blocks_of(count), BLOCK, 0, stream>>>(columns, count, offsets, rows, length);
     return cudaGetLastError();
 }
 

@@ -47,11 +47,10 @@ __host__ __device__ int padded(int columns) { return (columns + 31) / 16 * 16; }
 struct Part {
     int32_t row, first = 0, end = 0;
 
-    __device__ Part(const int32_t *offsets, int32_t number) : row(number) {
-        if (row >= 0) {
-            first = offsets[row];
-            end = offsets[row + 1];
-        }
+    template <typename M> __device__ Part(const M &m, int32_t number) : row(number) {
+        spg_entries entries = spg_entries_of(m, row);
+        first = entries.first;
+        end = entries.end;
     }
     template <int TEAM, int TEAMS> __device__ void cut(int team) {
         int32_t each = ((end - first) / (TEAM * TEAMS) + 1) * TEAM;
@@ -86,16 +85,17 @@ template <typename T>
 __device__ Term<T> term_of(const Operand<T> &a, const Operand<T> &b, const Part &part, int32_t at, int32_t middle) {
     Term<T> term;
     if (middle >= 0) {
-        term.from = b.offsets[middle];
-        term.length = b.offsets[middle + 1] - term.from;
+        spg_entries row = spg_entries_of(b, middle);
+        term.from = row.first;
+        term.length = row.count();
         term.factor = spg_read_value(a.values, part.first + at);
     }
     return term;
 }
 
-/* Adds a product for each thread whose column is not -1. */
-template <typename T> __device__ void add(T *sums, T factor, int32_t column, const T &value) {
-    if (column >= 0)
+/* Adds a product for each thread whose column is one of C's: not -1, nor a wrong one. */
+template <typename T> __device__ void add(T *sums, T factor, int32_t column, int32_t columns, const T &value) {
+    if (static_cast<uint32_t>(column) < static_cast<uint32_t>(columns))
         sums[column] = spg_plus_product(sums[column], factor, value);
     __syncwarp();
 }
@@ -129,7 +129,7 @@ __device__ void add_all(const Operand<T> &a, const Operand<T> &b, const Part &pa
 #pragma unroll
             for (int i = 0; i < AHEAD; i++) {
                 T factor = shuffled<TEAM>(mine.factor, j + i);
-                add(sums, factor, column[i], value[i]);
+                add(sums, factor, column[i], b.columns, value[i]);
                 if (!is_long)
                     continue;
                 int32_t from = __shfl_sync(~0u, mine.from, j + i, TEAM);
@@ -137,7 +137,7 @@ __device__ void add_all(const Operand<T> &a, const Operand<T> &b, const Part &pa
                 for (int32_t at = TEAM; __any_sync(~0u, at < length); at += TEAM) {
                     int32_t l = from + at + lane;
                     bool has = at + lane < length;
-                    add(sums, factor, has ? b.indices[l] : -1, has ? spg_read_value(b.values, l) : T(0));
+                    add(sums, factor, has ? b.indices[l] : -1, b.columns, has ? spg_read_value(b.values, l) : T(0));
                 }
             }
         }
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(THREADS<SHARED>)
     int team = threadIdx.x / TEAM;
     int64_t item = SHARED ? blockIdx.x : rows - 1 - (static_cast<int64_t>(blockIdx.x) * TEAMS + team);
     T *all = reinterpret_cast<T *>(memory), *sums = all + team * padded(columns);
-    Part part(a.offsets, item >= 0 ? list[item] : -1);
+    Part part(a, item >= 0 ? list[item] : -1);
     if (SHARED)
         part.cut<TEAM, TEAMS>(team);
     if constexpr (spg_has_value<T>) {
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(THREADS<true>)
     mask_rows(Operand<spg_pattern> b, int32_t rows, int words, Word *masks) {
     int64_t row = (static_cast<int64_t>(blockIdx.x) * THREADS<true> + threadIdx.x) / MASKERS;
     int lane = threadIdx.x % MASKERS;
-    Part part(b.offsets, row < rows ? static_cast<int32_t>(row) : -1);
+    Part part(b, row < rows ? static_cast<int32_t>(row) : -1);
     int32_t most = __reduce_max_sync(~0u, part.end - part.first);
     Word mine = 0;
     for (int32_t base = 0; base < most; base += MASKERS) {
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(THREADS<true>)
         for (int i = 0; i < MASKERS; i++) {
             int32_t other = __shfl_sync(~0u, column, i, MASKERS);
             /* -1 / BITS is 0 */
-            if (other >= 0 && other / BITS == lane)
+            if (static_cast<uint32_t>(other) < static_cast<uint32_t>(b.columns) && other / BITS == lane)
                 mine |= Word{1} << other % BITS;
         }
     }
@@ -284,7 +284,8 @@ __device__ Found found_of(const Operand<spg_pattern> &a, const Part &part, int w
 #pragma unroll 4
     for (int32_t at = static_cast<int32_t>(threadIdx.x % TEAM) / WORDS; at < part.end - part.first; at += ENTRIES) {
         int32_t middle = a.indices[part.first + at];
-        Word word = number < words ? masks[middle * static_cast<int64_t>(words) + number] : 0;
+        bool exists = static_cast<uint32_t>(middle) < static_cast<uint32_t>(a.columns);
+        Word word = number < words && exists ? masks[middle * static_cast<int64_t>(words) + number] : 0;
         found.word |= word;
         found.products += __popcll(word);
     }
@@ -322,7 +323,7 @@ __global__ void __launch_bounds__(THREADS<false>)
     count_rows(Operand<spg_pattern> a, int words, const Word *masks, spg_narrow_count to) {
     int64_t later = (static_cast<int64_t>(blockIdx.x) * THREADS<false> + threadIdx.x) / TEAM;
     int64_t item = rows_of_teams(to.bins) - 1 - later;
-    Part part(a.offsets, item >= 0 ? to.list[item] : -1);
+    Part part(a, item >= 0 ? to.list[item] : -1);
     Found found = found_of<WORDS, TEAM>(a, part, words, masks);
     join<WORDS, TEAM>(found);
     store<WORDS>(to, part.row, words, found, threadIdx.x % TEAM < WORDS);
@@ -337,7 +338,7 @@ __global__ void __launch_bounds__(THREADS<true>)
     int32_t before = rows_of_teams(to.bins), items = to.bins[SPG_WARP_BINS];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     for (int32_t item = static_cast<int32_t>(blockIdx.x); item < items; item += static_cast<int32_t>(gridDim.x)) {
-        Part part(a.offsets, to.list[before + item]);
+        Part part(a, to.list[before + item]);
         Found found = found_of<WORDS, THREADS<true>>(a, part, words, masks);
         join<WORDS, 32>(found);
         if (lane < WORDS)

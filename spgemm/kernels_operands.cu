@@ -61,6 +61,9 @@ __global__ void __launch_bounds__(BLOCK) scale_values(const T *from, int64_t sto
         spg_write_value(to, k, scale * spg_read_value(from, k));
 }
 
+/* Wrong offsets give wrong places. */
+__device__ bool exists(const spg_operand &m, int64_t at) { return at >= 0 && at < m.stored; }
+
 /* Row i of A, then column `columns` + i. */
 template <typename T> __global__ void __launch_bounds__(BLOCK) put_beside(spg_operand a, T beta, spg_operand to) {
     int64_t k = thread_number();
@@ -69,13 +72,17 @@ template <typename T> __global__ void __launch_bounds__(BLOCK) put_beside(spg_op
         to.offsets[k] = a.offsets[k] + static_cast<int32_t>(k);
     if (k < a.stored) {
         int64_t at = k + spg_last_up_to(a.offsets, a.rows, k);
-        to.indices[at] = a.indices[k];
-        spg_write_value(values, at, spg_read_value(static_cast<const T *>(a.values), k));
+        if (exists(to, at)) {
+            to.indices[at] = a.indices[k];
+            spg_write_value(values, at, spg_read_value(static_cast<const T *>(a.values), k));
+        }
     }
     if (k < a.rows) {
         int64_t at = a.offsets[k + 1] + k;
-        to.indices[at] = a.columns + static_cast<int32_t>(k);
-        spg_write_value(values, at, beta);
+        if (exists(to, at)) {
+            to.indices[at] = a.columns + static_cast<int32_t>(k);
+            spg_write_value(values, at, beta);
+        }
     }
 }
 

@@ -13,6 +13,7 @@
  * Cost: the intermediate products twice, first only their columns; for each segment, a read of its bits; for each entry
  * of A's row, binary searches for each segment and window (spg_work_by_ranges). Memory: shared, 2 bits for each column
  * of a segment and WINDOW values; global, 8 bytes for each row. */
+#include "spgemm/entries.cuh"
 #include "spgemm/find.cuh"
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
@@ -68,9 +69,9 @@ __device__ int32_t lower_bound_near(const int32_t *columns, int32_t from, int32_
 __device__ void narrow(const spg_operand &a, const spg_operand &b, int32_t k, int64_t low, int64_t high, int32_t *from,
                        int32_t *end) {
     if (*from < 0) {
-        int32_t middle = a.indices[k];
-        *from = b.offsets[middle];
-        *end = b.offsets[middle + 1];
+        spg_entries row = spg_entries_of(b, a.indices[k]);
+        *from = row.first;
+        *end = row.end;
     }
     if (low > 0)
         *from = lower_bound(b.indices, *from, *end, low);
@@ -105,7 +106,7 @@ __device__ void mark(Segment<T, NUMERIC> &s, const spg_operand &b, int turns, in
         }
 #pragma unroll
         for (int j = 0; j < SPG_AHEAD; j++)
-            if (column[j] >= 0)
+            if (static_cast<unsigned>(column[j]) < s.columns) /* others lie there if the row is not sorted */
                 atomicOr(&s.occupied[column[j] / 32], 1u << (column[j] % 32));
     }
 }
@@ -140,11 +141,14 @@ template <typename T> __device__ void add(Segment<T, true> &s, const spg_operand
             value[j] = l < turn.end ? spg_read_value(static_cast<const T *>(b.values), l) : T(0);
         }
 #pragma unroll
-        for (int j = 0; j < SPG_AHEAD; j++)
-            if (rank[j] >= 0) {
+        for (int j = 0; j < SPG_AHEAD; j++) {
+            if (static_cast<unsigned>(rank[j]) < s.columns) {
                 unsigned lower = s.occupied[rank[j] / 32] & ((1u << (rank[j] % 32)) - 1);
                 rank[j] = s.before[rank[j] / 32] + __popc(lower) - base;
             }
+            if (rank[j] >= WINDOW<T>)
+                rank[j] = -1;
+        }
         spg_turn_wait<true>(&s.terms.turn, number);
 #pragma unroll
         for (int j = 0; j < SPG_AHEAD; j++)
@@ -191,7 +195,7 @@ template <typename T> __device__ int number(Segment<T, true> &s, const Task &tas
 /* Sets written and denied from the row's segments before this one, and publishes this one; done by one thread. The
  * first segment requests memory for the row. */
 template <typename T>
-__device__ void follow(Segment<T, true> &s, const spg_target &c, int32_t row, int count, int64_t segment,
+__device__ void follow(Segment<T, true> &s, const spg_target &c, int32_t row, int count, int32_t most, int64_t segment,
                        int64_t segments, Progress *progress) {
     Progress state = 0;
     if (segment == 0) {
@@ -207,7 +211,7 @@ __device__ void follow(Segment<T, true> &s, const spg_target &c, int32_t row, in
     s.written = static_cast<int>(state & (DENIED - 1));
     state += static_cast<Progress>(count);
     if (segment == segments - 1)
-        c.size[row] = static_cast<int32_t>(state & (DENIED - 1));
+        c.size[row] = min(static_cast<int32_t>(state & (DENIED - 1)), most);
     __threadfence();
     *static_cast<volatile Progress *>(progress) = static_cast<Progress>(segment + 1) << NUMBER_AT | state;
 }
@@ -215,10 +219,11 @@ __device__ void follow(Segment<T, true> &s, const spg_target &c, int32_t row, in
 /* Where the row's entries lie in C. */
 struct Place {
     const spg_target &c;
+    int32_t most; /* entries for which there is memory */
     int64_t start, first_extra;
 
-    __device__ Place(const spg_target &target, int32_t row, bool extra)
-        : c(target), start(target.spread.size ? spg_first_chunk(&target.spread, row) : target.start[row]),
+    __device__ Place(const spg_target &target, int32_t row, int32_t slots, bool extra)
+        : c(target), most(slots), start(target.spread.size ? spg_first_chunk(&target.spread, row) : target.start[row]),
           /* Another block may have set it. */
           first_extra(extra ? static_cast<volatile int32_t *>(target.spread.first_extra)[row] : 0) {}
 
@@ -230,7 +235,7 @@ struct Place {
 template <typename T> __device__ void write_columns(const Segment<T, true> &s, const Place &to, int64_t low) {
     for (int i = threadIdx.x; i < s.words; i += BLOCK) {
         int rank = s.written + s.before[i];
-        for (unsigned left = s.occupied[i]; left; left &= left - 1)
+        for (unsigned left = s.occupied[i]; left && rank < to.most; left &= left - 1)
             to.c.columns[to.slot(rank++)] = static_cast<int32_t>(low + 32 * i + __ffs(static_cast<int>(left)) - 1);
     }
 }
@@ -252,7 +257,7 @@ __device__ void window(Segment<T, true> &s, const spg_operand &a, const spg_oper
         add(s, b, turns, task.low, base);
         __syncthreads();
     }
-    for (int i = threadIdx.x; i < here; i += BLOCK)
+    for (int i = threadIdx.x; i < here && s.written + base + i < to.most; i += BLOCK)
         spg_write_value(static_cast<T *>(to.c.values), to.slot(s.written + base + i), s.sums[i]);
     __syncthreads();
 }
@@ -260,14 +265,16 @@ __device__ void window(Segment<T, true> &s, const spg_operand &a, const spg_oper
 template <typename T>
 __device__ void compute(Segment<T, true> &s, const spg_operand &a, const spg_operand &b, const spg_target &c,
                         const Task &task, int64_t segment, int64_t segments, Progress *progress) {
-    bool extra = c.spread.size && c.size[task.row] > c.spread.size;
+    /* A spread has room for the exact size. */
+    int32_t most = c.spread.size ? c.size[task.row] : spg_most_of_row(c, task.row, INT32_MAX);
+    bool extra = c.spread.size && most > c.spread.size;
     int turns = mark_all(s, a, b, task), count = number(s, task);
     if (threadIdx.x == 0)
-        follow(s, c, task.row, count, segment, segments, progress);
+        follow(s, c, task.row, count, most, segment, segments, progress);
     __syncthreads();
     if (s.denied)
         return;
-    Place to(c, task.row, extra);
+    Place to(c, task.row, most, extra);
     write_columns(s, to, task.low);
     bool kept = task.end - task.first <= BLOCK && count <= WINDOW<T>;
     for (int i = 0; i * WINDOW<T> < count; i++)
@@ -313,8 +320,8 @@ __global__ void __launch_bounds__(BLOCK, 2) range_rows(spg_operand a, spg_operan
             return;
         int32_t row = list[item];
         int64_t low = segment * s.columns;
-        Task task = {row, a.offsets[row], a.offsets[row + 1], low,
-                     min(low + s.columns, static_cast<int64_t>(b.columns))};
+        spg_entries entries = spg_entries_of(a, row);
+        Task task = {row, entries.first, entries.end, low, min(low + s.columns, static_cast<int64_t>(b.columns))};
         compute(s, a, b, c, task, segment, segments, &progress[item]);
         __syncthreads();
     }

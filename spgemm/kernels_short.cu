@@ -50,9 +50,9 @@ __device__ int32_t read_products(const Operand<T> &a, const Operand<T> &b, int32
     int lane = threadIdx.x % RUN;
     int32_t from = 0, length = 0;
     if (lane < end - first) {
-        int32_t middle = a.indices[first + lane];
-        from = b.offsets[middle];
-        length = b.offsets[middle + 1] - from;
+        spg_entries row = spg_entries_of(b, a.indices[first + lane]);
+        from = row.first;
+        length = row.count();
         if constexpr (NUMERIC && spg_has_value<T>)
             spg_copy_async(&room.factors[lane], &a.values[first + lane]);
     }
@@ -176,6 +176,8 @@ template <typename T> __device__ void write(const spg_target &c, int32_t row, in
 /* Stores the size of the row, and requests its extra chunks. Returns the number of entries to write. */
 __device__ int report(const spg_target &c, int32_t row, int count) {
     bool written = true;
+    if (c.values && !c.spread.size)
+        count = spg_most_of_row(c, row, count);
     if (threadIdx.x % RUN == 0) {
         c.size[row] = count;
         if (c.values && c.spread.size && count > c.spread.size)
@@ -225,8 +227,8 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     int32_t row = 0, first = 0, end = 0;
     if (item < rows) {
         row = list[item];
-        first = a.offsets[row];
-        end = a.offsets[row + 1];
+        first = spg_entries_of(a, row).first;
+        end = spg_entries_of(a, row).end;
     }
     uint32_t number[RUN];
     read_products<T, NUMERIC>(a, b, first, end, room, number);
@@ -297,8 +299,9 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     if (!PLACED && threadIdx.x == 0)
         tile.sums = 0;
     if (row < rows) {
-        first = a.offsets[row];
-        end = a.offsets[row + 1];
+        spg_entries entries = spg_entries_of(a, static_cast<int32_t>(row));
+        first = entries.first;
+        end = entries.end;
     }
     if (!PLACED)
         __syncthreads();
@@ -325,6 +328,8 @@ __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
     if (PLACED) {
         unsigned warps_row = row - lane / RUN;
         start = warps_row < rows ? c.offsets[warps_row] : 0;
+        /* No more than C has, whatever the matrices hold now. */
+        entries = static_cast<unsigned>(min(static_cast<int64_t>(entries), c.capacity - start));
     } else {
         if (counted_last)
             place_tile(tile, of_tile, number_of_tile, rows, c, pass);
@@ -359,8 +364,8 @@ __global__ void __launch_bounds__(BLOCK)
     int32_t item = static_cast<int32_t>(blockIdx.x * ROWS + threadIdx.x / RUN), first = 0, end = 0;
     if (item < sampled) {
         int32_t row = spg_sampled_row(a_rows, sampled, item, SPG_SAMPLE_SEED);
-        first = a.offsets[row];
-        end = a.offsets[row + 1];
+        first = spg_entries_of(a, row).first;
+        end = spg_entries_of(a, row).end;
     }
     if (blockIdx.x * ROWS >= static_cast<unsigned>(sampled))
         return;

@@ -11,6 +11,7 @@
  *
  * Cost: a radix pass for each 8 bits of the key; the lengths of rows do not matter. Memory: for each product two keys,
  * two values, and an 8-byte number. */
+#include "spgemm/entries.cuh"
 #include "spgemm/find.cuh"
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
@@ -32,13 +33,13 @@ __device__ int64_t thread_number() { return static_cast<int64_t>(blockIdx.x) * B
 __global__ void __launch_bounds__(LENGTHS_BLOCK)
     row_lengths(spg_operand a, spg_operand b, const int32_t *list, int32_t *terms, int32_t *products) {
     __shared__ int32_t total;
-    int32_t row = list[blockIdx.x], begin = a.offsets[row], end = a.offsets[row + 1], sum = 0;
+    auto [begin, end] = spg_entries_of(a, list[blockIdx.x]);
+    int32_t sum = 0;
     if (threadIdx.x == 0)
         total = 0;
     __syncthreads();
     for (int32_t k = begin + static_cast<int32_t>(threadIdx.x); k < end; k += LENGTHS_BLOCK) {
-        int32_t middle = a.indices[k];
-        sum += b.offsets[middle + 1] - b.offsets[middle];
+        sum += spg_entries_of(b, a.indices[k]).count();
     }
     for (int step = 16; step > 0; step /= 2)
         sum += __shfl_xor_sync(~0u, sum, step);
@@ -51,6 +52,15 @@ __global__ void __launch_bounds__(LENGTHS_BLOCK)
     }
 }
 
+/* Entry of A number `e` of the batch, in row i of it, and its row of B. The row of A may have fewer entries than were
+ * measured, if it is another one: then there is no such entry. */
+__device__ spg_entries row_of_entry(const spg_operand &a, const spg_operand &b, const spg_sort_batch &batch, int32_t i,
+                                    int64_t e, int64_t *k) {
+    spg_entries row = spg_entries_of(a, batch.list[i]);
+    *k = row.first + (e + batch.terms[0] - batch.terms[i]);
+    return *k < row.end ? spg_entries_of(b, a.indices[*k]) : spg_entries();
+}
+
 /* For each entry of A's rows: its row of the batch, and the length of its row of B; then a 0. */
 __global__ void entry_lengths(spg_operand a, spg_operand b, spg_sort_batch batch, int32_t *row_of, int32_t *length) {
     int64_t e = thread_number(), terms_before = batch.terms[0];
@@ -61,9 +71,9 @@ __global__ void entry_lengths(spg_operand a, spg_operand b, spg_sort_batch batch
         return;
     }
     int32_t i = spg_last_up_to(batch.terms, batch.rows, e + terms_before);
-    int32_t middle = a.indices[a.offsets[batch.list[i]] + (e + terms_before - batch.terms[i])];
+    int64_t k;
     row_of[e] = i;
-    length[e] = b.offsets[middle + 1] - b.offsets[middle];
+    length[e] = row_of_entry(a, b, batch, i, e, &k).count();
 }
 
 template <typename T>
@@ -74,13 +84,18 @@ __global__ void __launch_bounds__(BLOCK)
     if (p >= batch.count)
         return;
     int32_t e = spg_last_up_to(start, batch.entries, p), i = row_of[e];
-    int64_t k = a.offsets[batch.list[i]] + (e + batch.terms[0] - batch.terms[i]);
-    int64_t l = b.offsets[a.indices[k]] + (p - start[e]);
-    keys[p] = static_cast<uint64_t>(i) << column_bits | static_cast<uint32_t>(b.indices[l]);
+    int64_t k;
+    spg_entries row = row_of_entry(a, b, batch, i, e, &k);
+    int64_t l = row.first + (p - start[e]);
+    bool exists = l < row.end;
+    /* A wrong column does not reach the bits of the row. */
+    uint64_t column = exists ? static_cast<uint32_t>(b.indices[l]) & ((uint64_t{1} << column_bits) - 1) : 0;
+    keys[p] = static_cast<uint64_t>(i) << column_bits | column;
     if (values)
         spg_write_value(values, p,
-                        spg_read_value(static_cast<const T *>(a.values), k) *
-                            spg_read_value(static_cast<const T *>(b.values), l));
+                        exists ? spg_read_value(static_cast<const T *>(a.values), k) *
+                                     spg_read_value(static_cast<const T *>(b.values), l)
+                               : T(0));
 }
 
 __device__ bool is_first(const uint64_t *keys, int64_t p) { return p == 0 || keys[p] != keys[p - 1]; }
@@ -99,6 +114,8 @@ __global__ void set_sizes(spg_sort_batch batch, const int64_t *number, spg_targe
     int32_t row = batch.list[i];
     int32_t size = static_cast<int32_t>(number[batch.products[i + 1] - before] - number[batch.products[i] - before]);
     bool numeric = c.values != nullptr;
+    if (numeric && !c.spread.size)
+        size = spg_most_of_row(c, row, size);
     c.size[row] = size;
     denied[i] = numeric && c.spread.size && size > c.spread.size && !spg_spread_request(c.spread, row, size);
     if (!numeric && c.spread.size)
@@ -143,6 +160,8 @@ __global__ void __launch_bounds__(BLOCK)
     if (denied[i])
         return;
     int32_t rank = static_cast<int32_t>(number[p] - number[batch.products[i] - batch.products[0]]);
+    if (static_cast<uint32_t>(rank) >= static_cast<uint32_t>(c.size[row]))
+        return; /* the matrices are others than those that were measured */
     int64_t slot = size ? spg_spread_slot(&c.spread, spg_first_chunk(&c.spread, row),
                                           rank >= size ? c.spread.first_extra[row] : 0, rank)
                         : c.start[row] + rank;

@@ -40,7 +40,8 @@ struct Groups {
 
 struct Overflow {
     int32_t *rows;
-    spg_overflows *state;
+    spg_overflows *state; /* NULL: no row overflows, unless the matrices are others than those that were counted */
+    int32_t most;         /* rows that the list holds */
 };
 
 /* Adds up over the threads of the row. gather() has added up the slots of its row. */
@@ -78,13 +79,16 @@ template <typename S> __device__ int denied(const spg_target &c, int32_t row, in
 }
 
 /* Stores the sizes of `alike` rows, or lists them as overflowed. Returns the number of rows to write. */
-template <typename S>
+template <typename S, bool NUMERIC>
 __device__ int report(const spg_target &c, int32_t row, int alike, const Inserted &in, const Overflow &overflow) {
     for (int g = 0; g < alike && threadIdx.x % S::threads == 0; g++) {
-        if (in.full)
-            overflow.rows[atomicAdd(&overflow.state->listed, 1)] = row + g;
-        else
-            c.size[row + g] = in.claimed;
+        if (!in.full) {
+            c.size[row + g] = NUMERIC && !c.spread.size ? spg_most_of_row(c, row + g, in.claimed) : in.claimed;
+        } else if (overflow.state) {
+            int32_t at = atomicAdd(&overflow.state->listed, 1);
+            if (at < overflow.most)
+                overflow.rows[at] = row + g;
+        }
     }
     return in.full ? 0 : alike;
 }
@@ -125,12 +129,15 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
     int alike = 0; /* rows of the group */
     if (item < count) {
         row = list[item];
-        first = a.offsets[row];
-        end = a.offsets[row + 1];
+        first = spg_entries_of(a, row).first;
+        end = spg_entries_of(a, row).end;
         if (groups.alike && (!NUMERIC || ALIKE > 1))
             alike = spg_group_rows(groups.alike, row, groups.rows, groups.slab);
         else
             alike = 1;
+        /* The rows of a group have equal lengths, if they are those that were compared. */
+        if (ALIKE > 1 && static_cast<int64_t>(end - first) * (alike - 1) > a.first + int64_t{a.stored} - end)
+            end = first;
     }
 #pragma unroll
     for (int i = 0; i < S::each; i++)
@@ -161,7 +168,7 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Sha
         }
     }
     in = total_of<S>(in, &claimed, &full);
-    alike = report<S>(c, row, alike, in, overflow);
+    alike = report<S, NUMERIC>(c, row, alike, in, overflow);
     if (!NUMERIC)
         return;
     spg_row_sync<S::threads>(); /* until every thread has read `full` */
@@ -258,7 +265,7 @@ cudaError_t spg_launch_table_other(int bin, spg_precision precision, const spg_o
 cudaError_t spg_launch_table(int bin, spg_precision precision, const spg_operand *a, const spg_operand *b,
                              const int32_t *list, int32_t rows, const uint8_t *alike, const uint8_t *b_alike,
                              const spg_target *c, int32_t *overflow, spg_overflows *overflows, cudaStream_t stream) {
-    Overflow o{overflow, overflows};
+    Overflow o{overflow, overflows, a->rows};
     Groups groups{bin < SPG_ALIKE_BINS ? alike : nullptr, b_alike, a->rows,
                   c->spread.size ? c->spread.slab : INT32_MAX};
     if (!rows)

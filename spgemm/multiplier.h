@@ -31,6 +31,7 @@ struct gpumem_spgemm {
     struct spg_matrix_shape shape[3]; /* of the last product's matrices */
     unsigned long long hash[3];       /* of their patterns, if it was checked */
     bool hashed;
+    int32_t first_entry;         /* with which the offsets of A begin: not 0 in a group (group_spread.c) */
     struct spg_formed formed;    /* operands of the call */
     struct spg_result aside;     /* the C before the last one, if matrices of the call lie in it (aliases.h) */
     struct gpumem_spgemm *inner; /* computes R A of triple products; NULL before the first one */
@@ -68,9 +69,11 @@ struct spg_matrix_shape spg_shape_of(const struct gpumem_spgemm_csr *m);
 bool spg_request_repeats(const struct spg_request *r, int shapes, const struct spg_matrix_shape *shape, const char *of,
                          struct spg_error *error);
 /* Reads the patterns on the device and refuses a wrong one. `hash`: NULL, or gets the numbers of 32-bit patterns. Waits
- * for the stream, as the next two do. */
+ * for the stream, as the next three do. */
 bool spg_request_check(struct gpumem_spgemm *m, const struct spg_request *r, unsigned long long hash[3],
                        struct spg_error *error);
+/* Only the offsets, by which rows are cut into slabs. */
+bool spg_request_check_offsets(struct gpumem_spgemm *m, const struct spg_request *r, struct spg_error *error);
 bool spg_request_hash(struct gpumem_spgemm *m, const struct spg_request *r, unsigned long long hash[3],
                       struct spg_error *error);
 /* Refuses patterns that have other numbers. `of` names those in the error. */

@@ -64,7 +64,9 @@ bool spg_output_read(struct gpumem_spgemm_output *ours, const struct gpumem_spge
     if (!has_arrays && !regions)
         return spg_fail_as(error, GPUMEM_INVALID_VALUE, "the output has neither arrays nor three regions");
     bool lacks = !ours->indices || (precision != SPG_PATTERN && !ours->values);
-    return !has_arrays || (ours->capacity >= 0 && (!ours->capacity || !lacks)) ||
+    if (has_arrays && ours->capacity < 0)
+        return spg_fail_as(error, GPUMEM_INVALID_VALUE, "the output has capacity %lld", (long long)ours->capacity);
+    return !has_arrays || !ours->capacity || !lacks ||
            spg_fail_as(error, GPUMEM_INVALID_VALUE, "the output has capacity %lld, and an array is NULL",
                        (long long)ours->capacity);
 }
@@ -185,7 +187,8 @@ static enum gpumem_status run(struct gpumem_spgemm *m, const struct spg_request 
         spg_set_aside(m, r);
     struct target *t = output ? &target : NULL;
     m->hashed = m->hashed && repeated;
-    bool done = !(flags & GPUMEM_SPGEMM_CHECK) || check_operands(m, r, repeated, wide, &error);
+    bool done = flags & GPUMEM_SPGEMM_CHECK ? check_operands(m, r, repeated, wide, &error)
+                                            : !wide || spg_request_check_offsets(m, r, &error);
     if (done && wide)
         done = compute_wide(m, r->csr, t, &c, &error);
     else if (done)
@@ -309,14 +312,13 @@ gpumem_spgemm_triple(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *r,
 
 __attribute__((visibility("default"))) enum gpumem_status
 gpumem_spgemm_workspace(struct gpumem_spgemm *m, const struct gpumem_spgemm_csr *a, const struct gpumem_spgemm_csr *b,
-                        struct CUstream_st *stream, struct gpumem_spgemm_workspace *workspace) {
+                        struct CUstream_st *stream, struct gpumem_spgemm_needs *workspace) {
     struct spg_error error;
     struct spg_request r;
-    struct gpumem_spgemm_workspace w = {0};
+    struct gpumem_spgemm_needs w = {0};
     double expected;
     size_t size;
-    if (!spg_given(m, "the multiplier", &error) ||
-        !spg_struct_size("gpumem_spgemm_workspace", workspace, &size, &error) ||
+    if (!spg_given(m, "the multiplier", &error) || !spg_struct_size("gpumem_spgemm_needs", workspace, &size, &error) ||
         !spg_request_read(m, &r, a, b, NULL, false, &error) || !spg_multiplier_enter(m, false, stream, &error))
         return spg_failed(&error);
     spg_set_aside(m, &r);

@@ -76,8 +76,12 @@ static bool is_right(const struct spg_flaws flaws[2], const struct gpumem_spgemm
                        "row %d of %s has columns that are out of range, unsorted or doubled", flaws[1].row, name);
 }
 
-/* Reads the patterns, and waits once. */
-static bool examine(struct gpumem_spgemm *m, const struct spg_request *r, bool flaws, bool hashes, struct findings *f,
+#define OFFSETS 1u
+#define COLUMNS 2u
+#define HASHES  4u
+
+/* Reads the patterns, as far as `wanted` says, and waits once. */
+static bool examine(struct gpumem_spgemm *m, const struct spg_request *r, unsigned wanted, struct findings *f,
                     struct spg_error *error) {
     struct spg_memory *memory = &m->product.method.gpu.memory;
     struct spg_block block;
@@ -90,32 +94,46 @@ static bool examine(struct gpumem_spgemm *m, const struct spg_request *r, bool f
     bool done = spg_send(memory->stream, found, f, sizeof *f, "a check", error);
     for (int i = 0; done && i < r->count; i++) {
         struct spg_operand operand = spg_operand_of(&r->csr[i]);
-        done = (!flaws || spg_cuda(spg_launch_check(&operand, r->csr[i].wide_offsets, found->flaws[i], memory->stream),
-                                   "a check", error)) &&
-               (!hashes || spg_cuda(spg_launch_hash(&operand, &found->hash[i], memory->stream), "a check", error));
+        done = (!(wanted & OFFSETS) || spg_cuda(spg_launch_check(&operand, r->csr[i].wide_offsets, wanted & COLUMNS,
+                                                                 found->flaws[i], memory->stream),
+                                                "a check", error)) &&
+               (!(wanted & HASHES) ||
+                spg_cuda(spg_launch_hash(&operand, &found->hash[i], memory->stream), "a check", error));
     }
     done = done && spg_fetch(memory->stream, f, found, sizeof *f, "a check", error);
     spg_block_drop(&block, memory);
     return done;
 }
 
+static bool check(struct gpumem_spgemm *m, const struct spg_request *r, unsigned wanted, struct findings *f,
+                  struct spg_error *error) {
+    if (!examine(m, r, wanted, f, error))
+        return false;
+    for (int i = 0; i < r->count; i++)
+        if (!is_right(f->flaws[i], &r->csr[i], spg_request_names[i], error))
+            return false;
+    return true;
+}
+
 bool spg_request_check(struct gpumem_spgemm *m, const struct spg_request *r, unsigned long long hash[3],
                        struct spg_error *error) {
     struct findings f;
-    if (!examine(m, r, true, hash != NULL, &f, error))
+    if (!check(m, r, OFFSETS | COLUMNS | (hash ? HASHES : 0), &f, error))
         return false;
-    for (int i = 0; i < r->count; i++)
-        if (!is_right(f.flaws[i], &r->csr[i], spg_request_names[i], error))
-            return false;
     if (hash)
         memcpy(hash, f.hash, sizeof f.hash);
     return true;
 }
 
+bool spg_request_check_offsets(struct gpumem_spgemm *m, const struct spg_request *r, struct spg_error *error) {
+    struct findings f;
+    return check(m, r, OFFSETS, &f, error);
+}
+
 bool spg_request_hash(struct gpumem_spgemm *m, const struct spg_request *r, unsigned long long hash[3],
                       struct spg_error *error) {
     struct findings f;
-    if (!examine(m, r, false, true, &f, error))
+    if (!examine(m, r, HASHES, &f, error))
         return false;
     memcpy(hash, f.hash, sizeof f.hash);
     return true;
@@ -143,6 +161,8 @@ bool spg_request_form(struct gpumem_spgemm *m, const struct spg_request *r, stru
     for (int i = 0; i < r->count; i++) {
         struct spg_operand given = spg_operand_of(&r->csr[i]);
         struct spg_form form = form_of(&r->csr[i]);
+        if (i == 0)
+            given.first = m->first_entry;
         if (i == 2)
             form.scale = NULL; /* the identity beside A has it */
         if (!spg_form_operand(g, &given, &form, &m->formed, &plain[i], error))

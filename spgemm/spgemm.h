@@ -12,10 +12,11 @@
  *
  * Matrices are compressed rows (CSR) in device memory: 32-bit offsets that begin with 0, 32-bit columns from 0, which
  * ascend and are unique in each row. C has the same form; an entry whose products cancel stays. The content of A and B
- * is checked only with GPUMEM_SPGEMM_CHECK. A matrix that 32-bit offsets cannot describe is refused with
- * GPUMEM_NOT_SUPPORTED: A or B before any work, C before memory is allocated for its entries. With GPUMEM_SPGEMM_WIDE
- * the offsets of C, and if the caller likes those of A and B, have 64 bits. A and C may then have any number of
- * entries, B must still have fewer than 2^31 - 1024.
+ * is checked only with GPUMEM_SPGEMM_CHECK. Without it C is undefined if they hold something else, but no kernel leaves
+ * the arrays of the call, provided that these have the sizes that the structs say. A matrix that 32-bit offsets cannot
+ * describe is refused with GPUMEM_NOT_SUPPORTED: A or B before any work, C before memory is allocated for its entries.
+ * With GPUMEM_SPGEMM_WIDE the offsets of C, and if the caller likes those of A and B, have 64 bits. A and C may then
+ * have any number of entries, B must still have fewer than 2^31 - 1024.
  *
  * Kinds of calls, by their cost:
  * - cold: the first call of a multiplier, or the first after gpumem_spgemm_trim(). It allocates all its memory.
@@ -124,8 +125,8 @@ struct gpumem_spgemm_csr {
 };
 
 /* What a product will need. */
-struct gpumem_spgemm_workspace {
-    size_t struct_size; /* sizeof(struct gpumem_spgemm_workspace), set by the caller */
+struct gpumem_spgemm_needs {
+    size_t struct_size; /* sizeof(struct gpumem_spgemm_needs), set by the caller */
     size_t helpers;     /* bytes of helper arrays; rows that exceed the largest hash table need more, rows of stencils
                          * almost none */
     int64_t products;   /* intermediate products: the upper bound on the entries of C, exact */
@@ -137,7 +138,7 @@ struct gpumem_spgemm_workspace {
  * next product; its last product ends. Errors: as gpumem_spgemm_multiply(). */
 enum gpumem_status gpumem_spgemm_workspace(struct gpumem_spgemm *multiplier, const struct gpumem_spgemm_csr *a,
                                            const struct gpumem_spgemm_csr *b, struct CUstream_st *stream,
-                                           struct gpumem_spgemm_workspace *workspace);
+                                           struct gpumem_spgemm_needs *workspace);
 
 /* Memory of the caller for C: either three arrays, or three regions, which grow as needed and never shrink. */
 struct gpumem_spgemm_output {

@@ -72,8 +72,9 @@ template <typename T, int ALIKE, bool NUMERIC>
 __device__ Term<T, ALIKE> read_term(const Operand<T> &a, const Operand<T> &b, int32_t k, int32_t middle, int32_t length,
                                     int alike) {
     Term<T, ALIKE> term;
-    term.from = b.offsets[middle];
-    term.length = b.offsets[middle + 1] - term.from;
+    spg_entries row = spg_entries_of(b, middle);
+    term.from = row.first;
+    term.length = row.count();
 #pragma unroll
     for (int g = 0; g < ALIKE; g++)
         if (NUMERIC && g < alike)
@@ -465,17 +466,20 @@ __device__ bool insert_runs(const Operand<T> &b, const Term<T, S::alike> &mine, 
 
 /* Whether terms are packed: the steps are then at most half as many as the terms. */
 __device__ bool packs(int32_t length, int count) {
-    return __reduce_add_sync(~0u, static_cast<unsigned>(length)) <= 16u * static_cast<unsigned>(count);
+    constexpr int32_t many = 16 * 32 + 1; /* so that the sum of any lengths fits */
+    return __reduce_add_sync(~0u, static_cast<unsigned>(min(length, many))) <= 16u * static_cast<unsigned>(count);
 }
 
 /* Whether the row of B follows that of the team's thread before, with an equal pattern. Called by all threads of a
  * warp; those without a row pass 0. Only groups of rows and the symbolic phase ask: it need not insert the same columns
  * again. */
-template <typename S, bool NUMERIC> __device__ bool follows_row_before(int32_t middle, const uint8_t *b_alike) {
+template <typename S, bool NUMERIC>
+__device__ bool follows_row_before(int32_t middle, int32_t rows, const uint8_t *b_alike) {
     if (NUMERIC && S::alike == 1)
         return false;
     int32_t before = __shfl_up_sync(~0u, middle, 1);
-    return threadIdx.x % S::lanes > 0 && b_alike && middle == before + 1 && b_alike[middle];
+    return threadIdx.x % S::lanes > 0 && b_alike && middle == before + 1 && middle > 0 && middle < rows &&
+           b_alike[middle];
 }
 
 /* Adds the row's products, for a team: a group inside a warp. The sums must be 0. All threads of the warp take part,
@@ -496,8 +500,11 @@ __device__ bool insert(const Operand<T> &a, const Operand<T> &b, int32_t first, 
             middle = a.indices[first + base + thread];
             mine = read_term<T, S::alike, NUMERIC>(a, b, first + base + thread, middle, end - first, alike);
         }
-        bool follows = follows_row_before<S, NUMERIC>(middle, b_alike);
+        bool follows = follows_row_before<S, NUMERIC>(middle, b.rows, b_alike);
         if constexpr (S::alike > 1) {
+            /* A run reads B's rows one behind the other, as they were when the patterns were compared. */
+            int32_t length = __shfl_up_sync(~0u, mine.length, 1), from = __shfl_up_sync(~0u, mine.from, 1);
+            follows &= length == mine.length && from + length == mine.from;
             full |= insert_runs<T, S>(b, mine, follows, table);
         } else {
             if (follows)
@@ -527,7 +534,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
             middle = a.indices[first + static_cast<int32_t>(threadIdx.x)];
             mine = read_term<T, 1, NUMERIC>(a, b, first + static_cast<int32_t>(threadIdx.x), middle, 0, 1);
         }
-        if (follows_row_before<S, NUMERIC>(middle, b_alike))
+        if (follows_row_before<S, NUMERIC>(middle, b.rows, b_alike))
             mine.length = 0;
         int turns = spg_terms_set(terms, mine.from, mine.from + mine.length, mine.factor[0]);
         for (int number = threadIdx.x / 32; number < turns; number += warps) {

@@ -214,7 +214,7 @@ template <typename T, typename S, typename KEY>
 __device__ void write(const spg_target &c, int32_t row, const KEY *sorted, const T *sums, int count) {
     const spg_spread &spread = c.spread;
     if (!spread.size) {
-        write_ranks<T, S>(c, c.start[row], 0, count, sorted, sums);
+        write_ranks<T, S>(c, c.start[row], 0, spg_most_of_row(c, row, count), sorted, sums);
         return;
     }
     int inside = min(count, spread.size);

@@ -28,6 +28,7 @@ template <typename T, int THREADS>
 __device__ int spg_terms_set(spg_terms<T, THREADS> &t, int32_t from, int32_t end, T factor) {
     int thread = threadIdx.x, lane = thread % 32, warp = thread / 32, before = 0, total = 0;
     int32_t up_to = end > from ? (end - from - 1) / SPG_TURN + 1 : 0;
+    int64_t all = 0;
     for (int step = 1; step < 32; step *= 2) {
         int32_t other = __shfl_up_sync(~0u, up_to, step);
         up_to += lane >= step ? other : 0;
@@ -42,8 +43,10 @@ __device__ int spg_terms_set(spg_terms<T, THREADS> &t, int32_t from, int32_t end
     __syncthreads();
     for (int i = 0; i < THREADS / 32; i++) {
         before += i < warp ? t.sums[i] : 0;
-        total += t.sums[i];
+        all += t.sums[i];
     }
+    /* More turns than entries of any matrix: rows of B overlap each other. They are left out. */
+    total = all <= INT32_MAX ? static_cast<int>(all) : 0;
     t.turns[thread] = before + up_to;
     __syncthreads();
     return total;

@@ -90,8 +90,8 @@ static bool multiply_piece(struct wide *w, const struct spg_operand *a, int64_t 
     g->b = &g->second;
     bool done = spg_slabs_limited(&slabs, &w->product->method, spg_wide_settings.products, error);
     for (int32_t i = 0; done && i < slabs.parts; i++) {
-        struct spg_operand rows =
-            spg_operand_rows(a, slabs.cut[i], slabs.cut[i + 1] - slabs.cut[i], slabs.at[i + 1] - slabs.at[i]);
+        struct spg_operand rows = spg_operand_rows(a, slabs.cut[i], slabs.cut[i + 1] - slabs.cut[i], slabs.at[i],
+                                                   slabs.at[i + 1] - slabs.at[i]);
         done = multiply_slab(w, &rows, row + slabs.cut[i], error);
     }
     spg_slabs_free(&slabs);

@@ -143,7 +143,7 @@ TEST(structures_and_estimates) {
     struct gpumem_spgemm_csr last = as_operand(&c);
     struct spg_csr host = on_host(&p, &c);
     struct gpumem_spgemm_structure *s;
-    struct gpumem_spgemm_workspace w = {.struct_size = sizeof w};
+    struct gpumem_spgemm_needs w = {.struct_size = sizeof w};
     worked(gpumem_spgemm_multiply(n, &last, &p.second, NULL, 0, STREAM, &next));
     worked(gpumem_spgemm_symbolic(m, &last, &p.second, NULL, GPUMEM_SPGEMM_CHECK, STREAM, &s));
     worked(gpumem_spgemm_structure_result(s, &sizes));

@@ -67,7 +67,7 @@ static void drop_arrays(struct gpumem_spgemm_output *o) {
 TEST(only_the_callers_stream) {
     for (size_t i = 0; i < NAMES; i++) {
         struct pair p = make_pair(names[i]);
-        struct gpumem_spgemm_workspace w = {.struct_size = sizeof w};
+        struct gpumem_spgemm_needs w = {.struct_size = sizeof w};
         emulated_legacy_uses();
         struct gpumem_spgemm *m = multiplier();
         worked(gpumem_spgemm_workspace(m, &p.first, &p.second, STREAM, &w));

@@ -99,7 +99,7 @@ static struct gpumem_spgemm_result multiplied(struct gpumem_spgemm *m, const str
 /* A cold call, a warm one and one of the same structure; the last two allocate nothing. */
 static void all_kinds_of(struct pair p) {
     struct gpumem_spgemm *m = multiplier_of(p.precision, 0);
-    struct gpumem_spgemm_workspace w = {.struct_size = sizeof w};
+    struct gpumem_spgemm_needs w = {.struct_size = sizeof w};
     assert_int_equal(gpumem_spgemm_workspace(m, &p.first, &p.second, NULL, &w), GPUMEM_OK);
     struct gpumem_spgemm_result cold = multiplied(m, &p, NULL, 0);
     assert_int_equal(w.products, cold.products);
@@ -395,6 +395,14 @@ TEST(wrong_operands) {
     struct gpumem_spgemm_output output = {.struct_size = sizeof output};
     refused(gpumem_spgemm_multiply(m, &p.first, &p.second, &output, 0, NULL, &c), GPUMEM_INVALID_VALUE,
             "the output has neither arrays nor three regions");
+    output.offsets = p.on_device[0].offsets;
+    output.capacity = 1;
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, &output, 0, NULL, &c), GPUMEM_INVALID_VALUE,
+            "the output has capacity 1, and an array is NULL");
+    output.capacity = -1;
+    refused(gpumem_spgemm_multiply(m, &p.first, &p.second, &output, 0, NULL, &c), GPUMEM_INVALID_VALUE,
+            "the output has capacity -1");
+    assert_null(strstr(gpumem_spgemm_last_error(), "NULL"));
     /* After all that the last product is still the last product. */
     multiplied(m, &p, NULL, GPUMEM_SPGEMM_SAME_STRUCTURE);
     gpumem_spgemm_destroy(m);
@@ -409,7 +417,7 @@ TEST(nothing_is_given) {
     struct gpumem_spgemm *m = multiplier_of(SPG_DOUBLE, 0);
     struct gpumem_spgemm_result c = {.struct_size = sizeof c};
     struct gpumem_spgemm_host_result host = {.struct_size = sizeof host};
-    struct gpumem_spgemm_workspace w = {.struct_size = sizeof w};
+    struct gpumem_spgemm_needs w = {.struct_size = sizeof w};
     struct gpumem_spgemm_output o = {.struct_size = sizeof o};
     struct gpumem_spgemm_host_output ho = {.struct_size = sizeof ho};
     struct gpumem_spgemm_part part = {.struct_size = sizeof part};
@@ -429,8 +437,7 @@ TEST(nothing_is_given) {
     refused(gpumem_spgemm_sort(NULL, a, NULL, 0, NULL, &c), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
     refused(gpumem_spgemm_sort(m, a, NULL, 0, NULL, NULL), GPUMEM_INVALID_VALUE, "struct gpumem_spgemm_result is NULL");
     refused(gpumem_spgemm_workspace(NULL, a, a, NULL, &w), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
-    refused(gpumem_spgemm_workspace(m, a, a, NULL, NULL), GPUMEM_INVALID_VALUE,
-            "struct gpumem_spgemm_workspace is NULL");
+    refused(gpumem_spgemm_workspace(m, a, a, NULL, NULL), GPUMEM_INVALID_VALUE, "struct gpumem_spgemm_needs is NULL");
     refused(gpumem_spgemm_trim(NULL), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
     refused(gpumem_spgemm_detach(NULL, &matrix), GPUMEM_INVALID_VALUE, "the multiplier is NULL");
     refused(gpumem_spgemm_detach(m, NULL), GPUMEM_INVALID_VALUE, "the place for the matrix is NULL");

@@ -39,7 +39,28 @@ constexpr size_t STACK = 32 << 10;
 std::vector<Thread> threads;
 std::vector<std::unique_ptr<Fiber>> fibers;
 std::vector<std::unique_ptr<char[]>> stacks;
-std::vector<unsigned char> shared_memory;
+unsigned char *shared_memory;
+
+constexpr size_t PAGE = 4096, SHARED_MOST = 64 * PAGE;
+
+/* The dynamic shared memory of a block. A page that cannot be accessed follows it, as on a card more would not exist.
+ */
+unsigned char *shared_of(size_t size) {
+    static unsigned char *all;
+    if (!all) {
+        void *at = mmap(nullptr, SHARED_MOST + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED)
+            abort();
+        all = static_cast<unsigned char *>(at);
+        mprotect(all + SHARED_MOST, PAGE, PROT_NONE);
+    }
+    size_t aligned = (size + 15) / 16 * 16;
+    if (aligned > SHARED_MOST)
+        abort();
+    memset(all + SHARED_MOST - aligned, 0xcd, aligned);
+    return all + SHARED_MOST - aligned;
+}
+
 size_t current;
 void *scheduler[5];
 const std::function<void()> *running;
@@ -208,13 +229,13 @@ void start(size_t place, unsigned thread, unsigned block) {
 
 EmulatedIndex emulated_grid, emulated_thread, emulated_block;
 
-unsigned char *emulated_shared() { return shared_memory.data(); }
+unsigned char *emulated_shared() { return shared_memory; }
 
 void emulated_run(unsigned grid, unsigned block, size_t shared, bool together, const std::function<void()> &kernel) {
     running = &kernel;
     emulated_grid = {grid};
     threads_of_block = block;
-    shared_memory.assign(shared, 0xcd);
+    shared_memory = shared_of(shared);
     for (unsigned b = 0; b < grid; b++) {
         size_t first = together ? static_cast<size_t>(b) * block : 0;
         for (unsigned t = 0; t < block; t++)
@@ -319,7 +340,6 @@ void emulated_submit(cudaStream_t stream, const std::function<void()> &work) {
 
 namespace {
 
-constexpr size_t PAGE = 4096;
 struct Block {
     char *base; /* of the mapping, with the inaccessible page */
     size_t size;
