@@ -235,6 +235,85 @@ def pool():
     assert not held, f"{len(held)} blocks are left"
 
 
+@case("pools that hold the card")
+def full_card():
+    """With the pool of the framework holding the card, a product takes its memory there."""
+    a = random(20000, 20000, 8, "float64", 1)
+    at, wanted = tensor(a), a @ a
+    wanted.sum_duplicates()
+    for framework in ("torch", "cupy"):
+        torch.cuda.empty_cache()
+        cupy.get_default_memory_pool().free_all_blocks()
+        free = torch.cuda.mem_get_info()[0] - (256 << 20)
+        held = torch.empty(free, dtype=torch.uint8, device="cuda") if framework == "torch" else cupy.cuda.alloc(free)
+        del held
+        c = sparse.multiply(at, at) if framework == "torch" else sparse.multiply(a, a)
+        torch.cuda.synchronize()
+        assert (c._nnz() if framework == "torch" else c.nnz) == wanted.nnz
+        if framework == "cupy":
+            same(c, wanted, "float64")
+    torch.cuda.empty_cache()
+    cupy.get_default_memory_pool().free_all_blocks()
+
+
+@case("unsorted and doubled")
+def not_canonical():
+    """Copies that are sorted, where CuPy and SciPy say that a matrix is not canonical; a refusal elsewhere; csr_array and mixed types."""
+    import scipy.sparse
+
+    a, b = random(3000, 2000, 9, "float64", 1), random(2000, 2500, 11, "float64", 2)
+    parts = (cupy.concatenate([a.data, a.data])[::-1].copy(), cupy.concatenate([a.indices, a.indices])[::-1].copy())
+    rows = cupy.concatenate([cupy.repeat(cupy.arange(3000), [int(n) for n in cupy.diff(a.indptr)])] * 2)[::-1]
+    order = cupy.argsort(rows, kind="stable")
+    offsets = (2 * a.indptr).astype("int32")
+    double = cusparse.csr_matrix((parts[0][order], parts[1][order], offsets), shape=a.shape)
+    assert not double.has_canonical_format
+    same(sparse.multiply(double, b), 2 * (a @ b), "float64")
+    for make in (scipy.sparse.csr_matrix, scipy.sparse.csr_array):
+        left, right = make(double.get()), make(b.get())
+        c = sparse.multiply(left, right)
+        assert type(c) is make and abs(c - 2 * (a @ b).get()).max() < 1e-12
+        square = left.T.tocsr() @ left
+        assert abs(sparse.multiply(square, make(square.astype("float32"))) - square @ square).max() < 1e-3 * abs(square @ square).max()
+    try:
+        sparse.multiply(tensor(double), tensor(b))
+    except ValueError as error:
+        assert "unsorted or doubled" in str(error)
+    else:
+        raise AssertionError("an unsorted tensor was multiplied")
+
+
+@case("wrong matrices")
+def wrong():
+    """No kernel leaves its arrays, whatever the matrices hold: the card still works after each."""
+    chance, shapes = cupy.random.RandomState(7), ((3000, 2000, 1000, 5), (500, 2000, 100000, 40), (500, 400, 300, 40), (4, 3000, 10**6, 900), (4, 3000, 10**9, 900))
+    calls = 0
+    for rows, inner, columns, each in shapes:
+        for kind in range(5):
+            matrices = []
+            for height, width in ((rows, inner), (inner, columns)):
+                offsets = cupy.arange(height + 1, dtype="int32") * each
+                indices = chance.randint(0, width, height * each).astype("int32")  # neither sorted nor unique
+                spoiled = chance.rand(len(indices)) < 0.1
+                if kind == 1:
+                    indices[spoiled] = -1 - indices[spoiled]
+                elif kind == 2:
+                    indices[spoiled] = 2**31 - 1 - indices[spoiled]
+                elif kind >= 3:
+                    at = chance.rand(len(offsets)) < 0.1
+                    offsets[at] = chance.randint(-(2**31) if kind == 3 else 0, 2**31 - 1 if kind == 3 else height * each, int(at.sum())).astype("int32")
+                matrices.append(sparse.Csr(offsets, indices, chance.rand(len(indices)), (height, width)))
+            with sparse.Multiplier(memory="cupy" if kind % 2 else None, limit=30 << 30) as multiplier:
+                for _ in range(2):
+                    try:
+                        multiplier.multiply(*matrices, check=False)
+                    except (ValueError, MemoryError) as error:
+                        assert "illegal" not in str(error) and "launch" not in str(error), error
+                    calls += 1
+            cupy.cuda.Device().synchronize()
+    return f"{calls} products"
+
+
 def timed(function, runs=7):
     function()
     times = []
