@@ -199,6 +199,7 @@ static bool add_records(struct gm_binary_reader *r, uint64_t offset, uint32_t pa
 
 /* Reads all records and notes where the events of each chunk are. False = no memory. */
 static bool read_chunks(struct gm_binary_reader *r) {
+    uint64_t hole = 0; /* the first one behind the place that was looked at last */
     for (uint64_t offset = r->file->header.header_bytes; offset + sizeof(struct gm_trace_chunk) <= r->file->size;) {
         struct gm_trace_chunk chunk;
         if (!read_at(r->file, &chunk, sizeof chunk, offset)) {
@@ -208,10 +209,14 @@ static bool read_chunks(struct gm_binary_reader *r) {
         bool sound = chunk.bytes >= STEP && chunk.bytes % STEP == 0 && chunk.bytes <= r->file->header.chunk_bytes;
         if (chunk.magic != GM_TRACE_CHUNK_MAGIC || !sound) {
             r->file->damaged += chunk.magic == GM_TRACE_CHUNK_MAGIC;
-            offset += STEP; /* a hole, or the rest of a chunk without a readable header */
+            /* A hole, or the rest of a chunk without a readable header. */
+            offset = gm_trace_input_data(r->file, offset + STEP) / STEP * STEP;
             continue;
         }
-        uint64_t in_file = r->file->size - offset - sizeof chunk;
+        if (offset >= hole) /* no writer leaves one in a payload */
+            hole = gm_trace_input_hole(r->file, offset);
+        uint64_t end = hole < r->file->size ? hole : r->file->size;
+        uint64_t in_file = end > offset + sizeof chunk ? end - offset - sizeof chunk : 0;
         uint32_t payload = chunk.used;
         if (payload > chunk.bytes - sizeof chunk || payload > in_file) {
             r->file->damaged++;

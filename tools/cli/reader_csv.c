@@ -2,6 +2,7 @@
 #include "tools/cli/reader_csv.h"
 
 #include "shim/base/foreign.h"
+#include "tools/cli/trace_lines.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,9 +21,7 @@ struct line {
 
 struct gm_csv_reader {
     struct gm_trace_input *trace;
-    FILE *lines;
-    char *text;
-    size_t room;
+    struct gm_trace_lines lines;
     struct line *heap;
     size_t count, heap_room;
     uint64_t expected; /* the next sequence number if no event was lost */
@@ -382,20 +381,19 @@ static struct line pop(struct gm_csv_reader *c) {
 /* Reads lines up to the next event line. False at the end of the file. */
 static bool read_line(struct gm_csv_reader *c, struct line *out) {
     struct gm_trace_input *f = c->trace;
-    ssize_t length;
-    while ((length = getline(&c->text, &c->room, c->lines)) > 0) {
+    enum gm_trace_line got;
+    size_t length;
+    char *text;
+    while ((got = gm_trace_lines_next(&c->lines, &text, &length)) != GM_LINE_END) {
         int pid = 0;
-        bool whole = c->text[length - 1] == '\n';
-        if (whole)
-            c->text[--length] = 0;
-        if (!length)
+        bool whole = got == GM_LINE_WHOLE; /* one that a kill or a full disk cut is invalid even if it parses */
+        if (whole && !length)
             continue;
-        if (c->text[0] == '#') {
-            f->damaged += !whole || (c->text[1] == ' ' && !read_comment(f, c->text + 2));
+        if (text[0] == '#' && got != GM_LINE_LOST) {
+            f->damaged += !whole || (text[1] == ' ' && !read_comment(f, text + 2));
             continue;
         }
-        /* A last line without a newline was cut by a kill or a full disk. It is invalid even if it parses. */
-        if (whole && parse_event(c, c->text, out, &pid)) {
+        if (whole && parse_event(c, text, out, &pid)) {
             if (!f->header.pid)
                 f->header.pid = pid;
             return true;
@@ -410,19 +408,14 @@ struct gm_csv_reader *gm_csv_reader_open(struct gm_trace_input *f) {
     if (!c)
         return NULL;
     c->trace = f;
-    int fd = dup(f->fd);
-    c->lines = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (!c->lines) {
-        if (fd >= 0)
-            close(fd);
+    if (!gm_trace_lines_open(&c->lines, f)) {
         gm_csv_reader_close(c);
         return NULL;
     }
     c->expected = 1;
     f->header.rank = -1;
     f->header.version = GM_TRACE_VERSION;
-    if (getline(&c->text, &c->room, c->lines) < 0)
-        return c;
+    gm_trace_lines_next(&c->lines, &(char *){NULL}, &(size_t){0}); /* the names of the columns */
     /* The lines about the process precede the first event. Reading up to it completes the header. */
     c->ended = !read_line(c, &c->spare);
     if (c->ended || push(c, &c->spare))
@@ -448,17 +441,12 @@ bool gm_csv_reader_next(struct gm_csv_reader *c, struct gm_event *event, int *th
     return true;
 }
 
-uint64_t gm_csv_reader_at(const struct gm_csv_reader *c) {
-    off_t at = ftello(c->lines);
-    return at > 0 ? (uint64_t)at : 0;
-}
+uint64_t gm_csv_reader_at(const struct gm_csv_reader *c) { return c->lines.at - (c->lines.end - c->lines.begin); }
 
 void gm_csv_reader_close(struct gm_csv_reader *c) {
     if (!c)
         return;
-    if (c->lines)
-        fclose(c->lines);
-    free(c->text);
+    gm_trace_lines_close(&c->lines);
     free(c->heap);
     free(c);
 }

@@ -114,6 +114,18 @@ const char *gm_trace_input_open(struct gm_trace_input *f, int fd, const char *pa
     return f->path && f->definitions ? examine(f, csv, reason, size) : "out of memory";
 }
 
+uint64_t gm_trace_input_data(const struct gm_trace_input *f, uint64_t offset) {
+    off_t at = lseek(f->fd, (off_t)offset, SEEK_DATA);
+    if (at < 0) /* ENXIO: nothing follows */
+        return errno == ENXIO && f->size > offset ? f->size : offset;
+    return (uint64_t)at;
+}
+
+uint64_t gm_trace_input_hole(const struct gm_trace_input *f, uint64_t offset) {
+    off_t at = lseek(f->fd, (off_t)offset, SEEK_HOLE);
+    return at < 0 ? f->size : (uint64_t)at;
+}
+
 void gm_trace_input_close(struct gm_trace_input *f) {
     gm_definitions_free(f->definitions);
     if (f->fd >= 0)

@@ -20,6 +20,10 @@ struct gm_trace_input {
  * `reason` may be used as storage. The caller calls gm_trace_input_close in both cases. */
 const char *gm_trace_input_open(struct gm_trace_input *file, int fd, const char *path, bool *csv, char *reason,
                                 size_t size);
+/* Where data, or a hole, begins at or behind `offset`; the file's end if there is none. A hole is a part that takes no
+ * room on the disk; where the file system does not tell, all is data. */
+uint64_t gm_trace_input_data(const struct gm_trace_input *file, uint64_t offset);
+uint64_t gm_trace_input_hole(const struct gm_trace_input *file, uint64_t offset);
 void gm_trace_input_close(struct gm_trace_input *file);
 
 /* All enumerators of the event are known to this version. */

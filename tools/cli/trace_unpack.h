@@ -11,7 +11,8 @@ bool gm_trace_is_packed(const void *begin, size_t bytes);
 
 /* Unpacks what the descriptor has from its offset on. Returns a descriptor of the unpacked file; both are the caller's.
  * `*cut`: the end of the compressed file is missing or damaged, and what stands before it was unpacked. -1: `*reason`
- * says why, static text or that of strerror. The file is unpacked once in a process. Not for several threads. */
+ * says why, static text or that of strerror. The file is unpacked once in a process,
+ * to at most 256 MiB and 1000 times its size. Not for several threads. */
 int gm_trace_unpack(int from, bool *cut, const char **reason);
 
 #endif

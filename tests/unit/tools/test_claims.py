@@ -1,9 +1,11 @@
 """What a file claims of itself costs no more than the file: numbers of call sites, holes, lines without an end, packed bytes.
 
-usage: test_claims.py GPUMEM HAVE_JSON HAVE_REPLAY
+usage: test_claims.py GPUMEM HAVE_JSON HAVE_REPLAY HAVE_ZSTD HAVE_ZLIB
 """
+import gzip
 import os
 import resource
+import struct
 import subprocess
 import sys
 import unittest
@@ -13,7 +15,7 @@ import trace_file as t
 from tool_case import ToolCase
 
 ToolCase.GPUMEM = os.path.abspath(sys.argv.pop(1))
-HAVE_JSON, HAVE_REPLAY = (word == "true" for word in sys.argv[1:3])
+HAVE_JSON, HAVE_REPLAY, HAVE_ZSTD, HAVE_ZLIB = (word == "true" for word in sys.argv[1:5])
 del sys.argv[1:]
 M = 1 << 20
 HEADER = ("seq,time_ns,action,call,address,bytes,device,stream,thread,duration_ns,bytes_got,kind,reason,verdict,hit,site,context,result,"
@@ -67,6 +69,81 @@ class Claims(ToolCase):
         out = self.run_tool("report", "--leaks", "x.csv")[1]
         self.assertIn("3 damaged", out)
         self.assertIn("site 1, which the trace does not describe", out)
+
+    # ---- holes
+
+    def sparse(self, name, parts, size=200 << 30):
+        """A file with these parts at their places, and holes elsewhere."""
+        with open(self.path(name), "wb") as file:
+            for at, data in parts:
+                file.seek(at)
+                file.write(data)
+            try:
+                file.truncate(size)
+            except OSError as error:
+                self.skipTest(error)
+        if os.stat(self.path(name)).st_blocks > 1 << 20:
+            self.skipTest("a file system without holes")
+        return name
+
+    BLOCK = staticmethod(lambda seq: t.chunk(t.event(seq, seq, "alloc", "cuMemAlloc", seq << 12, 4096)))
+
+    def test_holes_between_chunks(self):
+        name = self.sparse("x", [(0, t.header() + self.BLOCK(1)), (77 << 30, self.BLOCK(2)), ((200 << 30) - 8192, self.BLOCK(3))])
+        status, out, err = self.limited("report", name)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("allocations       3 (12.00 KiB)", out)
+
+    def test_holes_in_chunks(self):
+        """Headers of the longest chunks, whose events would be in the holes behind them."""
+        longest = 1 << 26
+        head = struct.pack("<IHHiII44x", t.CHUNK_MAGIC, 1, 0, 9, longest - 64, longest)
+        name = self.sparse("x", [(0, t.header(chunk_bytes=longest) + self.BLOCK(1))] +
+                           [(8192 + i * longest, head) for i in range(1, 1000)], 1000 * longest + 8192)
+        status, out, err = self.limited("report", name)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("allocations       1 (4.00 KiB)", out)
+        self.assertIn("damaged", out)
+
+    def test_holes_in_lines(self):
+        name = self.sparse("x.csv", [(0, (HEADER + line(1, 0) + "2,2").encode()), (99 << 30, ("\n" + line(3, 0)).encode())])
+        status, out, err = self.limited("report", name)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("allocations       2 (8.00 KiB)", out)
+        self.assertRegex(out, "[12] damaged")
+
+    def test_long_lines(self):
+        """They are lost, and those behind them are not."""
+        for length in ((1 << 19) - 2, (1 << 19) - 1, 1 << 19, (1 << 19) + 1, 3 * M, 64 * M):
+            with self.subTest(length):
+                self.write("x.csv", HEADER + line(1, 0) + "x" * length + "\n" + line(2, 0) + "# " + "y" * length)
+                status, out, err = self.limited("report", "x.csv", memory=128 * M)
+                self.assertEqual((status, err), (0, ""))
+                self.assertIn("allocations       2 (8.00 KiB)", out)
+                self.assertIn("2 damaged", out)
+
+    # ---- packed files
+
+    @unittest.skipUnless(HAVE_ZSTD, "built without libzstd")
+    def test_small_files_that_unpack_to_large_ones(self):
+        """A frame of blocks that repeat one byte 128 Ki times."""
+        def frame(data, blocks):
+            parts = [struct.pack("<I", len(data) << 3)[:3] + data] + [struct.pack("<I", (1 << 17) << 3 | 1 << 1)[:3] + b"\0"] * blocks
+            return struct.pack("<IBB", 0xfd2fb528, 0, 0x38) + b"".join(parts) + struct.pack("<I", 1)[:3]
+        data = t.header() + self.BLOCK(1)
+        self.write("good", frame(data, 80))
+        self.assertIn("allocations       1", self.good("report", "good"))
+        self.write("x", frame(data, 4096))
+        status, out, err = self.limited("report", "x")
+        self.assertEqual((status, out, err), (1, "", "gpumem: x: unpacks to more than 256 MiB and 1000 times its size, as no trace "
+                                              "does; if you trust it, unpack it yourself\n"))
+        self.sparse("x", [(0, frame(data, 4096))])  # its length does not count
+        self.assertIn("unpacks to more than", self.limited("report", "x")[2])
+
+    @unittest.skipUnless(HAVE_ZLIB, "built without zlib")
+    def test_a_hole_behind_a_packed_file(self):
+        self.sparse("x", [(0, gzip.compress(t.header() + self.BLOCK(1)))])
+        self.assertIn("allocations       1", self.limited("report", "x")[1])
 
 
 if __name__ == "__main__":
