@@ -17,6 +17,8 @@ const char *gm_file_map(const char *path, size_t *bytes) {
         error = errno;
     else if (!S_ISREG(status.st_mode))
         error = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+    else if (status.st_size > GM_FILE_MOST)
+        error = EOVERFLOW;
     else if ((size = (size_t)status.st_size) && !(text = gm_pages(size)))
         error = ENOMEM;
     while (!error && used < size && ((got = gm_read(fd, text + used, size - used)) > 0 || (got < 0 && errno == EINTR)))

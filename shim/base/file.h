@@ -60,7 +60,9 @@ GM_INTERNAL int gm_lift(int fd);
 #endif
 
 /* Copies a whole regular file into memory, so that truncating the file later does no harm. An empty file gives a text
- * of 0 bytes. NULL with errno on failure (EINVAL: no regular file). */
+ * of 0 bytes. NULL with errno on failure; EINVAL: no regular file, EOVERFLOW: larger than GM_FILE_MOST, which is more
+ * than any plan needs. */
+#define GM_FILE_MOST (INT64_C(4) << 30)
 const char *gm_file_map(const char *path, size_t *bytes);
 void gm_file_unmap(const char *text, size_t bytes);
 

@@ -133,6 +133,7 @@ const char *gm_errno_text(int error) {
         {ENOMEM, "out of memory"},
         {ENXIO, "no such device or address"},
         {ELOOP, "too many symbolic links"},
+        {EOVERFLOW, "larger than 4 GiB"},
         {ENAMETOOLONG, "name too long"},
         {ETXTBSY, "is a running program"},
         {EAGAIN, "the reader does not read"},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define FRAMES 64
+#define LINE   (1 << 16)
 
 enum what { ANY_NUMBER, FUNCTION, MODULE, SOURCE, SITE };
 
@@ -122,17 +123,18 @@ static const char *take_line(struct parser *p, const char *text) {
 
 bool gm_suppressions_parse(struct gm_suppressions *s, FILE *file, const char *path, char *error, size_t size) {
     struct parser p = {.all = s};
-    char *line = NULL;
+    char line[LINE];
     const char *wrong = NULL;
-    size_t room = 0;
     unsigned long number = 0;
-    while (!wrong && getline(&line, &room, file) >= 0) {
+    while (!wrong && (line[LINE - 2] = '\n', fgets(line, sizeof line, file))) {
+        bool whole = line[LINE - 2] == '\n'; /* else the line has filled the room */
         char *text = trimmed(line);
         number++;
-        if (*text && *text != '#')
+        if (!whole)
+            wrong = "a line of more than 65532 bytes";
+        else if (*text && *text != '#')
             wrong = take_line(&p, text);
     }
-    free(line);
     if (!wrong && ferror(file))
         wrong = strerror(errno);
     if (!wrong && p.open)

@@ -122,6 +122,27 @@ class Claims(ToolCase):
                 self.assertIn("allocations       2 (8.00 KiB)", out)
                 self.assertIn("2 damaged", out)
 
+    def test_holes_in_suppressions(self):
+        self.write("x", t.sample())
+        good = "{\n a\n gpumem:leak\n ...\n}\n"
+        self.sparse("holes", [(0, good.encode())])
+        for name, text in (("cut", good + "#" + 70000 * "y"), ("long", good + "#" + 65532 * "y" + "\n")):
+            self.write(name, text)
+        for name in ("holes", "cut", "long"):
+            with self.subTest(name):
+                self.assertEqual(self.limited("report", "--suppressions=" + name, "x")[::2],
+                                 (2, "gpumem: %s:6: a line of more than 65532 bytes\n" % name))
+        self.write("good", good + "#" + 65531 * "y" + "\n" + good)
+        self.good("report", "--suppressions=good", "x")
+
+    def test_holes_in_plans_and_options(self):
+        self.sparse("holes", [(0, b"1\n")])
+        for argument in ("--policy=plan:holes", "--policy=static:@holes", "--config=holes"):
+            with self.subTest(argument):
+                status, out, err = self.limited("run", argument, "--", "true")
+                self.assertEqual(status, 2)
+                self.assertRegex(err, "larger than (4 G|1 M)iB|Value too large")
+
     # ---- packed files
 
     @unittest.skipUnless(HAVE_ZSTD, "built without libzstd")
