@@ -33,6 +33,30 @@ def thread_local_bytes(path):
     return sum(int(size, 16) for size in sizes)
 
 
+def hardening_faults(path, checks_calls=True):
+    """What an attacker who found an error could use, one line each. `checks_calls`: compiled with _FORTIFY_SOURCE."""
+    tags, segments = readelf('-d', path), readelf('-l', path)
+    imported = {s.name for s in symbols(path) if not s.defined}
+    if not re.search(r'\(FLAGS(_1)?\).*\b(BIND_)?NOW\b', tags):
+        yield 'binds functions late'
+    if 'GNU_RELRO' not in segments:
+        yield 'has relocations that stay writable'
+    for tag in ('TEXTREL', 'RPATH', 'RUNPATH'):
+        if re.search(r'\(%s\)|\b%s\b' % (tag, tag), tags):
+            yield f'has {tag}'
+    stack = re.search(r'GNU_STACK +\S+ \S+ \S+ \S+ \S+ ([RWE ]+) 0x', segments)
+    if not stack or 'E' in stack[1]:
+        yield 'has an executable stack'
+    if any('W' in flags and 'E' in flags for flags in re.findall(r'LOAD +\S+ \S+ \S+ \S+ \S+ ([RWE ]+) 0x', segments)):
+        yield 'has a segment that is writable and executable'
+    if '(Shared object file)' not in readelf('-h', path) and '(Position-Independent Executable file)' not in readelf('-h', path):
+        yield 'is no position-independent code'
+    if '__stack_chk_fail' not in imported:
+        yield 'has no stack protector'
+    if checks_calls and not any(re.fullmatch('__.*_chk', name) for name in imported):
+        yield 'checks no calls of the C library'
+
+
 def needed_versions(path):
     """Version names that other libraries must have, GLIBC_2.17 and the like."""
     text = readelf('--version-info', path)
