@@ -40,10 +40,10 @@
  *    whichever is more, free blocks included, the cache holds nothing.
  *  - A miss at the target would exceed it, and must not release. So frees keep room for a miss, up to 48 MiB.
  *  - Above its target the cache releases the longest unused block that is large enough.
- *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
- *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is
- *    released only if it is far above the limits or was unused four times as long. A program that frees nothing more
- *    keeps its free blocks.
+ *  - Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a later batch of frees of its context
+ *    is closed and the context is idle. While the context is busy, memory is released only if it is far above the
+ *    limits or was unused four times as long. Of a program that makes no more calls the lender (shim/start/lender.h)
+ *    releases the memory.
  *
  * Each thread works on a shard of its own, so that frequent calls share no lock. A request that finds no block in its
  * shard looks into the others. No lock is held across a driver call. */
