@@ -253,7 +253,7 @@ struct line {
     uint64_t tick, ns, slope, ticks; /* valid for [tick, tick + ticks) */
 };
 
-_Static_assert(sizeof(struct line) <= GM_ROOM_TRACE - GM_ROOM_CLOCK, "fits");
+GM_ROOM_FITS(struct line, clock);
 
 uint64_t gm_ticks_to_ns(uint64_t ticks) {
     struct line *cached = gm_room_part_known(GM_ROOM_CLOCK);

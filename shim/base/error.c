@@ -16,7 +16,7 @@ struct error {
     bool by_author;
 };
 
-_Static_assert(sizeof(struct error) <= GM_ROOM_NAMED - GM_ROOM_ERROR, "fits");
+GM_ROOM_FITS(struct error, error);
 
 static struct error *latest(void) {
     static struct error shared;

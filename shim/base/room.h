@@ -9,19 +9,25 @@
 
 #include "shim/base/base.h"
 
-/* Offsets of the parts. */
-enum gm_room_part {
-    GM_ROOM_CLOCK = 0,
-    GM_ROOM_TRACE = 32,
-    GM_ROOM_SITES = 96,
-    GM_ROOM_RANGES = 384,
-    GM_ROOM_ERROR = 672,
-    GM_ROOM_NAMED = 1024,
-    GM_ROOM_HALVES = 1536,
-    GM_ROOM_SAMPLES = 1664,
-    GM_ROOM_MAKING = 1728,
-    GM_ROOM_BYTES = 2176,
+/* The parts, and the bytes that each has: multiples of 8. */
+struct gm_room_parts {
+    char clock[32], trace[64], sites[288], ranges[288], error[352], named[512], halves[128], samples[64], making[448];
 };
+enum gm_room_part {
+    GM_ROOM_CLOCK = offsetof(struct gm_room_parts, clock),
+    GM_ROOM_TRACE = offsetof(struct gm_room_parts, trace),
+    GM_ROOM_SITES = offsetof(struct gm_room_parts, sites),
+    GM_ROOM_RANGES = offsetof(struct gm_room_parts, ranges),
+    GM_ROOM_ERROR = offsetof(struct gm_room_parts, error),
+    GM_ROOM_NAMED = offsetof(struct gm_room_parts, named),
+    GM_ROOM_HALVES = offsetof(struct gm_room_parts, halves),
+    GM_ROOM_SAMPLES = offsetof(struct gm_room_parts, samples),
+    GM_ROOM_MAKING = offsetof(struct gm_room_parts, making),
+    GM_ROOM_BYTES = sizeof(struct gm_room_parts),
+};
+/* Stands behind the type of what a part holds. */
+#define GM_ROOM_FITS(type, part) \
+    _Static_assert(sizeof(type) <= sizeof(((struct gm_room_parts *)NULL)->part), "a part of the thread's memory")
 
 GM_INTERNAL extern __thread char *gm_room __attribute__((tls_model("initial-exec")));
 GM_INTERNAL char *gm_room_take(void);

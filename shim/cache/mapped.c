@@ -35,6 +35,7 @@ struct halves {
     struct gm_buffer *kept; /* a kept buffer of which the thread has one half; valid with its serial */
     uint64_t serial;
 };
+GM_ROOM_FITS(struct halves, halves);
 
 /* Where the kernel gives no memory for the thread, its halves are forgotten at each use. */
 static struct halves *halves(void) {

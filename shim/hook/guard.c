@@ -240,7 +240,7 @@ struct making {
     CUgraph graph;
     struct gm_launch launch;
 };
-_Static_assert(GM_ROOM_MAKING + sizeof(struct making) <= GM_ROOM_BYTES, "its part of the thread's memory");
+GM_ROOM_FITS(struct making, making);
 
 /* Every call but work in a stream that the program created may order streams: the host waits, or a stream does. */
 static bool may_order(const struct gm_called *call, CUstream stream) {

@@ -136,7 +136,7 @@ struct waiting {
     } rows[WAITING];
 };
 
-_Static_assert(sizeof(struct waiting) <= GM_ROOM_ERROR - GM_ROOM_RANGES, "fits");
+GM_ROOM_FITS(struct waiting, ranges);
 
 void gm_nvtx_begin_waiting(void) {
     struct waiting *waiting = gm_room_part_known(GM_ROOM_RANGES);
@@ -153,7 +153,7 @@ void gm_nvtx_begin_waiting(void) {
 struct named {
     uint64_t open[DOMAINS];
 };
-_Static_assert(sizeof(struct named) <= GM_ROOM_BYTES - GM_ROOM_NAMED, "fits");
+GM_ROOM_FITS(struct named, named);
 
 static unsigned open_started; /* named ranges of start and end, in any thread */
 

@@ -62,7 +62,7 @@ struct samples {
     uint64_t due; /* the count of allocations from which on a request is taken; 0 = not chosen yet */
     uint64_t random;
 };
-_Static_assert(GM_ROOM_SAMPLES + sizeof(struct samples) <= GM_ROOM_MAKING, "its part of the thread's memory");
+GM_ROOM_FITS(struct samples, samples);
 
 enum { MOST_DISTANCE = 46 }; /* times N */
 

@@ -85,7 +85,7 @@ struct known {
     struct recent recent[RECENT][2]; /* latest chains of the thread: most calls come from a few sites */
 };
 
-_Static_assert(sizeof(struct known) <= GM_ROOM_RANGES - GM_ROOM_SITES, "fits");
+GM_ROOM_FITS(struct known, sites);
 
 static void disable(void) {
     if (!__atomic_exchange_n(&disabled, true, __ATOMIC_RELAXED))

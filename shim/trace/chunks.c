@@ -55,7 +55,7 @@ struct cursor {
     struct buffer *buffer;
 };
 
-_Static_assert(sizeof(struct cursor) <= GM_ROOM_SITES - GM_ROOM_TRACE, "fits");
+GM_ROOM_FITS(struct cursor, trace);
 
 static struct cursor records;
 GM_LOCK(records_lock);
