@@ -75,10 +75,9 @@ GM_INTERNAL ssize_t gm_safe_pwritev(int fd, const struct iovec *pieces, unsigned
 /* Waits at most `wait_ms` until the descriptor can take 4096 bytes (PIPE_BUF), or has an error to report. False: the
  * time is over. */
 GM_INTERNAL bool gm_safe_takes(int fd, unsigned wait_ms);
-/* Writes a line to a descriptor that the program uses, too. The line is lost when nobody reads, and where standard
- * error is no longer the file that it was when gpumem was loaded. A full pipe delays the program once, for at most a
- * second.
- */
+/* Writes a line to a descriptor that the program uses, too. The line is lost when nobody reads, and where
+ * descriptor 2 has become a file or socket that it was not when gpumem was loaded. A full pipe delays the program once,
+ * for at most a second. */
 GM_INTERNAL void gm_safe_say(int fd, const char *text, size_t bytes);
 /* The file that descriptor 2 is now counts as standard error, as that at the load of gpumem did before. */
 GM_INTERNAL void gm_standard_error_is_now(void);

@@ -71,8 +71,8 @@ bool gm_safe_takes(int fd, unsigned wait_ms) {
     return takes > 0;
 }
 
-/* The file that was standard error before the program's own code ran. A program may close that, and a file that it
- * opens then gets the number. */
+/* The file that was standard error before the program's own code ran. A program may close that, and a file or socket
+ * that it opens then gets the number. A pipe or a terminal is what programs redirect standard error to. */
 static struct {
     bool known, exists;
     struct stat file;
@@ -91,10 +91,13 @@ __attribute__((constructor)) static void remember_standard_error(void) {
 
 static bool is_the_programs(int fd) {
     struct stat now;
+    if (fd != STDERR_FILENO)
+        return false;
     remember_standard_error();
-    return fd == STDERR_FILENO &&
-           (!standard_error.exists || gm_fstat(fd, &now) != 0 || now.st_dev != standard_error.file.st_dev ||
-            now.st_ino != standard_error.file.st_ino);
+    if (!standard_error.exists || gm_fstat(fd, &now) != 0)
+        return true;
+    bool same = now.st_dev == standard_error.file.st_dev && now.st_ino == standard_error.file.st_ino;
+    return !same && !S_ISFIFO(now.st_mode) && !S_ISCHR(now.st_mode);
 }
 
 void gm_safe_say(int fd, const char *text, size_t bytes) {

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "shim/base/file.h"
-
 TEST_WITH(starts_managed_with_one_mebibyte, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
     assert_int_equal(gpumem_workspace_is_managed(workspace), 1);
@@ -107,10 +105,8 @@ static const char *logged(void (*call)(void *), void *argument) {
     int ends[2], saved = dup(STDERR_FILENO);
     assert_int_equal(pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);
-    gm_standard_error_is_now();
     call(argument);
     dup2(saved, STDERR_FILENO);
-    gm_standard_error_is_now();
     close(ends[1]);
     ssize_t got = read(ends[0], text, sizeof text - 1);
     text[got > 0 ? got : 0] = '\0';

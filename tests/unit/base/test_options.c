@@ -1,6 +1,5 @@
 /* The options: defaults, values, error texts. A process reads its values only once, so each case runs in a child. */
 #include "shim/base/base.h"
-#include "shim/base/file.h"
 #include "shim/base/options.h"
 
 #include <stdio.h>
@@ -21,7 +20,6 @@ static int in_child(char *const *environment, int (*check)(void)) {
     pid_t child = fork();
     if (!child) {
         dup2(ends[1], STDERR_FILENO);
-        gm_standard_error_is_now();
         close(ends[0]);
         gm_options_load(environment);
         _exit(check());

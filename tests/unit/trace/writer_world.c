@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
+
 char folder[] = "/tmp/gpumem-trace-XXXXXX";
 char path[256];
 
@@ -142,8 +144,10 @@ int log_lines(void (*body)(void), const char *text) {
     snprintf(log, sizeof log, "%s/log", folder);
     int saved = dup(2), fd = open(log, O_CREAT | O_WRONLY | O_TRUNC, 0600);
     dup2(fd, 2);
+    gm_standard_error_is_now();
     int status = in_child(body);
     dup2(saved, 2);
+    gm_standard_error_is_now();
     close(fd);
     close(saved);
     assert_int_equal(status, 0);
