@@ -13,8 +13,8 @@ GM_INTERNAL gm_status gm_fail(gm_status status, const char *format, ...) __attri
 GM_INTERNAL gm_status gm_refuse(char *error, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Whether the text says why a resource failed: an author's function stored it (gpumem_resource_fail), or an adaptor. Set
- * and read by the calls around it. */
+/* Whether the text says why a resource failed: an author's function stored it (gpumem_resource_fail), or an adaptor.
+ * Set and read by the calls around it. */
 GM_INTERNAL bool *gm_error_by_author(void);
 
 /* First lines of a public call: end it with GM_INVALID_VALUE where a pointer is NULL that must not be; an array only

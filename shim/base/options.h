@@ -84,7 +84,7 @@ enum gm_option_type {
       "somebody needs it.")                                                                                            \
     X(CACHE_IDLE, TIME, "cache-idle", "10s", "us, ms, s or min", NULL, 0, 0,                                           \
       "Free blocks that were unused for this time are released when later blocks are freed; 0 = never, also not when " \
-      "the program makes no more calls.")               \
+      "the program makes no more calls.")                                                                              \
     X(FILL, CHOICE, "fill", "off", "", "off zero poison", 0, 0,                                                        \
       "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written.")                \
     X(GUARD, TEXT, "guard", "off", "off|all|1/N[,begin][,blocking]", NULL, 0, 0,                                       \

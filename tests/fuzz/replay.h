@@ -1,5 +1,7 @@
 /* What fuzz targets share. Built with -fsanitize=fuzzer -DGM_LIBFUZZER a target is one of libFuzzer; else main() runs
- * the files of the folders and files named. Include it once, in the target's source. */
+ * the files of the folders and files named: as they are, cut at every byte, and with every byte replaced. Of a large
+ * file so many bytes are taken, evenly, that all of it takes no more than some seconds. Include it once, in the
+ * target's source. */
 #ifndef FUZZ_REPLAY_H
 #define FUZZ_REPLAY_H
 
@@ -10,22 +12,34 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void must(int condition) {
+static inline void must(int condition) {
     if (!condition)
         abort();
 }
 
 #ifndef GM_LIBFUZZER
+enum { REPLAY_MOST = 1 << 16, REPLAY_BYTES = 1 << 17 }; /* of a file; of all its changed copies with one replacement */
+
 static unsigned replayed;
 
 static void replay_file(const char *path) {
-    static uint8_t data[1 << 16];
+    static const uint8_t replacements[] = "\0\n #<{*09a-%=>;,\x7f\xff";
+    static uint8_t data[REPLAY_MOST];
     FILE *file = fopen(path, "rb");
     if (!file)
         return;
-    size_t size = fread(data, 1, sizeof data, file);
+    size_t size = fread(data, 1, sizeof data, file), step = 1 + size * size / REPLAY_BYTES;
     fclose(file);
-    LLVMFuzzerTestOneInput(data, size);
+    for (size_t end = size % step; end <= size; end += step)
+        LLVMFuzzerTestOneInput(data, end);
+    for (size_t i = 0; i < size; i += step) {
+        uint8_t kept = data[i];
+        for (size_t r = 0; r < sizeof replacements - 1; r++) {
+            data[i] = replacements[r];
+            LLVMFuzzerTestOneInput(data, size);
+        }
+        data[i] = kept;
+    }
     replayed++;
 }
 
@@ -45,7 +59,7 @@ int main(int argc, char **argv) {
         }
         closedir(folder);
     }
-    printf("%u inputs\n", replayed);
+    printf("%u seeds\n", replayed);
     return replayed ? 0 : 1;
 }
 #endif

@@ -1,12 +1,10 @@
 /* Fuzz target: any bytes as a Matrix Market file. A successful read must give a valid matrix; a failed one must give an
- * error of one line. With -fsanitize=fuzzer this is a libFuzzer target; otherwise main() replays files. */
+ * error of one line. */
 #include "spgemm/reader.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/replay.h"
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     struct spg_error error = {""};
@@ -25,19 +23,3 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     free(text);
     return 0;
 }
-
-#ifndef GM_LIBFUZZER
-int main(int argc, char **argv) {
-    static unsigned char data[1 << 20];
-    for (int i = 1; i < argc; i++) {
-        FILE *file = fopen(argv[i], "rb");
-        if (!file) {
-            perror(argv[i]);
-            return 1;
-        }
-        LLVMFuzzerTestOneInput(data, fread(data, 1, sizeof data, file));
-        fclose(file);
-    }
-    return argc < 2;
-}
-#endif

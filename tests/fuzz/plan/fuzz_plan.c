@@ -1,23 +1,11 @@
-/* Any bytes as a plan and as placement rules.
- *
- * Built with -fsanitize=fuzzer -DGM_LIBFUZZER this is a libFuzzer target; else main() runs each file of a folder, cut
- * at every byte, and with every byte replaced. */
+/* Any bytes as a plan and as placement rules. */
 #include "policy/plan_text.h"
 #include "policy/rules.h"
 #include "policy/site_key.h"
 
-#include <dirent.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/fuzz/replay.h"
+
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int condition) {
-    if (!condition)
-        abort();
-}
 
 static void try_plan(const char *text, size_t size) {
     struct gm_plan_reader reader;
@@ -62,42 +50,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     free(text);
     return 0;
 }
-
-#ifndef GM_LIBFUZZER
-static unsigned tried;
-
-static void try_file(const char *path) {
-    static const uint8_t replacements[] = {0, '\n', ' ', '#', '<', '0', '9', 'a', '=', '>', ';', 0xff};
-    static uint8_t data[1 << 14];
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return;
-    size_t size = fread(data, 1, sizeof data, file);
-    fclose(file);
-    for (size_t end = 0; end <= size; end++)
-        LLVMFuzzerTestOneInput(data, end);
-    for (size_t i = 0; i < size; i++) {
-        uint8_t kept = data[i];
-        for (size_t r = 0; r < sizeof replacements; r++) {
-            data[i] = replacements[r];
-            LLVMFuzzerTestOneInput(data, size);
-        }
-        data[i] = kept;
-    }
-    tried++;
-}
-
-int main(int argc, char **argv) {
-    DIR *folder = argc == 2 ? opendir(argv[1]) : NULL;
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", argv[1], entry->d_name);
-        if (entry->d_name[0] != '.')
-            try_file(path);
-    }
-    if (folder)
-        closedir(folder);
-    printf("%u seeds\n", tried);
-    return tried ? 0 : 1;
-}
-#endif

@@ -1,11 +1,9 @@
-/* Fuzz entry: any bytes as a file of suppressions, matched against a stack that has all kinds of frames. Built
- * with -fsanitize=fuzzer it is a libFuzzer target; else main() replays files and every beginning of them. */
+/* Fuzz entry: any bytes as a file of suppressions, matched against a stack that has all kinds of frames. */
 #include "tools/cli/suppressions.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/replay.h"
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include <string.h>
 
 static const struct gm_frame_name frames[] = {
     {.text = "make(int) at make.c:12 (app)",
@@ -44,24 +42,3 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     try_bytes(data, size);
     return 0;
 }
-
-#ifndef GM_LIBFUZZER
-int main(int argc, char **argv) {
-    static unsigned char data[65536];
-    for (int i = 1; i < argc; i++) {
-        FILE *file = fopen(argv[i], "rb");
-        if (!file)
-            return 1;
-        size_t size = fread(data, 1, sizeof data, file);
-        fclose(file);
-        for (size_t cut = 0; cut <= size; cut++)
-            try_bytes(data, cut);
-        for (size_t at = 0; at < size; at++) {
-            data[at] ^= 0x15;
-            try_bytes(data, size);
-            data[at] ^= 0x15;
-        }
-    }
-    return 0;
-}
-#endif

@@ -1,13 +1,10 @@
-/* Fuzz entry: any bytes as a trace file. Built with -fsanitize=fuzzer it is a libFuzzer target; else main()
- * replays files. */
+/* Fuzz entry: any bytes as a trace file. */
 #include "tools/cli/read_trace.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/fuzz/replay.h"
+
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static void read_trace(const char *path) {
     char error[512];
@@ -34,11 +31,3 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     close(fd);
     return 0;
 }
-
-#ifndef GM_LIBFUZZER
-int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        read_trace(argv[i]);
-    return 0;
-}
-#endif
