@@ -59,7 +59,8 @@ class Run(unittest.TestCase):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
             script = "trap 'echo got; exit 5' %s; echo ready; while :; do sleep 0.05; done" % number.name[3:]
             child = subprocess.Popen([GPUMEM, "run", "--library", PROBE, "--", "/bin/sh", "-c", script],
-                                     env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                                     env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                     preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # a shell cannot trap what is ignored
             self.assertEqual(child.stdout.readline(), "ready\n")
             child.send_signal(number)
             self.assertEqual(child.communicate(timeout=30)[0], "got\n")
