@@ -123,7 +123,6 @@ int gm_thread_id(void);
 
 /* ---- what a plain call reads of its thread (thread.c), in one place, since each thread-local variable costs a load */
 struct gm_mine {
-    int entry_way;                 /* enum gm_entry_way of the running hook; the first member (entry.S) */
     uint8_t depth;                 /* a hook runs */
     uint8_t holds, held;           /* gm_cancel_hold */
     uint8_t number;                /* the lowest, from 1 on, that no other thread has; 0 = none (stats.c) */

@@ -10,7 +10,7 @@ enum gm_observed {
     GM_OBSERVED_TRACE = 1u << 1,    /* a trace, or something else that needs call sites */
     GM_OBSERVED_TIMES = 1u << 2,    /* the time of calls is measured */
     GM_OBSERVED_POLICY = 1u << 3,   /* the policy decides each request */
-    GM_OBSERVED_COVERAGE = 1u << 4, /* calls are counted by entry point */
+    GM_OBSERVED_COVERAGE = 1u << 4, /* calls are counted by symbol */
     GM_OBSERVED_GUARD = 1u << 5,    /* GPUMEM_GUARD takes each request */
 };
 

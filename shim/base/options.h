@@ -55,7 +55,7 @@ enum gm_option_type {
       "not step past functions of the program through which nearly all call stacks pass.")                             \
     X(LOG, CHOICE, "log", "warn", "", "off error warn info debug", 0, 0, "Which messages to write to standard error.") \
     X(COVERAGE, BOOL, "coverage", "0", "", NULL, 0, 0,                                                                 \
-      "At exit, print which entry points calls used, and which were possibly bypassed.")                               \
+      "At exit, print which functions of the driver were called, and which were possibly bypassed.")                   \
     X(FREE, CHOICE, "free", "safe", "", "safe wait order async", 0, 0,                                                 \
       "When a cudaFree returns: safe = at once where the program cannot tell, else as wait; wait = when earlier work " \
       "of its context is done, as natively; order = at once, and later work runs behind earlier work; async = at "     \

@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x4353544154534d47ull /* "GMSTATSC": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x4453544154534d47ull /* "GMSTATSD": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
 #define GM_STATS_DEVICES 16             /* devices whose bytes are counted one by one */
@@ -29,7 +29,7 @@ struct gm_stats_shard {
     uint64_t time_ns;                   /* inside hooked calls, driver included; counted while `timed` or watched */
     uint64_t moved;                     /* served by another kind than requested */
     uint64_t released[GM_KIND_COUNT];   /* destroyed with their context */
-    uint64_t entries[4];                /* calls by entry point: exported symbol, dlsym, resolver, audit */
+    uint64_t calls;                     /* of hooks that took the whole way */
     uint64_t hits[GM_KIND_COUNT];       /* allocations served from a free block */
     uint64_t cached_in[GM_KIND_COUNT];  /* bytes of freed blocks that became free blocks of the cache ... */
     uint64_t cached_out[GM_KIND_COUNT]; /* ... and bytes that left it: reused, released, destroyed */

@@ -59,6 +59,9 @@ enum gm_watch_flag {
 /* The entries read it as one word: the state in the lower half. */
 GM_INTERNAL extern struct gm_watch { uint16_t state, flags; } gm_watch __attribute__((aligned(4)));
 
+/* GM_WATCH_CHECKS alone, for the entries of hooks. */
+GM_INTERNAL extern uint32_t gm_watch_checks;
+
 GM_INTERNAL void gm_watch_set(enum gm_watch_flag flag, bool value);
 static inline bool gm_watch_has(unsigned flags) { return __atomic_load_n(&gm_watch.flags, __ATOMIC_ACQUIRE) & flags; }
 

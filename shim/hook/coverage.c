@@ -1,4 +1,4 @@
-/* The coverage report: calls by entry point and by symbol, names that concern memory and were returned unhooked, the
+/* The coverage report: look-ups, calls by symbol, names that concern memory and were returned unhooked, the
  * used bytes of the driver beside the tracked bytes, and modules that contain a CUDA runtime but never looked
  * anything up through gpumem. */
 #include <fcntl.h>
@@ -162,17 +162,13 @@ static void report_bytes(int fd) {
 }
 
 void gm_coverage_report(int fd) {
-    static const char *const ways[GM_ENTRY_WAYS] = {"exported symbol", "dlsym", "cuGetProcAddress", "audit"};
+    static const char *const names_of[GM_LOOK_UPS] = {"dlsym", "cuGetProcAddress", "audit"};
     struct escape_search search = {fd, 0};
 
     gm_say_line(fd, "gpumem: coverage");
-    gm_say_line(fd, "  calls by entry point:");
-    for (unsigned way = 0; way < GM_ENTRY_WAYS; way++) {
-        unsigned long long calls = 0;
-        for (unsigned s = 0; s < GM_STATS_SHARDS; s++)
-            calls += __atomic_load_n(&gm_stats->shards[s].entries[way], __ATOMIC_RELAXED);
-        gm_say_line(fd, "    %s: %llu", ways[way], calls);
-    }
+    gm_say_line(fd, "  functions looked up:");
+    for (unsigned by = 0; by < GM_LOOK_UPS; by++)
+        gm_say_line(fd, "    %s: %u", names_of[by], __atomic_load_n(&gm_look_ups[by], __ATOMIC_RELAXED));
     gm_say_line(fd, "  calls by symbol:");
     for (unsigned i = 0; i < GM_CALL_ROWS; i++) {
         unsigned long long calls = __atomic_load_n(&gm_hook_calls[i], __ATOMIC_RELAXED);

@@ -4,14 +4,18 @@
  * must leave by a jump with the original stack. The C side gets the arguments, a slot and the caller. It returns 1
  * when it answered (result in the slot), 0 to jump to the next function in line.
  *
- * Entries of the driver's calls: one for each row of shim/driver/calls.h, exported under its name. Those of hooks
- * exist for each way of look-up; each notes the way for the coverage report and jumps to the hook. The others jump to
- * the driver's function. Before that, an entry whose role has to look (gm_watch in shim/driver/in_flight.h) passes its
- * number and arguments to gm_called, which returns a function and where to jump: to the function, or to gm_again.
+ * Entries of the driver's calls: one for each row of shim/driver/calls.h, exported under its name. Those of hooks jump
+ * to the hook. The others jump to the driver's function. Before that, an entry whose role has to look (gm_watch in
+ * shim/driver/in_flight.h) passes its number and arguments to gm_called, which returns a function and where to jump: to
+ * the function, or to gm_again.
  *
  * gm_again calls a function of the driver, whose address is in r11 or x16, with the same arguments. When the device is
  * out of memory, gm_call_trim releases what gpumem keeps, and the function is called once more. Entries of calls that
  * can need device memory (the column memory of calls.h) go this way while GM_WATCH_KEPT is set.
+ *
+ * Libraries such as UCX watch memory by code that they write over the first bytes of a driver's function, after they
+ * moved these instructions to where they can be called. They know few instructions. So all callers of a function pass
+ * one entry, and each entry begins with enough of those that they know (PATCHABLE): 13 bytes on x86-64, 20 on aarch64.
  *
  * Entries of unknown functions: each has a number, and looks like an entry of role NOTICES that may need memory. */
 #include "shim/driver/calls.h"
@@ -35,18 +39,18 @@
 
 #define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 
-#define ENTRY_WAY_SYMBOL   0
-#define ENTRY_WAY_DLSYM    1
-#define ENTRY_WAY_RESOLVER 2
-#define ENTRY_WAY_AUDIT    3
-
         .text
 
 #if defined(__x86_64__)
 
 #define FUNCTION(name, visibility)                                                                           \
         .globl name; visibility name; .type name, @function; .p2align 4;                                     \
-        name: .cfi_startproc; endbr64
+        name: .cfi_startproc
+
+/* mov $number, %eax; cmpl $0, word(%rip): 15 bytes. The assembler would choose a shorter cmpl, which UCX does not know.
+ * No argument is in rax. The number stays there until gm_call. */
+#define PATCHABLE(word) mov $number, %eax; .byte 0x81, 0x3d; .long word - . - 8; .long 0
+#define PATCHABLE_REST
 
 #define LOOKUP(name, route, next)                                                                            \
         FUNCTION(name, .hidden);                                                                             \
@@ -68,19 +72,15 @@
         .cfi_endproc; .size name, . - name
 
 
-#define ENTRY(name, hook, visibility, way)                                                                  \
-        FUNCTION(name, visibility);                                                                          \
-        mov gm_mine@gottpoff(%rip), %r11;                                                                    \
-        movl $way, %fs:(%r11);                                                                              \
-        testl $CHECKS, gm_watch(%rip); jne 1f;                                                               \
-        jmp hook;                                                                                            \
-        1: mov $number, %r11d; jmp gm_call;                                                                    \
+#define ENTRY(name, hook)                                                                                    \
+        FUNCTION(name, .protected); PATCHABLE(gm_watch_checks); je hook;                                     \
+        LOOK;                                                                                                \
         .cfi_endproc; .size name, . - name
 
 /* Goes on after the look, does not look, or goes on by way of gm_again, unless a function of gpumem stands before the
  * driver's (gm_call_divert): that one makes the call again itself. */
 #define GO    jmp *(gm_targets + 8 * number)(%rip)
-#define LOOK  mov $number, %r11d; jmp gm_call
+#define LOOK  jmp gm_call
 #define AGAIN mov (gm_targets + 8 * number)(%rip), %r11; cmp (gm_functions + 8 * number)(%rip), %r11;         \
         je gm_again; jmp *%r11
 
@@ -104,7 +104,7 @@
         .cfi_adjust_cfa_offset 48;                                                                           \
         sub $40, %rsp; .cfi_adjust_cfa_offset 40;                                                            \
         movups %xmm0, (%rsp); movups %xmm1, 16(%rsp);                                                        \
-        mov %r11d, %edi; lea 40(%rsp), %rsi; lea 96(%rsp), %rdx; mov 88(%rsp), %rcx;                         \
+        mov %eax, %edi; lea 40(%rsp), %rsi; lea 96(%rsp), %rdx; mov 88(%rsp), %rcx;                         \
         call gm_called;                                                                                      \
         mov %rax, %r11; mov %rdx, %rax;                                                                      \
         movups (%rsp), %xmm0; movups 16(%rsp), %xmm1;                                                        \
@@ -113,12 +113,12 @@
         .cfi_adjust_cfa_offset -48;                                                                          \
         jmp *%rax
 
-#define UNKNOWN_ENTRY endbr64; mov $unknown, %r11d; jmp gm_unknown
+#define UNKNOWN_ENTRY mov $unknown, %eax; jmp gm_unknown
 #define COMMON_UNKNOWN                                                                                       \
         TEST(LOOKS_NOTICES); jne 1f;                                                                         \
-        lea gm_unknown_functions(%rip), %rax; mov (%rax, %r11, 8), %r11;                                     \
+        lea gm_unknown_functions(%rip), %r11; mov (%r11, %rax, 8), %r11;                                     \
         TEST(KEPT); jne gm_again_unknown; jmp *%r11;                                                         \
-        1: add $number, %r11d; jmp gm_call
+        1: add $number, %eax; jmp gm_call
 
 /* `words`: of the stack, an odd number. The second call is a jump with the stack of the first. */
 #define COMMON_AGAIN(words)                                                                                  \
@@ -145,7 +145,11 @@
 
 #define FUNCTION(name, visibility)                                                                           \
         .globl name; visibility name; .type name, %function; .p2align 4;                                     \
-        name: .cfi_startproc; hint #34
+        name: .cfi_startproc
+
+/* mov, and with TEST behind it adrp, ldr, mov, movk: 20 bytes. The number stays in w9 until gm_call. */
+#define PATCHABLE(word) mov w9, number
+#define PATCHABLE_REST  .rept 4; mov w9, number; .endr /* without TEST */
 
 #define LOOKUP(name, route, next)                                                                            \
         FUNCTION(name, .hidden);                                                                             \
@@ -167,19 +171,16 @@
         .cfi_endproc; .size name, . - name
 
 
-#define ENTRY(name, hook, visibility, way)                                                                  \
-        FUNCTION(name, visibility);                                                                          \
-        adrp x16, :gottprel:gm_mine; ldr x16, [x16, :gottprel_lo12:gm_mine];                                 \
-        mrs x17, tpidr_el0; mov w9, way; str w9, [x17, x16];                                                \
-        TEST(CHECKS); b.ne 1f;                                                                               \
+#define ENTRY(name, hook)                                                                                    \
+        FUNCTION(name, .protected); PATCHABLE(gm_watch_checks); TEST(CHECKS); b.ne 1f;                       \
         b hook;                                                                                              \
-        1: mov w16, number; b gm_call;                                                                         \
+        1: LOOK;                                                                                             \
         .cfi_endproc; .size name, . - name
 
 /* As above. */
 #define LOAD(to, table) adrp to, table + 8 * number; add to, to, :lo12:table + 8 * number; ldr to, [to]
 #define GO    LOAD(x16, gm_targets); br x16
-#define LOOK  mov w16, number; b gm_call
+#define LOOK  b gm_call
 #define AGAIN LOAD(x16, gm_targets); LOAD(x17, gm_functions); cmp x16, x17; b.eq gm_again; br x16
 
 #define IS_PER_THREAD_0 cmp x0, 2
@@ -190,9 +191,9 @@
 #define IS_PER_THREAD_5 cmp x5, 2
 #define IS_PER_THREAD_6 cmp x6, 2
 #define IS_PER_THREAD_7 cmp x7, 2
-#define IS_PER_THREAD_8 ldr x9, [sp]; cmp x9, 2
+#define IS_PER_THREAD_8 ldr x10, [sp]; cmp x10, 2
 /* hStream of a CUlaunchConfig follows seven 32-bit members and padding. */
-#define IS_PER_THREAD_CONFIG cbz x0, 2f; ldr x9, [x0, 32]; cmp x9, 2
+#define IS_PER_THREAD_CONFIG cbz x0, 2f; ldr x10, [x0, 32]; cmp x10, 2
 
 #define TEST(bits)                                                                                           \
         adrp x16, gm_watch; ldr w16, [x16, :lo12:gm_watch];                                                  \
@@ -204,7 +205,7 @@
         mov x29, sp;                                                                                         \
         stp x0, x1, [sp, #16]; stp x2, x3, [sp, #32]; stp x4, x5, [sp, #48]; stp x6, x7, [sp, #64];          \
         stp d0, d1, [sp, #80];                                                                               \
-        mov w0, w16; add x1, sp, #16; add x2, sp, #96; mov x3, x30;                                          \
+        mov w0, w9; add x1, sp, #16; add x2, sp, #96; mov x3, x30;                                          \
         bl gm_called;                                                                                        \
         mov x16, x0; mov x17, x1;                                                                            \
         ldp d0, d1, [sp, #80];                                                                               \
@@ -212,12 +213,12 @@
         ldp x29, x30, [sp], #96; .cfi_restore 30; .cfi_restore 29; .cfi_def_cfa_offset 0;                    \
         br x17
 
-#define UNKNOWN_ENTRY hint #34; mov w9, unknown; b gm_unknown
+#define UNKNOWN_ENTRY mov w9, unknown; b gm_unknown
 #define COMMON_UNKNOWN                                                                                       \
         TEST(LOOKS_NOTICES); b.ne 1f;                                                                        \
         adrp x10, gm_unknown_functions; add x10, x10, :lo12:gm_unknown_functions; ldr x10, [x10, x9, lsl #3]; \
         TEST(KEPT); mov x16, x10; b.ne gm_again_unknown; br x16;                                             \
-        1: mov w16, number; add w16, w16, w9; b gm_call
+        1: mov w10, number; add w9, w9, w10; b gm_call
 
 /* `words`: of the stack, an even number. The second call is a jump with the stack of the first. */
 #define LEAVE_AGAIN                                                                                          \
@@ -277,7 +278,7 @@
 #define STUB_BLIND(stream, memory)         STUB_##memory(LOOKS_BLIND, ALWAYS, stream)
 #define STUB_WAITS(stream, memory)         STUB_##memory(LOOKS_WAITS, ALWAYS, stream)
 #define STUB_NOTICES(stream, memory)       STUB_##memory(LOOKS_NOTICES, ALWAYS, stream)
-#define STUB_SHARES(stream, memory)        LOOK
+#define STUB_SHARES(stream, memory)        PATCHABLE_REST; LOOK
 #define STUB_SUBMITS(stream, memory)       STUB_SUBMITS_##stream(memory)
 #define STUB_SUBMITS_0(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 0)
 #define STUB_SUBMITS_1(memory)             STUB_##memory(LOOKS_SUBMITS, UNLESS_PER_THREAD, 1)
@@ -293,17 +294,13 @@
 #define STUB_SUBMITS_NONE(memory)          STUB_##memory(LOOKS_SUBMITS, ALWAYS, NONE)
 
 #define ALIAS(symbol) .globl gm_entry_##symbol; .hidden gm_entry_##symbol; .set gm_entry_##symbol, symbol
-#define ENTRY_HOOK(symbol, twin, role, stream, memory)                                                       \
-        ENTRY(symbol, gm_hook_##symbol, .protected, ENTRY_WAY_SYMBOL); ALIAS(symbol);                                    \
-        ENTRY(gm_dlsym_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_DLSYM);                                \
-        ENTRY(gm_resolver_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_RESOLVER);                          \
-        ENTRY(gm_audit_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_AUDIT);
+#define ENTRY_HOOK(symbol, twin, role, stream, memory) ENTRY(symbol, gm_hook_##symbol); ALIAS(symbol);
 #define ENTRY_JUMP(symbol, twin, role, stream, memory) ENTRY_JUMP_##twin(symbol, role, stream, memory)
 #define ENTRY_JUMP_0(symbol, role, stream, memory)                                                           \
-        FUNCTION(symbol, .protected); STUB_##role(stream, memory);                                           \
+        FUNCTION(symbol, .protected); PATCHABLE(gm_watch); STUB_##role(stream, memory);                        \
         .cfi_endproc; .size symbol, . - symbol; ALIAS(symbol);
 #define ENTRY_JUMP_1(symbol, role, stream, memory)                                                           \
-        FUNCTION(symbol, .protected); STUB_TWIN_##role(stream, memory);                                      \
+        FUNCTION(symbol, .protected); PATCHABLE(gm_watch); STUB_TWIN_##role(stream, memory);                   \
         .cfi_endproc; .size symbol, . - symbol; ALIAS(symbol);
 #define STUB_TWIN_BLIND   STUB_BLIND
 #define STUB_TWIN_WAITS   STUB_WAITS

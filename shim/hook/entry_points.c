@@ -10,12 +10,9 @@
 
 enum { UNKNOWN = 1024, UNKNOWN_BYTES = 16 }; /* entries of functions without a row, as in entry.S */
 
-#define HOOK_ENTRIES(symbol)                                                                       \
-    GM_INTERNAL void gm_dlsym_##symbol(void), gm_resolver_##symbol(void), gm_audit_##symbol(void); \
-    GM_INTERNAL __typeof__(symbol) gm_hook_##symbol;
 #define CALL(symbol, name, version, twin, how, ...) \
     GM_INTERNAL void gm_entry_##symbol(void);       \
-    GM_IF_##how(HOOK_ENTRIES(symbol))
+    GM_IF_##how(GM_INTERNAL __typeof__(symbol) gm_hook_##symbol;)
 GM_DRIVER_CALLS(CALL)
 #undef CALL
 /* The entries lie between these; those of unknown functions have a fixed size. */
@@ -27,23 +24,24 @@ void *gm_targets[GM_CALL_ROWS], *gm_functions[GM_CALL_ROWS], *gm_unknown_functio
 
 struct gm_real gm_real;
 uint64_t gm_hook_calls[GM_CALL_ROWS];
+unsigned gm_look_ups[GM_LOOK_UPS];
 
-/* The entries of a row; those of other look-ups than by symbol only for hooks. */
+/* A row has one entry, however the program finds it (entry.S). */
 static const struct {
-    void (*entries[GM_ENTRY_WAYS])(void);
+    void (*entry)(void);
     void *hook; /* NULL: a row without a hook */
     void **true_function;
 } rows[GM_CALL_ROWS] = {
-#define LOOK_UPS(symbol) gm_dlsym_##symbol, gm_resolver_##symbol, gm_audit_##symbol
-#define CALL(symbol, name, version, twin, how, ...)                 \
-    {.entries = {gm_entry_##symbol, GM_IF_##how(LOOK_UPS(symbol))}, \
+#define CALL(symbol, name, version, twin, how, ...) \
+    {.entry = gm_entry_##symbol,                    \
      GM_IF_##how(.hook = (void *)gm_hook_##symbol, .true_function = (void **)&gm_real.symbol)},
     GM_DRIVER_CALLS(CALL)
 #undef CALL
 };
 
-static void *entry_of_row(unsigned number, enum gm_entry_way way) {
-    return (void *)rows[number].entries[rows[number].hook ? way : GM_ENTRY_SYMBOL];
+static void *entry_of_row(unsigned number, enum gm_look_up by) {
+    __atomic_add_fetch(&gm_look_ups[by], 1, __ATOMIC_RELAXED);
+    return (void *)rows[number].entry;
 }
 
 bool gm_is_entry(const void *address) {
@@ -135,12 +133,12 @@ static void *route_unknown(void *function, const char *name) {
 
 /* A program that looks such a function up may call it while a free waits. Runtimes look up all functions, but of these
  * only the first variants, by the resolver. */
-static bool may_write_values(const struct gm_call_row *row, enum gm_entry_way way) {
+static bool may_write_values(const struct gm_call_row *row, enum gm_look_up by) {
     enum { SECOND_VARIANTS = 11070 };
-    return (way != GM_ENTRY_RESOLVER || row->version >= SECOND_VARIANTS) && gm_writes_values(row->symbol);
+    return (by != GM_BY_RESOLVER || row->version >= SECOND_VARIANTS) && gm_writes_values(row->symbol);
 }
 
-void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *hooked) {
+void *gm_route(void *function, const char *name, enum gm_look_up by, bool *hooked) {
     *hooked = false;
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
@@ -149,9 +147,9 @@ void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *ho
     if (number < 0)
         return route_unknown(function, name);
     *hooked = gm_call_rows[number].hooked;
-    if (GM_UNLIKELY(may_write_values(&gm_call_rows[number], way)))
+    if (GM_UNLIKELY(may_write_values(&gm_call_rows[number], by)))
         gm_free_sync_note(GM_SYNC_WRITES);
-    return entry_of_row((unsigned)number, way);
+    return entry_of_row((unsigned)number, by);
 }
 
 /* ---- where entries continue */
@@ -261,12 +259,11 @@ void gm_hook_context(struct gm_scope *scope) {
     scope->request.device = context.device;
 }
 
-/* For libgpumem-audit.so, which lives in another link namespace and calls this during a binding. Reads only constant
- * data and starts nothing. */
+/* For libgpumem-audit.so, which lives in another link namespace and calls this during a binding. Starts nothing. */
 __attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symbol);
 void *gpumem_audit_entry(const char *symbol) {
     for (unsigned i = 0; i < GM_CALL_ROWS; i++)
         if (strcmp(gm_call_rows[i].symbol, symbol) == 0)
-            return entry_of_row(i, GM_ENTRY_AUDIT);
+            return entry_of_row(i, GM_BY_AUDIT);
     return NULL;
 }

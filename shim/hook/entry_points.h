@@ -7,7 +7,7 @@
 
 /* The entry for a function of the driver that the program looked up by `name`. The function itself when it is none of
  * the driver's. *hooked: the entry leads to a hook. */
-void *gm_route(void *function, const char *name, enum gm_entry_way way, bool *hooked);
+void *gm_route(void *function, const char *name, enum gm_look_up by, bool *hooked);
 /* True when `address` is an entry of gpumem. */
 bool gm_is_entry(const void *address);
 

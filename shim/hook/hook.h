@@ -30,7 +30,8 @@ struct gm_real {
 };
 GM_INTERNAL extern struct gm_real gm_real;
 
-enum gm_entry_way { GM_ENTRY_SYMBOL, GM_ENTRY_DLSYM, GM_ENTRY_RESOLVER, GM_ENTRY_AUDIT, GM_ENTRY_WAYS };
+/* How the program found a function. What it is linked with it needs not look up. */
+enum gm_look_up { GM_BY_DLSYM, GM_BY_RESOLVER, GM_BY_AUDIT, GM_LOOK_UPS };
 
 /* Makes the hooks work: finds the driver's functions and starts the pipeline of the process. False while no driver
  * is loaded, during the start, and after gpumem gave up (ready.c). */
@@ -43,8 +44,9 @@ enum gm_pass {
     GM_PASS_NONE,   /* no driver in this process */
 };
 
-/* Number of calls of each hooked symbol, for the coverage report. */
+/* For the coverage report: calls of each hooked symbol, and look-ups that were answered with an entry. */
 GM_INTERNAL extern uint64_t gm_hook_calls[GM_CALL_ROWS];
+GM_INTERNAL extern unsigned gm_look_ups[GM_LOOK_UPS];
 GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
 
 /* What the table says of a row. The compiler knows the answers. */
@@ -80,8 +82,7 @@ static inline enum gm_pass gm_hook_enter(enum gm_call_number number) {
     if (GM_UNLIKELY(gm_mine.depth > 0))
         return GM_PASS_DRIVER;
     gm_mine.depth = 1;
-    uint64_t *calls = &gm_stats_mine()->entries[gm_mine.entry_way];
-    __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
+    gm_stats_count(&gm_stats_mine()->calls, 1);
     if (GM_UNLIKELY(gm_coverage_on))
         __atomic_add_fetch(&gm_hook_calls[number], 1, __ATOMIC_RELAXED);
     return GM_PASS_HOOK;

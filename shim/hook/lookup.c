@@ -47,9 +47,9 @@ static void find_next(void) {
     __atomic_store_n(&gm_next_dlsym, (dlsym_function)next_function("dlsym"), __ATOMIC_RELEASE);
 }
 
-static void *route_to(void *function, const char *name, enum gm_entry_way way) {
+static void *route_to(void *function, const char *name, enum gm_look_up by) {
     bool hooked;
-    void *entry = gm_route(function, name, way, &hooked);
+    void *entry = gm_route(function, name, by, &hooked);
     if (!hooked)
         gm_route_unhooked(name);
     return entry;
@@ -61,7 +61,7 @@ static void *answer_lookup(void *function, const char *name) {
         return (gm_hooks_ready() || gm_driver_ready(false)) && gm_driver_symbol(name) ? function : NULL;
     if (!gm_hooks_ready())
         return function;
-    return route_to(function, name, GM_ENTRY_DLSYM);
+    return route_to(function, name, GM_BY_DLSYM);
 }
 
 /* The common part. 0: gpumem does not answer, and the entry jumps on with the caller's own return address. */
@@ -118,7 +118,7 @@ int gm_route_dlvsym(void *handle, const char *name, const char *version, void **
 
 static CUresult routed(CUresult result, const char *symbol, void **function) {
     if (result == CUDA_SUCCESS && function && *function)
-        *function = route_to(*function, symbol, GM_ENTRY_RESOLVER);
+        *function = route_to(*function, symbol, GM_BY_RESOLVER);
     return result;
 }
 

@@ -24,7 +24,6 @@ static inline bool gm_fast_alloc(size_t size, uint64_t *address) {
         return false;
     struct gm_stats_shard *counts = gm_mine.counts;
     *address = gm_record_tagged(record);
-    gm_count_one(&counts->entries[gm_mine.entry_way]);
     gm_count_reused(counts, record, *address, size, true); /* gm_fast_begin saw the context */
     return true;
 }
@@ -40,14 +39,13 @@ static inline bool gm_fast_free(uint64_t address, enum gm_free_fast fast) {
         return false;
     if (GM_UNLIKELY(!gm_cache_put_newest(gm_mine.shard, record, gm_free_fast_begin(fast), true, address, &size)))
         return false;
-    gm_count_one(&counts->entries[gm_mine.entry_way]);
     gm_count_kept(counts, address, size, reserved);
     return true;
 }
 
 /* After a call that took the whole way: the thread's next call may take the fast one, unless calls are observed. */
 GM_INTERNAL void gm_fast_begin(void);
-/* After the setup of the pipeline. `coverage`: calls are counted by entry point. */
+/* After the setup of the pipeline. `coverage`: calls are counted by symbol. */
 GM_INTERNAL void gm_fast_open(bool coverage);
 
 #endif

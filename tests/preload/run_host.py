@@ -207,17 +207,16 @@ def pipes(place):
 
 
 def many_threads(place):
-    """Counts are exact beyond the threads that have counters of their own: by entry point, as each thread counts, and by symbol, as all do."""
+    """Counts are exact beyond the threads that have counters of their own: of blocks, as each thread counts, and by symbol, as all do."""
     command = [place.program("churn"), "300000", "300"]
     native = place.run_native(command)
-    done = place.run_shimmed(command, "cache", trace=False, GPUMEM_COVERAGE="1")
+    done = place.run([place.options.gpumem, "run", "--policy=cache", "--coverage", "--", *command])
     check(done.returncode == 0 and done.stdout == native.stdout, f"300 threads: exit status {done.returncode} {done.stdout}")
-    sums = []
-    for title in ("calls by entry point", "calls by symbol"):
-        rows = re.search(rf"^  {title}:\n((?:    .*\n)+)", done.stderr, re.M)
-        check(rows, f"300 threads: no {title}: {done.stderr}")
-        sums.append(sum(int(row.rsplit(" ", 1)[1]) for row in rows[1].splitlines()))
-    check(sums[0] == sums[1] >= 600000, f"300 threads: {sums[0]} calls by entry point, {sums[1]} by symbol")
+    by_symbol = [re.search(rf"^    {name}: (\d+)$", done.stderr, re.M) for name in ("cuMemAlloc_v2", "cuMemFree_v2")]
+    by_thread = re.search(r"calls +(\d+) allocations, (\d+) frees, 0 failed", done.stderr.replace(",0", "0"))
+    check(all(by_symbol) and by_thread, f"300 threads: {done.stderr}")
+    counts = [int(row[1]) for row in by_symbol] + [int(by_thread[1]), int(by_thread[2])]
+    check(counts[:2] == counts[2:] and min(counts) >= 300000, f"300 threads: {counts}")
 
 
 CASES = {

@@ -22,7 +22,7 @@ from every_policy import POLICIES, all_rows, plain
 from frees import LATE, OLD_DRIVER, free_async, free_memory, free_sync, known_streams, late_card, late_error
 from frees import self_waiting, starved, starved_launch
 from mapped import MAPPED
-from place import check, check_same_output, is_simulated, run_case
+from place import SKIP, check, check_same_output, is_simulated, run_case
 from traces import brief, check_trace, number, read_trace
 
 
@@ -89,6 +89,20 @@ def further_pitch(events, label):
 
 def further_two_processes(events, label):
     check(len(events) == 2, f"{label}: {len(events)} traces, not 2")
+
+
+def patched(by):
+    """A patcher reaches all calls of the driver's functions, however their callers found them."""
+
+    def run(place):
+        for policy in ("observe", "cache"):
+            done = place.run_shimmed([place.program("patched"), by], policy, trace=False)
+            if done.returncode == SKIP:
+                print(f"skipped: {done.stderr.strip()}")
+                sys.exit(SKIP)
+            check((done.returncode, done.stdout) == (0, "ok patched\n"), f"{done.returncode} {done.stdout}{done.stderr}")
+
+    return run
 
 
 def further_kept(events, label):
@@ -344,6 +358,8 @@ CASES = {
     "free_async": free_async,
     "free_memory": free_memory,
     "late_card": late_card,
+    "patched_own": patched("own"),
+    "patched_ucx": patched("ucx"),
     "freed_pointers": plain("freed_pointers", settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_CACHE_LIMIT": "1M"},
                                                        {"SIMCUDA_POOL_RANGE": "segment"})),
     "two_devices": two_devices,

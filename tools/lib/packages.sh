@@ -51,6 +51,8 @@ has_browser() { has_program chromium || has_program chromium-browser || has_prog
 
 has_mpi() { has_program mpicc && has_program mpirun; }
 
+has_ucx() { python3 -c 'import ctypes; ctypes.CDLL("libucs.so.0")' 2>/dev/null; }
+
 # What the sources are formatted with; another version formats them otherwise.
 has_clang_format() {
     local program
