@@ -628,7 +628,7 @@ MUTATIONS = [
     of("size_changes_during_a_loan", "shim/workspace/workspace.c", "check_idle",
        answers("explain_loan", "return GPUMEM_WORKSPACE_SUCCESS"), "workspace workspace, one device",
        "the memory of a loan is not freed"),
-    of("call_without_a_row", "shim/driver/calls.h", "GM_ROW(X, CtxAttach", leaves_out(), "driver_calls",
+    of("call_without_a_row", "shim/driver/calls.h", "GM_ROW(X, CtxSetCurrent", leaves_out(), "driver_calls",
        "every function of the toolkit's headers has a row"),
     of("arguments_in_another_order", "shim/hook/entry.S", "", swaps("add $40", "add $48"), "realrt probe",
        "a call that looks reaches the driver with its arguments"),

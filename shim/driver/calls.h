@@ -142,7 +142,7 @@
     GM_ROW(X, CtxCreate, _v3, 11040, HOOK, SHARES, NONE, NO, NO, CALL, "may be a second context")                      \
     GM_ROW(X, CtxCreate, _v4, 12050, HOOK, SHARES, NONE, NO, NO, CALL, "may be a second context")                      \
     GM_ROW_V2(X, CtxDestroy, 2000, 4000, HOOK, NOTICES, NONE, NO, NO, NEVER, "ends the context and memory")            \
-    GM_ROW(X, CtxAttach, , 2000, JUMP, BLIND, NONE, NO, NO, NEVER, "counts a user")                                    \
+    GM_ROW(X, CtxAttach, , 2000, HOOK, BLIND, NONE, NO, NO, NEVER, "counts a user")                                    \
     GM_ROW(X, CtxDetach, , 2000, HOOK, NOTICES, NONE, NO, NO, NEVER, "may end context and memory")                     \
     GM_ROW_V2(X, CtxPushCurrent, 2000, 4000, JUMP, BLIND, NONE, NO, NO, NEVER, "sets a pointer of the thread")         \
     GM_ROW_V2(X, CtxPopCurrent, 2000, 4000, JUMP, BLIND, NONE, NO, NO, NEVER, "sets a pointer of the thread")          \

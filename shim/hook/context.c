@@ -218,17 +218,28 @@ static void release_free_blocks(CUdevice device, CUcontext context) {
     gm_context_leave(true);
 }
 
-/* A context ends with its last reference. */
+/* True unless the call that has just been made ended the context, which was current. Its handle must not be used then:
+ * the driver would follow it into memory that it has given back. But a current context is safe even if it has ended,
+ * where the thread's stack has it twice. */
+static bool outlived(CUcontext context) {
+    size_t free, total;
+    return gm_context_handle() == context && gm_drv.mem_get_info(&free, &total) != CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+static bool attached; /* some context has a reference more, or had one */
+PASSES(cuCtxAttach, (CUcontext * context, unsigned flags), (context, flags),
+       __atomic_store_n(&attached, true, __ATOMIC_RELAXED), MADE)
+
+/* A context ends with its last reference; a primary context stays. */
 HOOK(cuCtxDetach, CUcontext context) {
     struct gm_scope scope;
     ENTER(cuCtxDetach, context);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
+    if (!__atomic_load_n(&attached, __ATOMIC_RELAXED) && gm_context_handle() == context && !is_primary(context))
+        release_pool_blocks(context);
     struct ending ending = begin_destroy(context);
     CUresult result = gm_real.cuCtxDetach(context);
-    bool lives = result != CUDA_SUCCESS || gm_drv.ctx_push(context) == CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS && lives)
-        gm_context_leave(true);
-    if (lives)
+    if (result != CUDA_SUCCESS || outlived(context))
         not_destroyed(&ending);
     else
         end_destroy(&scope, &ending, result);

@@ -355,6 +355,7 @@ CASES = {
     "self_waiting_persistent": self_waiting("persistent"),
     "graph_memory": plain("graph_memory"),
     "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
+    "detached": plain("detached"),
     "free_async": free_async,
     "free_memory": free_memory,
     "late_card": late_card,

@@ -156,8 +156,39 @@ CUresult sim_cuCtxDestroy_v2(CUcontext ctx) {
 
 CUresult sim_cuCtxDestroy(CUcontext ctx) { return sim_cuCtxDestroy_v2(ctx); }
 
+CUresult sim_cuCtxAttach(CUcontext *pctx, unsigned int flags) {
+    struct sim_ctx *c;
+    SIM_TRY(sim_need_ctx(&c));
+    if (!pctx || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    c->refs++;
+    *pctx = (CUcontext)c;
+    return CUDA_SUCCESS;
+}
+
+/* As the driver: of the current context only; a primary one stays. */
+CUresult sim_cuCtxDetach(CUcontext ctx) {
+    struct sim_ctx *c;
+    SIM_TRY(sim_need_ctx(&c));
+    if (c != (struct sim_ctx *)ctx)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (c->refs)
+        c->refs--;
+    else if (!c->primary)
+        return sim_cuCtxDestroy_v2(ctx);
+    return CUDA_SUCCESS;
+}
+
+/* The driver follows the handle of an ended context into memory that it has given back. */
+static void refuse_ended(CUcontext ctx) {
+    for (const struct sim_ctx *c = unused; c; c = c->next)
+        if (c == (struct sim_ctx *)ctx)
+            sim_violation(NULL, "a context that has ended was made current", (uintptr_t)ctx, 0);
+}
+
 CUresult sim_cuCtxPushCurrent_v2(CUcontext ctx) {
     struct sim_ctx *c;
+    refuse_ended(ctx);
     if (!ctx || sim_ctx_or_current(ctx, &c) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_CONTEXT;
     return push(c);

@@ -117,6 +117,7 @@ struct sim_ctx {
     uint64_t id;
     unsigned flags;
     bool primary;
+    unsigned refs;          /* of cuCtxAttach */
     bool dying;             /* being destroyed or reset: nobody else may use it any more */
     struct sim_ctx *parent; /* of a green context's CUcontext: the primary context */
     CUresult sticky;
