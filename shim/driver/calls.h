@@ -426,9 +426,9 @@
     GM_ROW(X, MulticastGetGranularity, , 12010, JUMP, BLIND, NONE, NO, NO, NEVER, "no memory is bound yet")            \
     GM_ROW(X, MulticastAddDevice, , 12010, JUMP, SHARES, NONE, NO, PEERS, CALL, "another device sees memory")          \
     GM_ROW(X, MulticastBindMem, , 12010, HOOK, SHARES, NONE, NO, NO, CALL, "another device sees memory")               \
-    GM_ROW(X, MulticastBindMem, _v2, 13010, JUMP, SHARES, NONE, NO, PEERS, CALL, "another device sees memory")         \
+    GM_ROW(X, MulticastBindMem, _v2, 13010, HOOK, SHARES, NONE, NO, NO, CALL, "another device sees memory")         \
     GM_ROW(X, MulticastBindAddr, , 12010, HOOK, SHARES, NONE, NO, NO, CALL, "another device sees memory")              \
-    GM_ROW(X, MulticastBindAddr, _v2, 13010, JUMP, SHARES, NONE, NO, PEERS, CALL, "another device sees memory")        \
+    GM_ROW(X, MulticastBindAddr, _v2, 13010, HOOK, SHARES, NONE, NO, NO, CALL, "another device sees memory")        \
     GM_ROW(X, MulticastUnbind, , 12010, JUMP, NOTICES, NONE, NO, NO, NEVER, "unmaps memory of kernels")                \
     GM_ROW(X, LogicalEndpointIdReserve, , 13030, JUMP, BLIND, NONE, NO, NO, NEVER, "no memory is bound yet")           \
     GM_ROW(X, LogicalEndpointIdRelease, , 13030, JUMP, BLIND, NONE, NO, NO, NEVER, "no memory is bound yet")           \

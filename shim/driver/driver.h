@@ -9,6 +9,14 @@
 #define __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda.h>
 
+#if CUDA_VERSION < 13010
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
+                               CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+                               unsigned long long flags);
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
+                                CUdeviceptr memptr, size_t size, unsigned long long flags);
+#endif
+
 /* cuda.h has these only as macros. */
 __typeof__(cuStreamWaitValue32_v2) cuStreamWaitValue32_v2_ptsz;
 __typeof__(cuStreamWaitValue64_v2) cuStreamWaitValue64_v2_ptsz;

@@ -145,10 +145,18 @@ PASSES(cuMulticastBindMem,
        (CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle handle,
         size_t handle_offset, size_t size, unsigned long long flags),
        (multicast, offset, handle, handle_offset, size, flags), seen_by_peers(handle), WITH_TRIM)
+PASSES(cuMulticastBindMem_v2,
+       (CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset, CUmemGenericAllocationHandle handle,
+        size_t handle_offset, size_t size, unsigned long long flags),
+       (multicast, device, offset, handle, handle_offset, size, flags), seen_by_peers(handle), WITH_TRIM)
 PASSES(cuMulticastBindAddr,
        (CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address, size_t size,
         unsigned long long flags),
        (multicast, offset, address, size, flags), seen_at_address(address), WITH_TRIM)
+PASSES(cuMulticastBindAddr_v2,
+       (CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset, CUdeviceptr address, size_t size,
+        unsigned long long flags),
+       (multicast, device, offset, address, size, flags), seen_at_address(address), WITH_TRIM)
 EXPORTS(cuMemExportToShareableHandle,
         (void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
          unsigned long long flags),

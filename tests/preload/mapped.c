@@ -1,7 +1,7 @@
 /* Buffers that a program maps itself: the sequences of allocators, which a policy may serve from kept buffers, and
  * calls that deviate from them. Every result is compared with what the driver's rules imply.
  *
- * usage: mapped exact ORDER | deviations | held | random SEED | threads | pending | memory | faults
+ * usage: mapped exact ORDER | deviations | bound HOW | held | random SEED | threads | pending | memory | faults
  * MAPPED_EXPORTABLE: handles can be exported, as those of JAX, beside a buffer whose handle cannot. */
 #include <cuda.h>
 #include <pthread.h>
@@ -9,6 +9,14 @@
 
 #include "program.h"
 #include "simcuda.h"
+
+#if CUDA_VERSION < 13010
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
+                               CUmemGenericAllocationHandle handle, size_t handle_offset, size_t size,
+                               unsigned long long flags);
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
+                                CUdeviceptr address, size_t size, unsigned long long flags);
+#endif
 
 #define CHUNK ((size_t)2 << 20)
 #define END   ((size_t)4096)
@@ -306,6 +314,30 @@ static void exported(void) {
         MUST(cuMemExportToShareableHandle(&file, buffer.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
         close(file);
         drop(buffer, CREATE_FIRST);
+    }
+}
+
+/* Other devices may write to what was bound to a multicast object, so it becomes no other buffer. */
+static void bind(int how, CUmemGenericAllocationHandle object, struct buffer buffer) {
+    switch (how) {
+    case 0: MUST(cuMulticastBindMem(object, 0, buffer.handle, 0, CHUNK, 0)); break;
+    case 1: MUST(cuMulticastBindMem_v2(object, 0, 0, buffer.handle, 0, CHUNK, 0)); break;
+    case 2: MUST(cuMulticastBindAddr(object, 0, buffer.address, CHUNK, 0)); break;
+    default: MUST(cuMulticastBindAddr_v2(object, 0, 0, buffer.address, CHUNK, 0));
+    }
+}
+
+static void bound(int how) {
+    const CUmulticastObjectProp property = {.numDevices = 1, .size = CHUNK};
+    for (int i = 0; i < 8; i++) {
+        CUmemGenericAllocationHandle object;
+        struct buffer buffer = make(CHUNK, CREATE_FIRST);
+        MUST(cuMulticastCreate(&object, &property));
+        MUST(cuMulticastAddDevice(object, 0));
+        bind(how, object, buffer);
+        drop(buffer, CREATE_FIRST);
+        MUST(cuMulticastUnbind(object, 0, 0, CHUNK));
+        MUST(cuMemRelease(object));
     }
 }
 
@@ -659,6 +691,8 @@ int main(int count, char **arguments) {
         exact(CREATE_FIRST, 2);
     } else if (!strcmp(mode, "faults")) {
         faults();
+    } else if (!strcmp(mode, "bound")) {
+        bound(atoi(arguments[2]));
     }
     if (exportable)
         of_one_kind(other);

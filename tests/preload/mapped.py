@@ -84,6 +84,17 @@ def deviations(place):
     compare(place, ["held"], settings=BATCHES)
 
 
+def bound(place):
+    """What was bound to a multicast object is not kept, whichever call bound it."""
+    for how in range(4):
+        command = [place.program("mapped"), "bound", str(how)]
+        native = driver_calls(place.run_native(command, MAPPED_CALLS="1"), "natively")
+        for policy in KEEPING:
+            label = f"bound {how} under {policy}"
+            calls = driver_calls(place.run_shimmed(command, policy, trace=False, MAPPED_CALLS="1"), label)
+            check(calls == native, f"{label}: {calls} of {native} calls")
+
+
 def random_calls(place, seeds=(1, 2)):
     for seed in seeds:
         compare(place, ["random", str(seed)], settings=BATCHES)
@@ -103,6 +114,7 @@ def failures(place):
 MAPPED = {
     "mapped_orders": orders,
     "mapped_deviations": deviations,
+    "mapped_bound": bound,
     "mapped_exportable": exportable,
     "mapped_peers": peers,
     "mapped_random": random_calls,

@@ -11,8 +11,12 @@ import os
 import re
 import sys
 
-# Not in cudaTypedefs.h (they have a header of their own).
+# Not in cudaTypedefs.h (they have a header of their own), or only in a newer one.
 EXTRA = [
+    ('cuMulticastBindMem', 13010, '', 'CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, '
+                                      'CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags'),
+    ('cuMulticastBindAddr', 13010, '', 'CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, '
+                                       'CUdeviceptr memptr, size_t size, unsigned long long flags'),
     ('cuProfilerInitialize', 4000, '', 'const char *configFile, const char *outputFile, CUoutput_mode outputMode'),
     ('cuProfilerStart', 4000, '', 'void'),
     ('cuProfilerStop', 4000, '', 'void'),
@@ -56,13 +60,13 @@ def parse_param(p):
 
 
 def read_variants(path):
-    rows = list(EXTRA)
+    rows = {row[:3]: row[3] for row in EXTRA}
     with open(path) as f:
         for line in f:
             m = TYPEDEF.match(line)
             if m:
-                rows.append((m[1], int(m[2]), m[3] or '', m[4]))
-    return rows
+                rows[m[1], int(m[2]), m[3] or ''] = m[4]
+    return [(*row, params) for row, params in rows.items()]
 
 
 def assign_symbols(rows):

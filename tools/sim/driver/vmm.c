@@ -21,8 +21,9 @@ struct sim_handle {
     bool own_file;
     struct sim_extent *extent;
     struct sim_device *device; /* whose bytes are counted; NULL: host or imported */
+    struct sim_handle *bound;  /* to this multicast object */
     unsigned refs;             /* of the program */
-    unsigned maps;
+    unsigned maps;             /* and multicast objects */
 };
 
 struct reservation {
@@ -190,9 +191,21 @@ static CUresult own_file(struct sim_handle *h) {
     return CUDA_SUCCESS;
 }
 
+static void handle_drop(struct sim_handle *h);
+
+static void unbind(struct sim_handle *multicast) {
+    struct sim_handle *h = multicast->bound;
+    multicast->bound = NULL;
+    if (!h)
+        return;
+    h->maps--;
+    handle_drop(h);
+}
+
 static void handle_drop(struct sim_handle *h) {
     if (h->refs || h->maps)
         return;
+    unbind(h);
     if (h->own_file && h->fd >= 0)
         close(h->fd);
     if (h->extent)
@@ -403,5 +416,74 @@ CUresult sim_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *loca
     *flags = !may    ? CU_MEM_ACCESS_FLAGS_PROT_NONE
              : fixed ? CU_MEM_ACCESS_FLAGS_PROT_READ
                      : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return CUDA_SUCCESS;
+}
+
+/* ---- multicast: an object holds one memory, until it is unbound or the object ends ---- */
+
+CUresult sim_cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop) {
+    if (!mcHandle || !prop || prop->numDevices == 0 || prop->size == 0 || prop->size % SIM_CHUNK)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sim_handle *h = calloc(1, sizeof *h);
+    live_handles++;
+    *h = (struct sim_handle){.magic = HANDLE_MAGIC, .size = prop->size, .fd = -1, .refs = 1};
+    *mcHandle = (uintptr_t)h;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev) {
+    struct sim_handle *h;
+    struct sim_device *d;
+    SIM_TRY(handle_get(mcHandle, &h));
+    return sim_need_device(dev, &d);
+}
+
+static CUresult bind(CUmemGenericAllocationHandle multicast, struct sim_handle *h, size_t size) {
+    struct sim_handle *object;
+    SIM_TRY(handle_get(multicast, &object));
+    if (object->bound || size > object->size || size > h->size)
+        return CUDA_ERROR_INVALID_VALUE;
+    object->bound = h;
+    h->maps++;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+                                CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+                                unsigned long long flags) {
+    struct sim_handle *h;
+    SIM_TRY(handle_get(memHandle, &h));
+    return mcOffset || memOffset || flags ? CUDA_ERROR_INVALID_VALUE : bind(mcHandle, h, size);
+}
+
+CUresult sim_cuMulticastBindMem_v2(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
+                                   CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+                                   unsigned long long flags) {
+    struct sim_device *d;
+    SIM_TRY(sim_need_device(dev, &d));
+    return sim_cuMulticastBindMem(mcHandle, mcOffset, memHandle, memOffset, size, flags);
+}
+
+CUresult sim_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr,
+                                 size_t size, unsigned long long flags) {
+    const struct sim_block *b = sim_block_at(memptr);
+    if (mcOffset || flags || !b || b->kind != KIND_VMM || b->addr != memptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    return bind(mcHandle, b->handle, size);
+}
+
+CUresult sim_cuMulticastBindAddr_v2(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
+                                    CUdeviceptr memptr, size_t size, unsigned long long flags) {
+    struct sim_device *d;
+    SIM_TRY(sim_need_device(dev, &d));
+    return sim_cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags);
+}
+
+CUresult sim_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size) {
+    struct sim_handle *h;
+    SIM_TRY(handle_get(mcHandle, &h));
+    if (!h->bound || mcOffset || size > h->size)
+        return CUDA_ERROR_INVALID_VALUE;
+    unbind(h);
     return CUDA_SUCCESS;
 }
