@@ -16,16 +16,16 @@ const struct gm_library gm_libraries[GM_LIBRARIES] = {
     {"libcxi.so", GM_LIBRARY_RDMA, "/dev/cxi"},       /* Slingshot */
     {"libpsm2.so", GM_LIBRARY_RDMA, "/dev/hfi1_"},    /* Omni-Path */
     /* MPI: Open MPI, MPICH and related */
-    {"libmpi.so", GM_LIBRARY_TRANSPORT, NULL},
-    {"libmpich.so", GM_LIBRARY_TRANSPORT, NULL},
-    {"libmpi_cray.so", GM_LIBRARY_TRANSPORT, NULL},
-    {"libmpi_mt.so", GM_LIBRARY_TRANSPORT, NULL},
+    {"libmpi.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
+    {"libmpich.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
+    {"libmpi_cray.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
+    {"libmpi_mt.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
     /* UCX */
-    {"libucp.so", GM_LIBRARY_TRANSPORT, NULL},
-    {"libuct.so", GM_LIBRARY_TRANSPORT, NULL},
+    {"libucp.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
+    {"libuct.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
     {"libnccl.so", GM_LIBRARY_TRANSPORT, NULL},
-    {"libnvshmem", GM_LIBRARY_TRANSPORT, NULL},
-    {"libfabric.so", GM_LIBRARY_TRANSPORT, NULL},
+    {"libnvshmem", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
+    {"libfabric.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
 };
 
 unsigned gm_library_traits(const char *path) {

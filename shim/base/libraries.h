@@ -14,6 +14,7 @@ enum gm_library_trait {
     GM_LIBRARY_RUNTIME = 1u << 3,   /* the CUDA runtime as a shared library */
     GM_LIBRARY_RDMA = 1u << 4,      /* registers device memory with another device */
     GM_LIBRARY_TRANSPORT = 1u << 5, /* passes device memory on to other processes */
+    GM_LIBRARY_BUFFERS = 1u << 6,   /* and that of any buffer of the program, which need not ask for it */
 };
 
 struct gm_library {

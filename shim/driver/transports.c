@@ -40,12 +40,15 @@ static bool mentions_rdma(const char *text) {
     return false;
 }
 
-static bool mentions_transport(const char *text) {
+static bool mentions(const char *text, unsigned trait) {
     for (unsigned i = 0; i < GM_LIBRARIES; i++)
-        if (gm_libraries[i].traits & GM_LIBRARY_TRANSPORT && has_path(text, &gm_libraries[i]))
+        if (gm_libraries[i].traits & trait && has_path(text, &gm_libraries[i]))
             return true;
     return false;
 }
+
+static bool mentions_transport(const char *text) { return mentions(text, GM_LIBRARY_TRANSPORT); }
+static bool mentions_buffers(const char *text) { return mentions(text, GM_LIBRARY_BUFFERS); }
 
 /* Reads the map in chunks. Each chunk begins with the end of the one before, because a name may cross the border. */
 static bool map_mentions(int fd, bool (*mentions)(const char *text)) {
@@ -120,4 +123,9 @@ bool gm_is_rdma_name(const char *name) {
 bool gm_transport_in_process(void) {
     static struct answer transport;
     return search(&transport, mentions_transport);
+}
+
+bool gm_buffers_in_process(void) {
+    static struct answer buffers;
+    return search(&buffers, mentions_buffers);
 }

@@ -26,5 +26,8 @@ GM_INTERNAL bool gm_is_rdma_name(const char *name);
  * registers or exports later has to be plain device memory. A statically linked library is not found. Reads the memory
  * map only when libraries were loaded since the last call. Once true, the answer stays true. */
 GM_INTERNAL bool gm_transport_in_process(void);
+/* The same for a library that may export any buffer which the program hands to it (MPI, UCX ...). NCCL does so only
+ * where the program registers the buffer. */
+GM_INTERNAL bool gm_buffers_in_process(void);
 
 #endif

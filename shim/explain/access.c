@@ -10,7 +10,8 @@
 #include "shim/resource/registry.h"
 #include "shim/sites/site_text.h"
 
-enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE, NOT_READY, FREED_IN_USE };
+/* The last one is no error, but the reason for one. */
+enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE, NOT_READY, FREED_IN_USE, UNSHARED };
 enum { SEEN = 1024 };
 
 /* Hashes of what was explained. When the table is full, everything counts as seen. */
@@ -22,21 +23,26 @@ GM_ZERO_IN_CHILD(found);
 GM_ZERO_IN_CHILD(explained);
 GM_ZERO_IN_CHILD(faulted);
 
-static bool is_first_pair(enum what what, uint32_t one, uint32_t two) {
+static bool is_new(enum what what, uint32_t one, uint32_t two) {
     uint64_t key = (((uint64_t)one << 32 | two) ^ (uint64_t)what << 29) * 0x9e3779b97f4a7c15ull | 1;
-    __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < SEEN; i++) {
         uint64_t *at = &seen[(key + i) % SEEN], there = __atomic_load_n(at, __ATOMIC_RELAXED);
         if (there == key)
             return false;
-        if (!there && __atomic_compare_exchange_n(at, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-            __atomic_add_fetch(&explained, 1, __ATOMIC_RELAXED);
+        if (!there && __atomic_compare_exchange_n(at, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             return true;
-        }
         if (there == key)
             return false;
     }
     return false;
+}
+
+static bool is_first_pair(enum what what, uint32_t one, uint32_t two) {
+    __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED);
+    if (!is_new(what, one, two))
+        return false;
+    __atomic_add_fetch(&explained, 1, __ATOMIC_RELAXED);
+    return true;
 }
 
 struct work {
@@ -149,6 +155,20 @@ void gm_explain_access(const struct gm_access *access, const struct gm_guard_blo
     add_outside(w, access, block);
     gm_log_add(&w->lines, "  called by     %s", gm_site_text(&w->site, access->site));
     add_life(w, block, "");
+    end_text(w);
+}
+
+/* ---- calls that guarded memory cannot serve */
+
+void gm_explain_unshared(const char *call, uint32_t site, const struct gm_guard_block *block) {
+    struct work *w = is_new(UNSHARED, site, block->allocated_at) ? begin_text() : NULL;
+    if (!w)
+        return;
+    gm_log_add(&w->lines, "%s fails because a block of %s is guarded: guarded memory cannot be exported", call,
+               size_of(w, block));
+    gm_log_add(&w->lines, "  called by     %s", gm_site_text(&w->site, site));
+    add_life(w, block, "");
+    gm_log_add(&w->lines, "  try           GPUMEM_POLICY=static:RULES, which guard other blocks");
     end_text(w);
 }
 

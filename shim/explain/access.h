@@ -20,6 +20,9 @@ struct gm_access {
 /* It leaves the block, or the block was freed. */
 GM_INTERNAL void gm_explain_access(const struct gm_access *access, const struct gm_guard_block *block);
 
+/* The block cannot be exported, or marked, by this call, because it is guarded. No error of the program. */
+GM_INTERNAL void gm_explain_unshared(const char *call, uint32_t site, const struct gm_guard_block *block);
+
 enum { GM_LAUNCH_POINTERS = 6, GM_LAUNCH_OTHERS = 4, GM_LAUNCHES = 24 };
 
 /* A kernel, with the pointers among its arguments that lead to guarded blocks, and the first other arguments that may

@@ -478,6 +478,14 @@ void gm_guard_graph_changes(CUgraphExec instance) {
         gm_guard_graph_forget(instance);
 }
 
+CUresult gm_guard_shared(CUresult result, const char *call, CUdeviceptr address, uintptr_t caller, uintptr_t frame) {
+    struct gm_guard_block block;
+    if (GM_UNLIKELY(result != CUDA_SUCCESS) && gm_guard_covers(address) && gm_guard_find(address, &block) &&
+        block.state == GM_GUARD_LIVE && address - block.address < block.size)
+        gm_explain_unshared(call, gm_site_find(caller, frame), &block);
+    return result;
+}
+
 /* ---- life */
 
 static uint64_t total_of(int device) {

@@ -13,6 +13,10 @@ GM_INTERNAL bool gm_guard_start(bool by_policy);
 GM_INTERNAL void *gm_guard_observe(const struct gm_called *call, void *next);
 /* A hook returns this error of the device to the program. `caller` and `frame`: as gm_site_find takes them. */
 GM_INTERNAL void gm_guard_faulted(CUresult error, const char *call, uintptr_t caller, uintptr_t frame);
+/* The result of a call that exports the memory at the address, or marks it. Explained if a guard is the reason for an
+ * error. Returns the result. */
+GM_INTERNAL CUresult gm_guard_shared(CUresult result, const char *call, CUdeviceptr address, uintptr_t caller,
+                                     uintptr_t frame);
 /* Code is about to be unloaded: the handles of its kernels may come again. */
 GM_INTERNAL void gm_guard_forget_kernels(void);
 /* The program is about to free a block in the order of a stream. */

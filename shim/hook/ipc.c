@@ -1,20 +1,24 @@
 /* Hooks of memory that is shared with other processes and devices: IPC handles, exported ranges, peer access. */
 #include "shim/driver/free_sync.h"
 #include "shim/grow/grow.h"
+#include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
 
-static void seen_by_address(CUdeviceptr address) {
+static void seen_by_address(enum gm_call call, CUdeviceptr address) {
+    gm_guard_spare(gm_call_name(call));
     gm_hook_pin(address);
     gm_grow_exported(address);
 }
-#define UNLESS_FREED(call) (gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call))
+#define UNLESS_FREED(made)                                \
+    (gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE \
+                               : gm_guard_shared(made, gm_call_name(scope.request.call), address, GM_CALLER_HERE()))
 
 EXPORTS(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr address), (handle, address), GM_CALL_IPC_GET, 0,
-        GM_SYNC_SHARED, seen_by_address(address), UNLESS_FREED, address)
+        GM_SYNC_SHARED, seen_by_address(GM_CALL_IPC_GET, address), UNLESS_FREED, address)
 EXPORTS(cuMemGetHandleForAddressRange,
         (void *handle, CUdeviceptr address, size_t size, CUmemRangeHandleType type, unsigned long long flags),
-        (handle, address, size, type, flags), GM_CALL_EXPORT_RANGE, size, GM_SYNC_RANGE, seen_by_address(address),
-        UNLESS_FREED, address)
+        (handle, address, size, type, flags), GM_CALL_EXPORT_RANGE, size, GM_SYNC_RANGE,
+        seen_by_address(GM_CALL_EXPORT_RANGE, address), UNLESS_FREED, address)
 
 #define IPC_OPEN(symbol)                                                                                      \
     HOOK(symbol, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {                               \

@@ -240,9 +240,23 @@ HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr addre
     LEAVE(result);
 }
 
+/* Whether the memory can be exported, or be used by another device. */
+static void note_question(const char *call, CUpointer_attribute attribute) {
+    if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS || attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE ||
+        attribute == CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE)
+        gm_guard_spare(call);
+}
+
+/* The driver knows no context of mapped memory. */
+static bool is_asked_for_context(CUpointer_attribute attribute, enum gm_known known, const struct gm_block *block) {
+    return attribute == CU_POINTER_ATTRIBUTE_CONTEXT && known == GM_KNOWN_BLOCK && block->kind == GM_KIND_GUARD;
+}
+
 static void correct_answer(void *data, CUpointer_attribute attribute, CUdeviceptr address, enum gm_known known,
                            const struct gm_block *block) {
-    if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+    if (is_asked_for_context(attribute, known, block))
+        *(uint64_t *)data = block->context;
+    else if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
         *(uint64_t *)data = block->address;
     else if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
         *(size_t *)data = block->size;
@@ -259,7 +273,10 @@ HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdevicep
     enum gm_known known = gm_hook_known(address, &block);
     if (known == GM_KNOWN_FREED)
         LEAVE(CUDA_ERROR_INVALID_VALUE);
-    CUresult result = gm_real.cuPointerGetAttribute(data, attribute, address);
+    note_question("cuPointerGetAttribute", attribute);
+    CUresult result = data && is_asked_for_context(attribute, known, &block)
+                          ? CUDA_SUCCESS
+                          : gm_real.cuPointerGetAttribute(data, attribute, address);
     if (result == CUDA_SUCCESS)
         correct_answer(data, attribute, address, known, &block);
     LEAVE(result);
@@ -272,8 +289,10 @@ HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, vo
     if (known == GM_KNOWN_FREED)
         LEAVE(gm_real.cuPointerGetAttributes(count, attributes, data, UNKNOWN_ADDRESS));
     CUresult result = gm_real.cuPointerGetAttributes(count, attributes, data, address);
-    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++) {
+        note_question("cuPointerGetAttributes", attributes[i]);
         correct_answer(data[i], attributes[i], address, known, &block);
+    }
     LEAVE(result);
 }
 
@@ -281,7 +300,8 @@ HOOK(cuPointerSetAttribute, const void *value, CUpointer_attribute attribute, CU
     ENTER(cuPointerSetAttribute, value, attribute, address);
     if (gm_hook_is_freed(address))
         LEAVE(CUDA_ERROR_INVALID_VALUE);
+    gm_guard_spare("cuPointerSetAttribute");
     CUresult result = gm_real.cuPointerSetAttribute(value, attribute, address);
     gm_hook_pin(address);
-    LEAVE(result);
+    LEAVE(gm_guard_shared(result, "cuPointerSetAttribute", address, GM_CALLER_HERE()));
 }

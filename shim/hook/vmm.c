@@ -63,11 +63,18 @@ HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     LEAVE(result);
 }
 
+/* Natively memory that no mapping of the program serves has no handle. */
+static bool is_served(CUdeviceptr address) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    return registry && gm_registry_find_range(registry, address, &block) && block.owner;
+}
+
 /* Allocators retain the handle of their own buffer in order to release it twice. Whoever retains another handle, or one
  * that the program has released, may use the memory at another address. */
 HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
     ENTER(cuMemRetainAllocationHandle, handle, address);
-    if (!gm_mapped_may_retain((CUdeviceptr)(uintptr_t)address))
+    if (!gm_mapped_may_retain((CUdeviceptr)(uintptr_t)address) || is_served((CUdeviceptr)(uintptr_t)address))
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     CUresult result = gm_real.cuMemRetainAllocationHandle(handle, address);
     if (result != CUDA_SUCCESS)
@@ -157,10 +164,16 @@ PASSES(cuMulticastBindAddr_v2,
        (CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset, CUdeviceptr address, size_t size,
         unsigned long long flags),
        (multicast, device, offset, address, size, flags), seen_at_address(address), WITH_TRIM)
+/* A process that exports its own mapped memory may export other memory next. */
+static void exports(CUmemGenericAllocationHandle handle) {
+    gm_guard_spare(gm_call_name(GM_CALL_VMM_EXPORT));
+    gm_mapped_share(handle);
+}
+
 EXPORTS(cuMemExportToShareableHandle,
         (void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
          unsigned long long flags),
-        (shareable, handle, type, flags), GM_CALL_VMM_EXPORT, 0, GM_SYNC_SHARED, gm_mapped_share(handle), MADE,
+        (shareable, handle, type, flags), GM_CALL_VMM_EXPORT, 0, GM_SYNC_SHARED, exports(handle), MADE,
         gm_key(GM_SPACE_HANDLE, handle))
 MAKES(cuMemImportFromShareableHandle,
       (CUmemGenericAllocationHandle * handle, void *shareable, CUmemAllocationHandleType type),

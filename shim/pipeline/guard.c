@@ -7,6 +7,7 @@
 #include "shim/base/limit.h"
 #include "shim/base/room.h"
 #include "shim/base/stats.h"
+#include "shim/driver/transports.h"
 
 enum { PAUSE = 16, MOST_PAUSE = 4096, ONE = 65536 };
 
@@ -141,12 +142,39 @@ static bool has_room(const struct gm_request *request) {
     return used <= half || takes_turn(most - used, half);
 }
 
+/* ---- memory that the program exports */
+
+static bool spares; /* samples spare memory of cudaMalloc */
+
+void gm_guard_spare(const char *call) {
+    static const char consequence[] = "which guarded memory cannot serve: no more samples of cudaMalloc";
+    if (gm_guard_every <= 1 || __atomic_exchange_n(&spares, true, __ATOMIC_RELAXED))
+        return;
+    if (call)
+        gm_log(GM_LOG_WARN, "GPUMEM_GUARD=1/%lu: the program calls %s, %s", (unsigned long)gm_guard_every, call,
+               consequence);
+    else
+        gm_log(GM_LOG_WARN, "GPUMEM_GUARD=1/%lu: MPI, UCX or a similar library is loaded and may export memory, %s",
+               (unsigned long)gm_guard_every, consequence);
+}
+
+/* Natively memory in stream order has no handle either. */
+static bool is_spared(const struct gm_request *request) {
+    if (gm_guard_every == 1 || request->call == GM_CALL_ALLOC_ASYNC)
+        return false;
+    if (!__atomic_load_n(&spares, __ATOMIC_RELAXED) && gm_buffers_in_process())
+        gm_guard_spare(NULL);
+    return __atomic_load_n(&spares, __ATOMIC_RELAXED);
+}
+
 bool gm_guard_takes(const struct gm_request *request) {
     if (request->capturing || !request->context || !gm_guard_is_due())
         return false;
     struct samples *mine = gm_room_part_known(GM_ROOM_SAMPLES);
     if (mine)
         mine->due = 0;
+    if (is_spared(request))
+        return false;
     if (!is_resting() && has_room(request))
         return true;
     __atomic_add_fetch(&gm_stats->guard_refused, 1, __ATOMIC_RELAXED);

@@ -5,6 +5,10 @@
  * know of this: when a call that takes the whole way finds that a block is due, the thread's next allocation takes the
  * whole way, too. A free that fills its batch takes the whole way, so a block comes late by a batch at most.
  *
+ * Guarded memory cannot be exported, so a sample must not be what a program exports later. The first call by which the
+ * process passes memory on, or asks whether it can, ends the samples of cudaMalloc. So does a library that exports
+ * whatever buffers it gets (MPI, UCX). Memory of cudaMallocAsync cannot be exported natively either: its samples go on.
+ *
  * A guarded block takes whole granules of 2 MiB. All of them take at most a quarter of the device, or of GPUMEM_LIMIT,
  * more than the program requested. From half of that on fewer and fewer requests are taken, and after one that found no
  * memory none for a while. */
@@ -34,6 +38,9 @@ static inline bool gm_guard_is_on(void) { return GM_UNLIKELY(gm_guard_every != 0
 GM_INTERNAL bool gm_guard_is_due(void);
 /* Whether the request gets a guarded block. */
 GM_INTERNAL bool gm_guard_takes(const struct gm_request *request);
+/* The program makes this call, which natively serves memory of cudaMalloc, but not mapped memory; or (NULL) a library
+ * may make it. From now on samples spare such memory. */
+GM_INTERNAL void gm_guard_spare(const char *call);
 /* After such a request: false if there was no memory for it, and another kind served or none. */
 GM_INTERNAL void gm_guard_served(bool served);
 /* At the end of a free that took the whole way. */

@@ -483,4 +483,61 @@ CASE(green_outlived) {
     drop(block);
 }
 
+/* ---- memory that the program exports, and what the driver says of it */
+
+static int export_block(CUdeviceptr address) {
+    CUipcMemHandle handle;
+    return cuIpcGetMemHandle(&handle, address);
+}
+
+/* How many of 40 blocks have a handle. */
+static void export_many(void) {
+    int exported = 0;
+    for (int i = 0; i < 40; i++)
+        exported += export_block(make(4096)) == CUDA_SUCCESS;
+    printf(" exported %d", exported);
+}
+
+CASE(exported) { printf(" export %d", export_block(make(4096)) != CUDA_SUCCESS); }
+
+/* After all are allocated. */
+CASE(exported_all) {
+    CUdeviceptr blocks[40];
+    int exported = 0;
+    for (int i = 0; i < 40; i++)
+        blocks[i] = make(4096);
+    for (int i = 0; i < 40; i++)
+        exported += export_block(blocks[i]) == CUDA_SUCCESS;
+    printf(" exported %d", exported);
+}
+
+CASE(exported_later) {
+    printf(" first %d", export_block(make(4096)));
+    export_many();
+}
+
+CASE(asked_first) {
+    bool capable;
+    (void)cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, make(4096));
+    export_many();
+}
+
+CASE(marked) {
+    unsigned on = 1;
+    printf(" mark %d", cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, make(4096)));
+}
+
+/* The answers are the same whether the block is guarded. */
+CASE(asked) {
+    CUmemGenericAllocationHandle handle;
+    CUcontext current, context = NULL, one_of = NULL;
+    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_CONTEXT;
+    void *room = &one_of;
+    MUST(cuCtxGetCurrent(&current));
+    printf(" retain %d", cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)make(4096)));
+    printf(" ask %d", cuPointerGetAttribute(&context, attribute, block + 8));
+    printf(" %d", cuPointerGetAttributes(1, &attribute, &room, block));
+    printf(" current %d %d", context == current, one_of == current);
+}
+
 int main(int count, char **arguments) { return run_planted("uses", count, arguments); }

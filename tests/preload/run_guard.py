@@ -6,6 +6,7 @@ usage: run_guard.py --programs DIR --cuda DIR --shim FILE --work DIR --gpumem FI
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -146,6 +147,32 @@ def refused(place):
             for before in (0, 80):
                 done = guarded(place, program, policy="observe", before=before, source=source)
                 check(re.match(r"\w+:(?: (?:copy|fill) 1| (?:wait|free) 0)+\n", done.stdout), f"{program}: {done.stdout}{done.stderr}")
+
+
+EXPORTED = ["{} fails because a block of 4.00 KiB is guarded: guarded memory cannot be exported", "called by .*{}", "allocated by .*{}", "try "]
+
+
+def exported(place):
+    """Where not all blocks are guarded, the first call that exports memory, or asks whether it can, ends that for cudaMalloc; so does a library
+    that exports the buffers of its callers. What is refused is named, with its block."""
+    def run(program, value, **settings):
+        return guarded(place, program, value, policy="observe", source="guard_uses", **settings)
+    for _ in range(5):
+        for program in ("exported_later", "asked_first"):
+            done = run(program, "1/2")
+            check("exported 40\n" in done.stdout, f"{program}: samples break it: {done.stdout}{done.stderr}")
+            check(done.stderr.count("no more samples of cudaMalloc") == 1, f"{program}: {done.stderr}")
+            check(" first 0" in done.stdout or program != "exported_later" or "is guarded" in done.stderr, f"{program}: {done.stdout}{done.stderr}")
+    library = place.options.work / "libmpi.so"
+    shutil.copy(place.options.programs / "libnccl.so", library)
+    done = run("exported_all", "1/2", preload=[place.options.shim, library])
+    check("exported 40\n" in done.stdout, f"with MPI: {done.stdout}{done.stderr}")
+    check_said(done, ["GPUMEM_GUARD=1/2: MPI, UCX or a similar library is loaded and may export memory, .*: no more samples of cudaMalloc"], "with MPI")
+    for program, call in (("exported", "cuIpcGetMemHandle"), ("marked", "cuPointerSetAttribute")):
+        check_said(run(program, "all"), [line.format(call if line.startswith("{}") else program) for line in EXPORTED], f"{program}, all")
+    native = place.run_native([place.program("guard_uses"), "asked"])
+    done = run("asked", "all")
+    check(done.stdout == native.stdout and not done.stderr, f"{done.stdout}{done.stderr}, natively {native.stdout}")
 
 
 def silent(place):
@@ -364,7 +391,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, switched, closers, silent, blocking, failure, begin, written, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, switched, closers, silent, blocking, failure, begin, written, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

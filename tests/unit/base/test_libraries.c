@@ -18,9 +18,9 @@ TEST(names_and_traits) {
         {"/usr/local/cuda/lib64/libcudart.so.13", GM_LIBRARY_RUNTIME},
         {"/usr/lib/libibverbs.so.1", GM_LIBRARY_RDMA},
         {"/usr/lib/libgdrapi.so.2", GM_LIBRARY_RDMA},
-        {"/usr/lib/libmpi.so.40", GM_LIBRARY_TRANSPORT},
-        {"/usr/lib/libnvshmem_host.so.3", GM_LIBRARY_TRANSPORT},
-        {"/usr/lib/libfabric.so.1", GM_LIBRARY_TRANSPORT},
+        {"/usr/lib/libmpi.so.40", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS},
+        {"/usr/lib/libnvshmem_host.so.3", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS},
+        {"/usr/lib/libfabric.so.1", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS},
         {"", 0},
         {"/opt/libcuda.so.1/app", 0}, /* a folder of that name */
         {"/usr/lib/libcudadevrt.so", 0},

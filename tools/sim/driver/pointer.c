@@ -127,8 +127,8 @@ CUresult sim_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
     struct sim_block *b = live_at(ptr);
     if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !b || !sim_is_device(b))
         return CUDA_ERROR_INVALID_VALUE;
-    if (b->kind == KIND_POOL)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (b->kind == KIND_VMM)
+        return CUDA_ERROR_NOT_SUPPORTED; /* driver 580 */
     b->sync_memops = *(const unsigned *)value != 0;
     return CUDA_SUCCESS;
 }
