@@ -96,6 +96,7 @@ struct gm_stats {
     uint64_t guard_every;                   /* GPUMEM_GUARD: one of so many blocks, 0 = off */
     uint64_t guard_refused;                 /* requests not guarded for lack of memory */
     uint64_t guard_errors;                  /* memory errors found */
+    uint64_t guard_races;                   /* what may be one, and may be right */
     struct gm_stats_recording recording;
     /* Blocks that an out-of-memory step placed in this kind, because the device or GPUMEM_LIMIT had no room. */
     struct gm_stats_displaced {

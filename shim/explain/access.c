@@ -10,8 +10,8 @@
 #include "shim/resource/registry.h"
 #include "shim/sites/site_text.h"
 
-/* The last one is no error, but the reason for one. */
-enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE, NOT_READY, FREED_IN_USE, UNSHARED };
+/* The ones from RACE_ARGUMENT on are no errors for certain. */
+enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE, RACE_ARGUMENT, RACE_FREE, UNSHARED };
 enum { SEEN = 1024 };
 
 /* Hashes of what was explained. When the table is full, everything counts as seen. */
@@ -112,8 +112,20 @@ static const char *place_text(struct work *w, const struct gm_guard_block *block
     return w->place;
 }
 
+#define RACE    "possible race: "
 #define ORDERED ", in the order of another stream"
-#define MISSING "  missing       an event or a wait between the two streams"
+
+static void end_race(struct work *w) {
+    gm_log_add(&w->lines, "  not seen      an event or a wait between the two streams");
+    gm_log_add(&w->lines, "  if right      they are ordered by a flag in memory, say: GPUMEM_GUARD=all,noraces");
+    gm_log_lines(GM_LOG_WARN, &w->lines);
+    munmap(w, sizeof *w);
+}
+
+static struct work *begin_race(enum what what, uint32_t one, uint32_t two) {
+    __atomic_add_fetch(&gm_stats->guard_races, 1, __ATOMIC_RELAXED);
+    return is_new(what, one, two) ? begin_text() : NULL;
+}
 
 static const char *freed_by(struct work *w, const struct gm_guard_block *block) {
     return block->ended ? "the end of its context" : gm_site_text(&w->site, block->freed_at);
@@ -176,31 +188,38 @@ void gm_explain_unshared(const char *call, uint32_t site, const struct gm_guard_
 
 void gm_explain_argument(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
                          const struct gm_guard_block *block) {
-    bool freed = block->state == GM_GUARD_FREED;
-    struct work *w = begin_first(freed ? FREED_ARGUMENT : NOT_READY, launch->site, block->allocated_at);
+    struct work *w = begin_first(FREED_ARGUMENT, launch->site, block->allocated_at);
     if (!w)
         return;
-    gm_log_add(&w->lines, "kernel %s %s: argument %u points to %s", kernel_name(w, launch),
-               freed ? "gets a pointer to freed memory" : "may use memory before it is allocated", pointer->argument,
-               place_text(w, block, pointer->address));
+    gm_log_add(&w->lines, "kernel %s gets a pointer to freed memory: argument %u points to %s", kernel_name(w, launch),
+               pointer->argument, place_text(w, block, pointer->address));
     add_launcher(w, launch);
-    add_life(w, block, freed ? "" : ORDERED);
-    if (!freed)
-        gm_log_add(&w->lines, MISSING);
+    add_life(w, block, "");
     end_text(w);
 }
 
-void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block, uint32_t site) {
-    struct work *w = begin_first(FREED_IN_USE, launch->site, site);
+void gm_explain_early_use(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
+                          const struct gm_guard_block *block) {
+    struct work *w = begin_race(RACE_ARGUMENT, launch->site, block->allocated_at);
     if (!w)
         return;
-    gm_log_add(&w->lines, "kernel %s may still use a block of %s that is freed now", kernel_name(w, launch),
+    gm_log_add(&w->lines, RACE "kernel %s may use memory before it is allocated: argument %u points to %s",
+               kernel_name(w, launch), pointer->argument, place_text(w, block, pointer->address));
+    add_launcher(w, launch);
+    add_life(w, block, ORDERED);
+    end_race(w);
+}
+
+void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block, uint32_t site) {
+    struct work *w = begin_race(RACE_FREE, launch->site, site);
+    if (!w)
+        return;
+    gm_log_add(&w->lines, RACE "kernel %s may still use a block of %s that is freed now", kernel_name(w, launch),
                size_of(w, block));
     add_launcher(w, launch);
     gm_log_add(&w->lines, "  freed by      %s" ORDERED, gm_site_text(&w->site, site));
     add_life(w, block, "");
-    gm_log_add(&w->lines, MISSING);
-    end_text(w);
+    end_race(w);
 }
 
 /* ---- at a fault: arguments that are no pointers to guarded blocks */

@@ -39,11 +39,14 @@ struct gm_launch {
         uint64_t address;
     } pointers[GM_LAUNCH_POINTERS], others[GM_LAUNCH_OTHERS];
 };
-/* An argument of a launch points to a block that is freed, or, while it lives, was allocated in the order of another
- * stream, behind which the launch does not run. Called before the launch is made. */
+/* An argument of a launch points to a block that is freed. Called before the launch is made. */
 GM_INTERNAL void gm_explain_argument(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
                                      const struct gm_guard_block *block);
-/* The block is freed at `site` in the order of a stream, behind which the launch in another stream does not run. */
+/* The same for a block that was allocated in the order of another stream. No call orders the launch behind that; the
+ * program may do so by a flag in memory, so this is counted as a possible race and not as an error. */
+GM_INTERNAL void gm_explain_early_use(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
+                                      const struct gm_guard_block *block);
+/* The same for a block that is freed at `site` in the order of a stream, while a launch in another one may use it. */
 GM_INTERNAL void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block,
                                          uint32_t site);
 

@@ -22,7 +22,7 @@
 #include "shim/resource/guard_closing.h"
 #include "shim/sites/site.h"
 
-static bool blocking;
+static bool blocking, ignores_races;
 
 /* ---- what each call does, by its name */
 
@@ -250,7 +250,8 @@ static bool may_order(const struct gm_called *call, CUstream stream) {
 
 /* Under all, no call passes unseen that may order streams. */
 static bool sees_order(CUstream stream) {
-    return gm_guard_every == 1 && gm_guard_order_now() && stream > CU_STREAM_PER_THREAD && !gm_capture_any();
+    return gm_guard_every == 1 && !ignores_races && gm_guard_order_now() && stream > CU_STREAM_PER_THREAD &&
+           !gm_capture_any();
 }
 
 /* Memory in the order of another stream, behind which nothing has ordered this one. */
@@ -260,7 +261,7 @@ static void look_at_order(CUstream stream, const struct gm_launch *launch) {
         if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
             block.state == GM_GUARD_LIVE && block.in_order && block.order == gm_guard_order_now() &&
             block.stream != (uintptr_t)stream)
-            gm_explain_argument(launch, &launch->pointers[i], &block);
+            gm_explain_early_use(launch, &launch->pointers[i], &block);
 }
 
 void gm_guard_frees_in_order(uint64_t address, CUstream stream, uint32_t site) {
@@ -505,6 +506,7 @@ bool gm_guard_start(bool by_policy) {
     gm_guard_damaged = gm_explain_damage;
     gm_stats->guard_every = choice.every;
     blocking = choice.blocking;
+    ignores_races = choice.noraces;
     if (choice.every > 1)
         gm_guard_prompt = 0;
     if (choice.blocking)

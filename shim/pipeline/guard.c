@@ -17,7 +17,9 @@ uint64_t gm_guard_every;
 /* ---- the option */
 
 static gm_status refuse_word(const char *word, size_t length, char *error, size_t error_size) {
-    gm_format(error, error_size, "\"%.*s\" is not accepted: write off, all or 1/N, then begin or blocking after commas",
+    gm_format(error, error_size,
+              "\"%.*s\" is not accepted: write off, all or 1/N, then begin, blocking or noraces "
+              "after commas",
               length > 40 ? 40 : (int)length, word);
     return GM_INVALID_VALUE;
 }
@@ -49,6 +51,8 @@ gm_status gm_guard_parse(const char *text, struct gm_guard_choice *choice, char 
             read.begin = true;
         else if (length == 8 && !memcmp(word, "blocking", 8))
             read.blocking = true;
+        else if (length == 7 && !memcmp(word, "noraces", 7))
+            read.noraces = true;
         else
             return refuse_word(word, length, error, error_size);
     }

@@ -22,6 +22,7 @@ struct gm_guard_choice {
     uint64_t every; /* one of so many blocks; 1 = all, 0 = off */
     bool begin;     /* blocks lie at the beginning of their mapping */
     bool blocking;  /* each kernel ends before the program goes on */
+    bool noraces;   /* possible races of stream-ordered memory are not reported */
 };
 
 /* Reads the value of GPUMEM_GUARD. GM_INVALID_VALUE: *choice is untouched, and a one-line error names the wrong word

@@ -175,6 +175,19 @@ CASE(before_ready) {
     wait_for(two);
 }
 
+/* The host polls a flag that the first stream sets behind the allocation. */
+CASE(ready_by_flag) {
+    volatile uint32_t *flag;
+    MUST(cuMemAllocHost((void **)&flag, 4));
+    *flag = 0;
+    MUST(cuMemAllocAsync(&block, 4096, one));
+    launch_words((CUdeviceptr)(uintptr_t)flag, 0, 1, one);
+    while (!*flag)
+        ;
+    launch_words(block, 0, 8, two);
+    wait_for(two);
+}
+
 CASE(freed_in_use) {
     MUST(cuMemAllocAsync(&block, 4096, one));
     MUST(cuStreamSynchronize(one));

@@ -117,7 +117,7 @@ struct sum {
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
-    uint64_t guard_every, guard_refused, guard_errors;
+    uint64_t guard_every, guard_refused, guard_errors, guard_races;
     uint64_t untracked, untracked_shared; /* what the processes hold beyond gpumem's view */
     /* Devices that were used, by UUID: processes may number them differently. */
     struct {
@@ -195,6 +195,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->guard_every |= s->guard_every;
     sum->guard_refused += s->guard_refused;
     sum->guard_errors += s->guard_errors;
+    sum->guard_races += s->guard_races;
 }
 
 static bool is_used(const struct gm_stats *s) { return s->pid && s->magic == GM_STATS_MAGIC; }
@@ -250,6 +251,8 @@ static void print_guarded(const struct sum *s) {
     say("memory errors", "%s%s%s", s->guard_errors ? gm_paint(stderr, GM_BAD) : "",
         s->guard_errors ? gm_text_count(&t[3], s->guard_errors) : "none found",
         s->guard_errors ? gm_paint(stderr, GM_PLAIN) : "");
+    if (s->guard_races)
+        say("possible races", "%s", gm_text_count(&t[3], s->guard_races));
 }
 
 static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {

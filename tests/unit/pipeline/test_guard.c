@@ -10,8 +10,13 @@ TEST(test_values) {
         const char *text;
         struct gm_guard_choice choice;
     } good[] = {
-        {"off", {0, false, false}},       {"all", {1, false, false}},      {"1/1", {1, false, false}},
-        {"1/1000", {1000, false, false}}, {"all,begin", {1, true, false}}, {"1/20,blocking,begin", {20, true, true}},
+        {"off", {0, false, false}},
+        {"all", {1, false, false}},
+        {"1/1", {1, false, false}},
+        {"1/1000", {1000, false, false}},
+        {"all,begin", {1, true, false}},
+        {"1/20,blocking,begin", {20, true, true}},
+        {"all,noraces", {.every = 1, .noraces = true}},
     };
     static const char *const bad[] = {
         "", "on", "1/0", "1/", "2/3", "1/x", "all,", "all,beginning", "all begin", "1/12345678901", "begin"};
@@ -23,6 +28,7 @@ TEST(test_values) {
         assert_int_equal(choice.every, good[i].choice.every);
         assert_int_equal(choice.begin, good[i].choice.begin);
         assert_int_equal(choice.blocking, good[i].choice.blocking);
+        assert_int_equal(choice.noraces, good[i].choice.noraces);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct gm_guard_choice choice = {.every = 77};
