@@ -819,6 +819,8 @@ MUTATIONS = [
        "a guarded block is unmapped by its free"),
     of("pattern_before_not_compared", "shim/resource/guard_pattern.c", "gm_guard_pattern_check", skips("right && !all_behind"), "guard found",
        "a write before a guarded block is found at its free"),
+    of("wrong_frees_not_counted", "shim/pipeline/calls.c", "refused", returns(""), "guard ends",
+       "one number counts the memory errors of all kinds"),
     of("samples_go_on_after_an_export", "shim/pipeline/guard.c", "gm_guard_spare", returns(""), "guard exported",
        "the first export of a process ends the samples of cudaMalloc"),
     of("pattern_written_late", "shim/resource/guard_pattern.c", "gm_guard_pattern_write", skips("&& waits"), "guard written",

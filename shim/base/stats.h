@@ -95,8 +95,9 @@ struct gm_stats {
     uint64_t released_bytes;                /* destroyed with their context */
     uint64_t guard_every;                   /* GPUMEM_GUARD: one of so many blocks, 0 = off */
     uint64_t guard_refused;                 /* requests not guarded for lack of memory */
-    uint64_t guard_errors;                  /* memory errors found */
+    uint64_t guard_errors;                  /* memory errors found, wrong frees included */
     uint64_t guard_races;                   /* what may be one, and may be right */
+    int64_t guard_uncompared;               /* guarded blocks, less those that the bytes beside were compared of */
     struct gm_stats_recording recording;
     /* Blocks that an out-of-memory step placed in this kind, because the device or GPUMEM_LIMIT had no room. */
     struct gm_stats_displaced {

@@ -17,12 +17,23 @@
 bool (*gm_explain_card)(size_t *free_bytes, size_t *total);
 
 /* Causes that are explained once, and the words for them in the last line. */
-enum cause { LIMIT, CARD, CAPTURE, HOST, FAILURES, DOUBLE_FREE = FAILURES, INTERIOR_FREE, FOREIGN_FREE, CAUSES };
+enum cause {
+    LIMIT,
+    CARD,
+    CAPTURE,
+    HOST,
+    FAILURES,
+    DOUBLE_FREE = FAILURES,
+    INTERIOR_FREE,
+    FOREIGN_FREE,
+    OTHER_CALL,
+    CAUSES
+};
 static const char *const words[CAUSES] = {
     [LIMIT] = "beyond GPUMEM_LIMIT",   [CARD] = "card full",
     [CAPTURE] = "in a capture",        [HOST] = "host memory",
     [DOUBLE_FREE] = "freed twice",     [INTERIOR_FREE] = "inside a block",
-    [FOREIGN_FREE] = "no block there",
+    [FOREIGN_FREE] = "no block there", [OTHER_CALL] = "by the wrong call",
 };
 static uint64_t counts[CAUSES];
 static uint64_t explained[CAUSES]; /* a bit for each device */
@@ -302,6 +313,20 @@ void gm_explain_wrong_free(const struct gm_request *request, uint64_t address) {
     enum cause cause = twice ? DOUBLE_FREE : find_around(w) ? INTERIOR_FREE : FOREIGN_FREE;
     if (twice || is_first_of(cause, 0))
         explain_wrong_free(request, w, cause);
+    munmap(w, sizeof *w);
+}
+
+void gm_explain_wrong_call(const struct gm_request *request, const struct gm_block *block) {
+    struct wrong_free *w = is_first_of(OTHER_CALL, 0) ? gm_pages(sizeof *w) : NULL;
+    if (!w)
+        return;
+    w->lines = (struct gm_log_lines){w->text, sizeof w->text, 0};
+    gm_log_add(&w->lines, "%s of %p, which does not free it: a live block of %s from %s", gm_call_name(request->call),
+               (void *)(uintptr_t)block->address, gm_size_text(&w->size, block->size),
+               gm_call_name((enum gm_call)block->call));
+    gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->site));
+    gm_log_add(&w->lines, "  this free     by %s", gm_site_text(&w->site, request->site));
+    gm_log_lines(GM_LOG_WARN, &w->lines);
     munmap(w, sizeof *w);
 }
 

@@ -9,6 +9,7 @@
 
 #include "policy/policy.h"
 #include "shim/base/base.h"
+#include "shim/resource/resource.h"
 
 /* Queries the driver for the free and the total bytes of the current context's device. False: it cannot be queried now,
  * as while a stream captures. NULL: there is no driver. Set it before the first request. */
@@ -21,6 +22,8 @@ GM_INTERNAL void gm_explain_failure(const struct gm_request *request, enum gm_ki
 GM_INTERNAL void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit);
 /* A free failed because no block is live at `address`. Call sites must be known. */
 GM_INTERNAL void gm_explain_wrong_free(const struct gm_request *request, uint64_t address);
+/* A free failed because another call frees this live block. */
+GM_INTERNAL void gm_explain_wrong_call(const struct gm_request *request, const struct gm_block *block);
 
 /* Logs how many errors were counted but not explained. */
 void gm_explain_finish(void);

@@ -130,12 +130,13 @@ static inline void gm_hook_leave(void) {
         (scope)->request.site = GM_UNLIKELY(gm_trace_is_on()) ? (found) : 0; \
     } while (0)
 #define BEGIN_FREE(scope, call, size) BEGIN_FREE_AT(scope, call, size, GM_SITE_HERE())
-/* Of device memory: what is said of a guarded block names the call that freed it. */
-#define BEGIN_FREE_OF(scope, call, address, found)                                                   \
-    do {                                                                                             \
-        gm_scope_begin(scope, call, 0, 0);                                                           \
-        bool guarded = GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)) && gm_guard_covers(address);       \
-        (scope)->request.site = GM_UNLIKELY(gm_trace_is_on()) || GM_UNLIKELY(guarded) ? (found) : 0; \
+/* Of memory: what is said of a guarded block, or of a wrong free, names the call that freed it. */
+#define BEGIN_FREE_OF(scope, call, address, found)                                                           \
+    do {                                                                                                     \
+        gm_scope_begin(scope, call, 0, 0);                                                                   \
+        bool guarded =                                                                                       \
+            GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)) && (gm_guard_every == 1 || gm_guard_covers(address)); \
+        (scope)->request.site = GM_UNLIKELY(gm_trace_is_on()) || GM_UNLIKELY(guarded) ? (found) : 0;         \
     } while (0)
 #define BEGIN_AT(scope, call, size, found)                                                                           \
     gm_scope_begin(scope, call, size, 0);                                                                            \
@@ -216,7 +217,7 @@ bool gm_hook_trim(CUdevice device);
         ENTER(symbol, freed);                                                      \
         if ((null_is_free) && !freed)                                              \
             LEAVE(gm_real.symbol(freed));                                          \
-        BEGIN_FREE(&scope, gm_call, 0);                                            \
+        BEGIN_FREE_OF(&scope, gm_call, key, GM_SITE_HERE());                       \
         LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, native_##symbol));        \
     }
 

@@ -369,6 +369,20 @@ static GM_APART gm_status free_other(struct gm_scope *scope, uint64_t key, gm_na
     return native(scope, key);
 }
 
+/* A wrong free: of a block that another call frees, or of none, which takes call sites to tell. */
+static GM_RARE void refused(const struct gm_scope *scope, uint64_t key) {
+    bool of_device = is_device_free(scope->request.call);
+    bool explains = gm_guard_covers(key) || gm_sites_are_on() || (scope->known && gm_guard_is_on());
+    if (!explains || (!of_device && scope->request.call != GM_CALL_FREE_HOST))
+        return;
+    if (gm_guard_is_on() || gm_guard_covers(key))
+        __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED);
+    if (scope->known)
+        gm_explain_wrong_call(&scope->request, &scope->block);
+    else
+        gm_explain_wrong_free(&scope->request, key);
+}
+
 static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_status status) {
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_block previous;
@@ -379,9 +393,8 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
     if (status == GM_OK)
         return;
     gm_count_one(&shard->failed_frees);
-    if (GM_UNLIKELY(gm_sites_are_on() || gm_guard_covers(key)) && !scope->known && status == GM_INVALID_VALUE &&
-        is_device_free(scope->request.call))
-        gm_explain_wrong_free(&scope->request, key);
+    if (status == GM_INVALID_VALUE)
+        refused(scope, key);
     if (!scope->known)
         return;
     gm_registry_add(gm_registry_shared(), &scope->block, &previous);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "shim/base/options.h"
+#include "shim/base/stats.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/block.h"
 #include "shim/resource/deferred_free.h"
@@ -209,6 +210,7 @@ static gm_status guard_alloc(struct gm_resource *self, const struct gm_request *
     if (status)
         return status;
     check_at_exit();
+    __atomic_add_fetch(&gm_stats->guard_uncompared, 1, __ATOMIC_RELAXED);
     piece.address = made.address;
     piece.reserved = piece.pitch ? made.mapping + mapped - made.address : mapped; /* rows fill all of it (fill.c) */
     gm_block_fill(block, self, request, &piece);

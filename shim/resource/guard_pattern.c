@@ -335,6 +335,8 @@ bool gm_guard_pattern_check(const struct gm_guard_block *block, enum gm_guard_fo
     bool freed = found == GM_GUARD_AT_FREE;
     bool right = (freed && !all_behind && take_fetched(block, &edges)) || !read_now(block, &edges, all_behind, freed);
     if (right)
+        __atomic_sub_fetch(&gm_stats->guard_uncompared, 1, __ATOMIC_RELAXED);
+    if (right)
         right = compare(block, all_behind ? all_behind : &edges.bytes[1][EDGE - behind], behind, false, found);
     if (right && !all_behind) /* a block at the beginning of its mapping has nothing before it */
         right = compare(block, &edges.bytes[0][EDGE - before], before, true, found);

@@ -1,5 +1,6 @@
 /* Programs with one memory error each, planted. */
 #include <pthread.h>
+#include <signal.h>
 
 #include "planted.h"
 
@@ -105,6 +106,39 @@ CASE(freed_twice) {
 CASE(freed_inside) { drop(make(4096) + 256); }
 
 CASE(freed_as_host) { printf(" free %d", cuMemFreeHost((void *)(uintptr_t)make(4096))); }
+
+CASE(host_freed) {
+    void *host;
+    MUST(cuMemAllocHost(&host, 4096));
+    drop((CUdeviceptr)(uintptr_t)host);
+}
+
+/* The block is damaged, and the process ends without a word. */
+static void damage(void) {
+    launch_byte(make(1000), 1000);
+    wait_for(one);
+    fflush(stdout);
+}
+
+CASE(ends_by_abort) {
+    damage();
+    abort();
+}
+
+CASE(ends_by_exit) {
+    damage();
+    _exit(0);
+}
+
+CASE(ends_by_kill) {
+    damage();
+    kill(getpid(), SIGKILL);
+}
+
+CASE(ends_by_exec) {
+    damage();
+    execl("/bin/true", "true", (char *)NULL);
+}
 
 CASE(copy_behind) {
     char bytes[2000];

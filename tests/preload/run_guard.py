@@ -35,7 +35,10 @@ FOUND = {
     "stale_member": [],  # the kernel does not use it
     "freed_twice": ["cuMemFree of 0x.*which was freed before: a block of 4.00 KiB", "allocated by .*freed_twice", "first freed +by .*freed_twice"],
     "freed_inside": ["cuMemFree of 0x.*lies 256 bytes inside a live block of 4.00 KiB", "allocated by .*freed_inside"],
-    "freed_as_host": [],  # the driver refuses the call
+    "freed_as_host": ["cuMemFreeHost of 0x.*, which does not free it: a live block of 4.00 KiB from cuMemAlloc", "allocated by .*freed_as_host",
+                      "this free +by .*freed_as_host"],
+    "host_freed": ["cuMemFree of 0x.*, which does not free it: a live block of 4.00 KiB from cuMemAllocHost", "allocated by .*host_freed",
+                   "this free +by .*host_freed"],
     "copy_behind": ["cuMemcpyDtoH reads 2000 bytes, the last 1000 behind the end of a block of 1000 bytes", "called by .*copy_behind",
                     "allocated by .*copy_behind"],
     "copy_to_behind": ["cuMemcpyHtoDAsync writes 1100 bytes, the last 100 behind the end of a block of 1000 bytes"],
@@ -366,6 +369,26 @@ def counted(place):
     check("guarded" not in run().stderr, "unguarded runs do not speak of it")
 
 
+def closing(place, program, *options):
+    """The run of a planted program, and what its closing line says of memory errors."""
+    done = place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", *options, "--", place.program("planted"), program])
+    (line,) = re.findall(r"gpumem: +memory errors +(.*)", done.stderr)
+    return done, line
+
+
+def ends(place):
+    """One number counts the errors of all kinds. Of a process that ended without a word, blocks were not compared."""
+    for program in ("freed_twice", "freed_inside", "freed_as_host", "host_freed", "behind_byte", "never_freed", "copy_behind"):
+        _, line = closing(place, program)
+        check(line == "1", f"{program}: {line}")
+    for program in ("none", "leaked", "ready_by_event", "before_ready"):
+        _, line = closing(place, program)
+        check(line == "none found", f"{program}: {line}")
+    for program in ("ends_by_abort", "ends_by_exit", "ends_by_kill", "ends_by_exec"):
+        _, line = closing(place, program)
+        check(line == "none found; the bytes beside 1 block were not compared: no normal exit", f"{program}: {line}")
+
+
 UNHARMED = ["runtime_basic", "driver_linked", "driver_dlopened", "threads", "fork_child", "leaks", "managed", "advice", "async", "pitch", "pools",
             "host_memory", "arrays", "vmm", "per_thread_stream", "context_reset", "capture", "capture_memory", "lost_capture", "freed_pointers",
             "free_memory", "graph_memory", "two_devices", "peer_copies", "two_sites", "mapped", "relies_order", "relies_host"]
@@ -404,7 +427,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, switched, closers, silent, blocking, failure, begin, written, rules, poison, calls, wrong, counted, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, switched, closers, silent, blocking, failure, begin, written, rules, poison, calls, wrong, counted, ends, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

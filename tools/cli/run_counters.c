@@ -117,7 +117,7 @@ struct sum {
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
-    uint64_t guard_every, guard_refused, guard_errors, guard_races;
+    uint64_t guard_every, guard_refused, guard_errors, guard_races, guard_uncompared;
     uint64_t untracked, untracked_shared; /* what the processes hold beyond gpumem's view */
     /* Devices that were used, by UUID: processes may number them differently. */
     struct {
@@ -196,6 +196,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->guard_refused += s->guard_refused;
     sum->guard_errors += s->guard_errors;
     sum->guard_races += s->guard_races;
+    sum->guard_uncompared += s->guard_uncompared > 0 ? (uint64_t)s->guard_uncompared : 0;
 }
 
 static bool is_used(const struct gm_stats *s) { return s->pid && s->magic == GM_STATS_MAGIC; }
@@ -240,7 +241,7 @@ static void print_displaced(const struct sum *s) {
 }
 
 static void print_guarded(const struct sum *s) {
-    struct gm_text t[4];
+    struct gm_text t[5];
     uint64_t guarded = s->kind_allocs[GM_KIND_GUARD];
     if (!guarded && !s->guard_every)
         return;
@@ -248,9 +249,12 @@ static void print_guarded(const struct sum *s) {
         gm_text_percent(&t[1], guarded, s->allocs), s->guard_refused ? "; " : "",
         s->guard_refused ? gm_text_count(&t[2], s->guard_refused) : "",
         s->guard_refused ? " more were not, for lack of memory" : "");
-    say("memory errors", "%s%s%s", s->guard_errors ? gm_paint(stderr, GM_BAD) : "",
+    say("memory errors", "%s%s%s%s%s%s%s", s->guard_errors ? gm_paint(stderr, GM_BAD) : "",
         s->guard_errors ? gm_text_count(&t[3], s->guard_errors) : "none found",
-        s->guard_errors ? gm_paint(stderr, GM_PLAIN) : "");
+        s->guard_errors ? gm_paint(stderr, GM_PLAIN) : "", s->guard_uncompared ? "; the bytes beside " : "",
+        s->guard_uncompared ? gm_text_count(&t[4], s->guard_uncompared) : "",
+        s->guard_uncompared ? s->guard_uncompared == 1 ? " block were not compared" : " blocks were not compared" : "",
+        s->guard_uncompared && s->cut ? ": no normal exit" : "");
     if (s->guard_races)
         say("possible races", "%s", gm_text_count(&t[3], s->guard_races));
 }
