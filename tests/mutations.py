@@ -871,7 +871,7 @@ MUTATIONS = [
        "an updated graph is read again"),
     of("events_do_not_order", "shim/hook/guard.c", "may_order", returns("false"), "guard found",
        "memory that another stream may use after an event is no error"),
-    of("stream_order_trusted", "shim/hook/guard.c", "look_at_order", drops("gm_explain_argument"), "guard found",
+    of("stream_order_trusted", "shim/hook/guard.c", "look_at_order", drops("gm_explain_early_use"), "guard found",
        "a kernel in another stream than the one that allocates its memory is named"),
     of("free_in_use_trusted", "shim/hook/guard.c", "gm_guard_frees_in_order", drops("gm_explain_freed_in_use"), "guard found",
        "a free in another stream than the one that uses the memory is named"),

@@ -113,6 +113,12 @@ CASE(host_freed) {
     drop((CUdeviceptr)(uintptr_t)host);
 }
 
+CASE(exits_by_five) {
+    drop(make(1000));
+    drop(block);
+    exit(5);
+}
+
 /* The block is damaged, and the process ends without a word. */
 static void damage(void) {
     launch_byte(make(1000), 1000);

@@ -389,6 +389,18 @@ def ends(place):
         check(line == "none found; the bytes beside 1 block were not compared: no normal exit", f"{program}: {line}")
 
 
+def status(place):
+    """gpumem run fails where memory errors were found, unless the program fails itself or the option says otherwise."""
+    for program, options, expected in (("behind_byte", [], 1), ("freed_twice", ["--guard-exit=7"], 7), ("behind_byte", ["--guard-exit=0"], 0),
+                                       ("none", [], 0), ("before_ready", [], 0), ("exits_by_five", [], 5), ("ends_by_exit", [], 0)):
+        done, line = closing(place, program, *options)
+        check(done.returncode == expected, f"{program} {options}: status {done.returncode}, {line}")
+        check(("--guard-exit=0 keeps" in done.stderr) == (expected in (1, 7)), done.stderr)
+    for value in ("256", "-1", "", "x"):
+        done = place.run([place.options.gpumem, "run", f"--guard-exit={value}", "--", "true"])
+        check(done.returncode == 2 and f"--guard-exit '{value}' is not a number from 0 to 255" in done.stderr, done.stderr)
+
+
 UNHARMED = ["runtime_basic", "driver_linked", "driver_dlopened", "threads", "fork_child", "leaks", "managed", "advice", "async", "pitch", "pools",
             "host_memory", "arrays", "vmm", "per_thread_stream", "context_reset", "capture", "capture_memory", "lost_capture", "freed_pointers",
             "free_memory", "graph_memory", "two_devices", "peer_copies", "two_sites", "mapped", "relies_order", "relies_host"]
@@ -427,7 +439,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, switched, closers, silent, blocking, failure, begin, written, rules, poison, calls, wrong, counted, ends, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, switched, closers, silent, blocking, failure, begin, written, rules, poison, calls, wrong, counted, ends, status, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

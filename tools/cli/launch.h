@@ -53,5 +53,7 @@ void gm_run_counters_destroy(struct gm_run_counters *counters);
 /* Prints the closing lines to stderr: one block for the run, one line for each process if there are several, then the
  * traces. `run_ns` is how long the program ran. */
 void gm_run_counters_print(const struct gm_run_counters *counters, uint64_t run_ns);
+/* The memory errors that all processes of the run counted. */
+uint64_t gm_run_counters_errors(const struct gm_run_counters *counters);
 
 #endif

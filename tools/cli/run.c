@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_NVTX, OWN_EXEC, OWN_COLOUR, OWN_HELP, ROWS };
+enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_NVTX, OWN_EXEC, OWN_GUARD_EXIT, OWN_COLOUR, OWN_HELP, ROWS };
 
 /* Their help texts are in gm_flags. */
 static const struct option own_options[] = {
@@ -35,6 +35,7 @@ static const struct option own_options[] = {
     {"audit", no_argument, NULL, OWN_AUDIT},
     {"nvtx", no_argument, NULL, OWN_NVTX},
     {"exec", no_argument, NULL, OWN_EXEC},
+    {"guard-exit", required_argument, NULL, OWN_GUARD_EXIT},
     {"color", required_argument, NULL, OWN_COLOUR},
     {"help", no_argument, NULL, OWN_HELP},
 };
@@ -43,6 +44,7 @@ static const struct option own_options[] = {
 struct setup {
     const char *library;
     bool sim, audit, nvtx, exec;
+    int guard_exit; /* status when memory errors were found */
 };
 
 static void make_options(struct option *out) {
@@ -193,6 +195,15 @@ static int bad_option(const char *command, char **argv, const struct option *opt
                           similar > 1 ? "ambiguous" : "unknown", given, command);
 }
 
+static int take_guard_exit(const char *text, int *status) {
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || value > 255)
+        return gm_usage_error("--guard-exit '%s' is not a number from 0 to 255", text);
+    *status = (int)value;
+    return 0;
+}
+
 /* Reads the options before the program's name. -1 = continue, else the exit status. */
 static int read_options(int argc, char **argv, struct setup *setup) {
     struct option options[OWN_OPTIONS + GM_OPTION_COUNT_ + 1];
@@ -206,6 +217,10 @@ static int read_options(int argc, char **argv, struct setup *setup) {
         case OWN_AUDIT: setup->audit = true; break;
         case OWN_NVTX: setup->nvtx = true; break;
         case OWN_EXEC: setup->exec = true; break;
+        case OWN_GUARD_EXIT:
+            if (take_guard_exit(optarg, &setup->guard_exit))
+                return GM_EXIT_USAGE;
+            break;
         case OWN_COLOUR:
             if (!gm_colour_choose(optarg))
                 return gm_usage_error("%s: --color '%s' is none of auto|always|never", argv[0], optarg);
@@ -304,7 +319,7 @@ static int take_nvtx(const char *library) {
 }
 
 int gm_command_run(int argc, char **argv) {
-    struct setup setup = {0};
+    struct setup setup = {.guard_exit = 1};
     struct gm_run_counters counters = {0};
     struct timespec begin, end;
     char library[GM_PATH], path[GM_PATH];
@@ -340,6 +355,11 @@ int gm_command_run(int argc, char **argv) {
     clock_gettime(CLOCK_MONOTONIC, &end);
     gm_run_counters_print(&counters,
                           (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec));
+    if (!status && setup.guard_exit && gm_run_counters_errors(&counters)) {
+        gm_complain("exit status %d: there were memory errors; --guard-exit=0 keeps the program's status",
+                    setup.guard_exit);
+        status = setup.guard_exit;
+    }
     gm_run_counters_destroy(&counters);
     return status;
 }
@@ -364,6 +384,6 @@ void gm_command_run_help(void) {
          "Runs the program under libgpumem.so and prints at its end what it did with GPU memory. The exit "
          "status is the\n"
          "program's; 128 + N when signal N ended it, 127 and 126 when it was not found or not executable, 2 "
-         "for a bad option.\n");
+         "for a bad option;\n--guard-exit when it was 0 and memory errors were found.\n");
     print_options();
 }

@@ -463,3 +463,11 @@ void gm_run_counters_print(const struct gm_run_counters *c, uint64_t run_ns) {
         fprintf(stderr, "gpumem: only the first %d processes are counted\n", GM_STATS_SLOTS);
     print_traces(c);
 }
+
+uint64_t gm_run_counters_errors(const struct gm_run_counters *c) {
+    uint64_t errors = 0;
+    for (unsigned i = 0; c->slots && i < GM_STATS_SLOTS; i++)
+        if (is_used(&c->slots[i]))
+            errors += c->slots[i].guard_errors;
+    return errors;
+}
