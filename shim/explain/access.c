@@ -49,7 +49,7 @@ struct work {
     struct gm_log_lines lines;
     struct gm_size_text size[2];
     struct gm_site_text site;
-    char name[200], place[160], argument[24], text[6000];
+    char name[200], place[160], argument[24], times[24], text[16384];
 };
 
 /* NULL: the kernel has no memory, and nothing is explained. */
@@ -264,22 +264,37 @@ static void add_others(struct work *w, const struct gm_fault *fault, const struc
     }
 }
 
-static void add_launch(struct work *w, const struct gm_fault *fault, const struct gm_launch *launch) {
+/* Those to freed blocks, or the others. */
+static void add_pointers(struct work *w, const struct gm_launch *launch, bool freed) {
     struct gm_guard_block block;
-    gm_log_add(&w->lines, "  %s        %s, launched by %s", fault->exact ? "at fault" : "kernel  ",
-               kernel_name(w, launch), gm_site_text(&w->site, launch->site));
-    for (unsigned i = 0; i < launch->count; i++) {
-        if (!gm_guard_find(launch->pointers[i].address, &block))
+    for (unsigned at = 0; at < launch->count; at++) {
+        const struct gm_launch_pointer *pointer = &launch->pointers[at];
+        if (!gm_guard_find(pointer->address, &block) || (block.state == GM_GUARD_FREED) != freed)
             continue;
-        if (launch->pointers[i].argument)
-            gm_format(w->argument, sizeof w->argument, "argument %u", launch->pointers[i].argument);
+        if (pointer->argument)
+            gm_format(w->argument, sizeof w->argument, "argument %u", pointer->argument);
         else
             gm_format(w->argument, sizeof w->argument, "an argument");
-        gm_log_add(&w->lines, "    %s  %s, allocated by %s", w->argument,
-                   place_text(w, &block, launch->pointers[i].address), gm_site_text(&w->site, block.allocated_at));
-        if (block.state == GM_GUARD_FREED)
+        gm_log_add(&w->lines, "    %s  %s, allocated by %s", w->argument, place_text(w, &block, pointer->address),
+                   gm_site_text(&w->site, block.allocated_at));
+        if (freed)
             gm_log_add(&w->lines, "      freed by  %s", freed_by(w, &block));
     }
+}
+
+static void add_launch(struct work *w, const struct gm_fault *fault, unsigned i) {
+    const struct gm_launch *launch = &fault->launches[i];
+    w->times[0] = '\0';
+    if (fault->times[i] > 1)
+        gm_format(w->times, sizeof w->times, "%u times ", fault->times[i]);
+    gm_log_add(&w->lines, "  %s        %s, launched %sby %s", fault->exact ? "at fault" : "kernel  ",
+               kernel_name(w, launch), w->times, gm_site_text(&w->site, launch->site));
+    add_pointers(w, launch, true);
+    add_pointers(w, launch, false);
+    if (launch->more)
+        gm_log_add(&w->lines, "    and %u more pointers to guarded blocks", launch->more);
+    if (launch->partly && launch->kernel)
+        gm_log_add(&w->lines, "    not all arguments of this kernel are known");
     add_others(w, fault, launch);
 }
 
@@ -294,7 +309,9 @@ void gm_explain_fault(const struct gm_fault *fault) {
                fault->call);
     gm_log_add(&w->lines, "  seen by       %s", gm_site_text(&w->site, fault->site));
     for (unsigned i = 0; i < fault->count && (!fault->exact || !i); i++)
-        add_launch(w, fault, &fault->launches[i]);
+        add_launch(w, fault, i);
+    if (fault->more)
+        gm_log_add(&w->lines, "  further       %lu earlier launches may not have ended", (unsigned long)fault->more);
     if (!fault->count)
         gm_log_add(&w->lines, "  kernel        not known: none was launched by a call that gpumem sees");
     else if (!fault->exact && fault->count > 1)

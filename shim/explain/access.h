@@ -23,16 +23,18 @@ GM_INTERNAL void gm_explain_access(const struct gm_access *access, const struct 
 /* The block cannot be exported, or marked, by this call, because it is guarded. No error of the program. */
 GM_INTERNAL void gm_explain_unshared(const char *call, uint32_t site, const struct gm_guard_block *block);
 
-enum { GM_LAUNCH_POINTERS = 6, GM_LAUNCH_OTHERS = 4, GM_LAUNCHES = 24 };
+enum { GM_LAUNCH_POINTERS = 16, GM_LAUNCH_OTHERS = 4, GM_LAUNCHES = 24 };
 
-/* A kernel, with the pointers among its arguments that lead to guarded blocks, and the first other arguments that may
- * be pointers. */
+/* A kernel, with the pointers among its arguments that lead to guarded blocks, those to freed ones rather than others,
+ * and the first other arguments that may be pointers. */
 struct gm_launch {
     const char *kernel; /* as in its image; NULL: a graph as a whole */
     uint32_t site;
     bool of_graph; /* a kernel of a graph */
     bool closes;   /* it may use a freed block that is not unmapped yet (shim/resource/guard_closing.h) */
+    bool partly;   /* not all arguments are known */
     unsigned count, other_count;
+    unsigned more; /* pointers to guarded blocks for which there was no room */
     struct gm_launch_pointer {
         unsigned argument; /* from 1; 0: not known */
         bool alone;        /* it is the whole argument, and no member of a structure, which may be unused */
@@ -56,7 +58,9 @@ struct gm_fault {
     const char *call; /* that returned the error */
     uint32_t site;
     const struct gm_launch *launches;
+    const unsigned *times; /* each of them was made */
     unsigned count;
+    uint64_t more; /* earlier ones for which there was no room */
     bool exact;
     bool any;          /* the error is a launch failure, which an illegal address may cause */
     bool reaches_host; /* the device may use all host memory, so its addresses are right arguments */

@@ -315,14 +315,15 @@ static bool reaches_host(void) {
 /* `one`: the launch at fault; NULL: any of those that may not have ended. */
 static void explain_fault(CUresult error, const char *name, uint32_t site, const struct gm_launch *one) {
     struct gm_launch *launches = gm_pages(GM_LAUNCHES * sizeof *launches);
-    struct gm_fault fault = {.call = name, .site = site, .launches = launches, .exact = one != NULL};
+    unsigned times[GM_LAUNCHES] = {1};
+    struct gm_fault fault = {.call = name, .site = site, .launches = launches, .times = times, .exact = one != NULL};
     fault.any = error != CUDA_ERROR_ILLEGAL_ADDRESS;
     if (!launches)
         return;
     if (one)
         launches[fault.count++] = *one;
     else
-        fault.count = gm_launches_copy(launches);
+        fault.count = gm_launches_copy(launches, times, &fault.more);
     fault.reaches_host = reaches_host();
     gm_explain_fault(&fault);
     munmap(launches, GM_LAUNCHES * sizeof *launches);

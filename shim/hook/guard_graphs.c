@@ -143,9 +143,10 @@ void gm_guard_graph_look(CUgraphExec handle, struct gm_launch *launch) {
     for (unsigned i = 0; copy_kernel(handle, i, &kernel); i++) {
         kernel.site = launch->site;
         gm_kernel_look(&kernel);
-        for (unsigned at = 0; at < kernel.count && launch->count < GM_LAUNCH_POINTERS; at++) {
-            launch->pointers[launch->count] = kernel.pointers[at];
-            launch->pointers[launch->count++].argument = 0;
+        launch->more += kernel.more;
+        for (unsigned at = 0; at < kernel.count; at++) {
+            kernel.pointers[at].argument = 0;
+            gm_launch_add_pointer(launch, &kernel.pointers[at]);
         }
     }
 }

@@ -6,9 +6,10 @@
 
 #include "shim/resource/guard_closing.h"
 
-enum { KERNELS = 2048, PARAMETERS = 48, NAME = 448, WORDS = 512 };
+enum { KERNELS = 2048, TABLES = 8, PARAMETERS = 48, NAME = 448, WORDS = 512 };
 
-/* ---- kernels; a full table takes no more of them, and those have no names */
+/* ---- kernels: hash tables, each of twice the size of the one before, which is half full then. When all are, further
+ * kernels have no names, and their arguments are not looked at. */
 
 /* Most launches read the first cache line only. */
 struct kernel {
@@ -20,19 +21,21 @@ struct kernel {
     char name[NAME];
 } __attribute__((aligned(64)));
 
-static void *kernels;
-static unsigned kernel_count;
+static struct table {
+    void *kernels; /* NULL: not used yet */
+    unsigned count;
+} tables[TABLES];
 static uint32_t era; /* rises when kernels are forgotten: places have other kernels afterwards */
 static gm_spin lock;
 
-static struct kernel *table(void) { return gm_pages_once(&kernels, KERNELS * sizeof(struct kernel)); }
+static unsigned places(unsigned table) { return (unsigned)KERNELS << table; }
 
 /* The place of the handle, or the free one where it belongs. */
-static struct kernel *place_of(struct kernel *all, CUfunction handle) {
-    unsigned at = (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 32) % KERNELS;
+static struct kernel *place_of(struct kernel *all, unsigned table, CUfunction handle) {
+    unsigned at = (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 32) & (places(table) - 1);
     CUfunction there;
     while ((there = __atomic_load_n(&all[at].handle, __ATOMIC_ACQUIRE)) && there != handle)
-        at = (at + 1) % KERNELS;
+        at = (at + 1) & (places(table) - 1);
     return &all[at];
 }
 
@@ -70,38 +73,68 @@ static void describe(CUfunction handle, struct kernel *kernel) {
     kernel->handle = handle;
 }
 
-static GM_RARE const struct kernel *add_kernel(struct kernel *all, CUfunction handle) {
+/* The first table that is not half full. NULL: all are, or the kernel has no memory. */
+static struct kernel *table_with_room(unsigned *table) {
+    for (*table = 0; *table < TABLES; ++*table)
+        if (__atomic_load_n(&tables[*table].count, __ATOMIC_RELAXED) < places(*table) / 2)
+            return gm_pages_once(&tables[*table].kernels, places(*table) * sizeof(struct kernel));
+    static int once;
+    gm_log_once(&once, GM_LOG_WARN,
+                "memory errors: kernels beyond the first %u have no names, and their arguments are "
+                "not looked at",
+                places(TABLES) / 2 - KERNELS / 2);
+    return NULL;
+}
+
+static GM_RARE const struct kernel *add_kernel(CUfunction handle) {
     struct kernel *made = gm_pages(sizeof *made), *place = NULL;
-    if (!made)
-        return NULL;
-    describe(handle, made);
-    gm_spin_lock(&lock);
-    if (kernel_count < KERNELS / 2) {
-        place = place_of(all, handle);
+    unsigned table;
+    struct kernel *all = made ? table_with_room(&table) : NULL;
+    if (all) {
+        describe(handle, made);
+        gm_spin_lock(&lock);
+        place = place_of(all, table, handle);
         if (!place->handle) {
-            kernel_count++;
+            __atomic_store_n(&tables[table].count, tables[table].count + 1, __ATOMIC_RELAXED);
             memcpy((char *)place + sizeof place->handle, (char *)made + sizeof made->handle,
                    sizeof *made - sizeof made->handle);
             __atomic_store_n(&place->handle, handle, __ATOMIC_RELEASE);
         }
+        gm_spin_unlock(&lock);
     }
-    gm_spin_unlock(&lock);
-    munmap(made, sizeof *made);
+    if (made)
+        munmap(made, sizeof *made);
     return place;
 }
 
+/* In the tables from this one on, or a new one. */
+static GM_RARE const struct kernel *find_further(unsigned table, CUfunction handle) {
+    for (; table < TABLES; table++) {
+        struct kernel *all = __atomic_load_n(&tables[table].kernels, __ATOMIC_ACQUIRE);
+        const struct kernel *place = all ? place_of(all, table, handle) : NULL;
+        if (!place)
+            break;
+        if (place->handle)
+            return place;
+    }
+    return handle ? add_kernel(handle) : NULL;
+}
+
 static const struct kernel *find_kernel(CUfunction handle) {
-    struct kernel *all = handle ? table() : NULL, *place = all ? place_of(all, handle) : NULL;
-    return !place || place->handle ? place : add_kernel(all, handle);
+    struct kernel *all = __atomic_load_n(&tables[0].kernels, __ATOMIC_ACQUIRE);
+    const struct kernel *place = handle && GM_LIKELY(all != NULL) ? place_of(all, 0, handle) : NULL;
+    return place && GM_LIKELY(place->handle != NULL) ? place : find_further(place != NULL, handle);
 }
 
 void gm_kernels_forget(void) {
-    struct kernel *all = __atomic_load_n(&kernels, __ATOMIC_ACQUIRE);
     gm_spin_lock(&lock);
     __atomic_add_fetch(&era, 1, __ATOMIC_SEQ_CST);
-    for (unsigned i = 0; all && i < KERNELS; i++)
-        __atomic_store_n(&all[i].handle, NULL, __ATOMIC_RELAXED);
-    kernel_count = 0;
+    for (unsigned table = 0; table < TABLES; table++) {
+        struct kernel *all = __atomic_load_n(&tables[table].kernels, __ATOMIC_ACQUIRE);
+        for (unsigned i = 0; all && tables[table].count && i < places(table); i++)
+            __atomic_store_n(&all[i].handle, NULL, __ATOMIC_RELAXED);
+        __atomic_store_n(&tables[table].count, 0, __ATOMIC_RELAXED);
+    }
     gm_spin_unlock(&lock);
 }
 
@@ -133,11 +166,28 @@ static bool any_covered(const struct kernel *kernel, uint32_t before, void *cons
     return false;
 }
 
+static bool is_freed(uint64_t address) {
+    struct gm_guard_block block;
+    return gm_guard_find(address, &block) && block.state == GM_GUARD_FREED;
+}
+
+void gm_launch_add_pointer(struct gm_launch *launch, const struct gm_launch_pointer *pointer) {
+    if (GM_LIKELY(launch->count < GM_LAUNCH_POINTERS)) {
+        launch->pointers[launch->count++] = *pointer;
+        return;
+    }
+    launch->more++;
+    unsigned at = is_freed(pointer->address) ? GM_LAUNCH_POINTERS : 0;
+    while (at && is_freed(launch->pointers[at - 1].address))
+        at--;
+    if (at)
+        launch->pointers[at - 1] = *pointer;
+}
+
 static void look_at(struct gm_launch *launch, const struct gm_launch_pointer *pointer) {
     if (GM_UNLIKELY(gm_guard_covers(pointer->address))) {
         launch->closes |= gm_guard_waits_at(pointer->address);
-        if (launch->count < GM_LAUNCH_POINTERS)
-            launch->pointers[launch->count++] = *pointer;
+        gm_launch_add_pointer(launch, pointer);
     } else if (pointer->alone && pointer->address >> 32 && !(pointer->address >> 48) &&
                launch->other_count < GM_LAUNCH_OTHERS) {
         launch->others[launch->other_count++] = *pointer;
@@ -177,8 +227,8 @@ static GM_APART void look_at_all(struct gm_launch *launch, const struct kernel *
 
 void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra, bool all,
                     struct gm_launch *launch) {
-    launch->count = launch->other_count = 0;
-    launch->closes = false;
+    launch->count = launch->other_count = launch->more = 0;
+    launch->closes = launch->partly = false;
     if (!all && !gm_guard_arenas())
         return;
     uint32_t before = __atomic_load_n(&era, __ATOMIC_ACQUIRE);
@@ -186,7 +236,8 @@ void gm_kernel_read(CUfunction function, void *const *parameters, void *const *e
     size_t size = 0;
     const char *buffer = !parameters && extra ? buffer_of(extra, &size) : NULL;
     launch->kernel = kernel ? kernel->name : "?";
-    launch->closes = (parameters || buffer) && !(kernel && kernel->whole);
+    launch->partly = !(kernel && kernel->whole);
+    launch->closes = launch->partly && (parameters || buffer);
     if (kernel && (buffer || (parameters && (all || any_covered(kernel, before, parameters)))))
         look_at_all(launch, kernel, before, parameters, buffer, size);
 }
@@ -199,26 +250,52 @@ void gm_kernel_look(const struct gm_launch *launch) {
             gm_explain_argument(launch, &launch->pointers[i], &block);
 }
 
-/* ---- launches */
+/* ---- launches: those of a loop are equal, and count as one */
 
-static struct {
+static struct kept {
     struct gm_launch launch;
     CUstream stream;
     uint64_t order; /* gm_guard_order_now() at the launch */
+    unsigned times;
     bool open;
 } ring[GM_LAUNCHES];
 static unsigned newest; /* the next place */
+static uint64_t lost;   /* launches that had to make room and may not have ended */
 static bool any_open;   /* at least one may be */
 static gm_spin ring_lock;
 
+static bool is_equal(const struct kept *kept, const struct gm_launch *launch, CUstream stream) {
+    return kept->open && kept->launch.kernel == launch->kernel && kept->launch.site == launch->site &&
+           kept->stream == stream && kept->launch.count == launch->count &&
+           !memcmp(kept->launch.pointers, launch->pointers, launch->count * sizeof *launch->pointers);
+}
+
+/* An equal one among the latest launches. */
+static struct kept *find_equal(const struct gm_launch *launch, CUstream stream) {
+    enum { PERIOD = 8 };
+    for (unsigned i = 1; i <= PERIOD; i++) {
+        struct kept *kept = &ring[(newest + GM_LAUNCHES - i) % GM_LAUNCHES];
+        if (is_equal(kept, launch, stream))
+            return kept;
+    }
+    return NULL;
+}
+
 void gm_launches_add(const struct gm_launch *launch, CUstream stream) {
     gm_spin_lock(&ring_lock);
-    ring[newest].launch = *launch;
-    ring[newest].stream = stream;
-    ring[newest].order = gm_guard_order_now();
-    ring[newest].open = true;
+    struct kept *kept = any_open ? find_equal(launch, stream) : NULL;
+    if (!kept) {
+        kept = &ring[newest];
+        lost = any_open ? lost + (kept->open ? kept->times : 0) : 0;
+        kept->launch = *launch;
+        kept->stream = stream;
+        kept->times = 0;
+        kept->open = true;
+        newest = (newest + 1) % GM_LAUNCHES;
+    }
+    kept->times++;
+    kept->order = gm_guard_order_now();
     __atomic_store_n(&any_open, true, __ATOMIC_RELAXED);
-    newest = (newest + 1) % GM_LAUNCHES;
     gm_spin_unlock(&ring_lock);
 }
 
@@ -253,13 +330,16 @@ void gm_launches_ended(CUstream stream, bool all) {
     gm_spin_unlock(&ring_lock);
 }
 
-unsigned gm_launches_copy(struct gm_launch launches[GM_LAUNCHES]) {
+unsigned gm_launches_copy(struct gm_launch launches[GM_LAUNCHES], unsigned times[GM_LAUNCHES], uint64_t *more) {
     unsigned count = 0;
     gm_spin_lock(&ring_lock);
+    *more = lost;
     for (unsigned i = 1; i <= GM_LAUNCHES; i++) {
         unsigned at = (newest + GM_LAUNCHES - i) % GM_LAUNCHES;
-        if (ring[at].open)
-            launches[count++] = ring[at].launch;
+        if (!ring[at].open)
+            continue;
+        times[count] = ring[at].times;
+        launches[count++] = ring[at].launch;
     }
     gm_spin_unlock(&ring_lock);
     return count;
@@ -267,7 +347,6 @@ unsigned gm_launches_copy(struct gm_launch launches[GM_LAUNCHES]) {
 
 void gm_kernels_after_fork(void) {
     lock.held = ring_lock.held = 0;
-    kernels = NULL;
-    kernel_count = 0;
+    memset(tables, 0, sizeof tables);
     memset(ring, 0, sizeof ring);
 }

@@ -10,6 +10,9 @@
  * only has its counts set to 0. */
 GM_INTERNAL void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra, bool all,
                                 struct gm_launch *launch);
+/* Adds a pointer to a guarded block. Where there is no room, it takes the place of one to a block that lives if its own
+ * block is freed. */
+GM_INTERNAL void gm_launch_add_pointer(struct gm_launch *launch, const struct gm_launch_pointer *pointer);
 /* Before the launch: explains the pointers that are whole arguments and lead to freed memory. */
 GM_INTERNAL void gm_kernel_look(const struct gm_launch *launch);
 /* Forgets what is known of kernels. */
@@ -24,8 +27,10 @@ GM_INTERNAL bool gm_launches_find(const struct gm_guard_block *block, CUstream s
                                   struct gm_launch *launch);
 /* The work of the stream has ended, or (all) of every stream. */
 GM_INTERNAL void gm_launches_ended(CUstream stream, bool all);
-/* Copies the launches that may not have ended, the latest first. Returns their number, at most GM_LAUNCHES. */
-GM_INTERNAL unsigned gm_launches_copy(struct gm_launch launches[GM_LAUNCHES]);
+/* Copies the launches that may not have ended, the latest first, and how often each was made in a row with others.
+ * Returns their number, at most GM_LAUNCHES. *more: earlier ones that were not kept. */
+GM_INTERNAL unsigned gm_launches_copy(struct gm_launch launches[GM_LAUNCHES], unsigned times[GM_LAUNCHES],
+                                      uint64_t *more);
 GM_INTERNAL void gm_kernels_after_fork(void);
 
 #endif

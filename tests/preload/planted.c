@@ -97,6 +97,50 @@ CASE(after_free_in_order) {
     wait_for(two);
 }
 
+/* The kernel of the last of many modules. */
+CASE(after_free_many_kernels) {
+    CUmodule module;
+    make(4096);
+    for (int i = 0; i < 1100; i++) {
+        MUST(cuModuleLoadData(&module, image));
+        MUST(cuModuleGetFunction(&words, module, "write_words"));
+        MUST(cuLaunchKernel(words, 1, 1, 1, 1, 1, 1, 0, one, (void *[]){&block, &(int64_t){0}, &(uint32_t){1}}, NULL));
+    }
+    drop(block);
+    launch_words(block, 0, 8, one);
+    wait_for(one);
+}
+
+/* Argument 19 of 20, which the kernel uses alone. */
+CASE(after_free_late_argument) {
+    CUdeviceptr blocks[20];
+    void *arguments[20];
+    for (int i = 0; i < 20; i++) {
+        blocks[i] = make(4096);
+        arguments[i] = &blocks[i];
+    }
+    drop(blocks[18]);
+    launch(twenty, arguments, one);
+    wait_for(one);
+}
+
+/* The kernels of a loop, then many different ones. */
+CASE(many_launches) {
+    CUdeviceptr right = make(4096), small = make(1000);
+    for (int i = 0; i < 50; i++) {
+        launch_words(right, 0, 8, one);
+        launch_byte(small, i);
+    }
+    launch_words(small, 0, 4096, one);
+    wait_for(one);
+}
+
+CASE(many_different) {
+    for (int i = 0; i < 40; i++)
+        launch_words(make(4096), 0, i < 39 ? 8 : 4096, one);
+    wait_for(one);
+}
+
 CASE(freed_twice) {
     make(4096);
     drop(block);

@@ -83,6 +83,19 @@ static const char image[] = ".version 7.0\n"
                             "    bra next;\n"
                             "done:\n"
                             "    ret;\n"
+                            "}\n"
+                            ".visible .entry last_but_one("
+                            "    .param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 p3, .param .u64 p4,\n"
+                            "    .param .u64 p5, .param .u64 p6, .param .u64 p7, .param .u64 p8, .param .u64 p9,\n"
+                            "    .param .u64 p10, .param .u64 p11, .param .u64 p12, .param .u64 p13, .param .u64 p14,\n"
+                            "    .param .u64 p15, .param .u64 p16, .param .u64 p17, .param .u64 p18, .param .u64 p19)\n"
+                            "{\n"
+                            "    .reg .b32 %r<2>;\n"
+                            "    .reg .b64 %rd<2>;\n"
+                            "    ld.param.u64 %rd1, [p18];\n"
+                            "    mov.u32 %r1, 7;\n"
+                            "    st.global.u32 [%rd1], %r1;\n"
+                            "    ret;\n"
                             "}\n";
 
 #ifdef SIM_TWINS
@@ -119,6 +132,12 @@ static void write_each(const struct simcuda_launch *l) {
         *word = 7;
     }
 }
+static void last_but_one(const struct simcuda_launch *l) {
+    uint32_t *word = l->touch(*(void **)l->args[18], 4, 1);
+    if (word)
+        *word = 7;
+}
+SIMCUDA_TWIN(last_but_one, "qqqqqqqqqqqqqqqqqqqq", last_but_one);
 SIMCUDA_TWIN(write_each, "q4", write_each);
 SIMCUDA_TWIN(copy_word, "qq", copy_word);
 SIMCUDA_TWIN(write_words, "q84", write_words);
@@ -126,7 +145,7 @@ SIMCUDA_TWIN(write_byte, "q8", write_byte);
 SIMCUDA_TWIN(write_view, "[24]", write_view);
 #endif
 
-static CUfunction words, byte, view, word, each;
+static CUfunction words, byte, view, word, each, twenty;
 static CUstream one, two;
 static CUdeviceptr block; /* the latest */
 
@@ -176,6 +195,7 @@ static inline int run_planted(const char *program, int count, char **arguments) 
     MUST(cuModuleGetFunction(&view, module, "write_view"));
     MUST(cuModuleGetFunction(&word, module, "copy_word"));
     MUST(cuModuleGetFunction(&each, module, "write_each"));
+    MUST(cuModuleGetFunction(&twenty, module, "last_but_one"));
     MUST(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
     drop_many(count > 2 ? atoi(arguments[2]) : 0);
