@@ -26,6 +26,7 @@ const struct gm_library gm_libraries[GM_LIBRARIES] = {
     {"libnccl.so", GM_LIBRARY_TRANSPORT, NULL},
     {"libnvshmem", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
     {"libfabric.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
+    {"libc10_cuda.so", GM_LIBRARY_PYTORCH, NULL},
 };
 
 unsigned gm_library_traits(const char *path) {

@@ -15,6 +15,7 @@ enum gm_library_trait {
     GM_LIBRARY_RDMA = 1u << 4,      /* registers device memory with another device */
     GM_LIBRARY_TRANSPORT = 1u << 5, /* passes device memory on to other processes */
     GM_LIBRARY_BUFFERS = 1u << 6,   /* and that of any buffer of the program, which need not ask for it */
+    GM_LIBRARY_PYTORCH = 1u << 7,   /* PyTorch's allocator */
 };
 
 struct gm_library {
@@ -23,7 +24,7 @@ struct gm_library {
     const char *device; /* RDMA: the device that it works on, without its number, else NULL */
 };
 
-enum { GM_LIBRARIES = 18 };
+enum { GM_LIBRARIES = 19 };
 GM_INTERNAL extern const struct gm_library gm_libraries[GM_LIBRARIES];
 
 /* Traits of the library in this file; 0: not in the list. */

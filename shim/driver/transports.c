@@ -49,6 +49,7 @@ static bool mentions(const char *text, unsigned trait) {
 
 static bool mentions_transport(const char *text) { return mentions(text, GM_LIBRARY_TRANSPORT); }
 static bool mentions_buffers(const char *text) { return mentions(text, GM_LIBRARY_BUFFERS); }
+static bool mentions_pytorch(const char *text) { return mentions(text, GM_LIBRARY_PYTORCH); }
 
 /* Reads the map in chunks. Each chunk begins with the end of the one before, because a name may cross the border. */
 static bool map_mentions(int fd, bool (*mentions)(const char *text)) {
@@ -128,4 +129,9 @@ bool gm_transport_in_process(void) {
 bool gm_buffers_in_process(void) {
     static struct answer buffers;
     return search(&buffers, mentions_buffers);
+}
+
+bool gm_pytorch_in_process(void) {
+    static struct answer pytorch;
+    return search(&pytorch, mentions_pytorch);
 }

@@ -29,5 +29,7 @@ GM_INTERNAL bool gm_transport_in_process(void);
 /* The same for a library that may export any buffer which the program hands to it (MPI, UCX ...). NCCL does so only
  * where the program registers the buffer. */
 GM_INTERNAL bool gm_buffers_in_process(void);
+/* The same for PyTorch, which caches device memory. */
+GM_INTERNAL bool gm_pytorch_in_process(void);
 
 #endif

@@ -262,6 +262,9 @@ static void add_others(struct work *w, const struct gm_fault *fault, const struc
                        launch->others[i].argument, gm_size_text(&w->size[0], around.block.size),
                        gm_site_text(&w->site, around.block.site));
     }
+    for (unsigned i = 0; only && !launch->told && i < 64; i++)
+        if (launch->zeros >> i & 1)
+            gm_log_add(&w->lines, "    argument %u  is 0, which is no address if it is a pointer", i + 1);
 }
 
 /* Those to freed blocks, or the others. */
@@ -298,15 +301,31 @@ static void add_launch(struct work *w, const struct gm_fault *fault, unsigned i)
     add_others(w, fault, launch);
 }
 
+static const char *fault_text(int error) {
+    switch (error) {
+    case 716: return "misaligned address: a kernel used an address that is no multiple of the size of the access";
+    case 717: return "invalid address space: a kernel used an address that its instruction cannot access";
+    case 718: return "invalid program counter: a kernel jumped to where no code is, as a damaged pointer may lead";
+    case 719: return "launch failure: a kernel, or a copy, may have used memory outside of all blocks";
+    default: return "illegal address: a kernel used memory outside of all blocks";
+    }
+}
+
+/* Then the error is counted already. */
+static bool was_told(const struct gm_fault *fault) {
+    bool told = false;
+    for (unsigned i = 0; i < fault->count && (!fault->exact || !i); i++)
+        told |= fault->launches[i].told;
+    return told;
+}
+
 void gm_explain_fault(const struct gm_fault *fault) {
     struct work *w;
     if (__atomic_exchange_n(&faulted, true, __ATOMIC_RELAXED) || !(w = begin_text()))
         return;
-    count_error();
-    gm_log_add(&w->lines, "%s; %s returned the error",
-               fault->any ? "launch failure: a kernel, or a copy, may have used memory outside of all blocks"
-                          : "illegal address: a kernel used memory outside of all blocks",
-               fault->call);
+    if (!was_told(fault))
+        count_error();
+    gm_log_add(&w->lines, "%s; %s returned the error", fault_text(fault->error), fault->call);
     gm_log_add(&w->lines, "  seen by       %s", gm_site_text(&w->site, fault->site));
     for (unsigned i = 0; i < fault->count && (!fault->exact || !i); i++)
         add_launch(w, fault, i);
@@ -326,8 +345,8 @@ void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard
     if (!is_first_pair(DAMAGE, block->allocated_at, block->freed_at) || !(w = begin_text()))
         return;
     gm_format(w->place, sizeof w->place, damage->distance ? "%lu bytes" : "right", (unsigned long)damage->distance);
-    gm_log_add(&w->lines, "%lu %s written %s %s of a block of %s", (unsigned long)damage->count,
-               damage->count == 1 ? "byte was" : "bytes were", w->place,
+    gm_log_add(&w->lines, "%s%lu %s written %s %s of a block of %s", damage->more ? "at least " : "",
+               (unsigned long)damage->count, damage->count == 1 ? "byte was" : "bytes were", w->place,
                damage->before ? "before the start" : "behind the end", size_of(w, block));
     gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->allocated_at));
     if (damage->found != GM_GUARD_AT_FREE)

@@ -33,8 +33,10 @@ struct gm_launch {
     bool of_graph; /* a kernel of a graph */
     bool closes;   /* it may use a freed block that is not unmapped yet (shim/resource/guard_closing.h) */
     bool partly;   /* not all arguments are known */
+    bool told;     /* a pointer to freed memory among them was explained, before the launch */
     unsigned count, other_count;
-    unsigned more; /* pointers to guarded blocks for which there was no room */
+    unsigned more;  /* pointers to guarded blocks for which there was no room */
+    uint64_t zeros; /* bit i: argument i + 1 has the size of a pointer, and is 0 */
     struct gm_launch_pointer {
         unsigned argument; /* from 1; 0: not known */
         bool alone;        /* it is the whole argument, and no member of a structure, which may be unused */
@@ -62,7 +64,7 @@ struct gm_fault {
     unsigned count;
     uint64_t more; /* earlier ones for which there was no room */
     bool exact;
-    bool any;          /* the error is a launch failure, which an illegal address may cause */
+    int error;         /* CUresult */
     bool reaches_host; /* the device may use all host memory, so its addresses are right arguments */
 };
 GM_INTERNAL void gm_explain_fault(const struct gm_fault *fault);

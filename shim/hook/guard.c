@@ -317,7 +317,7 @@ static void explain_fault(CUresult error, const char *name, uint32_t site, const
     struct gm_launch *launches = gm_pages(GM_LAUNCHES * sizeof *launches);
     unsigned times[GM_LAUNCHES] = {1};
     struct gm_fault fault = {.call = name, .site = site, .launches = launches, .times = times, .exact = one != NULL};
-    fault.any = error != CUDA_ERROR_ILLEGAL_ADDRESS;
+    fault.error = error;
     if (!launches)
         return;
     if (one)
@@ -329,9 +329,10 @@ static void explain_fault(CUresult error, const char *name, uint32_t site, const
     munmap(launches, GM_LAUNCHES * sizeof *launches);
 }
 
-/* The second: a copy in a graph (driver 580), and other faults. */
+/* The last one, a launch failure: a copy in a graph (driver 580), and other faults. */
 static bool is_fault(CUresult result) {
-    return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED;
+    return result == CUDA_ERROR_ILLEGAL_ADDRESS ||
+           (result >= CUDA_ERROR_MISALIGNED_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED);
 }
 
 void gm_guard_faulted(CUresult error, const char *call, uintptr_t caller, uintptr_t frame) {

@@ -143,6 +143,7 @@ void gm_guard_graph_look(CUgraphExec handle, struct gm_launch *launch) {
     for (unsigned i = 0; copy_kernel(handle, i, &kernel); i++) {
         kernel.site = launch->site;
         gm_kernel_look(&kernel);
+        launch->told |= kernel.told;
         launch->more += kernel.more;
         for (unsigned at = 0; at < kernel.count; at++) {
             kernel.pointers[at].argument = 0;

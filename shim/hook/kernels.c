@@ -188,6 +188,8 @@ static void look_at(struct gm_launch *launch, const struct gm_launch_pointer *po
     if (GM_UNLIKELY(gm_guard_covers(pointer->address))) {
         launch->closes |= gm_guard_waits_at(pointer->address);
         gm_launch_add_pointer(launch, pointer);
+    } else if (pointer->alone && !pointer->address) {
+        launch->zeros |= pointer->argument <= 64 ? 1ull << (pointer->argument - 1) : 0;
     } else if (pointer->alone && pointer->address >> 32 && !(pointer->address >> 48) &&
                launch->other_count < GM_LAUNCH_OTHERS) {
         launch->others[launch->other_count++] = *pointer;
@@ -228,7 +230,8 @@ static GM_APART void look_at_all(struct gm_launch *launch, const struct kernel *
 void gm_kernel_read(CUfunction function, void *const *parameters, void *const *extra, bool all,
                     struct gm_launch *launch) {
     launch->count = launch->other_count = launch->more = 0;
-    launch->closes = launch->partly = false;
+    launch->closes = launch->partly = launch->told = false;
+    launch->zeros = 0;
     if (!all && !gm_guard_arenas())
         return;
     uint32_t before = __atomic_load_n(&era, __ATOMIC_ACQUIRE);
@@ -242,12 +245,14 @@ void gm_kernel_read(CUfunction function, void *const *parameters, void *const *e
         look_at_all(launch, kernel, before, parameters, buffer, size);
 }
 
-void gm_kernel_look(const struct gm_launch *launch) {
+void gm_kernel_look(struct gm_launch *launch) {
     struct gm_guard_block block;
     for (unsigned i = 0; i < launch->count; i++)
         if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
-            block.state == GM_GUARD_FREED && launch->pointers[i].address - block.address <= block.size)
+            block.state == GM_GUARD_FREED && launch->pointers[i].address - block.address <= block.size) {
             gm_explain_argument(launch, &launch->pointers[i], &block);
+            launch->told = true;
+        }
 }
 
 /* ---- launches: those of a loop are equal, and count as one */
@@ -293,6 +298,7 @@ void gm_launches_add(const struct gm_launch *launch, CUstream stream) {
         kept->open = true;
         newest = (newest + 1) % GM_LAUNCHES;
     }
+    kept->launch.told |= launch->told;
     kept->times++;
     kept->order = gm_guard_order_now();
     __atomic_store_n(&any_open, true, __ATOMIC_RELAXED);

@@ -13,8 +13,8 @@ GM_INTERNAL void gm_kernel_read(CUfunction function, void *const *parameters, vo
 /* Adds a pointer to a guarded block. Where there is no room, it takes the place of one to a block that lives if its own
  * block is freed. */
 GM_INTERNAL void gm_launch_add_pointer(struct gm_launch *launch, const struct gm_launch_pointer *pointer);
-/* Before the launch: explains the pointers that are whole arguments and lead to freed memory. */
-GM_INTERNAL void gm_kernel_look(const struct gm_launch *launch);
+/* Before the launch: explains the pointers that are whole arguments and lead to freed memory, and notes this. */
+GM_INTERNAL void gm_kernel_look(struct gm_launch *launch);
 /* Forgets what is known of kernels. */
 GM_INTERNAL void gm_kernels_forget(void);
 

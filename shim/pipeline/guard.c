@@ -2,6 +2,7 @@
 #include "shim/pipeline/guard.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/limit.h"
@@ -171,12 +172,32 @@ static bool is_spared(const struct gm_request *request) {
     return __atomic_load_n(&spares, __ATOMIC_RELAXED);
 }
 
+/* ---- a cache of the program's between tensors and blocks */
+
+static bool uses_pytorch_cache(void) {
+    const char *options = getenv("PYTORCH_CUDA_ALLOC_CONF"), *newer = getenv("PYTORCH_ALLOC_CONF");
+    return !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") && !(options && strstr(options, "cudaMallocAsync")) &&
+           !(newer && strstr(newer, "cudaMallocAsync"));
+}
+
+/* PyTorch is often loaded after the first block. */
+static void hint(void) {
+    static int done;
+    if (__atomic_load_n(&done, __ATOMIC_RELAXED) || !gm_pytorch_in_process())
+        return;
+    if (!__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED) && uses_pytorch_cache())
+        gm_log(GM_LOG_WARN,
+               "GPUMEM_GUARD: PyTorch cuts tensors from blocks of its cache, so errors between tensors are not "
+               "found; set PYTORCH_NO_CUDA_MEMORY_CACHING=1");
+}
+
 bool gm_guard_takes(const struct gm_request *request) {
     if (request->capturing || !request->context || !gm_guard_is_due())
         return false;
     struct samples *mine = gm_room_part_known(GM_ROOM_SAMPLES);
     if (mine)
         mine->due = 0;
+    hint();
     if (is_spared(request))
         return false;
     if (!is_resting() && has_room(request))

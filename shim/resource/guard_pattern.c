@@ -101,7 +101,8 @@ static bool compare(const struct gm_guard_block *block, const unsigned char *byt
     struct gm_guard_damage damage = {.before = before,
                                      .found = block->ended ? GM_GUARD_AT_CONTEXT_END : found,
                                      .distance = before ? size - last : first,
-                                     .count = last - first};
+                                     .count = last - first,
+                                     .more = before && !first && block->address - block->mapping > size};
     if (gm_guard_damaged)
         gm_guard_damaged(block, &damage);
     return false;

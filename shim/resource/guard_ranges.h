@@ -38,6 +38,7 @@ struct gm_guard_damage {
     enum gm_guard_found found;
     size_t distance; /* bytes between the block and the nearest changed byte */
     size_t count;    /* bytes from the nearest to the farthest changed one */
+    bool more;       /* there may be others, further away than the pattern reaches */
 };
 GM_INTERNAL extern void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
 

@@ -226,6 +226,16 @@ CASE(fill_behind) {
     wait_for(one);
 }
 
+CASE(far_before) {
+    launch_words(make(4096), -1000, 1000, one);
+    drop(block);
+}
+
+CASE(null_argument) {
+    launch_words(0, 1, 8, one);
+    wait_for(one);
+}
+
 CASE(never_freed) { launch_byte(make(1000), 1001); }
 
 CASE(one_of_many) {

@@ -19,6 +19,8 @@ FOUND = {
     "none": [],
     "behind_byte": ["1 byte was written right behind the end of a block of 1000 bytes", "allocated by .*behind_byte", "found +at its free by .*behind_byte"],
     "before_byte": ["1 byte was written right before the start of a block of 1000 bytes", "allocated by .*before_byte", "found +at its free by .*before_byte"],
+    "far_before": ["at least 512 bytes were written right before the start of a block of 4.00 KiB", "allocated by .*far_before"],
+    "null_argument": ["illegal address: ", "kernel +write_words", "argument 1  is 0, which is no address if it is a pointer"],
     "never_freed": ["1 byte was written 1 bytes behind the end of a block of 1000 bytes", "allocated by .*never_freed", "at the end of the process"],
     "behind_element": ["illegal address: .*cuCtxSynchronize returned the error", "seen by .*behind_element", "kernel +write_words, launched by",
                        "argument 1  a block of 4.00 KiB, allocated by .*behind_element"],
@@ -172,7 +174,7 @@ def exported(place):
             check("exported 40\n" in done.stdout, f"{program}: samples break it: {done.stdout}{done.stderr}")
             check(done.stderr.count("no more samples of cudaMalloc") == 1, f"{program}: {done.stderr}")
             check(" first 0" in done.stdout or program != "exported_later" or "is guarded" in done.stderr, f"{program}: {done.stdout}{done.stderr}")
-    library = place.options.work / "libmpi.so"
+    library = place.fresh() / "libmpi.so"
     shutil.copy(place.options.programs / "libnccl.so", library)
     done = run("exported_all", "1/2", preload=[place.options.shim, library])
     check("exported 40\n" in done.stdout, f"with MPI: {done.stdout}{done.stderr}")
@@ -193,6 +195,17 @@ def races(place):
         check(re.search(r"possible races +1\b", done.stderr) and done.returncode == 0, done.stderr)
         check_said(guarded(place, program, "all,noraces"), [], f"{program}, noraces")
     check_said(guarded(place, "after_free_in_order", "all,noraces"), FOUND["after_free_in_order"], "noraces")
+
+
+def cached(place):
+    """PyTorch's cache hides errors between tensors: it is said once, unless it is off."""
+    library = place.fresh() / "libc10_cuda.so"
+    shutil.copy(place.options.programs / "libnccl.so", library)
+    for settings, patterns in (({}, ["PyTorch cuts tensors from blocks of its cache, .*; set PYTORCH_NO_CUDA_MEMORY_CACHING=1"]),
+                               ({"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, []), ({"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}, [])):
+        done = guarded(place, "none", preload=[place.options.shim, library], **settings)
+        check_said(done, patterns, f"PyTorch, {settings}")
+    check_said(guarded(place, "none", "off", preload=[place.options.shim, library]), [], "PyTorch, off")
 
 
 def silent(place):
@@ -231,6 +244,8 @@ def launches(place):
 def failure(place):
     """A launch failure, as a copy of a graph has it on a card, is explained like an illegal address."""
     if is_simulated(place):
+        for error, words in ((716, "misaligned address: "), (717, "invalid address space: "), (718, "invalid program counter: ")):
+            check_said(guarded(place, "none", SIMCUDA_FAIL=f"cuCtxSynchronize:1:{error}"), [words, "kernel +write_words"], words)
         done = guarded(place, "none", SIMCUDA_FAIL="cuCtxSynchronize:1:719")
         check_said(done, ["launch failure: a kernel, or a copy, may have used memory outside of all blocks; cuCtxSynchronize returned the error",
                           "kernel +write_words", "argument 1  a block of 1000 bytes"], "launch failure")
@@ -394,9 +409,11 @@ def closing(place, program, *options):
 
 def ends(place):
     """One number counts the errors of all kinds. Of a process that ended without a word, blocks were not compared."""
-    for program in ("freed_twice", "freed_inside", "freed_as_host", "host_freed", "behind_byte", "never_freed", "copy_behind"):
+    for program in ("freed_twice", "freed_inside", "freed_as_host", "host_freed", "behind_byte", "never_freed", "copy_behind", "after_free", "graph_freed"):
         _, line = closing(place, program)
         check(line == "1", f"{program}: {line}")
+    _, line = closing(place, "behind_element")
+    check(line == "1; the bytes beside 1 block were not compared", f"a live block of a device that cannot be read: {line}")
     for program in ("none", "leaked", "ready_by_event", "before_ready"):
         _, line = closing(place, program)
         check(line == "none found", f"{program}: {line}")
@@ -455,7 +472,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, switched, closers, silent, blocking, launches, failure, begin, written, rules, poison, calls, wrong, counted, ends, status, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, cached, switched, closers, silent, blocking, launches, failure, begin, written, rules, poison, calls, wrong, counted, ends, status, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

@@ -240,7 +240,6 @@ ERRORS = {
     "leaked": "a block is never freed",
 }
 SILENT = {  # nothing is said while the program runs
-    "freed_as_host": "nothing: the driver refuses the call",
     "never_written": "nothing; with poison the value is wrong",
     "leaked": "leaked 1000 B in 1 block (closing lines)",
 }
