@@ -274,6 +274,8 @@ CASE(ready_by_flag) {
     volatile uint32_t *flag;
     MUST(cuMemAllocHost((void **)&flag, 4));
     *flag = 0;
+    launch_words((CUdeviceptr)(uintptr_t)flag, 0, 0,
+                 one); /* the first launch loads the kernel, which may order streams */
     MUST(cuMemAllocAsync(&block, 4096, one));
     launch_words((CUdeviceptr)(uintptr_t)flag, 0, 1, one);
     while (!*flag)
