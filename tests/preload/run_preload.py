@@ -340,6 +340,7 @@ CASES = {
     "capture_memory": capture_memory,
     # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
     "ipc": plain("ipc", policies=("observe", "cache", "auto"), further=further_two_processes),
+    "ipc_queue": plain("ipc_queue", policies=("observe", "cache", "auto")),
     "ipc_kept": plain("ipc_kept", policies=("observe", "cache", "auto"), further=further_ipc_kept_both,
                       settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, LATE)),
     "ipc_kept_plain_importer": plain("ipc_kept", policies=("observe", "cache", "auto"), further=further_ipc_kept,

@@ -1,5 +1,5 @@
-/* Sharing with other processes: native blocks by the file of their device, reached through /proc; events are
- * opened only in the process that made them. */
+/* Sharing with other processes: native blocks by the file of their device, reached through /proc. An event of another
+ * process is opened only where work is done when its call returns; so the event is done, too. */
 #include "sim.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -152,6 +152,8 @@ CUresult sim_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
     memcpy(&m, handle.reserved, sizeof m);
     if (!phEvent || m.magic != IPC_MAGIC)
         return CUDA_ERROR_INVALID_VALUE;
+    if (m.pid != getpid() && sim_opt.mode == SIM_IMMEDIATE)
+        return sim_cuEventCreate(phEvent, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
     if (m.pid != getpid())
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!sim_event_valid(m.event))
