@@ -3,6 +3,8 @@
 #ifndef SPG_ENTRIES_CUH
 #define SPG_ENTRIES_CUH
 
+#include "spgemm/kernels.h"
+
 #include <cstdint>
 
 /* Entries `first` to `end` - 1 of a matrix; first <= end. */
@@ -24,6 +26,12 @@ template <typename M> __device__ spg_entries spg_entries_of(const M &m, int32_t 
         entries.end = static_cast<int32_t>(base + end);
     }
     return entries;
+}
+
+/* How many of a row's `count` entries its slots hold. A row exceeds them if the matrices are others than those that
+ * were counted, or are wrong. Not for spreads, whose rows request what they need. */
+inline __device__ int32_t spg_most_of_row(const spg_target &c, int32_t row, int32_t count) {
+    return static_cast<int32_t>(min(static_cast<int64_t>(count), c.start[row + 1] - c.start[row]));
 }
 
 #endif

@@ -17,6 +17,7 @@
  *
  * Cost: for four rows some 700 instructions, of which 220 merge; tables take 1320. */
 #include "spgemm/copies.cuh"
+#include "spgemm/entries.cuh"
 #include "spgemm/estimate.h"
 #include "spgemm/kernels.h"
 #include "spgemm/look_back.cuh"

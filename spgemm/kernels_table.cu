@@ -24,6 +24,7 @@
  * matrices. Source: Nagasaka et al. (bins.h). */
 #include "spgemm/kernels.h"
 #include "spgemm/beside.cuh"
+#include "spgemm/entries.cuh"
 #include "spgemm/spread.cuh"
 #include "spgemm/table_insert.cuh"
 #include "spgemm/table_sort.cuh"

@@ -2,7 +2,7 @@
 #ifndef SPG_SPREAD_CUH
 #define SPG_SPREAD_CUH
 
-#include "spgemm/kernels.h"
+#include "spgemm/spread.h"
 
 inline __device__ void spg_spread_defer(const spg_spread &s, int32_t row) {
     s.deferred[atomicAdd(&s.chunk_counts->deferred, 1)] = row;
@@ -29,12 +29,6 @@ inline __device__ bool spg_spread_request(const spg_spread &s, int32_t row, int3
     atomicMin(&s.chunk_counts->granted_end, at);
     spg_spread_defer(s, row);
     return false;
-}
-
-/* How many of a row's `count` entries its slots hold. A row exceeds them if the matrices are others than those that
- * were counted, or are wrong. Not for spreads, whose rows request what they need. */
-inline __device__ int32_t spg_most_of_row(const spg_target &c, int32_t row, int32_t count) {
-    return static_cast<int32_t>(min(static_cast<int64_t>(count), c.start[row + 1] - c.start[row]));
 }
 
 #endif

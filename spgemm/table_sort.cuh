@@ -3,6 +3,7 @@
 #ifndef SPG_TABLE_SORT_CUH
 #define SPG_TABLE_SORT_CUH
 
+#include "spgemm/entries.cuh"
 #include "spgemm/kernels.h"
 #include "spgemm/network.cuh"
 #include "spgemm/spread.cuh"

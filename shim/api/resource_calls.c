@@ -71,6 +71,8 @@ static void enter_context_of(const struct call *call, const struct gm_block *blo
         (void)gm_context_enter((CUcontext)(uintptr_t)block->context, pushed);
 }
 
+static void leave_context(bool pushed) { gm_context_leave(pushed); }
+
 /* False: not known, or of no meaning, as for host memory. */
 static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) {
     size_t total;
@@ -83,7 +85,7 @@ static gm_status find_context(const struct call *call, struct gm_request *reques
 }
 
 static void enter_context_of(const struct call *call, const struct gm_block *block, bool *pushed) { *pushed = false; }
-static void gm_context_leave(bool pushed) {}
+static void leave_context(bool pushed) {}
 
 static bool find_free(const struct gpumem_resource *resource, size_t *free_bytes) { return false; }
 #endif
@@ -235,7 +237,7 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     enter_context_of(call, &scope.block, &pushed);
     *gm_error_by_author() = false;
     status = top->ops->free(top, &scope.block, &how);
-    gm_context_leave(pushed);
+    leave_context(pushed);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, status);
     if (!status)
         return match;
@@ -285,7 +287,7 @@ static gm_status grow_block(const struct call *call, struct gm_scope *scope, siz
     struct gm_block grown = scope->block;
     enter_context_of(call, &grown, &pushed);
     gm_status status = top->ops->grow(top, &grown, wanted);
-    gm_context_leave(pushed);
+    leave_context(pushed);
     if (status) {
         gm_registry_add(gm_registry_shared(), &scope->block, NULL);
         return status;

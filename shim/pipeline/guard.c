@@ -163,6 +163,7 @@ void gm_guard_spare(const char *call) {
                (unsigned long)gm_guard_every, consequence);
 }
 
+#ifdef GM_HAVE_CUDA
 /* Natively memory in stream order has no handle either. */
 static bool is_spared(const struct gm_request *request) {
     if (gm_guard_every == 1 || request->call == GM_CALL_ALLOC_ASYNC)
@@ -190,6 +191,10 @@ static void hint(void) {
                "GPUMEM_GUARD: PyTorch cuts tensors from blocks of its cache, so errors between tensors are not "
                "found; set PYTORCH_NO_CUDA_MEMORY_CACHING=1");
 }
+#else
+static bool is_spared(const struct gm_request *request) { return false; }
+static void hint(void) {}
+#endif
 
 bool gm_guard_takes(const struct gm_request *request) {
     if (request->capturing || !request->context || !gm_guard_is_due())

@@ -282,7 +282,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_announce(struct gpumem_residency *
     return status;
 }
 
-GM_PUBLIC enum gpumem_status gpumem_residency_get_stats(struct gpumem_residency *r, struct gpumem_residency_stats *stats) {
+GM_PUBLIC enum gpumem_status gpumem_residency_get_stats(struct gpumem_residency *r,
+                                                        struct gpumem_residency_stats *stats) {
     GM_NEED_AS(r, "residency");
     GM_NEED(stats);
     pthread_mutex_lock(&r->state);

@@ -31,7 +31,7 @@ GROWTH, GROWTH_TURNS = "*-h200-growth-quick*.json", "*-growth-turns*.json"
 BLOCK = re.compile(r"(<!-- figures ([a-z0-9-]+) -->\n)(.*?)(<!-- /figures -->)", re.DOTALL)
 FIGURE = re.compile(r"(?<![\w.+-])\d[\d.,]*(?:[ ~]| to \d[\d.,]* )?(?:ns|us|ms|GB/s|TB/s|x)\b")
 # Decided by the code, not measured: sizes of the tests, defaults, bounds.
-CONSTANTS = ("1 ms kernel",)
+CONSTANTS = ("1 ms kernel", "no calls returns it after 100 ms", "no call for 100 ms")
 
 
 # ---- costs of the allocation path

@@ -216,6 +216,7 @@ ERRORS = {
     "behind_stride": "2 MiB behind the start",
     "before_byte": "1 byte before the start",
     "before_stride": "2 MiB before the start",
+    "far_before": "4,000 bytes before the start",
     "never_freed": "the second byte behind the end, of a block that is never freed",
     "in_a_struct": "behind the end, the pointer in a structure",
     "behind_grown": "behind the end of an array that grows in place",
@@ -224,13 +225,17 @@ ERRORS = {
     "after_free_other_thread": "after the free, other thread",
     "after_free_in_order": "after a cudaFreeAsync, other stream",
     "after_free_in_a_struct": "after the free, the pointer in a structure",
+    "after_free_many_kernels": "after the free, in one of 1,100 kernels",
+    "after_free_late_argument": "after the free, the pointer behind sixteen others",
     "graph_freed": "a graph uses a block that was freed since its capture",
     "before_ready": "stream-ordered memory in another stream, before it is ready",
     "freed_in_use": "cudaFreeAsync while another stream uses the block",
     "host_pointer": "a host pointer given to a kernel",
+    "null_argument": "a null pointer given to a kernel",
     "freed_twice": "a second free",
     "freed_inside": "a free of an address inside a block",
     "freed_as_host": "a free by cudaFreeHost",
+    "host_freed": "a cudaFree of pinned host memory",
     "copy_behind": "a copy reads behind the end",
     "copy_to_behind": "a copy writes behind the end",
     "copy_rows_behind": "a copy of rows reads behind the end",
@@ -273,7 +278,7 @@ def suite(text):
 
 # When the words of each tool come.
 GPUMEM = (("gets a pointer|may use", "before the launch"), ("illegal address", "at the fault"), ("closing lines|at the end of", "at the end"),
-          ("was written|may still|cuMemFree", "at the free"), ("reads|writes", "at the call"), ("poison", "no; poison shows it"),
+          ("w(as|ere) written|may still|cuMemFree", "at the free"), ("reads|writes", "at the call"), ("poison", "no; poison shows it"),
           ("refuses", "no; the driver refuses the call"))
 SANITIZER = (("Invalid|Uninitialized", "in the kernel"), ("Program hit", "at the call"), ("Leaked", "at the end"), ("nothing", "no"))
 
