@@ -1,6 +1,7 @@
 /* The places of a group's members, and the place of this process (group.h). */
 #include "shim/base/group.h"
 #include "shim/base/file.h"
+#include "shim/base/options.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -162,9 +163,9 @@ enum answer { FITS, REFUSED, BUSY };
 
 /* Reads the wanted bytes before the live ones: a member raises its live bytes first and lowers its wanted bytes then,
  * so bytes may count twice meanwhile, but are never missed. */
-static enum answer decide_request(unsigned device, uint64_t bytes) {
+static enum answer decide_request(unsigned device, uint64_t bytes, uint64_t total) {
     uint64_t limit = __atomic_load_n(&mine.group->limit, __ATOMIC_RELAXED);
-    limit = limit ? limit : UINT64_MAX;
+    limit = limit ? gm_memory_of(limit, total) : UINT64_MAX;
     uint64_t wanted = sum_of(mine.group, device, true), live = sum_of(mine.group, device, false);
     if (bytes > limit || live > limit - bytes)
         return REFUSED;
@@ -179,13 +180,13 @@ static bool is_first_wanting(unsigned device) {
     return true;
 }
 
-static bool take_bytes(unsigned device, uint64_t bytes) {
+static bool take_bytes(unsigned device, uint64_t bytes, uint64_t total) {
     struct gm_group_member *place = mine.place;
     enum answer answer = BUSY;
     gm_spin_lock(&mine.taking);
     for (int attempt = 0; attempt < ATTEMPTS && answer == BUSY; attempt++) {
         __atomic_store_n(&place->wanted[device], bytes, __ATOMIC_SEQ_CST);
-        answer = decide_request(device, bytes);
+        answer = decide_request(device, bytes, total);
         if (answer == FITS)
             __atomic_add_fetch(&place->live[device], bytes, __ATOMIC_SEQ_CST);
         if (answer == BUSY && is_first_wanting(device)) {
@@ -201,11 +202,11 @@ static bool take_bytes(unsigned device, uint64_t bytes) {
     return answer == FITS;
 }
 
-bool gm_group_take(unsigned device, uint64_t bytes) {
-    if (take_bytes(device, bytes))
+bool gm_group_take(unsigned device, uint64_t bytes, uint64_t total) {
+    if (take_bytes(device, bytes, total))
         return true;
     gm_group_refresh(); /* a member that was killed may hold the bytes */
-    return take_bytes(device, bytes);
+    return take_bytes(device, bytes, total);
 }
 
 void gm_group_force(unsigned device, uint64_t bytes) {

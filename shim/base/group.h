@@ -34,8 +34,8 @@ uint64_t gm_group_hash(const unsigned char uuid[16]);
 struct gm_group *gm_group_join(const char *name, const uint64_t *limit, const char **why);
 /* In the child of a fork: leaves the parent's place. */
 void gm_group_after_fork(void);
-/* Takes bytes within the limit. False: nothing was taken. */
-bool gm_group_take(unsigned device, uint64_t bytes);
+/* Takes bytes of a device of `total` bytes within the limit. False: nothing was taken. */
+bool gm_group_take(unsigned device, uint64_t bytes, uint64_t total);
 void gm_group_force(unsigned device, uint64_t bytes);
 void gm_group_give(unsigned device, uint64_t bytes);
 /* Clears members that ended, so that gm_group_live is exact. */

@@ -21,7 +21,7 @@ struct gm_group_member {
 
 struct gm_group {
     uint64_t magic;
-    uint64_t limit;                     /* bytes of each device; 0 = none; changes at any time */
+    uint64_t limit;                     /* of each device, as gm_memory_of has it; 0 = none; changes at any time */
     uint64_t devices[GM_GROUP_DEVICES]; /* hash of each device's UUID, in the order of first use; 0 = none */
     uint64_t used_members;              /* members from here on were never used */
     struct gm_group_member members[GM_GROUP_MEMBERS];

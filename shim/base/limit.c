@@ -2,12 +2,14 @@
 #include "shim/base/limit.h"
 #include "shim/base/group.h"
 #include "shim/base/once.h"
+#include "shim/base/options.h"
 #include "shim/base/stats.h"
 
 #include <string.h>
 
 uint64_t gm_limit_bytes;
 bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
+uint64_t (*gm_limit_total)(int device);
 
 static uint64_t live[GM_LIMIT_DEVICES];
 static struct gm_group *group;            /* NULL = none */
@@ -15,6 +17,7 @@ static char group_name[GM_GROUP_NAME];    /* "" = none */
 static bool denied;                       /* the group cannot be had: its limit would not hold, so nothing is granted */
 static int16_t numbers[GM_LIMIT_DEVICES]; /* of each device in the group, plus 1; 0 = not looked up, -1 = no room */
 static uint64_t hashes[GM_LIMIT_DEVICES]; /* of each device's UUID; 0 = not looked up */
+static uint64_t totals[GM_LIMIT_DEVICES]; /* bytes of each device; 0 = not looked up */
 static struct gm_once starting;
 
 /* ---- the group */
@@ -88,7 +91,18 @@ static int place_of_device(int device) {
 
 /* ---- bytes */
 
-uint64_t gm_limit_now(void) {
+static uint64_t total_of(int device) {
+    if (device < 0 || device >= GM_LIMIT_DEVICES)
+        return 0;
+    uint64_t total = __atomic_load_n(&totals[device], __ATOMIC_RELAXED);
+    uint64_t (*ask)(int) = total ? NULL : __atomic_load_n(&gm_limit_total, __ATOMIC_RELAXED);
+    if (ask)
+        __atomic_store_n(&totals[device], total = ask(device), __ATOMIC_RELAXED);
+    return total;
+}
+
+/* Bytes, or a part of each device. */
+static uint64_t limit_value(void) {
     if (denied)
         return 0;
     const struct gm_stats *stats = __atomic_load_n(&gm_stats, __ATOMIC_ACQUIRE); /* a query of NVML may come early */
@@ -98,13 +112,18 @@ uint64_t gm_limit_now(void) {
     return bytes ? bytes : UINT64_MAX;
 }
 
+uint64_t gm_limit_now(int device) {
+    uint64_t value = limit_value();
+    return gm_memory_is_part(value) ? gm_memory_of(value, total_of(device)) : value;
+}
+
 bool gm_limit_take(int device, uint64_t bytes) {
     int place = place_of_device(device);
     if (denied || place == NO_ROOM)
         return false;
     if (place != OWN)
-        return place == NOWHERE || gm_group_take((unsigned)place, bytes);
-    uint64_t limit = gm_limit_now(), seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED);
+        return place == NOWHERE || gm_group_take((unsigned)place, bytes, total_of(device));
+    uint64_t limit = gm_limit_now(device), seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED);
     do {
         if (bytes > limit || seen > limit - bytes)
             return false;
@@ -143,7 +162,7 @@ uint64_t gm_limit_live(int device) {
 /* ---- what queries answer */
 
 static void view(uint64_t used, uint64_t *free_bytes, uint64_t *total) {
-    uint64_t limit = gm_limit_now(), remaining = limit > used ? limit - used : 0;
+    uint64_t limit = gm_memory_of(limit_value(), *total), remaining = limit > used ? limit - used : 0;
     if (limit && *total > limit) /* programs divide by the total */
         *total = limit;
     if (free_bytes && *free_bytes > remaining)

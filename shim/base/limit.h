@@ -13,7 +13,8 @@
 
 #define GM_LIMIT_DEVICES 64
 
-extern uint64_t gm_limit_bytes; /* as set before the first call, for each device; 0 = nothing is counted */
+/* As set before the first call, for each device: bytes or a part of it (gm_memory_of); 0 = nothing is counted. */
+extern uint64_t gm_limit_bytes;
 
 /* Free memory that gpumem leaves on a device of `total` bytes for users that it does not see: 512 MiB or 3 %. */
 static inline size_t gm_device_headroom(size_t total) {
@@ -23,8 +24,8 @@ static inline size_t gm_device_headroom(size_t total) {
 
 static inline bool gm_limit_on(void) { return GM_UNLIKELY(gm_limit_bytes != 0); }
 
-/* Takes the options: `group` "" = the limit is this process' own; `bytes` 0 = none. Later calls wait for the
- * first one and change nothing. */
+/* Takes the options: `group` "" = the limit is this process' own; `bytes` 0 = none, or as gm_limit_bytes. Later calls
+ * wait for the first one and change nothing. */
 GM_INTERNAL void gm_limit_start(const char *group, uint64_t bytes);
 /* Writes group and limit into the counters, for viewers. After gm_stats_open, and in the child of a fork. */
 GM_INTERNAL void gm_limit_publish(void);
@@ -32,8 +33,12 @@ GM_INTERNAL void gm_limit_publish(void);
  * NVML may come before. */
 extern bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
 
-/* The limit now in force; UINT64_MAX = none, 0 = nothing is granted, since the group cannot be had. */
-GM_INTERNAL uint64_t gm_limit_now(void);
+/* The bytes of a device, of which the limit may be a part; 0: the driver does not say. NULL = unknown. */
+extern uint64_t (*gm_limit_total)(int device);
+
+/* The limit of a device now in force, in bytes; UINT64_MAX = none, 0 = nothing is granted, since the group cannot be
+ * had. */
+GM_INTERNAL uint64_t gm_limit_now(int device);
 /* Counts `bytes` on the device, unless that would exceed the limit. False: nothing was counted. */
 GM_INTERNAL bool gm_limit_take(int device, uint64_t bytes);
 /* Counts `bytes` even above the limit, for memory that may natively be larger than the device. */

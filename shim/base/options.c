@@ -62,6 +62,25 @@ static bool parse_bytes(const char *text, uint64_t *number) {
     return !__builtin_mul_overflow(*number, unit, number) && !__builtin_add_overflow(*number, rest, number);
 }
 
+/* "50%" and "12.5%": above 0, at most 100, with at most two places. */
+static bool parse_part(const char *text, uint64_t *number) {
+    uint64_t whole, part = 0;
+    unsigned places = 0;
+    const char *p = text;
+    if (!gm_read_digits(&p, NULL, &whole) || whole > 100)
+        return false;
+    for (bool point = *p == '.'; point && p[1] >= '0' && p[1] <= '9' && places < 2; places++)
+        part = part * 10 + (uint64_t)(*++p - '0');
+    p += places != 0;
+    part = whole * 100 + (places == 1 ? part * 10 : part);
+    *number = GM_MEMORY_PART | part;
+    return !strcmp(p, "%") && part && part <= GM_MEMORY_WHOLE;
+}
+
+static bool parse_memory(const char *text, uint64_t *number) {
+    return parse_part(text, number) || (parse_bytes(text, number) && !(*number & GM_MEMORY_PART));
+}
+
 static bool parse_time(const char *text, uint64_t *number) {
     static const struct {
         const char *suffix;
@@ -102,6 +121,7 @@ static bool parse(const struct gm_option *row, const char *text, uint64_t *numbe
     case GM_OPTION_COUNT:
         return gm_read_digits(&end, NULL, number) && !*end && *number >= row->low && *number <= row->high;
     case GM_OPTION_BYTES: return parse_bytes(text, number);
+    case GM_OPTION_MEMORY: return parse_memory(text, number);
     case GM_OPTION_TIME: return parse_time(text, number);
     case GM_OPTION_CHOICE: return parse_choice(row->choices, text, number);
     case GM_OPTION_TEXT: *number = 0; return strlen(text) < TEXT_SIZE;
@@ -151,6 +171,9 @@ static void explain(const struct gm_option *row, const char *text, char *error, 
                       (unsigned long long)row->high);
         break;
     case GM_OPTION_BYTES: gm_format(error, size, "a number of bytes such as 0, 4096, 512M or 2GiB"); break;
+    case GM_OPTION_MEMORY:
+        gm_format(error, size, "a number of bytes such as 0, 4096, 512M or 2GiB, or a part of the device such as 50%%");
+        break;
     case GM_OPTION_TIME: gm_format(error, size, "a time such as 500us, 100ms, 2s, 1min or 0"); break;
     case GM_OPTION_CHOICE:
         list_choices(row->choices, choices, sizeof choices);

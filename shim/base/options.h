@@ -12,6 +12,7 @@ enum gm_option_type {
     GM_OPTION_BOOL,   /* 0|1|on|off|yes|no|true|false */
     GM_OPTION_COUNT,  /* unsigned integer within [low, high] */
     GM_OPTION_BYTES,  /* integer with optional K, M, G, T or KiB, MiB, GiB, TiB (powers of 1024); 0 = off */
+    GM_OPTION_MEMORY, /* the same, or a part of a device's memory such as 50%; see gm_memory_of */
     GM_OPTION_TIME,   /* integer with us, ms, s or min; stored as nanoseconds */
     GM_OPTION_CHOICE, /* one of `choices`, space separated; stored as index */
     GM_OPTION_TEXT,   /* free text, checked by the code that uses it */
@@ -78,10 +79,9 @@ enum gm_option_type {
       "Range X of the active list: a size whose live counts differ by less than X counts as short-lived.")             \
     X(FENCE_BATCH, COUNT, "fence-batch", "16", "frees", NULL, 1, 1024,                                                 \
       "How many frees of the cache share one fence; with 1 a block is reusable soonest, with more a free is cheaper.") \
-    X(CACHE_LIMIT, BYTES, "cache-limit", "0", "bytes", NULL, 0, 0,                                                     \
-      "Limit of the free blocks that the cache holds for reuse on each device; 0 = none, since memory goes back "      \
-      "where "                                                                                                         \
-      "somebody needs it.")                                                                                            \
+    X(CACHE_LIMIT, MEMORY, "cache-limit", "0", "bytes|N%", NULL, 0, 0,                                                 \
+      "Limit of the free blocks that the cache holds for reuse on each device, or a part of it (50%); 0 = none, "      \
+      "since memory goes back where somebody needs it.")                                                               \
     X(CACHE_IDLE, TIME, "cache-idle", "10s", "us, ms, s or min", NULL, 0, 0,                                           \
       "Free blocks that were unused for this time are released when later blocks are freed; 0 = never, also not when " \
       "the program makes no more calls.")                                                                              \
@@ -93,9 +93,9 @@ enum gm_option_type {
       "noraces = no possible races of cudaMallocAsync.")                                                               \
     X(GUARD_RANGE, BYTES, "guard-range", "256G", "bytes", NULL, 0, 0,                                                  \
       "Addresses that guarded blocks use up before those of the blocks that were freed longest ago are used again.")   \
-    X(LIMIT, BYTES, "limit", "0", "bytes", NULL, 0, 0,                                                                 \
-      "Memory of each device that this process may hold, as if the device were smaller; requests above the limit "     \
-      "take the steps of GPUMEM_OOM; 0 = no limit.")                                                                   \
+    X(LIMIT, MEMORY, "limit", "0", "bytes|N%", NULL, 0, 0,                                                             \
+      "Memory of each device that this process may hold, or a part of it (50%), as if the device were smaller; "       \
+      "requests above the limit take the steps of GPUMEM_OOM; 0 = no limit.")                                          \
     X(GROUP, TEXT, "group", "", "NAME", NULL, 0, 0,                                                                    \
       "Share GPUMEM_LIMIT with all processes of this user and machine that have the same name here; gpumem limit "     \
       "NAME BYTES changes it; empty = each process has its own limit.")                                                \
@@ -164,6 +164,23 @@ bool gm_option_bool(enum gm_option_id id);
 uint64_t gm_option_number(enum gm_option_id id);  /* count, bytes, nanoseconds or choice index */
 const char *gm_option_text(enum gm_option_id id); /* never NULL */
 bool gm_option_is_set(enum gm_option_id id);      /* set by the user, and valid */
+
+/* A value of type GM_OPTION_MEMORY: bytes, or GM_MEMORY_PART and so many ten-thousandths of a device's memory.
+ * UINT64_MAX, which no text gives, stays what it is. */
+#define GM_MEMORY_PART  ((uint64_t)1 << 63)
+#define GM_MEMORY_WHOLE ((uint64_t)10000)
+static inline bool gm_memory_is_part(uint64_t value) { return value & GM_MEMORY_PART && value != UINT64_MAX; }
+/* Its ten-thousandths. The value may come from another process, so they are never more than the whole. */
+static inline uint64_t gm_memory_part(uint64_t value) {
+    uint64_t part = value & ~GM_MEMORY_PART;
+    return part < GM_MEMORY_WHOLE ? part : GM_MEMORY_WHOLE;
+}
+/* Its bytes on a device of `total` bytes. */
+static inline uint64_t gm_memory_of(uint64_t value, uint64_t total) {
+    uint64_t part = gm_memory_part(value);
+    return gm_memory_is_part(value) ? total / GM_MEMORY_WHOLE * part + total % GM_MEMORY_WHOLE * part / GM_MEMORY_WHOLE
+                                    : value;
+}
 
 /* The value of a variable of any name in an environment; "" = it has none, or options are ignored. */
 const char *gm_environment_value(char *const *environment, const char *name);

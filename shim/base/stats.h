@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x4453544154534d47ull /* "GMSTATSD": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x4553544154534d47ull /* "GMSTATSE": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
 #define GM_STATS_DEVICES 16             /* devices whose bytes are counted one by one */
@@ -79,7 +79,8 @@ struct gm_stats {
     uint64_t watched_until; /* a viewer wants calls timed until then (ns, CLOCK_MONOTONIC); 0 = none */
     int32_t timed;          /* calls are timed even without a viewer */
     int32_t unused;
-    uint64_t limit_bytes; /* GPUMEM_LIMIT now in force: gpumem limit changes it; 0 = not counted, UINT64_MAX = none */
+    uint64_t limit_bytes; /* GPUMEM_LIMIT now in force (gm_memory_of): gpumem limit changes it; 0 = not counted,
+                             UINT64_MAX = none */
     char group[48];       /* GPUMEM_GROUP, whose limit counts instead; "" = none */
     char program[64];     /* "" in a memory file: /proc/PID/exe has it */
     char policy[64];
@@ -114,6 +115,7 @@ struct gm_stats {
     uint64_t live_on[GM_STATS_DEVICES];          /* live_bytes by device, kinds on devices only: gm_stats_live_of */
     uint64_t peak_live_on[GM_STATS_DEVICES];
     uint64_t uuid[GM_STATS_DEVICES][2]; /* 16 bytes for each device that was used; zeros = unknown */
+    uint64_t total[GM_STATS_DEVICES];   /* bytes of each device that was used */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* frees that waited for work */

@@ -26,6 +26,7 @@
 #include "shim/base/limit.h"
 #include "shim/base/loans.h"
 #include "shim/base/observers.h"
+#include "shim/base/options.h"
 #include "shim/base/stats.h"
 #include "shim/driver/in_flight.h"
 #include "shim/driver/transports.h"
@@ -47,10 +48,12 @@ uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     size_t total = 0;
     if (GM_LIKELY(limit))
         return limit;
-    if (state->limit)
+    if (state->limit && !gm_memory_is_part(state->limit))
         limit = state->limit;
     else if (gm_drv.device_total_mem && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS)
-        limit = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE) ? total : total / 4;
+        limit = state->limit                                        ? gm_memory_of(state->limit, total)
+                : __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE) ? total
+                                                                    : total / 4;
     __atomic_store_n(&at->limit, limit, __ATOMIC_RELAXED);
     return limit;
 }

@@ -64,6 +64,12 @@ struct gm_call_row;
 /* The function of a row, by its name and the version that introduced it. NULL: there is none. */
 GM_INTERNAL void *gm_driver_resolve(gm_resolver *resolver, const struct gm_call_row *row);
 
+/* Bytes of a device; 0: the driver does not say. */
+static inline uint64_t gm_device_total(int device) {
+    size_t total = 0;
+    return gm_drv.device_total_mem && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS ? total : 0;
+}
+
 /* Which memory lies at an address: CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE ..., 0 where the driver knows none, as for
  * pageable host memory. *managed: it is managed memory. A query for one attribute would fail there, and tools such as
  * compute-sanitizer report a failed call. */

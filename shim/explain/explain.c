@@ -88,9 +88,9 @@ static void add_head(struct work *w) {
     const char *call = gm_call_name(request->call), *bytes = SIZE(0, request->size);
     switch (w->cause) {
     case LIMIT:
-        if (gm_limit_now())
+        if (gm_limit_now(request->device))
             gm_log_add(&w->lines, "out of memory: %s of %s on device %d exceeds GPUMEM_LIMIT=%s", call, bytes,
-                       request->device, SIZE(1, gm_limit_now()));
+                       request->device, SIZE(1, gm_limit_now(request->device)));
         else
             gm_log_add(&w->lines, "out of memory: %s of %s on device %d: this process could not join its GPUMEM_GROUP",
                        call, bytes, request->device);
@@ -124,8 +124,8 @@ static void add_live(struct work *w) {
     const struct gm_holders *holders = &w->holders;
     gm_log_add(&w->lines, "  live          %s in %lu %s; kept for reuse %s", SIZE(0, holders->bytes),
                (unsigned long)holders->count, holders->count == 1 ? "block" : "blocks", SIZE(1, w->kept));
-    if (w->cause == LIMIT && gm_limit_now())
-        gm_log_add(&w->lines, "  limit         %s, of which %s are in use", SIZE(0, gm_limit_now()),
+    if (w->cause == LIMIT && gm_limit_now(w->request->device))
+        gm_log_add(&w->lines, "  limit         %s, of which %s are in use", SIZE(0, gm_limit_now(w->request->device)),
                    SIZE(1, gm_limit_live(w->request->device)));
 }
 
@@ -160,7 +160,8 @@ static void add_holders(struct work *w) {
 static void add_largest(struct work *w) {
     const uint64_t granule = 2 << 20;
     uint64_t room = w->card.known ? w->card.free + w->kept : UINT64_MAX;
-    uint64_t used = gm_limit_live(w->request->device), below = gm_limit_now() > used ? gm_limit_now() - used : 0;
+    uint64_t used = gm_limit_live(w->request->device), limit = gm_limit_now(w->request->device);
+    uint64_t below = limit > used ? limit - used : 0;
     if (gm_limit_on() && below < room)
         room = below;
     if (room != UINT64_MAX)
@@ -170,7 +171,7 @@ static void add_largest(struct work *w) {
 
 static void add_advice(struct work *w) {
     const struct gm_oom_chain *steps = gm_router_steps();
-    const char *higher = w->cause == LIMIT && gm_limit_now() ? "a higher GPUMEM_LIMIT, or " : "";
+    const char *higher = w->cause == LIMIT && gm_limit_now(w->request->device) ? "a higher GPUMEM_LIMIT, or " : "";
     const struct gm_oom_text text = gm_oom_text(steps);
     const char *now = text.text;
     if (w->cause == CAPTURE)
@@ -240,7 +241,7 @@ static GM_RARE void explain_move(const struct gm_request *request, enum gm_kind 
                                                   : "managed memory, slow where it does not fit the card";
     gm_log(GM_LOG_WARN, "device %d has no room%s%s: %s of %s, and what follows it, is served from %s (GPUMEM_OOM=%s)",
            request->device, exceeds_limit ? " below GPUMEM_LIMIT=" : "",
-           exceeds_limit ? gm_size_text(&limit, gm_limit_now()) : "", gm_call_name(request->call),
+           exceeds_limit ? gm_size_text(&limit, gm_limit_now(request->device)) : "", gm_call_name(request->call),
            gm_size_text(&size, request->size), where, gm_oom_text(gm_router_steps()).text);
 }
 

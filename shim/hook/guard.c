@@ -491,11 +491,6 @@ CUresult gm_guard_shared(CUresult result, const char *call, CUdeviceptr address,
 
 /* ---- life */
 
-static uint64_t total_of(int device) {
-    size_t total = 0;
-    return gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS ? total : 0;
-}
-
 bool gm_guard_start(bool by_policy) {
     const char *text = gm_option_text(GM_OPT_GUARD);
     struct gm_guard_choice choice = {0};
@@ -504,7 +499,7 @@ bool gm_guard_start(bool by_policy) {
         gm_log(GM_LOG_ERROR, "%s=%.80s: %s; no block is guarded", gm_option_label(GM_OPT_GUARD).text, text, error);
     gm_guard_every = choice.every;
     gm_guard_at_begin = choice.begin;
-    gm_guard_total = total_of;
+    gm_guard_total = gm_device_total;
     gm_guard_damaged = gm_explain_damage;
     gm_stats->guard_every = choice.every;
     blocking = choice.blocking;

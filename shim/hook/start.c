@@ -302,16 +302,18 @@ static void describe_context(const struct gm_context *context) {
 }
 
 /* Two threads may use a device for the first time at once. */
-static void publish_uuid(int device) {
+static void publish_device(int device) {
     uint64_t words[2];
-    if (device < 0 || device >= GM_STATS_DEVICES || !read_uuid(device, (unsigned char *)words))
+    if (device < 0 || device >= GM_STATS_DEVICES)
         return;
-    for (int i = 0; i < 2; i++)
+    __atomic_store_n(&gm_stats->total[device], gm_device_total(device), __ATOMIC_RELAXED);
+    bool known = read_uuid(device, (unsigned char *)words);
+    for (int i = 0; known && i < 2; i++)
         __atomic_store_n(&gm_stats->uuid[device][i], words[i], __ATOMIC_RELAXED);
 }
 
 static void on_new_context(const struct gm_context *context) {
-    publish_uuid(context->device);
+    publish_device(context->device);
     gm_free_sync_context(context);
     gm_hook_device_used(context->handle, context->device);
     describe_context(context);
@@ -427,6 +429,7 @@ void gm_process_start(void) {
     gm_stats_open(gm_option_text(GM_OPT_STATS));
     choose_steps();
     __atomic_store_n(&gm_limit_uuid, read_uuid, __ATOMIC_RELAXED);
+    __atomic_store_n(&gm_limit_total, gm_device_total, __ATOMIC_RELAXED);
     gm_limit_start(gm_option_text(GM_OPT_GROUP), gm_option_number(GM_OPT_LIMIT));
     gm_limit_publish();
     wants |= gm_grow_start();

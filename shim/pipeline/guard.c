@@ -137,9 +137,10 @@ static bool has_room(const struct gm_request *request) {
     const uint64_t granule = (uint64_t)2 << 20;
     uint64_t most = most_extra(request->device), extra = granule - 1 - (request->size - 1) % granule;
     uint64_t used = __atomic_load_n(&gm_stats->slack_bytes[GM_KIND_GUARD], __ATOMIC_RELAXED);
-    if (gm_limit_on() && gm_limit_now() / 4 < most)
-        most = gm_limit_now() / 4;
-    if (gm_limit_on() && gm_limit_live(request->device) + request->size + extra > gm_limit_now())
+    uint64_t limit = gm_limit_on() ? gm_limit_now(request->device) : UINT64_MAX;
+    if (gm_limit_on() && limit / 4 < most)
+        most = limit / 4;
+    if (gm_limit_on() && gm_limit_live(request->device) + request->size + extra > limit)
         return false;
     if (used + extra > most)
         return false;

@@ -81,9 +81,12 @@ static uint64_t most_of(int device) {
     static uint64_t known[DEVICES];
     uint64_t most = __atomic_load_n(&known[device], __ATOMIC_RELAXED), limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     size_t total;
-    if (!most && !gm_drv.device_total_mem(&total, device))
-        __atomic_store_n(&known[device], most = total / 16, __ATOMIC_RELAXED);
-    return limit && limit < most ? limit : most;
+    if (most || gm_drv.device_total_mem(&total, device))
+        return most;
+    limit = gm_memory_of(limit, total);
+    most = limit && limit < total / 16 ? limit : total / 16;
+    __atomic_store_n(&known[device], most, __ATOMIC_RELAXED);
+    return most;
 }
 
 bool gm_guard_memory_may_keep(int device, uint64_t size) { return size <= most_of(device); }

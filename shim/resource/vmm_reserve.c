@@ -43,7 +43,7 @@ static bool has_room(uint64_t bytes) {
     size_t free_bytes, total;
     if (!gm_drv.mem_get_info || gm_drv.mem_get_info(&free_bytes, &total))
         return false;
-    uint64_t limit = gm_option_number(GM_OPT_CACHE_LIMIT);
+    uint64_t limit = gm_memory_of(gm_option_number(GM_OPT_CACHE_LIMIT), total);
     return bytes <= (limit ? limit : total / 4) && free_bytes >= gm_device_headroom(total);
 }
 

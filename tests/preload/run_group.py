@@ -138,6 +138,11 @@ def changed():
         equal((one.get("try"), two.get("room")), ([2], [0, 16]), "lower, and full")
         two.do("free")
         equal((one.get("try"), one.get("try")), ([0], [2]), "lower, and room again")
+        check("limit 50 %, 2 processes" in limit(NAME, "50%"), "a part of the device")
+        equal(two.get("room")[1], 2048, "half of 4 GiB")
+        shown = top("--json", "--count=1", f"--group={NAME}")[1].splitlines()
+        equal([(row["limit_bytes"], row["limit_percent"]) for row in map(json.loads, shown)], 3 * [(None, 50)], "as it was given")
+        equal([row["memory"]["by_device"][0]["limit_bytes"] for row in map(json.loads, shown[1:])], 2 * [2048 * MIB], "of the device")
         limit(two.pid, "0")
         check("limit none, 2 processes" in limit(NAME), "a process id stands for its group")
         check(two.get("room")[1] > 64 and two.get("try") == [0], "no limit")
@@ -150,6 +155,11 @@ def changed():
         equal((ask("room")), [48, 48], "the child keeps the changed limit")
         limit(alone.pid, "16MiB")
         equal((ask("try"), ask("try")), ([0], [2]), "lower")
+    with Alone(GPUMEM_LIMIT="12.5%") as alone:
+        equal((alone.get("room"), alone.fill(), alone.get("room")), ([512, 512], 32, [0, 512]), "a part of the device")
+        check("limit 12.5 %" in limit(alone.pid), "as it was given")
+        limit(alone.pid, "25%")
+        equal((alone.get("room"), alone.fill()), ([512, 1024], 32), "another part")
     with Program() as free:
         free.do("alloc")
         check("without GPUMEM_LIMIT and GPUMEM_GROUP" in limit(free.pid, "1G", status=1), "an uncounted process")
@@ -246,7 +256,8 @@ def parse(text, one, two):
     equal(samples["gpumem_allocations_total", label], 2, "allocations")
     equal(samples["gpumem_group_used_bytes", f'{{group="{NAME}",device="0"}}'], 33 * MIB, "used by the group")
     equal(samples["gpumem_group_limit_bytes", f'{{group="{NAME}"}}'], 64 * MIB, "limit")
-    equal(samples["gpumem_limit_bytes", f'{{pid="{two.pid}",program="watched",group="{NAME}"}}'], 64 * MIB, "the group's limit is in force")
+    (limit,) = (value for (name, label), value in samples.items() if name == "gpumem_limit_bytes" and f'pid="{two.pid}"' in label)
+    equal(limit, 64 * MIB, "the group's limit is in force")
 
 
 def wrong():

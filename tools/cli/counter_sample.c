@@ -1,6 +1,7 @@
 #include "tools/cli/counter_sample.h"
 
 #include "shim/base/foreign.h"
+#include "shim/base/options.h"
 #include "tools/cli/memory_kinds.h"
 
 #include <stdio.h>
@@ -12,7 +13,8 @@ static uint64_t at_least_zero(uint64_t more, uint64_t less) { return more > less
 static void take_device(struct gm_device_sample *out, const struct gm_stats *s, int device) {
     static const unsigned char unknown[16];
     const unsigned char *u = (const unsigned char *)s->uuid[device];
-    *out = (struct gm_device_sample){.live = gm_stats_live_of(s, device),
+    *out = (struct gm_device_sample){.total = s->total[device],
+                                     .live = gm_stats_live_of(s, device),
                                      .peak_live = s->peak_live_on[device],
                                      .reserved = s->reserved_on[device],
                                      .peak_reserved = s->peak_reserved_on[device],
@@ -36,7 +38,6 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
                                       .total = gm_stats_total(s)};
     gm_foreign_text(out->program, sizeof out->program, s->program, sizeof s->program - 1);
     snprintf(out->group, sizeof out->group, "%.*s", (int)sizeof s->group - 1, s->group);
-    out->limit = s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes;
     snprintf(out->trace, sizeof out->trace, "%.*s", (int)sizeof s->trace - 1, s->trace);
     gm_foreign_text(out->policy, sizeof out->policy, s->policy, sizeof s->policy - 1);
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
@@ -45,6 +46,7 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
         out->untracked_peak += s->untracked[device].peak;
         out->untracked_shared |= s->untracked[device].shared;
     }
+    gm_counter_sample_limit(out, s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes);
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         out->live[k] = gm_stats_live(s, &out->total, (enum gm_kind)k);
         out->cached[k] = at_least_zero(out->total.cached_in[k], out->total.cached_out[k]);
@@ -82,6 +84,12 @@ struct gm_rates gm_counter_sample_rates(const struct gm_counter_sample *before, 
     if (timed)
         r.time = (double)at_least_zero(now->total.time_ns, before->total.time_ns) / 1e9 / r.seconds;
     return r;
+}
+
+void gm_counter_sample_limit(struct gm_counter_sample *s, uint64_t limit) {
+    s->limit = limit;
+    for (int device = 0; device < GM_STATS_DEVICES; device++)
+        s->devices[device].limit = gm_memory_of(limit, s->devices[device].total);
 }
 
 bool gm_device_is(const struct gm_device_sample *device, int number, const char *uuid, int other_number) {

@@ -12,7 +12,7 @@ struct gm_counter_sample {
     char program[64], policy[64]; /* as they are shown (shim/base/foreign.h) */
     char trace[256];              /* file that the process writes, "" = none */
     char group[48];               /* "" = none */
-    uint64_t limit;               /* of each device, now in force; 0 = none or, in a group, the group's */
+    uint64_t limit;               /* of each device, now in force (gm_memory_of); 0 = none */
     uint64_t start_ns;
     uint64_t live[GM_KIND_COUNT], cached[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
         blocks[GM_KIND_COUNT];
@@ -21,7 +21,9 @@ struct gm_counter_sample {
     uint64_t untracked, untracked_peak;          /* what the process holds beyond gpumem's view, all devices */
     struct gm_device_sample {
         bool used;
-        char uuid[48]; /* "GPU-...", as nvidia-smi has it; "" = unknown */
+        char uuid[48];  /* "GPU-...", as nvidia-smi has it; "" = unknown */
+        uint64_t total; /* bytes of the device; 0 = unknown */
+        uint64_t limit; /* bytes; 0 = none */
         uint64_t live, peak_live, reserved, peak_reserved, untracked;
     } devices[GM_STATS_DEVICES];
     bool untracked_shared;                  /* other processes of the card are included */
@@ -42,6 +44,8 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
 /* `before` NULL: this is the first reading. `timed`: the process timed its calls between the readings. */
 struct gm_rates gm_counter_sample_rates(const struct gm_counter_sample *before, const struct gm_counter_sample *now,
                                         bool timed);
+/* The limit of a process in a group is that of the group, which its counters do not have. */
+void gm_counter_sample_limit(struct gm_counter_sample *sample, uint64_t limit);
 /* Two processes may number the same card differently: its UUID decides where it is known. */
 bool gm_device_is(const struct gm_device_sample *device, int number, const char *uuid, int other_number);
 /* The process has used this kind of memory. */

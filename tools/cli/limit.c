@@ -13,19 +13,21 @@
 
 void gm_command_limit_help(void) {
     puts(
-        "usage: gpumem limit GROUP|PID [BYTES]\n"
+        "usage: gpumem limit GROUP|PID [BYTES|N%]\n"
         "       gpumem limit --remove GROUP\n\n"
         "Shows or changes how much memory of each device the processes of a group (GPUMEM_GROUP), or one process that\n"
-        "runs with GPUMEM_LIMIT, may hold. It counts from their next request on; 0 = no limit. A number is a process\n"
-        "id. A new group is made, so that the limit is there before its first process.\n");
+        "runs with GPUMEM_LIMIT, may hold: bytes, or a part of each device such as 50%. It counts from their next\n"
+        "request on; 0 = no limit. A number is a process id. A new group is made, so that the limit is there before "
+        "its\n"
+        "first process.\n");
     gm_flags_help("limit");
 }
 
 static const struct gm_option bytes_row = {
-    .type = GM_OPTION_BYTES, .name = "the limit", .initial = "0", .unit = "bytes", .help = "bytes of each device"};
+    .type = GM_OPTION_MEMORY, .name = "the limit", .initial = "0", .unit = "bytes", .help = "bytes of each device"};
 
 static const char *limit_text(struct gm_text *room, uint64_t bytes) {
-    return bytes && bytes != UINT64_MAX ? gm_text_bytes(room, bytes) : "none";
+    return bytes && bytes != UINT64_MAX ? gm_text_memory(room, bytes) : "none";
 }
 
 /* ---- a group */
@@ -122,10 +124,12 @@ int gm_command_limit(int argc, char **argv) {
     if (status >= 0)
         return status;
     if (argc - first < 1 || argc - first > (remove ? 1 : 2))
-        return gm_usage_error("limit: expected %s", remove ? "--remove GROUP" : "GROUP or PID, and perhaps BYTES");
+        return gm_usage_error("limit: expected %s",
+                              remove ? "--remove GROUP" : "GROUP or PID, and perhaps BYTES or N%");
     bool changes = argc - first == 2;
     if (changes && gm_option_parse(&bytes_row, argv[first + 1], &bytes, error, sizeof error))
-        return gm_usage_error("limit: '%s' is not a number of bytes; accepted: 0, 4096, 512M, 1.5GiB", argv[first + 1]);
+        return gm_usage_error("limit: '%s' is not a number of bytes; accepted: 0, 4096, 512M, 1.5GiB, 50%%",
+                              argv[first + 1]);
     if (remove)
         return remove_group(argv[first]);
     errno = 0;

@@ -1,5 +1,7 @@
 #include "tools/cli/number_text.h"
 
+#include "shim/base/options.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +14,13 @@ const char *gm_text_bytes(struct gm_text *room, uint64_t bytes) {
         unit++;
     }
     snprintf(room->text, sizeof room->text, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
+    return room->text;
+}
+
+const char *gm_text_memory(struct gm_text *room, uint64_t value) {
+    if (!gm_memory_is_part(value))
+        return gm_text_bytes(room, value);
+    snprintf(room->text, sizeof room->text, "%.4g %%", (double)gm_memory_part(value) * 100 / GM_MEMORY_WHOLE);
     return room->text;
 }
 

@@ -119,6 +119,7 @@ static bool set_up(struct run *r, const char *policy_text) {
     gm_pipeline_setup(&setup);
     if (!gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof error))
         gm_router_set_steps(&chain);
+    gm_limit_total = gm_device_total;
     gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
     return true;
 }

@@ -170,7 +170,7 @@ static void read_one(struct observer *row, uint64_t interval_ns) {
     if (page.magic) {
         gm_counter_sample_take(&now, &page, (int32_t)gm_process_counters_pid(row->counters), now_ns());
         if (now.group[0])
-            now.limit = gm_group_limit_of(row->counters, now.group);
+            gm_counter_sample_limit(&now, gm_group_limit_of(row->counters, now.group));
         row->rates = gm_counter_sample_rates(row->seen_before ? &row->now : NULL, &now, row->timed || now.timed);
         row->before = row->now;
         row->now = now;

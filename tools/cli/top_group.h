@@ -6,7 +6,7 @@
 
 struct gm_group_sample {
     char name[GM_GROUP_NAME]; /* "" = none */
-    uint64_t limit;           /* 0 = none */
+    uint64_t limit;           /* of each device (gm_memory_of); 0 = none */
     unsigned processes, devices;
     uint64_t used[GM_GROUP_DEVICES]; /* bytes, in the order of first use */
 };

@@ -2,11 +2,21 @@
 #include "tools/cli/top.h"
 
 #ifdef GM_HAVE_JANSSON
+#include "shim/base/options.h"
 #include "tools/cli/json.h"
 
 enum { FORMAT = 1 };
 
 bool gm_top_json_there(void) { return true; }
+
+/* A limit (gm_memory_of) as bytes; null: there is none, or it is a part of each device. */
+static json_t *limit_bytes(uint64_t limit) {
+    return limit && !gm_memory_is_part(limit) ? gm_json_number(limit) : json_null();
+}
+
+static json_t *limit_percent(uint64_t limit) {
+    return gm_memory_is_part(limit) ? json_real((double)gm_memory_part(limit) * 100 / GM_MEMORY_WHOLE) : json_null();
+}
 
 static json_t *real(double value) { return value < 0 ? json_null() : json_real(value); }
 
@@ -31,11 +41,11 @@ static json_t *devices(const struct gm_counter_sample *s) {
         const struct gm_device_sample *d = &s->devices[device];
         if (d->used)
             json_array_append_new(
-                all, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "uuid",
+                all, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "uuid",
                                d->uuid[0] ? json_string(d->uuid) : json_null(), "live_bytes", gm_json_number(d->live),
                                "peak_live_bytes", gm_json_number(d->peak_live), "reserved_bytes",
                                gm_json_number(d->reserved), "peak_reserved_bytes", gm_json_number(d->peak_reserved),
-                               "beyond_bytes", gm_json_number(d->untracked)));
+                               "beyond_bytes", gm_json_number(d->untracked), "limit_bytes", limit_bytes(d->limit)));
     }
     return all;
 }
@@ -67,11 +77,11 @@ static json_t *call_sites(const struct gm_top_sites *sites) {
 
 bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended,
                  const struct gm_top_sites *sites) {
-    json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns",
+    json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns",
                             gm_json_number(s->time_ns), "pid", (int)s->pid, "program", gm_json_string(s->program),
                             "policy", gm_json_string(s->policy), "group",
-                            s->group[0] ? gm_json_string(s->group) : json_null(), "limit_bytes",
-                            s->limit ? gm_json_number(s->limit) : json_null(), "finished", s->finished, "ended", ended);
+                            s->group[0] ? gm_json_string(s->group) : json_null(), "limit_bytes", limit_bytes(s->limit),
+                            "limit_percent", limit_percent(s->limit), "finished", s->finished, "ended", ended);
     json_t *counts = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", gm_json_number(s->allocs), "frees",
         gm_json_number(s->frees), "failed_allocs", gm_json_number(s->total.failed_allocs), "failed_frees",
@@ -98,9 +108,9 @@ bool gm_top_json_group(FILE *out, const struct gm_group_sample *group, uint64_t 
         json_array_append_new(
             devices, json_pack("{s:i, s:o}", "device", (int)device, "used_bytes", gm_json_number(group->used[device])));
     json_t *all =
-        json_pack("{s:i, s:o, s:o, s:o, s:i, s:o}", "format", FORMAT, "time_ns", gm_json_number(time_ns), "group",
-                  gm_json_string(group->name), "limit_bytes", group->limit ? gm_json_number(group->limit) : json_null(),
-                  "processes", (int)group->processes, "devices", devices);
+        json_pack("{s:i, s:o, s:o, s:o, s:o, s:i, s:o}", "format", FORMAT, "time_ns", gm_json_number(time_ns), "group",
+                  gm_json_string(group->name), "limit_bytes", limit_bytes(group->limit), "limit_percent",
+                  limit_percent(group->limit), "processes", (int)group->processes, "devices", devices);
     bool done = all && !json_dumpf(all, out, JSON_COMPACT) && fputc('\n', out) != EOF;
     json_decref(all);
     return done;

@@ -1,5 +1,6 @@
 /* Writes counters of running processes as text that Prometheus and its exporters read: all samples of a metric follow
  * its HELP and TYPE. */
+#include "shim/base/options.h"
 #include "tools/cli/shown.h"
 #include "tools/cli/top.h"
 
@@ -39,7 +40,7 @@ static const struct metric metrics[] = {
     {"gpumem_oom_steps_total", "counter", "Steps taken because memory ran out.", ONE(total.oom_steps)},
     {"gpumem_trimmed_bytes_total", "counter", "Bytes released to the driver.", ONE(total.trimmed_bytes)},
     {"gpumem_fence_waits_total", "counter", "Waits of the host for the device.", ONE(total.fence_waits)},
-    {"gpumem_limit_bytes", "gauge", "Limit of each device that is in force; 0 = none.", ONE(limit)},
+    {"gpumem_limit_bytes", "gauge", "Limit of the device that is in force; 0 = none.", BY_DEVICE(limit)},
 };
 
 /* A label's value, which has the quote and the backslash escaped. */
@@ -81,11 +82,17 @@ static void put_of_group(FILE *out, const char *name, const struct gm_group_samp
 }
 
 static void put_group(FILE *out, const struct gm_group_sample *g) {
-    static const char limit[] = "gpumem_group_limit_bytes", processes[] = "gpumem_group_processes",
-                      used[] = "gpumem_group_used_bytes";
-    head(out, limit, "gauge", "Limit of the group on each device; 0 = none.");
-    put_of_group(out, limit, g);
-    fprintf(out, "\"} %llu\n", (unsigned long long)g->limit);
+    static const char limit[] = "gpumem_group_limit_bytes", ratio[] = "gpumem_group_limit_ratio",
+                      processes[] = "gpumem_group_processes", used[] = "gpumem_group_used_bytes";
+    if (gm_memory_is_part(g->limit)) {
+        head(out, ratio, "gauge", "Limit of the group on each device, as a part of the device.");
+        put_of_group(out, ratio, g);
+        fprintf(out, "\"} %g\n", (double)gm_memory_part(g->limit) / GM_MEMORY_WHOLE);
+    } else {
+        head(out, limit, "gauge", "Limit of the group on each device; 0 = none.");
+        put_of_group(out, limit, g);
+        fprintf(out, "\"} %llu\n", (unsigned long long)g->limit);
+    }
     head(out, processes, "gauge", "Running processes of the group.");
     put_of_group(out, processes, g);
     fprintf(out, "\"} %u\n", g->processes);

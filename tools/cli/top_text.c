@@ -146,7 +146,7 @@ unsigned gm_top_rows(FILE *out, const char *clock, const struct gm_counter_sampl
         line(out, width, ending, "%s%s" ROW, clock ? clock : "", clock ? " " : "", pid, s->program, device,
              gm_text_bytes(&t[0], last ? s->live_all : d->live),
              gm_text_bytes(&t[1], last ? s->reserved_all : d->reserved),
-             s->limit ? gm_text_bytes(&t[6], s->limit) : "-", lines ? "" : rate(&t[2], r->allocs),
+             s->limit ? gm_text_memory(&t[6], s->limit) : "-", lines ? "" : rate(&t[2], r->allocs),
              lines ? "" : rate(&t[3], r->frees), lines ? "" : percent(&t[4], r->hits),
              lines ? "" : rate(&t[5], r->fence_waits));
         lines++;
@@ -162,7 +162,7 @@ void gm_top_group(FILE *out, const struct gm_group_sample *group, unsigned width
         used += (size_t)snprintf(devices + used, sizeof devices - used, ", device %u %s", device,
                                  gm_text_bytes(&t[0], group->used[device]));
     head_line(out, width, ending, "group %s, %u processes, limit %s%s", group->name, group->processes,
-              group->limit ? gm_text_bytes(&t[1], group->limit) : "none", devices);
+              group->limit ? gm_text_memory(&t[1], group->limit) : "none", devices);
 }
 
 void gm_top_history(FILE *out, int device, const uint64_t *bytes, unsigned count, unsigned width, const char *ending) {

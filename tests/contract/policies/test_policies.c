@@ -249,7 +249,7 @@ TEST(choices_parse_in_order) {
 TEST(bad_values_are_explained) {
     static const char *const accepted[] = {
         [GM_OPTION_BOOL] = "on",    [GM_OPTION_COUNT] = "count", [GM_OPTION_BYTES] = "512M",
-        [GM_OPTION_TIME] = "100ms", [GM_OPTION_CHOICE] = NULL,
+        [GM_OPTION_MEMORY] = "50%", [GM_OPTION_TIME] = "100ms",  [GM_OPTION_CHOICE] = NULL,
     };
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];

@@ -100,6 +100,27 @@ TEST(given) {
     assert_string_equal(log_text, "");
 }
 
+TEST(parts_of_a_device) {
+    static const struct {
+        const char *text;
+        uint64_t of_400; /* 0: wrong */
+    } rows[] = {{"50%", 200}, {"100%", 400}, {"0.25%", 1}, {"12.5%", 50},  {"1.5%", 6},
+                {"300", 300}, {"0%", 0},     {"101%", 0},  {"100.01%", 0}, {"0.125%", 0},
+                {"5.%", 0},   {"%", 0},      {"50 %", 0},  {"50%x", 0},    {"8388608T", 0}};
+    char error[200];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t value = 0;
+        int status = gm_option_parse(&gm_option_rows[GM_OPT_LIMIT], rows[i].text, &value, error, sizeof error);
+        assert_int_equal(!status, rows[i].of_400 != 0);
+        assert_int_equal(gm_memory_of(value, 400), rows[i].of_400);
+    }
+    uint64_t value = 0, huge = UINT64_MAX / 2;
+    assert_int_equal(gm_option_parse(&gm_option_rows[GM_OPT_CACHE_LIMIT], "99.99%", &value, error, sizeof error), 0);
+    assert_true(gm_memory_of(value, huge) > huge / 10000 * 9998 && gm_memory_of(value, huge) < huge);
+    assert_true(gm_memory_of(UINT64_MAX, 400) == UINT64_MAX);
+    assert_int_equal(gm_option_parse(&gm_option_rows[GM_OPT_TRACE_LIMIT], "50%", &value, error, sizeof error), -1);
+}
+
 TEST(ring) {
     static const struct {
         const char *text;
@@ -149,7 +170,8 @@ TEST(error_texts) {
         {"GPUMEM_GROW=move-overcommit",
          "gpumem: GPUMEM_GROW=move-overcommit is not one of off, report, vmm or move; using off\n"},
         {"GPUMEM_LIMIT=8XB",
-         "gpumem: GPUMEM_LIMIT=8XB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
+         "gpumem: GPUMEM_LIMIT=8XB is not a number of bytes such as 0, 4096, 512M or 2GiB, or a part of the device "
+         "such as 50%; using 0\n"},
         {"GPUMEM_WORKSPACE_SIZE=-1",
          "gpumem: GPUMEM_WORKSPACE_SIZE=-1 is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
         {"GPUMEM_TRACE_FLUSH=5",
@@ -208,31 +230,31 @@ TEST(values) {
         int result;
         uint64_t number;
     } cases[] = {
-        {GM_OPT_LIMIT, "0", 0, 0},
-        {GM_OPT_LIMIT, "1K", 0, 1024},
-        {GM_OPT_LIMIT, "1k", 0, 1024},
-        {GM_OPT_LIMIT, "3KiB", 0, 3072},
-        {GM_OPT_LIMIT, "2M", 0, 2 << 20},
-        {GM_OPT_LIMIT, "1T", 0, 1ull << 40},
-        {GM_OPT_LIMIT, "16777215TiB", 0, 16777215ull << 40},
-        {GM_OPT_LIMIT, "16777216TiB", -1, 0},
-        {GM_OPT_LIMIT, "18446744073709551615", 0, UINT64_MAX},
-        {GM_OPT_LIMIT, "18446744073709551616", -1, 0},
-        {GM_OPT_LIMIT, "1GB", 0, 1000000000},
-        {GM_OPT_LIMIT, "1.5GiB", 0, 3ull << 29},
-        {GM_OPT_LIMIT, "2.75MB", 0, 2750000},
-        {GM_OPT_LIMIT, "0.1K", 0, 102}, /* the part of a byte is left out */
-        {GM_OPT_LIMIT, "16777215.999999999T", 0, 18446744073709550516ull},
-        {GM_OPT_LIMIT, "1.5", -1, 0},
-        {GM_OPT_LIMIT, "1.", -1, 0},
-        {GM_OPT_LIMIT, "1.G", -1, 0},
-        {GM_OPT_LIMIT, ".5G", -1, 0},
-        {GM_OPT_LIMIT, "1.0000000000G", -1, 0},
-        {GM_OPT_LIMIT, "1B", -1, 0},
-        {GM_OPT_LIMIT, "1Gi", -1, 0},
-        {GM_OPT_LIMIT, "G", -1, 0},
-        {GM_OPT_LIMIT, " 1", -1, 0},
-        {GM_OPT_LIMIT, "", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "0", 0, 0},
+        {GM_OPT_TRACE_LIMIT, "1K", 0, 1024},
+        {GM_OPT_TRACE_LIMIT, "1k", 0, 1024},
+        {GM_OPT_TRACE_LIMIT, "3KiB", 0, 3072},
+        {GM_OPT_TRACE_LIMIT, "2M", 0, 2 << 20},
+        {GM_OPT_TRACE_LIMIT, "1T", 0, 1ull << 40},
+        {GM_OPT_TRACE_LIMIT, "16777215TiB", 0, 16777215ull << 40},
+        {GM_OPT_TRACE_LIMIT, "16777216TiB", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "18446744073709551615", 0, UINT64_MAX},
+        {GM_OPT_TRACE_LIMIT, "18446744073709551616", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "1GB", 0, 1000000000},
+        {GM_OPT_TRACE_LIMIT, "1.5GiB", 0, 3ull << 29},
+        {GM_OPT_TRACE_LIMIT, "2.75MB", 0, 2750000},
+        {GM_OPT_TRACE_LIMIT, "0.1K", 0, 102}, /* the part of a byte is left out */
+        {GM_OPT_TRACE_LIMIT, "16777215.999999999T", 0, 18446744073709550516ull},
+        {GM_OPT_TRACE_LIMIT, "1.5", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "1.", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "1.G", -1, 0},
+        {GM_OPT_TRACE_LIMIT, ".5G", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "1.0000000000G", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "1B", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "1Gi", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "G", -1, 0},
+        {GM_OPT_TRACE_LIMIT, " 1", -1, 0},
+        {GM_OPT_TRACE_LIMIT, "", -1, 0},
         {GM_OPT_TRACE_FLUSH, "0", 0, 0},
         {GM_OPT_TRACE_FLUSH, "0s", 0, 0},
         {GM_OPT_TRACE_FLUSH, "7us", 0, 7000},
@@ -331,7 +353,8 @@ TEST(config_errors) {
         {"weather = fine",
          "'weather' is not an option; names are those of libgpumem(7) without GPUMEM_, in lower case"},
         {"= cache", "'' is not an option; names are those of libgpumem(7) without GPUMEM_, in lower case"},
-        {"limit = 8XB", "GPUMEM_LIMIT=8XB is not a number of bytes such as 0, 4096, 512M or 2GiB"},
+        {"limit = 8XB", "GPUMEM_LIMIT=8XB is not a number of bytes such as 0, 4096, 512M or 2GiB, or a part of the "
+                        "device such as 50%"},
         {"limit 8G", "the line is not of the form NAME = VALUE"},
         {"stats = /tmp/x", "only the environment sets stats"},
         {"config = other", "only the environment sets config"},
