@@ -590,7 +590,7 @@ MUTATIONS = [
     of("capture_ends_before_its_record", "shim/hook/capture.c", "END_CAPTURE",
        answers("ended", "ended(stream, twin, result) && (gm_capture_end(stream, twin), gm_pipeline_capture(-1), false)"),
        "preload capture_modes_driver", "nothing freed in a capture is handed out before the trace has its end"),
-    of("card_asked_in_a_capture", "shim/hook/start.c", "read_card", always("gm_capture_any"), "pressure explained",
+    of("card_asked_in_a_capture", "shim/start/card.c", "gm_card_ask", always("gm_capture_any"), "pressure explained",
        "the driver is not asked while a stream captures"),
     of("move_unexplained", "shim/pipeline/calls.c", "alloc_decided", drops("gm_explain_move"), "pressure explained_move",
        "the first block that moves to host memory is named"),

@@ -6,6 +6,7 @@
 #define GM_STATS_H
 
 #include "policy/policy.h"
+#include "shim/base/account.h"
 #include "shim/base/base.h"
 
 #define GM_STATS_MAGIC   0x4553544154534d47ull /* "GMSTATSE": seven letters for every layout, the eighth for this one */
@@ -109,8 +110,13 @@ struct gm_stats {
      */
     struct gm_stats_untracked {
         uint64_t bytes, peak;
-        uint64_t shared; /* memory of other processes of the card is included */
     } untracked[GM_STATS_DEVICES];
+    /* Accounts of a device that were taken: the latest, and the fullest. That is of the first request that found no
+     * memory (`failed`), or of the moment at which the process had most of the card. */
+    struct gm_stats_accounts {
+        struct gm_account latest, fullest;
+        uint64_t failed;
+    } accounts[GM_STATS_DEVICES];
     uint64_t peak_reserved_on[GM_STATS_DEVICES]; /* of reserved_on */
     uint64_t live_on[GM_STATS_DEVICES];          /* live_bytes by device, kinds on devices only: gm_stats_live_of */
     uint64_t peak_live_on[GM_STATS_DEVICES];

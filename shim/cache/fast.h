@@ -24,6 +24,7 @@ static GM_IN_PLACE struct gm_block_record *gm_cache_take_newest(struct gm_shard 
     }
     if (fast && GM_LIKELY(record != NULL)) {
         __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
+        __atomic_store_n(&record->block.site, 0, __ATOMIC_RELAXED);
         gm_record_revive(record, gm_record_tagged(record) & ~GM_RECORD_HELD);
     }
     gm_spin_unlock(&shard->lock);

@@ -45,6 +45,7 @@
     X(mem_pool_set_access, cuMemPoolSetAccess, 1)                         \
     X(mem_pool_trim_to, cuMemPoolTrimTo, 1)                               \
     X(device_get_default_mem_pool, cuDeviceGetDefaultMemPool, 1)          \
+    X(device_get_graph_mem_attribute, cuDeviceGetGraphMemAttribute, 1)    \
     X(mem_advise_first, cuMemAdvise, 1)                                   \
     X(mem_advise, cuMemAdvise_v2, 1)                                      \
     X(mem_prefetch, cuMemPrefetchAsync, 1)                                \

@@ -7,14 +7,14 @@
 
 #include "shim/base/limit.h"
 #include "shim/base/stats.h"
+#include "shim/explain/account.h"
+#include "shim/explain/account_text.h"
 #include "shim/explain/freed.h"
 #include "shim/explain/holders.h"
 #include "shim/resource/registry.h"
 #include "shim/sites/site.h"
 #include "shim/sites/site_text.h"
 #include "shim/placement/router.h"
-
-bool (*gm_explain_card)(size_t *free_bytes, size_t *total);
 
 /* Causes that are explained once, and the words for them in the last line. */
 enum cause {
@@ -55,22 +55,17 @@ static bool is_first_of(enum cause cause, int device) {
 
 /* ---- out of memory */
 
-struct card {
-    bool known;
-    size_t free, total;
-};
-
 struct work {
     struct gm_log_lines lines;
     const struct gm_request *request;
     enum cause cause;
-    struct card card;
-    uint64_t kept; /* free blocks of the cache */
+    bool known; /* the account is */
+    struct gm_account account;
     struct gm_holders holders;
     struct gm_site_text site;
     uintptr_t frames[GM_SITE_NAMED];
     struct gm_size_text size[3];
-    char text[8192];
+    char text[12288];
 };
 
 #define SIZE(i, bytes) gm_size_text(&w->size[i], bytes)
@@ -120,46 +115,56 @@ static const char *holder_text(struct work *w, const struct gm_holder *row) {
     return gm_frames_text(&w->site, w->frames + w->holders.common, row->shared);
 }
 
+static const char *blocks_of(uint64_t count) { return count == 1 ? "block" : "blocks"; }
+
 static void add_live(struct work *w) {
-    const struct gm_holders *holders = &w->holders;
-    gm_log_add(&w->lines, "  live          %s in %lu %s; kept for reuse %s", SIZE(0, holders->bytes),
-               (unsigned long)holders->count, holders->count == 1 ? "block" : "blocks", SIZE(1, w->kept));
+    gm_log_add(&w->lines, "  live          %s in %lu %s", SIZE(0, w->holders.bytes), (unsigned long)w->holders.count,
+               blocks_of(w->holders.count));
+}
+
+static void add_card(struct work *w) {
+    if (w->known) {
+        gm_account_log(&w->lines, &w->account, w->holders.count);
+    } else {
+        add_live(w);
+        gm_log_add(&w->lines, "  card          not known: a stream captures, or the driver did not answer");
+    }
     if (w->cause == LIMIT && gm_limit_now(w->request->device))
         gm_log_add(&w->lines, "  limit         %s, of which %s are in use", SIZE(0, gm_limit_now(w->request->device)),
                    SIZE(1, gm_limit_live(w->request->device)));
+    else if (w->cause == CARD && w->known)
+        gm_log_add(&w->lines, "  why           %s", gm_account_reason(&w->account, w->request->size));
 }
 
-/* Part of what the card has in use is not gpumem's: other processes, contexts, modules. */
-static void add_card(struct work *w) {
-    uint64_t used = w->card.total - w->card.free, own = w->holders.reserved + w->kept;
-    if (!w->card.known) {
-        gm_log_add(&w->lines, "  card          not known: a stream captures, or the driver did not answer");
-        return;
-    }
-    gm_log_add(&w->lines, "  card          %s, %s free; %s held by other processes, contexts and modules",
-               SIZE(0, w->card.total), SIZE(1, w->card.free), SIZE(2, used > own ? used - own : 0));
-    if (w->cause == CARD && w->card.free > w->request->size)
-        gm_log_add(&w->lines,
-                   "                more is free than was requested: a limit of the stack, rounding, fragmentation");
+/* While call sites are looked up, only a block that was reused has none. */
+static void add_siteless(struct work *w, const char *label, const struct gm_holder *row) {
+    const char *reused = gm_sites_are_on() || gm_sites_are_of_new() ? ", reused" : "";
+    const char *kind = gm_kind_name((enum gm_kind)row->kind), *blocks = blocks_of(row->count);
+    if (row->size == row->most)
+        gm_log_add(&w->lines, "  %s%s in %lu %s of %s, %s%s", label, SIZE(0, row->bytes), (unsigned long)row->count,
+                   blocks, SIZE(1, row->size), kind, reused);
+    else
+        gm_log_add(&w->lines, "  %s%s in %lu %s of %s to %s, %s%s", label, SIZE(0, row->bytes),
+                   (unsigned long)row->count, blocks, SIZE(1, row->size), SIZE(2, row->most), kind, reused);
 }
 
 static void add_holders(struct work *w) {
     for (unsigned i = 0; i < GM_HOLDERS && w->holders.most[i].count; i++) {
         const struct gm_holder *row = &w->holders.most[i];
-        const char *label = i ? "              " : "held by       ", *blocks = row->count == 1 ? "block" : "blocks";
+        const char *label = i ? "              " : "held by       ";
         if (row->site)
-            gm_log_add(&w->lines, "  %s%s in %lu %s: %s", label, SIZE(0, row->bytes), (unsigned long)row->count, blocks,
-                       holder_text(w, row));
+            gm_log_add(&w->lines, "  %s%s in %lu %s: %s", label, SIZE(0, row->bytes), (unsigned long)row->count,
+                       blocks_of(row->count), holder_text(w, row));
         else
-            gm_log_add(&w->lines, "  %s%s in %lu %s of %s, %s", label, SIZE(0, row->bytes), (unsigned long)row->count,
-                       blocks, SIZE(1, row->size), gm_kind_name((enum gm_kind)row->kind));
+            add_siteless(w, label, row);
     }
 }
 
 /* Memory of any free granules can be mapped as one block, so the free bytes bound its size. */
 static void add_largest(struct work *w) {
     const uint64_t granule = 2 << 20;
-    uint64_t room = w->card.known ? w->card.free + w->kept : UINT64_MAX;
+    const uint64_t *rows = w->account.rows;
+    uint64_t room = w->known ? rows[GM_ACCOUNT_FREE] + rows[GM_ACCOUNT_KEPT] : UINT64_MAX;
     uint64_t used = gm_limit_live(w->request->device), limit = gm_limit_now(w->request->device);
     uint64_t below = limit > used ? limit - used : 0;
     if (gm_limit_on() && below < room)
@@ -176,8 +181,8 @@ static void add_advice(struct work *w) {
     const char *now = text.text;
     if (w->cause == CAPTURE)
         gm_log_add(&w->lines, "  try           to allocate before the capture begins");
-    else if (w->card.known && w->request->size > w->card.total)
-        gm_log_add(&w->lines, "  try           a smaller request: the whole card has %s", SIZE(0, w->card.total));
+    else if (w->known && w->request->size > w->account.total)
+        gm_log_add(&w->lines, "  try           a smaller request: the whole card has %s", SIZE(0, w->account.total));
     else if (!gm_call_is_movable(w->request))
         gm_log_add(&w->lines, "  try           %sto free some of the above; GPUMEM_OOM=%s does not move a %s", higher,
                    now, gm_call_name(w->request->call));
@@ -198,8 +203,9 @@ static void add_advice(struct work *w) {
 static void add_all(struct work *w) {
     add_head(w);
     add_site(w);
-    add_live(w);
-    if (w->cause != HOST)
+    if (w->cause == HOST)
+        add_live(w);
+    else
         add_card(w);
     add_holders(w);
     if (w->cause != HOST) {
@@ -218,9 +224,9 @@ static GM_RARE void explain_failure(const struct gm_request *request, enum cause
     w->lines = (struct gm_log_lines){w->text, sizeof w->text, 0};
     w->request = request;
     w->cause = cause;
-    w->kept = gm_stats_kept(gm_stats);
-    w->card.known =
-        cause != HOST && request->context && gm_explain_card && gm_explain_card(&w->card.free, &w->card.total);
+    w->known = cause != HOST && request->context && gm_account_of_failure(request->device, &w->account);
+    if (cause == CARD)
+        gm_account_explained(request->device);
     gm_holders_find(&w->holders, request->device, cause == HOST, request->site);
     add_all(w);
     gm_log_lines(GM_LOG_WARN, &w->lines);

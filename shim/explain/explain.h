@@ -11,10 +11,6 @@
 #include "shim/base/base.h"
 #include "shim/resource/resource.h"
 
-/* Queries the driver for the free and the total bytes of the current context's device. False: it cannot be queried now,
- * as while a stream captures. NULL: there is no driver. Set it before the first request. */
-GM_INTERNAL extern bool (*gm_explain_card)(size_t *free_bytes, size_t *total);
-
 /* The request failed for lack of memory of `kind`, after all steps of GPUMEM_OOM. `exceeds_limit`: GPUMEM_LIMIT refused
  * it, not the driver. */
 GM_INTERNAL void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/base/stats.h"
+#include "shim/sites/site.h"
 #include "shim/sites/site_text.h"
 #include "shim/resource/registry.h"
 
@@ -27,8 +28,9 @@ static struct gm_holder *row_of_site(struct gm_holders *holders, uint32_t site, 
         struct gm_holder *row = &holders->table[(hash + i) % GM_HOLDERS_TABLE];
         if (!row->count) {
             row->site = site;
-            row->size = site ? 0 : size;
+            row->size = row->most = site ? 0 : size;
             row->kind = kind;
+            holders->sizes[kind] += !site;
             return row;
         }
         if (row->site == site && (site || (row->size == size && row->kind == kind)))
@@ -39,6 +41,14 @@ static struct gm_holder *row_of_site(struct gm_holders *holders, uint32_t site, 
     return NULL;
 }
 
+static void add_siteless(struct gm_holder *row, const struct gm_block *block, size_t bytes) {
+    row->kind = block->kind;
+    row->size = row->count && row->size < block->size ? row->size : block->size;
+    row->most = row->most > block->size ? row->most : block->size;
+    row->bytes += bytes;
+    row->count++;
+}
+
 static void add_held_block(const struct gm_block *block, void *arg) {
     struct gm_holders *holders = arg;
     if (!is_asked_for(holders, block))
@@ -47,11 +57,19 @@ static void add_held_block(const struct gm_block *block, void *arg) {
     holders->bytes += bytes;
     holders->reserved += bytes + block->reserved - block->size;
     holders->count++;
-    struct gm_holder *row = row_of_site(holders, block->site, block->size, block->kind);
+    if (!block->site)
+        add_siteless(&holders->siteless[block->kind], block, bytes);
+    bool many = !block->site && holders->sizes[block->kind] > GM_HOLDERS;
+    struct gm_holder *row = many ? NULL : row_of_site(holders, block->site, block->size, block->kind);
     if (row) {
         row->bytes += bytes;
         row->count++;
     }
+}
+
+/* The kind has more sizes than rows could show. */
+static bool has_many_sizes(const struct gm_holders *holders, const struct gm_holder *row) {
+    return !row->site && holders->sizes[row->kind] > GM_HOLDERS;
 }
 
 static void rank(struct gm_holders *holders, const struct gm_holder *row) {
@@ -76,18 +94,23 @@ static unsigned count_shared(const uintptr_t *a, unsigned a_depth, const uintptr
 /* Names the largest rows only, because that reads files. */
 static void name_rows(struct gm_holders *holders) {
     uintptr_t request[GM_SITE_NAMED];
-    unsigned named = 0, common = GM_SITE_NAMED;
-    for (; named < GM_HOLDERS_NAMED && holders->most[named].count; named++) {
-        uintptr_t *frames = holders->frames[named];
-        unsigned depth = gm_site_named(holders->most[named].site, frames);
-        unsigned same = named ? count_shared(frames, depth, holders->frames[0], holders->depths[0]) : common;
-        holders->depths[named] = depth;
+    unsigned sited = 0, first = 0, common = GM_SITE_NAMED;
+    for (unsigned i = 0; i < GM_HOLDERS_NAMED && holders->most[i].count; i++) {
+        uintptr_t *frames = holders->frames[i];
+        unsigned depth = gm_site_named(holders->most[i].site, frames), same = common;
+        holders->depths[i] = depth;
+        if (!depth)
+            continue;
+        if (sited++)
+            same = count_shared(frames, depth, holders->frames[first], holders->depths[first]);
+        else
+            first = i;
         common = same < common ? same : common;
     }
-    if (named == 1)
-        common =
-            count_shared(holders->frames[0], holders->depths[0], request, gm_site_named(holders->request, request));
-    holders->common = named ? common : 0;
+    if (sited == 1)
+        common = count_shared(holders->frames[first], holders->depths[first], request,
+                              gm_site_named(holders->request, request));
+    holders->common = sited ? common : 0;
 }
 
 /* Frames that two rows share from the first one that tells holders apart. */
@@ -99,17 +122,48 @@ static unsigned count_same(const struct gm_holders *holders, unsigned a, unsigne
     return same - holders->common;
 }
 
+static bool is_named(const struct gm_holders *holders, const struct gm_holder *row) {
+    for (unsigned i = 0; i < GM_HOLDERS_NAMED && holders->most[i].count; i++)
+        if (holders->most[i].site == row->site)
+            return true;
+    return false;
+}
+
+/* The row's stack is that of the named row up to the frame that tells it apart. */
+static bool is_of(const struct gm_holders *holders, unsigned named, uint32_t site) {
+    uintptr_t last = holders->frames[named][holders->common];
+    const uintptr_t *a = NULL, *b = NULL;
+    unsigned count = gm_site_frames(site, &a), most = gm_site_frames(holders->most[named].site, &b);
+    for (unsigned i = 0; i < count && i < most && a[i] == b[i]; i++)
+        if (a[i] == last)
+            return true;
+    return false;
+}
+
+/* Adds a row that is too small to be named, which may be one of many of the same call site. */
+static void add_small(struct gm_holders *holders, const struct gm_holder *row, const unsigned *first, unsigned count) {
+    for (unsigned to = 0; to < count; to++) {
+        struct gm_holder *large = &holders->joined[to];
+        if (!large->shared || !is_of(holders, first[to], row->site))
+            continue;
+        large->bytes += row->bytes;
+        large->count += row->count;
+        large->shared = 1;
+        return;
+    }
+}
+
 /* Joins rows of the same first frame. The text of a row has the frames that all its stacks share. */
 static void join_rows(struct gm_holders *holders) {
-    struct gm_holder *rows = holders->table; /* its rows are ranked */
+    struct gm_holder *rows = holders->joined;
     unsigned first[GM_HOLDERS_NAMED], count = 0;
     name_rows(holders);
     for (unsigned i = 0; i < GM_HOLDERS_NAMED && holders->most[i].count; i++) {
         struct gm_holder *row = &holders->most[i];
-        unsigned to = 0, same = 0;
+        unsigned to = 0, same = 0, depth = holders->depths[i];
         while (to < count && !(same = count_same(holders, first[to], i)))
             to++;
-        row->shared = (uint8_t)(holders->depths[i] - holders->common);
+        row->shared = (uint8_t)(depth > holders->common ? depth - holders->common : 0);
         if (to < count) {
             rows[to].bytes += row->bytes;
             rows[to].count += row->count;
@@ -119,6 +173,9 @@ static void join_rows(struct gm_holders *holders) {
             rows[count++] = *row;
         }
     }
+    for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++)
+        if (holders->table[i].count && holders->table[i].site && !is_named(holders, &holders->table[i]))
+            add_small(holders, &holders->table[i], first, count);
     memset(holders->most, 0, sizeof holders->most);
     for (unsigned i = 0; i < count; i++)
         rank(holders, &rows[i]);
@@ -132,7 +189,10 @@ void gm_holders_find(struct gm_holders *holders, int device, bool host, uint32_t
     if (registry)
         gm_registry_each(registry, add_held_block, holders);
     for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++)
-        if (holders->table[i].count)
+        if (holders->table[i].count && !has_many_sizes(holders, &holders->table[i]))
             rank(holders, &holders->table[i]);
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (holders->siteless[kind].count && has_many_sizes(holders, &holders->siteless[kind]))
+            rank(holders, &holders->siteless[kind]);
     join_rows(holders);
 }

@@ -1,6 +1,6 @@
 /* Who holds memory now: the live blocks of the registry, added up by call site. Stacks are one call site if they share
- * the first frame outside the known wrappers in which the holders differ. Without call sites blocks are added up by
- * kind and size, which is what the registry knows. */
+ * the first frame outside the known wrappers in which the holders differ. Blocks without a call site are added up by
+ * kind and size, or where a kind has many sizes, by kind. */
 #ifndef GM_HOLDERS_H
 #define GM_HOLDERS_H
 
@@ -12,7 +12,7 @@ enum { GM_HOLDERS = 5, GM_HOLDERS_NAMED = 32, GM_HOLDERS_TABLE = 2048 };
 
 struct gm_holder {
     uint64_t bytes, count; /* count 0: unused */
-    size_t size;           /* of each block; 0 where `site` counts */
+    size_t size, most;     /* of the smallest and the largest block; 0 where `site` counts */
     uint32_t site;
     uint8_t kind;
     uint8_t shared; /* frames of the site that tell it apart and that all stacks of the row share */
@@ -28,7 +28,9 @@ struct gm_holders {
     unsigned common;  /* frames that all holders share, before those that tell them apart */
     uintptr_t frames[GM_HOLDERS_NAMED][GM_SITE_NAMED];
     unsigned depths[GM_HOLDERS_NAMED];
-    struct gm_holder table[GM_HOLDERS_TABLE];
+    struct gm_holder table[GM_HOLDERS_TABLE], joined[GM_HOLDERS_NAMED];
+    struct gm_holder siteless[GM_KIND_COUNT]; /* blocks without a call site */
+    unsigned sizes[GM_KIND_COUNT]; /* rows of the table that such blocks have; above GM_HOLDERS they do not count */
 };
 
 /* Counts the blocks on `device`, or those in host memory. *holders is zeroed by the caller; it is too large for a

@@ -138,11 +138,17 @@ static inline void gm_hook_leave(void) {
             GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)) && (gm_guard_every == 1 || gm_guard_covers(address)); \
         (scope)->request.site = GM_UNLIKELY(gm_trace_is_on()) || GM_UNLIKELY(guarded) ? (found) : 0;         \
     } while (0)
-#define BEGIN_AT(scope, call, size, found)                                                                           \
-    gm_scope_begin(scope, call, size, 0);                                                                            \
-    (scope)->request.site = GM_UNLIKELY(gm_sites_are_on()) || (gm_guard_is_on() && gm_guard_is_due()) ? (found) : 0; \
+#define BEGIN_AT(scope, call, size, ...)     \
+    gm_scope_begin(scope, call, size, 0);    \
+    gm_hook_called_from(scope, __VA_ARGS__); \
     gm_hook_context(scope)
-#define BEGIN(scope, call, size) BEGIN_AT(scope, call, size, GM_SITE_HERE())
+#define BEGIN(scope, call, size) BEGIN_AT(scope, call, size, GM_CALLER_HERE())
+static inline void gm_hook_called_from(struct gm_scope *scope, uintptr_t caller, uintptr_t frame) {
+    scope->caller = caller;
+    scope->frame = frame;
+    if (GM_UNLIKELY(gm_sites_are_on()) || (gm_guard_is_on() && gm_guard_is_due()))
+        scope->request.site = gm_site_find(caller, frame);
+}
 void gm_hook_context(struct gm_scope *scope);
 /* Fills in the stream, and whether it is capturing. */
 GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thread);

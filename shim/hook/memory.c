@@ -36,7 +36,7 @@ static GM_APART CUresult alloc(CUdeviceptr *address, size_t size, uintptr_t call
     ENTER(cuMemAlloc_v2, address, size);
     if (GM_UNLIKELY(!address || !size)) /* the driver's own error */
         LEAVE(gm_real.cuMemAlloc_v2(address, size));
-    BEGIN_AT(&scope, GM_CALL_ALLOC, size, gm_site_find(caller, frame));
+    BEGIN_AT(&scope, GM_CALL_ALLOC, size, caller, frame);
     gm_status status = fault_of(context_error(), "cuMemAlloc", caller, frame);
     if (GM_UNLIKELY(status))
         gm_pipeline_made(&scope, status);

@@ -1,6 +1,7 @@
 /* Hooks of the program's own stream-ordered pools. Their memory is recorded and never moved. A pool that the program
  * sets as a device's current pool is such a pool as well: cuMemAllocAsync allocates from it. */
 #include "shim/driver/free_sync.h"
+#include "shim/driver/program_pools.h"
 #include "shim/hook/hook.h"
 
 enum { DEVICES = 64 };
@@ -64,12 +65,23 @@ static enum gm_sync_reason reason_of(const CUmemPoolProps *pool) {
     return pool && is_of_host(pool->location.type, pool->allocType) ? GM_SYNC_HOST_MEMORY : GM_SYNC_NO;
 }
 
-#define MADE_POOL(call) WITH_TRIM_OF(properties ? properties->location.id : -1, call)
+static CUresult made(const CUmemoryPool *pool, const CUmemPoolProps *properties, CUresult result) {
+    if (result == CUDA_SUCCESS && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        gm_program_pool_made(*pool, properties->location.id);
+    return result;
+}
+
+#define MADE_POOL(call) made(pool, properties, WITH_TRIM_OF(properties ? properties->location.id : -1, call))
 MAKES(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), (pool, properties), GM_CALL_POOL_CREATE,
       0, GM_KIND_POOL, *pool, reason_of(properties), MADE_POOL)
 
 static gm_status native_destroy(const struct gm_scope *scope, uint64_t key) {
-    return gm_real.cuMemPoolDestroy((CUmemoryPool)(uintptr_t)gm_key_value(key));
+    CUmemoryPool pool = (CUmemoryPool)(uintptr_t)gm_key_value(key);
+    int device = gm_program_pool_ending(pool);
+    CUresult result = gm_real.cuMemPoolDestroy(pool);
+    if (result != CUDA_SUCCESS && device >= 0)
+        gm_program_pool_made(pool, device);
+    return result;
 }
 
 HOOK(cuMemPoolDestroy, CUmemoryPool pool) {

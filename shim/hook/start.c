@@ -12,6 +12,7 @@
 #include "shim/base/real_dl.h"
 #include "shim/cache/mapped.h"
 #include "shim/explain/access.h"
+#include "shim/explain/account.h"
 #include "shim/explain/explain.h"
 #include "shim/pipeline/fast.h"
 #include "shim/pipeline/guard.h"
@@ -24,6 +25,7 @@
 #include "shim/driver/check_order.h"
 #include "shim/driver/streams.h"
 #include "shim/grow/grow.h"
+#include "shim/start/card.h"
 #include "shim/start/untracked.h"
 #include "shim/hook/check.h"
 #include "shim/hook/diverted.h"
@@ -38,6 +40,7 @@
 #include "shim/placement/router.h"
 #include "shim/resource/managed_advice.h"
 #include "shim/resource/managed_quota.h"
+#include "shim/resource/releases.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/stack.h"
 #include "shim/placement/oom.h"
@@ -260,11 +263,6 @@ static gm_status synchronise(const struct gm_block *block, bool *settled) {
     return status;
 }
 
-/* While a stream captures, the driver is not queried: a call that fails then could end the capture. */
-static bool read_card(size_t *free_bytes, size_t *total) {
-    return !gm_capture_any() && gm_drv.mem_get_info(free_bytes, total) == CUDA_SUCCESS;
-}
-
 static uint64_t described; /* a bit for each device */
 static bool describes;     /* a trace is written, or begins */
 
@@ -398,7 +396,7 @@ void gm_process_prepare(void) {
 }
 
 void gm_process_started(void) {
-    if (gm_sites_are_on())
+    if (gm_sites_are_on() || gm_sites_are_of_new())
         gm_site_find_unwinder();
     gm_recording_started();
     gm_nvtx_begin_waiting();
@@ -408,6 +406,13 @@ void gm_process_started(void) {
 static unsigned stack_frames(bool guards) {
     bool deep = gm_option_is_set(GM_OPT_STACKS) || ((guards || gm_trace_is_on()) && gm_grow_mode < GM_GROW_VMM);
     return deep ? (unsigned)gm_option_number(GM_OPT_STACKS) : 0;
+}
+
+/* Enough to name a function of the program below the layers of a framework. */
+static unsigned few_frames(void) {
+    const unsigned most = 16;
+    uint64_t frames = gm_option_number(GM_OPT_STACKS);
+    return frames < most || gm_option_is_set(GM_OPT_STACKS) ? (unsigned)frames : most;
 }
 
 static void skip_wrappers(void) {
@@ -478,9 +483,11 @@ void gm_process_start(void) {
         gm_site_setup(stack_frames(guards), wants & GM_WANT_SITE);
     if (!gm_trace_is_on() && !sites) /* one of N blocks is guarded: only these have a call site */
         __atomic_store_n(&gm_sites_on, false, __ATOMIC_RELEASE);
+    gm_site_setup_of_new(few_frames());
     if (tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
-    gm_explain_card = read_card;
+    gm_account_card = gm_card_ask;
+    gm_releases_for_lack = gm_account_before_release;
     gm_untracked_setup();
     gm_lender_setup();
     gm_fast_open(gm_coverage_on);

@@ -39,17 +39,6 @@ static uint32_t promises_of(const struct gm_request *request) {
     }
 }
 
-/* ---- memory beyond gpumem's view */
-
-void (*gm_pipeline_sample)(int device, bool soon);
-uint64_t gm_pipeline_sample_from = UINT64_MAX;
-
-void gm_sample(uint64_t context, int device, bool soon) {
-    void (*take)(int device, bool soon) = __atomic_load_n(&gm_pipeline_sample, __ATOMIC_ACQUIRE);
-    if (take && context)
-        take(device, soon);
-}
-
 /* ---- allocation */
 
 void gm_notify_policy(const struct gm_block *block) {
@@ -85,6 +74,8 @@ static GM_IN_PLACE void remember_block(struct gm_scope *scope, enum gm_action ac
     if (block->reserved < block->size)
         block->reserved = block->size;
     stale.address = 0;
+    if (!block->site && gm_sites_are_of_new() && scope->caller && !gm_block_is_reused(block))
+        block->site = gm_site_find(scope->caller, scope->frame);
     bool records = gm_trace_allocates(); /* after the block was obtained: see shim/trace/recorded.h */
     block->recorded = records ? gm_recorded_after(0) : 0;
     if (registry)
@@ -118,12 +109,14 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
 }
 
 /* Not for the program's own stacks, which report to their caller. */
-static GM_RARE void explain_failed(const struct gm_request *request, enum gm_kind kind, gm_status status,
-                                   bool exceeds_limit) {
+static GM_RARE void explain_failed(struct gm_scope *scope, enum gm_kind kind, gm_status status, bool exceeds_limit) {
+    struct gm_request *request = &scope->request;
     if (status != GM_OUT_OF_MEMORY || gm_call_traits(request->call) & (GM_CALL_RESERVES | GM_CALL_MAPS))
         return;
+    if (!request->site && gm_sites_are_of_new() && scope->caller)
+        request->site = gm_site_find(scope->caller, scope->frame);
     if (gm_kind_is_on_device(kind))
-        gm_sample(request->context, request->device, true);
+        gm_sample(request->context, request->device, GM_MOMENT_FAILED);
     gm_explain_failure(request, kind, exceeds_limit);
 }
 
@@ -261,7 +254,7 @@ static GM_APART gm_status alloc_decided(struct gm_scope *scope, struct gm_decisi
         if (is_movable(request) && !guards && policy->failed)
             policy->failed(request);
         alloc_failed(scope, decision->kind, decision->reason, decision->verdict, status);
-        explain_failed(request, decision->kind, status, decision->reason == GM_REASON_OUT_OF_MEMORY);
+        explain_failed(scope, decision->kind, status, decision->reason == GM_REASON_OUT_OF_MEMORY);
         return status;
     }
     scope->block.counted = counted;
@@ -303,7 +296,7 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, uint64_t m
         bool exceeds_limit = gm_limit_on() && !scope->charged && is_limited(&scope->request);
         uncharge(scope);
         alloc_failed(scope, kind, GM_REASON_NEVER_MOVED, kind, status);
-        explain_failed(&scope->request, kind, status, exceeds_limit);
+        explain_failed(scope, kind, status, exceeds_limit);
         return;
     }
     const struct gm_request *request = &scope->request;

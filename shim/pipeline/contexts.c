@@ -160,7 +160,7 @@ static void free_block(const struct gm_block *seen, void *arg) {
 void gm_pipeline_context_ending(uint64_t context_id, int device) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_releases releases;
-    gm_sample(context_id, device, true);
+    gm_sample(context_id, device, GM_MOMENT_ENDING);
     gm_releases_begin(&releases, GM_REASON_CONTEXT_GONE);
     for (int kind = 0; kind < GM_KIND_COUNT && registry; kind++) {
         struct gm_resource *server = gm_router_server(kind);

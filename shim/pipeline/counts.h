@@ -69,7 +69,7 @@ static GM_IN_PLACE void gm_count_created(const struct gm_block *block) {
         gm_stats_take(block->kind, block->device, block->reserved);
     if (GM_UNLIKELY(__atomic_load_n(&stats->peak_reserved, __ATOMIC_RELAXED) >=
                     __atomic_load_n(&gm_pipeline_sample_from, __ATOMIC_RELAXED)))
-        gm_sample(block->context, block->device, false);
+        gm_sample(block->context, block->device, GM_MOMENT_GROWN);
 }
 
 /* A free block of the cache serves an allocation. `counts`: of this thread. `defers`: it defers bytes of this device.

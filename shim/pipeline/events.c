@@ -13,8 +13,10 @@ uint64_t gm_pipeline_timed_begin(void) {
 static inline void spend(struct gm_scope *scope) {
     scope->begin_ns = gm_ticks_to_times(scope->begin, gm_ticks(), &scope->spent_ns);
     gm_stats_count(&gm_stats_mine()->time_ns, scope->spent_ns);
-    if (gm_stats_watched())
+    if (gm_stats_watched()) {
         gm_stats_watch_ends(scope->begin_ns + scope->spent_ns);
+        gm_sample(scope->request.context, scope->request.device, GM_MOMENT_WATCHED);
+    }
 }
 
 /* In a summary a block counts for the site of its allocation. True: the event is counted, or no part of a summary. */

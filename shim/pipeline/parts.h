@@ -6,6 +6,7 @@
 #define GM_PIPELINE_PARTS_H
 
 #include "shim/pipeline/pipeline.h"
+#include "shim/pipeline/sample.h"
 #include "shim/trace/recorded.h"
 
 GM_INTERNAL extern struct gm_pipeline_setup gm_pipeline;
@@ -29,9 +30,6 @@ static inline gm_status gm_begin_owners_free(struct gm_scope *scope, struct gm_f
                 scope->block.kind != GM_KIND_NATIVE && scope->block.call != GM_CALL_ALLOC_ASYNC;
     return must ? gm_pipeline.synchronise(&scope->block, &how->settled) : GM_OK;
 }
-
-/* Lets gm_pipeline_sample measure. Nothing is measured without a context. */
-GM_RARE void gm_sample(uint64_t context, int device, bool soon);
 
 /* The child counts requests from zero, as its trace does. */
 void gm_numbers_after_fork(void);

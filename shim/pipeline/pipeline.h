@@ -17,6 +17,7 @@
 struct gm_scope {
     struct gm_request request;   /* filled by the hook (gm_scope_begin and directly) */
     struct gm_block block;       /* allocation: the new block; free: the block to free */
+    uintptr_t caller, frame;     /* allocation: of the hook, as gm_site_find takes them; 0: unknown */
     uint64_t begin;              /* start in clock ticks, 0 = not timed */
     uint64_t begin_ns, spent_ns; /* if timed: the start, 0 while the call runs, and then what it took */
     uint64_t sequence;           /* of the event; 0: the call is not recorded */
@@ -71,6 +72,7 @@ static inline void gm_scope_begin_at(struct gm_scope *scope, enum gm_call call, 
     scope->known = scope->kept = false;
     scope->record = NULL;
     scope->charged = 0;
+    scope->caller = 0;
     scope->block.reason = GM_REASON_NONE;
     scope->block.charged = 0;
     scope->request = gm_request_blank;
@@ -188,12 +190,6 @@ void gm_pipeline_open_to(int device);
 
 /* Adds the bytes that gpumem holds on a device and cannot give back now, by reason (enum gm_reason). */
 void gm_pipeline_held(int device, uint64_t bytes[GM_REASON_COUNT]);
-/* Measures what the process holds beyond gpumem's view (shim/start/untracked.h). Called with a context of the device
- * current: when the peak of reserved bytes reaches gm_pipeline_sample_from, and `soon` when memory ran out or the
- * context ends. NULL: nobody wants to know. */
-GM_INTERNAL extern void (*gm_pipeline_sample)(int device, bool soon);
-GM_INTERNAL extern uint64_t gm_pipeline_sample_from;
-
 /* The policy in force, NULL before setup. */
 const struct gm_policy *gm_pipeline_policy(void);
 void gm_pipeline_after_fork(void);

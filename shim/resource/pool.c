@@ -222,6 +222,21 @@ static gm_status alloc_once(CUmemoryPool pool, const struct gm_internal *interna
                                                 : alloc_ready(pool, internal, bytes, address);
 }
 
+/* The device has no memory for more pages: releases what the pool does not use. */
+static GM_RARE void trim_for_lack(struct gm_pool_family *family, const struct gm_internal *internal,
+                                  CUmemoryPool pool) {
+    struct gm_releases releases;
+    count_size(family, internal->device); /* for the account that is taken before */
+    gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
+    uint64_t before = reserved_of(pool);
+    wait_for_frees(family, internal);
+    gm_drv.mem_pool_trim_to(pool, 0);
+    uint64_t after = reserved_of(pool);
+    gm_stats_trimmed(before > after ? before - after : 0);
+    count_size(family, internal->device);
+    gm_releases_end(&releases, false);
+}
+
 static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_internal *internal,
                                const struct gm_request *request, struct gm_piece *piece) {
     CUmemoryPool pool;
@@ -232,8 +247,7 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_in
         return status;
     status = alloc_once(pool, internal, request, piece->reserved, &address);
     if (status == GM_OUT_OF_MEMORY) {
-        wait_for_frees(family, internal);
-        gm_drv.mem_pool_trim_to(pool, 0);
+        trim_for_lack(family, internal, pool);
         status = alloc_once(pool, internal, request, piece->reserved, &address);
     }
     piece->address = address;

@@ -61,8 +61,6 @@ GM_INTERNAL void gm_registry_record_all(struct gm_registry *registry, bool handl
                                         void (*visit)(const struct gm_block *block));
 /* Marks the live block that starts at `address` as recorded. Returns its word; 0: it is, or there is no such block. */
 GM_INTERNAL uint32_t gm_registry_record(struct gm_registry *registry, uint64_t address);
-/* Call sites are not looked up any more: a record would pass its own on to its next blocks. */
-GM_INTERNAL void gm_registry_forget_sites(struct gm_registry *registry);
 /* The number of records. */
 size_t gm_registry_count(struct gm_registry *registry);
 

@@ -115,17 +115,6 @@ void gm_registry_record_all(struct gm_registry *registry, bool handles, void (*v
     }
 }
 
-void gm_registry_forget_sites(struct gm_registry *registry) {
-    for (unsigned s = 0; s < SHARDS; s++) {
-        struct gm_registry_shard *shard = &registry->by_address[s];
-        gm_spin_lock(&shard->lock);
-        for (uint32_t i = 0; i < gm_registry_buckets(shard); i++)
-            for (struct gm_block_record *node = shard->table->buckets[i]; node; node = node->next_address)
-                __atomic_store_n(&node->block.site, 0, __ATOMIC_RELAXED);
-        gm_spin_unlock(&shard->lock);
-    }
-}
-
 size_t gm_registry_count(struct gm_registry *registry) {
     size_t count = 0;
     for (unsigned s = 0; s < SHARDS; s++) {

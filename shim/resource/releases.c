@@ -5,6 +5,8 @@
 #include "shim/base/stats.h"
 #include "shim/trace/writer.h"
 
+void (*gm_releases_for_lack)(void);
+
 /* Given under a lock of the cache, where no event can be written. The next trim writes it. */
 static uint64_t unwritten[GM_KIND_COUNT];
 
@@ -24,6 +26,8 @@ static void write_trim(const struct gm_releases *releases, enum gm_kind kind) {
 }
 
 void gm_releases_begin(struct gm_releases *releases, enum gm_reason reason) {
+    if (reason == GM_REASON_OUT_OF_MEMORY && gm_releases_for_lack)
+        gm_releases_for_lack();
     releases->active = gm_trace_is_on() && !current;
     if (!releases->active)
         return;

@@ -17,8 +17,9 @@
 #include "shim/trace/writer.h"
 
 enum {
-    LAYOUTS = 2048,     /* known stack layouts */
-    SITES = 1 << 17,    /* call chains; further chains have no site */
+    LAYOUTS = 4096,            /* known stack layouts */
+    FEW_LAYOUTS = LAYOUTS / 2, /* of them before gm_site_setup */
+    SITES = 1 << 17,           /* call chains; further chains have no site */
     RUNTIME_FRAMES = 8, /* most frames of the CUDA runtime with the first one outside: how far a stack is unwound */
     STATIC_FRAMES = 6,  /* frames stored when the runtime may be linked into the caller's module */
     CALLERS = 256,      /* hash of hook return addresses -> layouts */
@@ -55,8 +56,9 @@ static struct layout *by_caller[CALLERS];
 static struct chain *chains;         /* [1 .. chain_count] */
 static uint32_t chain_count;         /* stored after the chain, for readers without the lock */
 static struct gm_site_keys *keys_of; /* [1 .. chain_count]; NULL: keys are not needed */
-bool gm_sites_on;
-static uint32_t *table; /* open addressing: chain ids */
+bool gm_sites_on, gm_sites_of_new;
+static bool provisional; /* gm_site_setup may want other numbers of frames */
+static uint32_t *table;  /* open addressing: chain ids */
 static uintptr_t *words;
 static uint32_t word_count;
 static unsigned extra_frames;
@@ -89,7 +91,8 @@ GM_ROOM_FITS(struct known, sites);
 
 static void disable(void) {
     if (!__atomic_exchange_n(&disabled, true, __ATOMIC_RELAXED))
-        gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
+        gm_log(gm_sites_are_on() ? GM_LOG_WARN : GM_LOG_INFO,
+               "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
 }
 
 static bool has_functions(void) { return GM_LIKELY(__atomic_load_n(&functions_found, __ATOMIC_ACQUIRE)); }
@@ -138,12 +141,34 @@ static void make_tables(unsigned extra, bool keys) {
         disable();
 }
 
+static uint32_t era = 1; /* increases when ids restart, or stacks are read otherwise */
+
+/* Stacks are unwound and learned anew, with other numbers of frames. Threads may still read the old layouts. */
+static void forget_layouts(unsigned extra) {
+    __atomic_store_n(&extra_frames, extra > 64 ? 64 : extra, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < CALLERS; i++)
+        __atomic_store_n(&by_caller[i], NULL, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&era, 1, __ATOMIC_RELEASE);
+}
+
 void gm_site_setup(unsigned extra, bool keys) {
     gm_spin_lock(&lock);
     if (!table)
         make_tables(extra, keys);
+    else if (provisional)
+        forget_layouts(extra);
+    provisional = false;
     gm_spin_unlock(&lock);
     __atomic_store_n(&gm_sites_on, true, __ATOMIC_RELEASE);
+}
+
+void gm_site_setup_of_new(unsigned extra) {
+    gm_spin_lock(&lock);
+    provisional = !table;
+    if (!table)
+        make_tables(extra, false);
+    gm_spin_unlock(&lock);
+    __atomic_store_n(&gm_sites_of_new, true, __ATOMIC_RELEASE);
 }
 
 /* ---- chains */
@@ -318,7 +343,7 @@ static void learn_layout(const struct walk *walk, unsigned count, uintptr_t fram
         if (known->caller == fresh.caller && known->count == fresh.count &&
             memcmp(known->offsets, fresh.offsets, fresh.count * sizeof(fresh.offsets[0])) == 0)
             return;
-    if (layout_count == LAYOUTS)
+    if (layout_count == (provisional ? FEW_LAYOUTS : LAYOUTS))
         return;
     struct layout *layout = &layouts[layout_count++];
     *layout = fresh;
@@ -399,8 +424,6 @@ __attribute__((no_sanitize("address"))) static uintptr_t slot_value(const struct
     return *(const uintptr_t *)(frame + layout->offsets[i]);
 }
 
-static uint32_t era = 1; /* increases when ids restart */
-
 static inline bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame) {
     const uintptr_t *ip = words + chains[id].first + 1;
     for (size_t i = 0; i < layout->count; i++)
@@ -410,8 +433,8 @@ static inline bool same_chain(const struct layout *layout, uint32_t id, uintptr_
 }
 
 static inline bool is_recent(const struct known *known, const struct recent *r, uintptr_t caller, uintptr_t frame) {
-    return r->era == era && r->layout->caller == caller && readable(known, r->layout, frame) &&
-           same_chain(r->layout, r->id, frame);
+    return r->era == __atomic_load_n(&era, __ATOMIC_RELAXED) && r->layout->caller == caller &&
+           readable(known, r->layout, frame) && same_chain(r->layout, r->id, frame);
 }
 
 static inline bool is_on_stack(const struct known *known, uintptr_t frame) {
@@ -464,7 +487,7 @@ static GM_APART uint32_t find_native(uintptr_t caller, uintptr_t frame) {
         uint32_t id = find_chain(ip, layout->count + 1u);
         if (id) {
             recent[1] = recent[0];
-            recent[0] = (struct recent){layout, id, era};
+            recent[0] = (struct recent){layout, id, __atomic_load_n(&era, __ATOMIC_RELAXED)};
             return id;
         }
     }

@@ -20,6 +20,13 @@ enum { GM_SITE_FRAMES = 72 };
 GM_INTERNAL extern bool gm_sites_on;
 static inline bool gm_sites_are_on(void) { return __atomic_load_n(&gm_sites_on, __ATOMIC_ACQUIRE); }
 
+/* Those of new memory are looked up all the same, for the words when memory runs out: the driver's call takes far
+ * longer. A block that is reused has no call site then. */
+GM_INTERNAL extern bool gm_sites_of_new;
+static inline bool gm_sites_are_of_new(void) { return __atomic_load_n(&gm_sites_of_new, __ATOMIC_ACQUIRE); }
+/* Begins it. Unless gm_site_setup was called before, sites have so many frames until it is. */
+GM_INTERNAL void gm_site_setup_of_new(unsigned extra);
+
 /* Call before the first gm_site_find; a later call only switches call sites on. Safe from any thread. `extra`: frames
  * that are stored beyond the first one outside the CUDA runtime (GPUMEM_STACKS). `keys`: gm_site_keys will be used. */
 void gm_site_setup(unsigned extra, bool keys);

@@ -8,6 +8,7 @@
 #include "shim/base/options.h"
 #include "shim/pipeline/phase.h"
 #include "shim/pipeline/pipeline.h"
+#include "shim/pipeline/sample.h"
 #include "shim/sites/python.h"
 #include "shim/sites/site.h"
 #include "shim/start/untracked.h"
@@ -66,8 +67,6 @@ static void stop_recording(void) {
         return;
     __atomic_store_n(&gm_sites_on, false, __ATOMIC_SEQ_CST);
     gm_sleep(POLL_NS);
-    if (gm_registry_known)
-        gm_registry_forget_sites(gm_registry_known);
     gm_pipeline_observe(false);
 }
 

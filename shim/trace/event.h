@@ -59,7 +59,9 @@
                                 that follows */                                                                       \
     X(GM_ACT_PEAK, "peak")   /* maximum of device memory in the interval; the rows before it say what sites held */   \
     X(GM_ACT_TOTAL, "total") /* end of the interval */                                                                \
-    X(GM_ACT_KEPT, "kept")   /* recording begins or goes on: bytes of freed blocks of the kind that are kept now */
+    X(GM_ACT_KEPT, "kept")   /* recording begins or goes on: bytes of freed blocks of the kind that are kept now */   \
+    X(GM_ACT_ACCOUNT, "account") /* behind "beyond": an item of the account of the device (shim/base/account.h); site \
+                                    = item, bytes; of a pool address = handle, stream = bytes in use */
 
 enum gm_action {
 #define X(e, n) e,
@@ -110,6 +112,7 @@ struct gm_event {
 #define GM_EVENT_PER_THREAD 2u                  /* call variant for per-thread default streams */
 #define GM_EVENT_SHARED     8u                  /* beyond: memory of other processes is included */
 #define GM_EVENT_KEPT       4u                  /* free: gpumem keeps the block for reuse */
+#define GM_EVENT_LACK       32u                 /* beyond: of the request of this thread that failed just before */
 #define GM_EVENT_LIVE       16u /* alloc, reserve, map: made before recording began; time_ns is when it was noted */
 _Static_assert(sizeof(struct gm_event) == 64, "one cache line");
 

@@ -13,6 +13,7 @@ rows at a time, default 2), in_flight (work of every kind behind a freed block, 
 of cudaFree; ORDER_ROWS as above), blind_calls (calls of the driver that have nothing to do with work in flight), fuzz (random
 programs of driver calls; FUZZ_SECONDS, default 120; FUZZ_SEED: the first), pressure (a program that
 needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), starved (launches and other calls that need what was freed; fills the card),
+accounts (the list of what the card's memory is, when a request for all of it fails; others may use the card, but their memory must not change),
 region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
 it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), doors (PyTorch, CuPy
 and Numba with gpumem plugged in; resources in C++, CCCL and Thrust), guard (planted memory errors, PyTorch under GPUMEM_GUARD), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
@@ -38,6 +39,7 @@ import sys
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("preload", "unit/driver")]
 
 import ordering  # noqa: E402
+from card_accounts import card_accounts  # noqa: E402
 from doors import doors  # noqa: E402
 from contractions import hadron  # noqa: E402
 from blind_calls import blind_calls  # noqa: E402
@@ -640,7 +642,7 @@ def main():
     parser.add_argument("--hadron", type=pathlib.Path, help="examples/hadron_static")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
              "pressure": pressure, "starved": starved, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
-             "fuzz": fuzz, "order_rows": order_rows, "blind_calls": blind_calls,
+             "fuzz": fuzz, "accounts": lambda options: card_accounts(options, execute), "order_rows": order_rows, "blind_calls": blind_calls,
              "guard": lambda options: guarded_blocks(options, build, framework, sanitizer_tool(options)),
              "doors": lambda options: doors(options, execute), "spgemm": lambda options: spgemm(options, WORKERS), "hadron": lambda options: hadron(options, WORKERS)}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])

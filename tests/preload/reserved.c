@@ -2,9 +2,16 @@
  *
  *   NxSIZE   cudaMalloc of N blocks of SIZE bytes; SIZE may end with k or m. N! blocks may fail.
  *   a:NxSIZE the same by cudaMallocAsync
+ *   p:NxSIZE the same from a pool of the program's own, q: from another one
+ *   m:NxSIZE the same by cudaMallocManaged
+ *   e:NxSIZE the same, each of another size, up to SIZE
  *   v:NxSIZE the same by cuMemCreate and cuMemMap, as the platform allocator of JAX does
  *   r:NxSIZE the same, with the address range first
+ *   h:NxSIZE the same by cuMemCreate, not mapped
+ *   g:NxSIZE a graph of N memory nodes, launched and kept
+ *   k        the default pool keeps what is freed, as the others do
  *   -        frees all blocks
+ *   -N       frees the latest N blocks
  *   =        frees them, but keeps the address ranges until the next -
  *   ?        cudaMemGetInfo
  *   ~MS      sleeps so many milliseconds
@@ -51,13 +58,75 @@ static void unmap(struct block *block) {
 }
 
 static void release(struct block *block) {
-    if (block->mapped) {
+    if (block->handle && !block->mapped) {
+        MUST(cuMemRelease(block->handle));
+    } else if (block->mapped) {
         unmap(block);
         MUST(cuMemAddressFree((CUdeviceptr)block->address, block->mapped));
     } else {
         MUST(cudaFree(block->address));
     }
     *block = (struct block){0};
+}
+
+static void create(struct block *block, size_t size) {
+    const CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    MUST(cuMemCreate(&block->handle, size, &plain, 0));
+}
+
+static void keep_all(cudaMemPool_t pool) {
+    uint64_t all = UINT64_MAX;
+    MUST(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+}
+
+static void take_from_pool(void **address, size_t size, bool second) {
+    static cudaMemPool_t pools[2];
+    const struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
+                                                .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
+    if (!pools[second]) {
+        MUST(cudaMemPoolCreate(&pools[second], &properties));
+        keep_all(pools[second]);
+    }
+    MUST(cudaMallocFromPoolAsync(address, size, pools[second], NULL));
+}
+
+static void launch_graph(unsigned long nodes, size_t size) {
+    CUgraph graph;
+    CUgraphExec executable;
+    MUST(cuGraphCreate(&graph, 0));
+    for (; nodes; nodes--) {
+        CUgraphNode made, dropped;
+        CUDA_MEM_ALLOC_NODE_PARAMS request = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+                                              .bytesize = size};
+        MUST(cuGraphAddMemAllocNode(&made, graph, NULL, 0, &request));
+        MUST(cuGraphAddMemFreeNode(&dropped, graph, &made, 1, request.dptr));
+    }
+    MUST(cuGraphInstantiate(&executable, graph, 0));
+    MUST(cuGraphLaunch(executable, NULL));
+    MUST(cudaDeviceSynchronize());
+}
+
+/* Each entry has another size: no two blocks are alike. */
+static cudaError_t __attribute__((noinline)) keep_entry(void **address, size_t size) {
+    static size_t smaller;
+    cudaError_t result = cudaMalloc(address, size - 512 * smaller++);
+    return result;
+}
+
+static cudaError_t take(char way, struct block *block, size_t size) {
+    switch (way) {
+    case 'v':
+    case 'r': map(block, size, way == 'r'); return cudaSuccess;
+    case 'h': create(block, size); return cudaSuccess;
+    case 'p':
+    case 'q': take_from_pool(&block->address, size, way == 'q'); return cudaSuccess;
+    case 'a': return cudaMallocAsync(&block->address, size, NULL);
+    case 'm': return cudaMallocManaged(&block->address, size, cudaMemAttachGlobal);
+    case 'e': return keep_entry(&block->address, size);
+    default: return cudaMalloc(&block->address, size);
+    }
 }
 
 static void allocate(const char *text) {
@@ -67,14 +136,11 @@ static void allocate(const char *text) {
     EXPECT(end[may_fail] == 'x');
     size_t size = strtoull(end + may_fail + 1, &end, 10);
     size <<= *end == 'm' ? 20 : *end == 'k' ? 10 : 0;
-    for (; number; number--) {
+    if (way == 'g')
+        launch_graph(number, size);
+    for (; number && way != 'g'; number--) {
         EXPECT(count < MOST);
-        void **address = &blocks[count].address;
-        cudaError_t result = cudaSuccess;
-        if (way == 'v' || way == 'r')
-            map(&blocks[count], size, way == 'r');
-        else
-            result = way == 'a' ? cudaMallocAsync(address, size, NULL) : cudaMalloc(address, size);
+        cudaError_t result = take(way, &blocks[count], size);
         if (result == cudaSuccess)
             count++;
         else if (!may_fail)
@@ -88,8 +154,12 @@ int main(int argc, char **argv) {
     char line[16];
     for (int i = 1; i < argc; i++) {
         if (*argv[i] == '-') {
-            while (count)
+            for (unsigned rest = argv[i][1] ? (unsigned)atoi(argv[i] + 1) : count; count && rest; rest--)
                 release(&blocks[--count]);
+        } else if (!strcmp(argv[i], "k")) {
+            cudaMemPool_t pool;
+            MUST(cudaDeviceGetDefaultMemPool(&pool, 0));
+            keep_all(pool);
         } else if (*argv[i] == '=') {
             for (unsigned k = 0; k < count; k++)
                 unmap(&blocks[k]);

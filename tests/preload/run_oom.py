@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+import accounts as listed
 from place import SKIP, check, run_case
 from traces import match_events, read_notes, read_trace
 
@@ -335,6 +336,9 @@ def blocks_of_words(done, head="out of memory: cu"):
         line = line.removeprefix("gpumem: ")
         if line.startswith(head):
             found.append({"head": line, "held by": []})
+        elif line.startswith("    ") and line[4] != " ":  # a row of the card's memory
+            name, text = line.split(maxsplit=1)
+            found[-1][name] = text
         elif line.startswith("  ") and found:
             label, text = line[2:16].strip(), line[16:]
             before = label or before  # a line without a label goes on with the one before
@@ -352,22 +356,23 @@ def explained(place):
     command = [place.program("oversubscribe"), "24", "4"]
     for trace in (True, False):
         for settings, head, free, advice in (
-            ({"GPUMEM_LIMIT": "50M"}, " exceeds GPUMEM_LIMIT=50.00 MiB", "16.00 MiB free", "a higher GPUMEM_LIMIT, or gpumem run --oom=trim,host,fail"),
-            ({"SIMCUDA_MEMORY": str(48 * MIB)}, "", "0 B free", "gpumem run --oom=trim,host,fail"),
+            ({"GPUMEM_LIMIT": "50M"}, " exceeds GPUMEM_LIMIT=50.00 MiB", "16.00 MiB", "a higher GPUMEM_LIMIT, or gpumem run --oom=trim,host,fail"),
+            ({"SIMCUDA_MEMORY": str(48 * MIB)}, "", "0 B", "gpumem run --oom=trim,host,fail"),
         ):
             settings = {"SIMCUDA_MEMORY": str(64 * MIB), **settings}
             done = start(place, command, "observe", trace=trace, **settings)
             label = f"{settings}, trace {trace}: {done.stderr}"
             (words,) = blocks_of_words(done)
             check(words["head"] == "out of memory: cuMemAlloc of 4.00 MiB on device 0" + head, label)
-            check(words["live"] == "48.00 MiB in 12 blocks; kept for reuse 0 B", label)
+            rows = {name: text for name, text in words.items() if name in (*listed.ROWS, "rest")}
+            check(rows == {"live": "48.00 MiB in 12 blocks", "free": free}, label)
             check(("limit" in words) == ("GPUMEM_LIMIT" in settings), label)
             check(words.get("limit", "48.00 MiB are in use").endswith("48.00 MiB are in use"), label)
-            check(free in words["card"] and words["card"].endswith("0 B held by other processes, contexts and modules"), label)
+            check(words["card"] == f"{int(settings['SIMCUDA_MEMORY']) // MIB}.00 MiB, when the request failed:", label)
+            check(("why" in words) == (not head), label)
             check(words["largest"].startswith("2.00 MiB" if head else "0 B"), label)
             check(words["try"].startswith(advice), label)
-            who = ": main (oversubscribe+0x" if trace else " of 4.00 MiB, native"  # without a trace no block has a call site
-            check(len(words["held by"]) == 1 and words["held by"][0].startswith("48.00 MiB in 12 blocks" + who), label)
+            check(len(words["held by"]) == 1 and words["held by"][0].startswith("48.00 MiB in 12 blocks: main (oversubscribe+0x"), label)
             check(words["requested by"].startswith("main (oversubscribe+0x"), label)
     # In a capture neither the driver is asked nor does any step help.
     done = start(place, [place.program("oom_capture"), "100"], "auto", GPUMEM_LIMIT="64M")
@@ -414,15 +419,15 @@ def explained_once(place):
 
 
 def explained_without_driver(place):
-    """The driver's query fails, at any call: the explanation says so, and the program notices nothing."""
+    """The driver's queries fail, from any call on: the explanation says so, and the program notices nothing."""
     unknown = 0
     for nth in range(1, 9):
-        done = start(place, [place.program("refused"), "1", "2"], "auto", SIMCUDA_FAIL=f"cuMemGetInfo_v2:{nth}:999")
+        done = start(place, [place.program("refused"), "1", "2"], "auto", SIMCUDA_FAIL=f"cuMemGetInfo_v2:{nth}:999:1000")
         check((done.returncode, done.stdout) == (0, "ok refused\n"), f"{nth}: {done.returncode} {done.stdout}{done.stderr}")
         (words,) = blocks_of_words(done)
         unknown += words["card"].startswith("not known")
         check(("largest" in words) != words["card"].startswith("not known"), f"{nth}: {done.stderr}")
-    check(unknown == 1, f"{unknown} queries failed in the explanation")
+    check(0 < unknown < 8, f"queries failed in {unknown} explanations")
 
 
 def explained_frees(place):

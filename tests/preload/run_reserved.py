@@ -4,16 +4,21 @@
 usage: run_reserved.py GPUMEM PROGRAM CUDA WORK CASE
 """
 
+import contextlib
+import csv
 import functools
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
 import sys
 
+import accounts as listed
 import commanded
+from accounts import PLAN, ROWS, UNITS
 from commanded import check, equal
 
 MIB = 1 << 20
@@ -21,7 +26,6 @@ LIMIT_S = 60
 POLICIES = ("observe", "cache", "async", "managed", "auto")
 GPUMEM, PROGRAM, CUDA, WORK = (os.path.abspath(path) for path in sys.argv[1:5])
 environment = functools.partial(commanded.environment, CUDA)
-UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
 
 
 def tool(*words, status=0, text=None, **more):
@@ -180,23 +184,34 @@ def fake_nvml(processes):
     return {"LD_LIBRARY_PATH": f"{CUDA}:{os.path.dirname(PROGRAM)}", "FAKE_NVML": processes}
 
 
+@contextlib.contextmanager
+def neighbour(*plan):
+    """Another process has memory of the same card."""
+    card = {"SIMCUDA_CARD": os.path.join(WORK, "card")}
+    child = subprocess.Popen([PROGRAM, *plan, "."], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**card))
+    equal(child.stdout.readline(), "ready\n", "the neighbour")
+    yield card
+    child.communicate("\n", LIMIT_S)
+    equal(child.returncode, 0, "the neighbour's status")
+
+
 def beyond():
     """What the process holds beyond gpumem's view, by the card's management library or by the card's free memory."""
-    lines, trace = run("cache", "10x64m", "-", **fake_nvml(f"1:{MIB} me:{1000 * MIB}"))
+    with neighbour("10x100m") as card:
+        lines, trace = run("cache", "10x64m", "-", **card, **fake_nvml(f"1:{MIB} me:{1000 * MIB}"))
     totals = report(trace)["totals"]
     equal(totals["peak_beyond_bytes"], 936 * MIB, "at the first allocation")
-    equal(size_in(lines, "beyond gpumem"), 936 * MIB, "closing lines")
-    check("other processes" not in lines, lines)
     part = report(trace, "--reserved")["reserved"]
-    equal(part["beyond_measured"], 2, "at the first allocation, at most ten times a second, and at the end")
+    equal(part["beyond_measured"], 5, "at the first allocation, three doublings, and at the end")
     equal(part["beyond_bytes"], 361 * MIB, "at the end")
     # In a container the numbers are those of the host: the only process is this one.
-    lines, _ = run("cache", "1x64m", **fake_nvml(f"77:{100 * MIB}"))
-    equal(size_in(lines, "beyond gpumem"), 37 * MIB, "the only process")
+    with neighbour("10x100m") as card:
+        lines, _ = run("cache", "1x64m", **card, **fake_nvml(f"77:{100 * MIB}"))
+    equal(size_in(lines, "contexts"), 36 * MIB, "the only process")
     # Unknown process, no library, a library that does not start: the card's own figure, on which nothing else is.
     for processes in (f"77:{100 * MIB} 78:{MIB}", "refused", "me:1", ""):
         lines, trace = run("cache", "1x64m", **(fake_nvml(processes) if processes else {}))
-        check("beyond gpumem" not in lines, lines)
+        check("contexts" not in lines and "others" not in lines, lines)
         equal(report(trace, "--reserved")["reserved"]["beyond_bytes"], 0, processes)
     # Nobody reads: nothing is measured.
     done = subprocess.run([PROGRAM, "1x64m"], env=environment(
@@ -232,7 +247,115 @@ def host_memory():
     check(re.search(r"in host memory +\S+ GiB at most, since .*; at the end \S+ GiB; \d+ allocations", tool("report", trace).stdout), "report")
 
 
-CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, two_devices, trims, beyond, held, host_memory)}
+# ---- what the card's memory is
+
+CARD = 4 << 30
+
+
+def adds_up_as_text(text, what):
+    wrong = listed.wrong_in_text(text, CARD)
+    check(not wrong, f"{what}: {wrong}")
+    return listed.from_text(text)[0]
+
+
+def adds_up(row, what):
+    """An account in JSON, to the byte."""
+    figures = {**{name: row[f"{name}_bytes"] or 0 for name in (*ROWS, "elsewhere")}, "card": row["device_bytes"]}
+    equal((listed.missing(figures), figures["card"]), (0, CARD), f"{what}: {row}")
+    return figures
+
+
+def watched(plan, *flags, **more):
+    """What gpumem top with these flags shows of a process that did the plan, and what it shows on a terminal."""
+    trace = os.path.join(WORK, "watched.trace")
+    shim = os.path.join(os.path.dirname(GPUMEM), "../shim/libgpumem.so")
+    child = subprocess.Popen([PROGRAM, *plan, "."], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env=environment(LD_PRELOAD=shim, GPUMEM_TRACE=trace, GPUMEM_POLICY="cache", GPUMEM_LOG="error", **more))
+    equal(child.stdout.readline(), "ready\n", "the program")
+    texts = [tool("top", *words, "--count=1", str(child.pid)).stdout for words in flags]
+    shown = []
+    if pty.spawn([GPUMEM, "top", "--count=1", "--color=never", str(child.pid)],
+                 lambda fd: shown.append(os.read(fd, 65536)) or shown[-1]):
+        sys.exit(77)  # no pseudo-terminal
+    child.communicate("\n", LIMIT_S)
+    equal(child.returncode, 0, "the program's status")
+    return [*texts, b"".join(shown).decode()]
+
+
+def in_page(trace):
+    page = os.path.join(WORK, "page.html")
+    done = subprocess.run([GPUMEM, "html", "--force", "-o", page, trace], capture_output=True, text=True, timeout=LIMIT_S, env=environment())
+    if "dygraphs" in done.stderr:
+        return None
+    equal(done.returncode, 0, done.stderr)
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', pathlib.Path(page).read_text(encoding="utf-8"), re.S)[1]
+    return json.loads(data)["traces"][0]["devices"][0]["account"]
+
+
+def accounts():
+    """The list of what the card's memory is adds up to the card wherever it is shown."""
+    for name, more in (("own", fake_nvml(f"1:{MIB} me:{1200 * MIB}")), ("shared", {})):
+        with neighbour("8x100m") as card:
+            lines, trace = run("cache", *PLAN, **card, **more)
+        closing = adds_up_as_text(re.search(r"device 0 .*", lines)[0], f"{name}: closing lines")
+        part = report(trace, "--reserved")["reserved"]
+        for moment in ("fullest", "last"):
+            figures = {row["row"]: row[f"{moment}_bytes"] or 0 for row in part["account"]}
+            equal((listed.missing(figures), figures["card"]), (0, CARD), f"{name}: {moment}: {figures}")
+        check(all(closing[row] > MIB for row in ("live", "rounding", "kept", "pools", "handles", "rest" if name == "shared" else "contexts")), f"{name}: {closing}")
+        check("others" not in closing if name == "shared" else "rest" not in closing, f"{name}: {closing}")
+        text = tool("report", "--reserved", trace).stdout
+        adds_up_as_text("\n".join(re.findall(rf"^ *(?:{'|'.join(ROWS)}|rest|elsewhere)  .* [KMG]?i?B  [a-z].*$", text, re.M)), f"{name}: report")
+        page = in_page(trace)
+        if page:
+            for moment in ("fullest", "last"):
+                equal(sum(row[moment] for row in page), CARD, f"{name}: page")
+                equal([row[moment] for row in page if row["name"] == "kept"], [row[f"{moment}_bytes"] for row in part["account"] if row["row"] == "kept"], name)
+    events = list(csv.DictReader(line for line in tool("export", "--to=csv", "--output=-", trace).stdout.splitlines() if line[0] != "#"))
+    traced = listed.from_trace(events)
+    check(len(traced) > 1 and all((listed.missing(one), one["card"]) == (0, CARD) for one, _ in traced), f"trace: {traced}")
+    answer, samples, shown = watched(PLAN, ("--json",), ("--prometheus",), **fake_nvml(f"me:{1000 * MIB}"))
+    adds_up(json.loads(answer.splitlines()[0])["memory"]["by_device"][0]["account"], "top --json")
+    values = {row: int(value) for row, value in re.findall(r'gpumem_device_account_bytes\{.*row="(\w+)"\} (\d+)', samples)}
+    equal(sum(values[row] for row in ROWS) - values["elsewhere"], CARD, "top --prometheus")
+    adds_up_as_text(re.sub(r"^  LIVE .*", "", shown[shown.rindex("CARD"):], flags=re.M | re.S), "top on a terminal")
+
+
+def ran_out():
+    """What is said when memory runs out is what report --oom says, and kept memory that was given back in vain is named."""
+    for plan, why in ((("100x1m", "e:997x630k", "-100", "p:40x8m", "-40", "1!x3900m"), "this process holds too much"),
+                      (("100x4m", "-", "e:997x630k", "2!x3900m"), "this process holds too much"),
+                      (("5000!x1m",), "this process holds too much"), (("1!x4097m",), "larger than the device's memory")):
+        lines, trace = run("cache", *plan)
+        words = re.search(listed.WORDS, lines)
+        check(words, lines)
+        equal(words[1], why, lines)
+        said = adds_up_as_text(words[0], "words")
+        if "100x4m" in plan:
+            check(said["kept"] > 100 * MIB, f"kept memory counts as it was before it was released: {words[0]}")
+        part = report(trace, "--oom")["out_of_memory"]
+        figures = adds_up(part["accounts"][0], "report --oom")
+        equal(part["requests"][0]["reason"], why, "report --oom")
+        for name, value in said.items():
+            wanted = figures["contexts" if name == "rest" else name]
+            check(abs(value - wanted) <= 0.006 * max(unit for unit in UNITS.values() if unit <= max(wanted, 1)), f"{name}: {value} and {wanted}")
+        closing = adds_up_as_text(re.search(r"device 0 .*", lines)[0], "closing lines")
+        check("when memory ran out" in lines and closing == said, f"{closing} and {said}")
+        text = tool("report", "--oom", trace).stdout
+        check(re.search(r"what the card's memory was", text) and why in text, text)
+
+
+def holders():
+    """Without a trace, too, blocks of all sizes that one call site holds are one row."""
+    program = [PROGRAM, "100x1m", "e:997x630k", "2!x3900m"]
+    shim = os.path.join(os.path.dirname(GPUMEM), "../shim/libgpumem.so")
+    done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_S, env=environment(LD_PRELOAD=shim, GPUMEM_LOG="warn"))
+    check(re.search(r"held by +\d+\.\d\d MiB in 997 blocks: ", done.stderr), done.stderr)
+    check(re.search(r" 100\.00 MiB in 100 blocks: ", done.stderr), done.stderr)
+
+
+CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, two_devices, trims, beyond, held, host_memory, accounts,
+                                          ran_out, holders)}
 
 if __name__ == "__main__":
     shutil.rmtree(WORK, ignore_errors=True)

@@ -291,6 +291,7 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
         break;
     case GM_ACT_UNTRACKED: gm_pass_untracked(a, e); break;
     case GM_ACT_HELD: gm_pass_held(a, e); break;
+    case GM_ACT_ACCOUNT: gm_pass_account(a, e); break;
     case GM_ACT_SUM: gm_pass_sum(p, e); break;
     case GM_ACT_PEAK: gm_pass_peak(p, e); break;
     case GM_ACT_TOTAL: gm_pass_total(p, e); break;

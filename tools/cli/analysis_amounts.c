@@ -110,7 +110,7 @@ void gm_pass_trim(struct gm_analysis_pass *p, const struct gm_event *e) {
     p->trim_ns = e->time_ns;
 }
 
-/* A measurement begins with this event. It has no event for a reason without bytes. */
+/* A measurement begins with this event. It has no event for a reason without bytes, nor for an item of the account. */
 void gm_pass_untracked(struct gm_analysis *a, const struct gm_event *e) {
     struct gm_device_totals *device = &a->devices[gm_device_index(e->device)];
     struct gm_untracked *untracked = &a->untracked;
@@ -126,6 +126,24 @@ void gm_pass_untracked(struct gm_analysis *a, const struct gm_event *e) {
     }
     for (int why = 0; why < GM_REASON_COUNT; why++)
         a->held[why].bytes = 0;
+    device->accounts.taking =
+        (struct gm_account){.taken_ns = e->time_ns + 1, .shared = (e->flags & GM_EVENT_SHARED) != 0};
+    device->accounts.of_failure = e->flags & GM_EVENT_LACK;
+}
+
+void gm_pass_account(struct gm_analysis *a, const struct gm_event *e) {
+    struct gm_accounts *accounts = &a->devices[gm_device_index(e->device)].accounts;
+    const struct gm_account_pool pool = {e->address, e->bytes, e->stream};
+    struct gm_account whole;
+    bool last = gm_analysis_account(a, e, &whole);
+    gm_account_add(&accounts->taking, e->site, e->bytes, &pool);
+    if (!last)
+        return;
+    bool fuller = !accounts->failed && gm_account_used(&whole) >= gm_account_used(&accounts->fullest);
+    accounts->latest = whole;
+    if ((accounts->of_failure && !accounts->failed) || fuller)
+        accounts->fullest = whole;
+    accounts->failed |= accounts->of_failure;
 }
 
 void gm_pass_held(struct gm_analysis *a, const struct gm_event *e) {

@@ -11,6 +11,7 @@ void gm_pass_reserve(struct gm_analysis *analysis, const struct gm_live_block *b
 void gm_pass_unreserve(struct gm_analysis *analysis, const struct gm_live_block *block, const struct gm_event *event);
 void gm_pass_trim(struct gm_analysis_pass *pass, const struct gm_event *event);
 void gm_pass_untracked(struct gm_analysis *analysis, const struct gm_event *event);
+void gm_pass_account(struct gm_analysis *analysis, const struct gm_event *event);
 void gm_pass_held(struct gm_analysis *analysis, const struct gm_event *event);
 void gm_pass_leak(struct gm_analysis *analysis, int device, uint64_t count, uint64_t bytes);
 

@@ -27,6 +27,15 @@ unsigned gm_analysis_device_count(const struct gm_analysis *a) {
     return count;
 }
 
+bool gm_analysis_account(const struct gm_analysis *a, const struct gm_event *e, struct gm_account *account) {
+    const struct gm_account_pool none = {0};
+    if (e->action != GM_ACT_ACCOUNT || e->site != GM_ACCOUNT_ITEM_TOTAL)
+        return false;
+    *account = a->devices[gm_device_index(e->device)].accounts.taking;
+    gm_account_add(account, e->site, e->bytes, &none);
+    return gm_account_is_known(account);
+}
+
 struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *a) {
     struct gm_count_and_bytes sum = {0};
     for (int why = 0; why < GM_REASON_COUNT; why++) {

@@ -43,12 +43,20 @@ struct gm_kind_totals {
     uint32_t peak_seen;
 };
 
+/* Accounts of a device, as they are in the trace. */
+struct gm_accounts {
+    struct gm_account taking;          /* its items are being read */
+    struct gm_account latest, fullest; /* the fullest: as in struct gm_stats_accounts */
+    bool of_failure, failed;           /* `taking` is, and `fullest` is, of a request that found no memory */
+};
+
 /* What happened on one device. `live` and the peaks are those of device memory; the counts are of all kinds. */
 struct gm_device_totals {
     uint64_t allocs, bytes, frees, failed_allocs;
     uint64_t live, peak, peak_ns;
     uint64_t peak_reserved, peak_reserved_ns;
     uint64_t untracked, untracked_peak; /* as struct gm_untracked */
+    struct gm_accounts accounts;
     uint64_t leaked_count, leaked_bytes;
     uint32_t peaks; /* number of peaks so far: a total that changes first saves its value at the latest one */
     struct gm_kind_totals by_kind[GM_KIND_COUNT]; /* at_peak: when this device peaked */
@@ -173,6 +181,8 @@ struct gm_amounts gm_analysis_amounts_on(const struct gm_analysis *analysis, uns
 /* The process used this device. */
 bool gm_analysis_has_device(const struct gm_analysis *analysis, unsigned device);
 unsigned gm_analysis_device_count(const struct gm_analysis *analysis); /* that it used */
+/* The event is the last item of an account: writes the whole. False: it is not, or the account is damaged. */
+bool gm_analysis_account(const struct gm_analysis *analysis, const struct gm_event *event, struct gm_account *account);
 /* All trims of the trace together. */
 struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *analysis);
 

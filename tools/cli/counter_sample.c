@@ -19,6 +19,11 @@ static void take_device(struct gm_device_sample *out, const struct gm_stats *s, 
                                      .reserved = s->reserved_on[device],
                                      .peak_reserved = s->peak_reserved_on[device],
                                      .untracked = s->untracked[device].bytes};
+    out->accounts = s->accounts[device];
+    if (!gm_account_is_known(&out->accounts.latest)) /* or it was just being written */
+        out->accounts.latest = (struct gm_account){0};
+    if (!gm_account_is_known(&out->accounts.fullest))
+        out->accounts.fullest = (struct gm_account){0};
     bool known = memcmp(u, unknown, sizeof unknown) != 0;
     out->used = known || out->peak_live || out->peak_reserved || out->untracked;
     if (known)
@@ -44,7 +49,6 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
         take_device(&out->devices[device], s, device);
         out->untracked += s->untracked[device].bytes;
         out->untracked_peak += s->untracked[device].peak;
-        out->untracked_shared |= s->untracked[device].shared;
     }
     gm_counter_sample_limit(out, s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes);
     for (int k = 0; k < GM_KIND_COUNT; k++) {

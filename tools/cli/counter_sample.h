@@ -25,8 +25,8 @@ struct gm_counter_sample {
         uint64_t total; /* bytes of the device; 0 = unknown */
         uint64_t limit; /* bytes; 0 = none */
         uint64_t live, peak_live, reserved, peak_reserved, untracked;
+        struct gm_stats_accounts accounts; /* those that are not known are zeroed */
     } devices[GM_STATS_DEVICES];
-    bool untracked_shared;                  /* other processes of the card are included */
     uint64_t allocs, frees, hits, reusable; /* reusable: allocations of kinds that cache freed blocks */
     struct gm_stats_shard total;
 };

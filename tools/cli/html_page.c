@@ -110,6 +110,31 @@ static void put_intervals(FILE *out, const struct gm_timeline *t, unsigned view)
     end_numbers(&n);
 }
 
+/* The rows of the accounts add up to the device's memory. */
+static void put_account(FILE *out, const struct gm_accounts *accounts) {
+    const struct gm_account *fullest = &accounts->fullest, *last = &accounts->latest;
+    const char *comma = "";
+    fputs("\"account\":[", out);
+    for (int row = 0; fullest->taken_ns && row < GM_ACCOUNT_ROWS; row++) {
+        enum gm_account_row r = (enum gm_account_row)row;
+        if (!gm_account_shows(fullest, r) && !gm_account_shows(last, r))
+            continue;
+        fprintf(out, "%s{", comma);
+        put_text(out, "name", gm_account_label(fullest, r));
+        put_text(out, "meaning", gm_account_meaning(fullest, r));
+        put_value(out, "fullest", fullest->rows[r]);
+        fprintf(out, "\"last\":%" PRIu64 "}", last->rows[r]);
+        comma = ",";
+    }
+    if (fullest->elsewhere || last->elsewhere) {
+        fprintf(out, "%s{", comma);
+        put_text(out, "name", GM_ACCOUNT_ELSEWHERE);
+        put_text(out, "meaning", GM_ACCOUNT_ELSEWHERE_MEANING);
+        fprintf(out, "\"fullest\":-%" PRIu64 ",\"last\":-%" PRIu64 "}", fullest->elsewhere, last->elsewhere);
+    }
+    fprintf(out, "],\"ran_out\":%d,", accounts->failed);
+}
+
 /* Of all devices together, then of each if there are several. */
 static void put_devices(FILE *out, const struct gm_timeline *t, const struct gm_reader *definitions) {
     unsigned views = t->device_count > 1 ? t->device_count + 1 : 1;
@@ -123,6 +148,8 @@ static void put_devices(FILE *out, const struct gm_timeline *t, const struct gm_
         fprintf(out, "%s{\"device\":%d,", view ? "," : "", device);
         put_text(out, "name", d.name);
         put_value(out, "bytes", d.total);
+        if (device >= 0)
+            put_account(out, &t->analysis->devices[gm_device_index(device)].accounts);
         put_intervals(out, t, view);
         putc('}', out);
     }

@@ -1,6 +1,7 @@
 /* Report part --oom: what happened when memory ran out. It shows the steps of GPUMEM_OOM that were taken, the call
- * sites that got other memory, and each failed allocation: its size, who held memory then, and how much memory rounding
- * and the cache took. */
+ * sites that got other memory, and each failed allocation: its size, who held memory then, and what the card's memory
+ * was. */
+#include "tools/cli/account_out.h"
 #include "tools/cli/cuda_result.h"
 #include "tools/cli/keyed_totals.h"
 #include "tools/cli/memory_kinds.h"
@@ -20,6 +21,8 @@ struct failure {
     uint8_t call;
     int8_t device;
     bool beyond_limit;
+    int thread;
+    struct gm_account account; /* that the trace has of it */
     struct {
         uint32_t site;
         uint64_t bytes;
@@ -89,8 +92,24 @@ static void note_failure(struct oom *o, const struct gm_step *step) {
                           .result = e->result,
                           .call = e->call,
                           .device = e->device,
-                          .beyond_limit = e->reason == GM_REASON_OUT_OF_MEMORY};
+                          .beyond_limit = e->reason == GM_REASON_OUT_OF_MEMORY,
+                          .thread = step->thread};
     note_holders(f, step->now);
+}
+
+/* Behind the event of a request its thread writes the account of that moment. */
+static void note_account(struct oom *o, const struct gm_step *step) {
+    const struct gm_event *e = step->event;
+    struct gm_account account;
+    if (!step->now->devices[gm_device_index(e->device)].accounts.of_failure ||
+        !gm_analysis_account(step->now, e, &account))
+        return;
+    for (unsigned i = o->noted; i-- > 0;)
+        if (o->failures[i].thread == step->thread && o->failures[i].device == e->device) {
+            if (o->noted == o->count) /* else it may be that of a request that is not noted */
+                o->failures[i].account = account;
+            return;
+        }
 }
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
@@ -98,6 +117,8 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_event *e = step->event;
     if (e->action == GM_ACT_ALLOC_FAIL) {
         note_failure(o, step);
+    } else if (e->action == GM_ACT_ACCOUNT) {
+        note_account(o, step);
     } else if (gm_event_is_own_trim(e) && e->reason == GM_REASON_OUT_OF_MEMORY) {
         count_step(&o->trim, e);
         o->trim.count -= o->trim_ns == e->time_ns;
@@ -119,12 +140,14 @@ struct gm_observer *gm_observe_oom(void) {
 
 void gm_drop_oom(struct gm_observer *observer) { gm_keyed_totals_free(&((struct oom *)observer)->displaced); }
 
-/* The most likely reason for the failure. */
+/* The most likely reason for the failure. Without an account it is derived from what the trace says of the blocks. */
 static const char *reason_of(const struct failure *f, uint64_t device_bytes) {
     if (f->result != GM_OUT_OF_MEMORY)
         return "not a lack of memory";
     if (f->beyond_limit)
         return "GPUMEM_LIMIT";
+    if (f->account.taken_ns)
+        return gm_account_reason(&f->account, f->bytes);
     if (device_bytes == GM_UNKNOWN)
         return "unknown device memory";
     if (f->bytes > device_bytes)
@@ -286,6 +309,29 @@ static void print_requests(struct gm_report *r, const struct oom *o, struct gm_o
     gm_out_table_end(out);
 }
 
+static void print_accounts(const struct oom *o, struct gm_out *out) {
+    bool pools = out->json != NULL, known = out->json != NULL;
+    for (unsigned i = 0; i < o->noted; i++) {
+        known |= o->failures[i].account.taken_ns != 0;
+        pools |= o->failures[i].account.pool_count != 0;
+    }
+    if (known) {
+        gm_out_note(
+            out, "what the card's memory was, before kept memory was given back; elsewhere is to be subtracted; where "
+                 "others is unknown, contexts has other processes, too");
+        gm_out_accounts(out);
+        for (unsigned i = 0; i < o->noted; i++)
+            gm_out_account_row(out, i + 1, &o->failures[i].account);
+        gm_out_table_end(out);
+    }
+    if (pools) {
+        gm_out_pools(out);
+        for (unsigned i = 0; i < o->noted; i++)
+            gm_out_pool_rows(out, i + 1, &o->failures[i].account);
+        gm_out_table_end(out);
+    }
+}
+
 bool gm_print_oom(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     struct oom *o = (struct oom *)observer;
     gm_out_section(out, "out_of_memory", "WHEN MEMORY RAN OUT");
@@ -294,6 +340,7 @@ bool gm_print_oom(struct gm_report *r, struct gm_observer *observer, struct gm_o
     if (!print_displaced(r, o, out))
         return false;
     print_requests(r, o, out);
+    print_accounts(o, out);
     print_holders(r, o, out);
     return true;
 }

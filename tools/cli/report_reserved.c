@@ -1,5 +1,6 @@
 /* Report part --reserved: memory taken from the devices over time, as live, kept and reserved bytes, and why kept
  * memory went back to the driver or could not. What the process holds beyond gpumem's view. */
+#include "tools/cli/account_out.h"
 #include "tools/cli/section.h"
 #include "tools/cli/trace_glossary.h"
 
@@ -167,6 +168,14 @@ static void print_untracked(const struct gm_analysis *a, struct gm_out *out) {
                                       : "contexts, modules, graphs, libraries");
 }
 
+/* The list of what the card's memory was. */
+static void print_account(const struct gm_device_totals *device, struct gm_out *out) {
+    const struct gm_accounts *accounts = &device->accounts;
+    if (accounts->failed && !out->json)
+        gm_out_note(out, "the fullest moment is that of the first request that found no memory");
+    gm_out_account(out, &accounts->fullest, &accounts->latest);
+}
+
 static void print_device(struct gm_report *r, const struct reserved *s, unsigned device, struct gm_out *out) {
     const struct gm_device_totals *d = &r->a->devices[device];
     char name[32], title[64];
@@ -177,6 +186,7 @@ static void print_device(struct gm_report *r, const struct reserved *s, unsigned
     gm_out_fact(out, "peak_ns", "at", GM_CELL_TIME, d->peak_reserved_ns);
     gm_out_fact(out, "beyond_peak_bytes", "beyond gpumem at most", GM_CELL_BYTES,
                 r->a->untracked.count ? d->untracked_peak : GM_UNKNOWN);
+    print_account(d, out);
     print_over_time(s->on[device], s->last_ns, r->top, out);
 }
 
@@ -199,8 +209,10 @@ bool gm_print_reserved(struct gm_report *r, struct gm_observer *observer, struct
         gm_out_fact(out, "kept_bytes", "kept then", GM_CELL_BYTES, a->kept_at_reserved);
     }
     print_untracked(a, out);
-    if (!each)
+    if (!each) {
+        print_account(&a->devices[first], out);
         print_over_time(s->on[first], s->last_ns, r->top, out);
+    }
     print_trims(a, out);
     print_held(a, out);
     for (unsigned device = 0; each && device < GM_DEVICES; device++)

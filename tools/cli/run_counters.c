@@ -1,5 +1,6 @@
 /* Creates the counters file that the library fills while the program runs, and prints the closing lines from it. */
 #include "shim/base/foreign.h"
+#include "tools/cli/account_out.h"
 #include "tools/cli/colour.h"
 #include "tools/cli/launch.h"
 #include "tools/cli/memory_kinds.h"
@@ -118,7 +119,6 @@ struct sum {
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
     uint64_t guard_every, guard_refused, guard_errors, guard_races, guard_uncompared;
-    uint64_t untracked, untracked_shared; /* what the processes hold beyond gpumem's view */
     /* Devices that were used, by UUID: processes may number them differently. */
     struct {
         char uuid[sizeof((struct gm_device_sample *)0)->uuid];
@@ -189,8 +189,6 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->wait_ns += now.total.fence_wait_ns;
     sum->peak += now.peak_all;
     sum->reserved += now.peak_reserved_all;
-    sum->untracked += now.untracked_peak;
-    sum->untracked_shared |= now.untracked_shared;
     sum->released_bytes += s->released_bytes;
     sum->guard_every |= s->guard_every;
     sum->guard_refused += s->guard_refused;
@@ -280,9 +278,6 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
             say("", "each the sum of all processes' peaks");
         print_displaced(s);
     }
-    if (s->untracked)
-        say("beyond gpumem", "%s at most: contexts, modules, graphs, libraries%s", gm_text_bytes(&t[0], s->untracked),
-            s->untracked_shared ? "; other processes of the card included" : "");
     say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
         gm_text_percent(&t[1], s->temporary, s->allocs));
     if (s->reusable) /* some kind keeps freed blocks */
@@ -306,6 +301,26 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     if (s->released_bytes)
         say("with its context", "%s in %s %s were released, not leaked", gm_text_bytes(&t[0], s->released_bytes),
             gm_text_count(&t[1], released_count(s)), blocks(released_count(s)));
+}
+
+/* What the memory of each device was. Accounts of several processes cannot be added up. */
+static void print_accounts(const struct gm_stats *s, bool several) {
+    static struct gm_counter_sample now;
+    struct gm_text t;
+    gm_counter_sample_take(&now, s, s->pid, 0);
+    for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        const struct gm_stats_accounts *accounts = &now.devices[device].accounts;
+        char label[16], process[32] = "";
+        if (!accounts->fullest.taken_ns)
+            continue;
+        snprintf(label, sizeof label, "device %d", device);
+        if (several)
+            snprintf(process, sizeof process, "process %d: ", s->pid);
+        fprintf(stderr, "gpumem:   %-16s %s%s, %s: ", label, process, gm_text_bytes(&t, accounts->fullest.total),
+                accounts->failed ? "when memory ran out" : "at the fullest measured");
+        gm_account_print(stderr, &accounts->fullest);
+        fputc('\n', stderr);
+    }
 }
 
 static void print_kinds(const struct sum *s) {
@@ -452,6 +467,9 @@ void gm_run_counters_print(const struct gm_run_counters *c, uint64_t run_ns) {
         fprintf(stderr, "gpumem: all %u processes\n", active);
     }
     print_sum(&total, run_ns, active > 1);
+    for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
+        if (is_active(&c->slots[i]))
+            print_accounts(&c->slots[i], active > 1);
     print_kinds(&total);
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
         if (is_active(&c->slots[i]) && c->slots[i].checked_order) {

@@ -3,6 +3,7 @@
 
 #ifdef GM_HAVE_JANSSON
 #include "shim/base/options.h"
+#include "tools/cli/account_out.h"
 #include "tools/cli/json.h"
 
 enum { FORMAT = 1 };
@@ -41,11 +42,12 @@ static json_t *devices(const struct gm_counter_sample *s) {
         const struct gm_device_sample *d = &s->devices[device];
         if (d->used)
             json_array_append_new(
-                all, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "uuid",
+                all, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "uuid",
                                d->uuid[0] ? json_string(d->uuid) : json_null(), "live_bytes", gm_json_number(d->live),
                                "peak_live_bytes", gm_json_number(d->peak_live), "reserved_bytes",
                                gm_json_number(d->reserved), "peak_reserved_bytes", gm_json_number(d->peak_reserved),
-                               "beyond_bytes", gm_json_number(d->untracked), "limit_bytes", limit_bytes(d->limit)));
+                               "beyond_bytes", gm_json_number(d->untracked), "limit_bytes", limit_bytes(d->limit),
+                               "account", gm_account_json(&d->accounts.latest)));
     }
     return all;
 }

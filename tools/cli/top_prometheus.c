@@ -103,6 +103,21 @@ static void put_group(FILE *out, const struct gm_group_sample *g) {
     }
 }
 
+/* A sample for each row of the accounts; `elsewhere` is to be subtracted from their sum. */
+static void put_accounts(FILE *out, const struct gm_counter_sample *s) {
+    for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        const struct gm_account *account = &s->devices[device].accounts.latest;
+        for (int row = 0; account->taken_ns && row <= GM_ACCOUNT_ROWS; row++) {
+            bool last = row == GM_ACCOUNT_ROWS;
+            fprintf(out, "gpumem_device_account_bytes{pid=\"%d\",program=\"", (int)s->pid);
+            put_value(out, s->program);
+            fprintf(out, "\",device=\"%d\",uuid=\"%s\",row=\"%s\"} %llu\n", device, s->devices[device].uuid,
+                    last ? GM_ACCOUNT_ELSEWHERE : gm_account_label(account, (enum gm_account_row)row),
+                    (unsigned long long)(last ? account->elsewhere : account->rows[row]));
+        }
+    }
+}
+
 void gm_top_prometheus(FILE *out, const struct gm_counter_sample *const *samples, unsigned count,
                        const struct gm_group_sample *group) {
     static const int counts[] = {[ALONE] = 1, [BY_KIND] = GM_KIND_COUNT, [BY_DEVICE] = GM_STATS_DEVICES};
@@ -114,6 +129,10 @@ void gm_top_prometheus(FILE *out, const struct gm_counter_sample *const *samples
                 if (is_there(m, samples[i], index))
                     put_process(out, m, samples[i], index);
     }
+    head(out, "gpumem_device_account_bytes", "gauge",
+         "What the memory of the device was when it was looked at: rows that add up to the device, but for elsewhere.");
+    for (unsigned i = 0; i < count; i++)
+        put_accounts(out, samples[i]);
     if (group->name[0])
         put_group(out, group);
 }

@@ -60,6 +60,30 @@ static const char *percent(struct gm_text *room, double value) {
     return room->text;
 }
 
+/* The latest account of the device. Returns the number of lines. */
+static unsigned put_account(FILE *out, const struct gm_counter_sample *s, int device, unsigned width,
+                            const char *ending) {
+    const struct gm_account *account = &s->devices[device].accounts.latest;
+    struct gm_text t[2];
+    unsigned lines = 1;
+    if (!account->taken_ns)
+        return 0;
+    head_line(out, width, ending, "  %-14s %11s %s ago", "CARD", gm_text_bytes(&t[0], account->total),
+              gm_text_time(&t[1], s->time_ns > account->taken_ns ? s->time_ns - account->taken_ns : 0));
+    for (int row = 0; row < GM_ACCOUNT_ROWS; row++)
+        if (gm_account_shows(account, (enum gm_account_row)row)) {
+            line(out, width, ending, "  %-14s %11s %s", gm_account_label(account, (enum gm_account_row)row),
+                 gm_text_bytes(&t[0], account->rows[row]), gm_account_meaning(account, (enum gm_account_row)row));
+            lines++;
+        }
+    if (account->elsewhere) {
+        line(out, width, ending, "  %-14s -%10s %s", GM_ACCOUNT_ELSEWHERE, gm_text_bytes(&t[0], account->elsewhere),
+             GM_ACCOUNT_ELSEWHERE_MEANING);
+        lines++;
+    }
+    return lines;
+}
+
 unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, unsigned width,
                        const char *ending) {
     struct gm_text t[6];
@@ -100,6 +124,8 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
              d->uuid);
         lines++;
     }
+    for (int device = 0; device < GM_STATS_DEVICES; device++)
+        lines += put_account(out, s, device, width, ending);
     return lines + 1;
 }
 

@@ -20,7 +20,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_TRIM_CALL] = "the program called gpumem_trim or queried how much memory is free",
         [GM_REASON_FENCE] = "work that was submitted before the free may still use it",
         [GM_REASON_PARTLY_USED] = "other blocks lie in its pages",
-        [GM_REASON_THRESHOLD] = "the program's default pool keeps it, below its release threshold",
+        [GM_REASON_THRESHOLD] = "a pool of the program keeps it, below its release threshold",
         [GM_REASON_REMAPPED] = "the program maps other memory at the addresses, or uses them in another way",
         [GM_REASON_GROWTH] = "served by GPUMEM_GROW, because the block may grow",
         [GM_REASON_LIST_TURNOVER] = "more blocks of that size were freed so far than are alive (earlier versions)",
@@ -50,6 +50,11 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_TRIM] = "kept blocks of one kind were returned to the driver, or the program trimmed a pool of its own",
         [GM_ACT_UNTRACKED] = "measured: bytes that the process holds on the device beyond what gpumem sees (contexts, "
                              "modules, graphs, libraries); address has the bytes in use on the card by all processes",
+        [GM_ACT_ACCOUNT] = "measured with it: an item of what the card's memory is. site says which: 0 live, 1 "
+                           "rounding, 2 kept, 3 pools, 4 handles, 5 contexts, 6 others, 7 free, 32 the card (the last "
+                           "item), 33 elsewhere, 34 mapped by the program, 35 in its pools, 36 of graphs, 37 given "
+                           "back, 38 number of pools, 39 a pool (address is its handle, 0x0 the default pool's; stream "
+                           "the bytes that it uses)",
         [GM_ACT_HELD] = "measured with it: unused bytes that could not be given back; one event for each reason",
         [GM_ACT_KEPT] = "recording begins or goes on: bytes of freed blocks of that kind that are kept at this time",
         [GM_ACT_POOL_SIZE] = "gpumem's pool of that kind took memory or returned some; bytes is what it has now on the "
@@ -112,8 +117,9 @@ const char *gm_column_meaning(const char *name) {
         {"result", "the driver's result, a CUresult; 0 = success"},
         {"flags",
          "sum of 1 (during stream capture), 2 (the function for per-thread default streams was called), 4 (a "
-         "free: the block is kept for reuse), 8 (beyond: other processes of the card are included) and 16 (the block "
-         "was made before recording began; time_ns is when it was noted)"},
+         "free: the block is kept for reuse), 8 (beyond: other processes of the card are included), 16 (the block "
+         "was made before recording began; time_ns is when it was noted) and 32 (beyond: the account is of the request "
+         "that failed just before)"},
         {"pid", "the process"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -20,8 +20,8 @@ struct gm_gen_command {
 extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
 
 /* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@actions@`, `@reasons@`,
- * `@columns@`, `@parts@` (of the report), `@formats@` (of an export) replaced by its section, and the name of each
- * other command by that command's flags. False when one has a name without explanation. */
+ * `@columns@`, `@parts@` (of the report), `@formats@` (of an export), `@account@` replaced by its section, and the name
+ * of each other command by that command's flags. False when one has a name without explanation. */
 bool gm_gen_man(FILE *out, FILE *template_file);
 
 void gm_gen_bash(FILE *out);

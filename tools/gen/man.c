@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "shim/base/account.h"
 #include "shim/resource/resource.h"
 #include "tools/cli/export_rows.h"
 #include "tools/cli/section_rows.h"
@@ -141,6 +142,13 @@ static void columns(FILE *out) {
         term(out, name, gm_column_meaning(name));
 }
 
+static void account(FILE *out) {
+    const struct gm_account none = {0};
+    for (int row = 0; row < GM_ACCOUNT_ROWS; row++)
+        term(out, gm_account_name((enum gm_account_row)row), gm_account_meaning(&none, (enum gm_account_row)row));
+    term(out, GM_ACCOUNT_ELSEWHERE, "to be subtracted: " GM_ACCOUNT_ELSEWHERE_MEANING);
+}
+
 /* Writes the options that show one part of the report, as a list within a sentence. */
 static void parts(FILE *out) {
     static const char *const names[] = {
@@ -181,6 +189,7 @@ bool gm_gen_man(FILE *out, FILE *template_file) {
         {".\\\" @options@\n", options}, {".\\\" @policies@\n", policies}, {".\\\" @resources@\n", resources},
         {".\\\" @run@\n", run_flags},   {".\\\" @actions@\n", actions},   {".\\\" @reasons@\n", reasons},
         {".\\\" @columns@\n", columns}, {".\\\" @parts@\n", parts},       {".\\\" @formats@\n", formats},
+        {".\\\" @account@\n", account},
     };
     char line[1024];
     while (fgets(line, sizeof line, template_file)) {

@@ -11,16 +11,22 @@ const BLOCK_COLUMNS = [["site", "call site"], ["bytes", "size", bytesText], ["cr
                        ["kind", "kind"], ["device", "device"], ["thread", "thread"], ["phase", "phase"]];
 const FAILURE_COLUMNS = [["site", "call site"], ["time", "at", timeText], ["bytes", "requested", bytesText], ["live", "live then", bytesText], ["device", "device"],
                          ["call", "call"], ["result", "result"]];
+const ACCOUNT_COLUMNS = [["name", "the card's memory"], ["device", "device"], ["fullest", "at the fullest", bytesText], ["last", "at last", bytesText],
+                         ["meaning", "which is"]];
 
 const isSummary = () => Boolean(state.trace.raw.summary_ns);
 const severalDevices = () => state.trace.devices.length > 1;
 
 function tableRows() {
     const some = [{id: "site", set: SITE}, {id: "block", title: "Largest blocks"}, {id: "phase", set: PHASE}, {id: "kind", set: KIND},
-                  {id: "thread", set: THREAD}, {id: "device", set: DEVICE}, {id: "failed", title: "Failed requests"}];
+                  {id: "thread", set: THREAD}, {id: "device", set: DEVICE}, {id: "failed", title: "Failed requests"},
+                  {id: "account", title: "The card's memory"}];
     return some.filter(row => (!isSummary() || [SITE, KIND, DEVICE].includes(row.set)) && (row.set !== DEVICE || severalDevices()) &&
-                              (row.id !== "failed" || state.trace.failures.length));
+                              (row.id !== "failed" || state.trace.failures.length) && (row.id !== "account" || accounts().length));
 }
+
+// The devices that are shown, and whose memory was measured.
+const accounts = () => state.trace.devices.filter((some, at) => some.account?.length && (!state.view || at === state.view));
 
 const titleOf = row => row.title || WORDS[row.set][1];
 
@@ -98,11 +104,22 @@ function failureTable() {
     return {columns: FAILURE_COLUMNS, rows};
 }
 
-const defaultSort = row => row.id === "failed" ? ["time", 1] : row.set !== undefined && state.other ? ["d_at_peak", -1] : ["bytes", -1];
+// In the order of the list, which adds up to the card.
+function accountTable() {
+    const rows = accounts().flatMap(({device, account, ran_out: ranOut}) => {
+        const sum = field => account.reduce((all, row) => all + row[field], 0);
+        return [...account, {name: "card", fullest: sum("fullest"), last: sum("last"),
+                             meaning: ranOut ? "the sum; at the fullest: when memory ran out" : "the sum"}].map(row => ({...row, device: String(device)}));
+    });
+    rows.forEach((row, at) => { row.order = at; });
+    return {columns: ACCOUNT_COLUMNS.filter(([field]) => field !== "device" || severalDevices()), rows};
+}
+
+const defaultSort = row => row.id === "account" ? ["order", 1] : row.id === "failed" ? ["time", 1] : row.set !== undefined && state.other ? ["d_at_peak", -1] : ["bytes", -1];
 
 function showTable() {
     const all = tableRows(), row = all.find(some => some.id === state.tab) || all[0];
-    const {columns, rows} = row.id === "block" ? blockTable() : row.id === "failed" ? failureTable() : seriesTable(row.set);
+    const {columns, rows} = row.id === "block" ? blockTable() : row.id === "failed" ? failureTable() : row.id === "account" ? accountTable() : seriesTable(row.set);
     const sort = state.sort[row.id] || defaultSort(row), [field, direction] = columns.some(([name]) => name === sort[0]) ? sort : defaultSort(row);
     const words = searched(), wanted = state.filter[row.set];
     const found = words ? rows.filter(some => columns.some(([name]) => typeof some[name] === "string" && matches(some[name], words))) : rows;
@@ -141,6 +158,7 @@ function showTable() {
     $("table").dataset.rows = found.length;
     $("table-note").textContent = `${countText(found.length)} rows` + (found.length > ROWS_SHOWN ? `, the first ${ROWS_SHOWN} of this order shown` : "") +
         (row.id === "block" ? ". The list has the largest blocks of the run and of each interval; click one to pin it."
+         : row.id === "account" ? ". It is of the whole run, whatever range is selected."
          : row.set !== undefined ? ". Click a row to see only it." : ".");
     showTabs(all, row);
 }

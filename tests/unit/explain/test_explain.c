@@ -13,6 +13,7 @@
 #include "shim/base/limit.h"
 #include "shim/base/stats.h"
 #include "shim/base/symbol.h"
+#include "shim/explain/account.h"
 #include "shim/explain/explain.h"
 #include "shim/explain/freed.h"
 #include "shim/resource/registry.h"
@@ -72,40 +73,50 @@ static void hold(unsigned count, size_t size, enum gm_kind kind, int device, uin
                                  .device = (int16_t)device,
                                  .site = site};
         gm_registry_add(gm_registry_shared(), &block, NULL);
+        gm_stats_take(kind, device, size);
     }
 }
 
-static bool card_of_100(size_t *free_bytes, size_t *total) {
-    *free_bytes = 10 * GIB;
-    *total = 100 * GIB;
+static uint64_t own; /* what the card says of this process */
+
+static bool card_of_100(int *device, bool asks_own, struct gm_card *card) {
+    *device = *device < 0 ? 0 : *device;
+    if (card)
+        *card = (struct gm_card){.free = 10 * GIB, .total = 100 * GIB, .own = asks_own ? own : 0};
     return true;
 }
 
-static bool no_answer(size_t *free_bytes, size_t *total) { return false; }
+static bool no_answer(int *device, bool asks_own, struct gm_card *card) { return false; }
 
 /* ---- what an explanation states */
 
 static void fail_on_card(void) {
     struct gm_request request = request_of(GM_CALL_ALLOC, 20 * GIB, 0);
-    gm_explain_card = card_of_100;
+    gm_account_card = card_of_100;
     hold(2, 16 * GIB, GM_KIND_NATIVE, 0, 0);
     hold(3, 1 * GIB, GM_KIND_CACHE, 0, 0);
     hold(1, 4 * GIB, GM_KIND_ASYNC, 0, 0);
     hold(1, 5 * MIB, GM_KIND_NATIVE, 0, 0);
     hold(1, 6 * MIB, GM_KIND_NATIVE, 0, 0);
     hold(1, 7 * MIB, GM_KIND_NATIVE, 0, 0);
-    hold(1, 50 * GIB, GM_KIND_NATIVE, 1, 0); /* another device */
-    hold(1, 50 * GIB, GM_KIND_HOST, 0, 0);   /* not on a device */
-    gm_stats_cached(GM_KIND_CACHE, 1 * GIB);
+    hold(1, 50 * GIB, GM_KIND_NATIVE, 1, 0);  /* another device */
+    hold(1, 50 * GIB, GM_KIND_HOST, 0, 0);    /* not on a device */
+    gm_stats_take(GM_KIND_CACHE, 0, 1 * GIB); /* kept */
+    own = 60 * GIB;
     gm_explain_failure(&request, GM_KIND_NATIVE, false);
 }
 
 TEST(test_card) {
     in_child(fail_on_card);
     expect("gpumem: out of memory: cuMemAlloc of 20.00 GiB on device 0\n");
-    expect("gpumem:   live          39.02 GiB in 9 blocks; kept for reuse 1.00 GiB\n");
-    expect("gpumem:   card          100.00 GiB, 10.00 GiB free; 49.98 GiB held by other processes, contexts and "
-           "modules\n");
+    expect("gpumem:   card          100.00 GiB, when the request failed:\n"
+           "gpumem:     live        39.02 GiB in 9 blocks\n"
+           "gpumem:     rounding    2.00 MiB\n" /* pages of the blocks of 5 and 7 MiB */
+           "gpumem:     kept        1.00 GiB\n"
+           "gpumem:     contexts    19.98 GiB: contexts, modules, graphs, and what else the process has beyond gpumem\n"
+           "gpumem:     others      30.00 GiB: other processes, and the driver itself\n"
+           "gpumem:     free        10.00 GiB\n"
+           "gpumem:   why           other processes\n");
     expect("gpumem:   held by       32.00 GiB in 2 blocks of 16.00 GiB, native\n"
            "gpumem:                 4.00 GiB in 1 block of 4.00 GiB, async\n"
            "gpumem:                 3.00 GiB in 3 blocks of 1.00 GiB, cache\n"
@@ -123,7 +134,7 @@ static void fail_beyond_limit(void) {
     struct gm_request request = request_of(GM_CALL_ARRAY, 3 * GIB, 0);
     gm_limit_bytes = 8 * GIB;
     gm_limit_force(0, 8 * GIB - 11 * MIB / 2);
-    gm_explain_card = card_of_100;
+    gm_account_card = card_of_100;
     gm_explain_failure(&request, GM_KIND_ARRAY, true);
     gm_oom_parse("trim,host,managed", &all, error, sizeof error);
     gm_router_set_steps(&all);
@@ -144,7 +155,7 @@ TEST(test_limit) {
 
 static void fail_elsewhere(void) {
     struct gm_request request = request_of(GM_CALL_ALLOC_ASYNC, GIB, 0);
-    gm_explain_card = no_answer;
+    gm_account_card = no_answer;
     request.capturing = true;
     gm_explain_failure(&request, GM_KIND_NATIVE, false);
     request = request_of(GM_CALL_HOST_ALLOC, 2 * GIB, 0);
@@ -159,7 +170,7 @@ TEST(test_capture_and_host) {
     expect("card          not known: ");
     expect("try           to allocate before the capture begins\n");
     expect("2.00 GiB of host memory\n");
-    expect("live          40.00 MiB in 1 block;");
+    expect("live          40.00 MiB in 1 block\n");
     assert_int_equal(times("largest"), 0);
 }
 
@@ -175,7 +186,7 @@ static void *fail_often(void *device) {
 static void fail_in_threads(void) {
     pthread_t threads[8];
     int devices[2] = {0, 1};
-    gm_explain_card = card_of_100;
+    gm_account_card = card_of_100;
     for (int i = 0; i < 8; i++)
         pthread_create(&threads[i], NULL, fail_often, &devices[i % 2]);
     for (int i = 0; i < 8; i++)

@@ -29,7 +29,6 @@ shim/trace/chunks -> shim/trace/writer
 shim/driver/capture -> shim/driver/in_flight
 shim/cache/parts -> shim/cache/limits
 shim/pipeline/contexts -> shim/pipeline/calls
-shim/pipeline/counts -> shim/pipeline/calls
 shim/pipeline/parts -> shim/pipeline/calls
 shim/pipeline/parts -> shim/pipeline/events
 shim/api/own_resource -> shim/api/resources

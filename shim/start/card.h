@@ -1,0 +1,13 @@
+/* Asks the card about its memory, for the account (shim/explain/account.h). */
+#ifndef GM_START_CARD_H
+#define GM_START_CARD_H
+
+#include "shim/explain/account.h"
+
+/* As gm_account_card. */
+GM_INTERNAL bool gm_card_ask(int *device, bool own, struct gm_card *card);
+/* What this process has in use on the device, when the driver may be gone; 0: unknown, or the card's management library
+ * was not used before. */
+GM_INTERNAL uint64_t gm_card_own_at_end(int device);
+
+#endif
