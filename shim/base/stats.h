@@ -45,6 +45,19 @@ struct gm_stats_shard {
     uint64_t frees_begun, frees_written; /* frees whose events have a number, and those that were written */
 } __attribute__((aligned(64)));
 
+/* Why freed blocks went back to the driver that later requests might have reused. X(enumerator, reason, what changes
+ * it) */
+#define GM_UNKEPT(X)                                                                          \
+    X(GM_UNKEPT_LIMIT, "above the limit of kept memory", "a higher --cache-limit keeps more") \
+    X(GM_UNKEPT_IDLE, "unused for --cache-idle", "a longer --cache-idle, or 0, keeps it")     \
+    X(GM_UNKEPT_TIGHT, "as the device was almost full", "no option does, but less memory in use does")
+enum gm_unkept {
+#define X(enumerator, reason, change) enumerator,
+    GM_UNKEPT(X)
+#undef X
+        GM_UNKEPT_COUNT
+};
+
 /* A call site of cudaFree whose wait later work may rely on (GPUMEM_CHECK_ORDER). */
 enum { GM_STATS_RELIANCES = 20, GM_STATS_FRAMES = 6 };
 struct gm_stats_reliance {
@@ -95,6 +108,8 @@ struct gm_stats {
     uint64_t peak_total;                    /* device memory: all kinds but host, imported */
     uint64_t peak_reserved;                 /* of all kinds on devices together */
     uint64_t released_bytes;                /* destroyed with their context */
+    uint64_t unkept[GM_UNKEPT_COUNT];       /* bytes that were not kept, or not for long enough */
+    uint64_t never_kept;                    /* of them, those that were not kept at all, which trimmed_bytes lacks */
     uint64_t guard_every;                   /* GPUMEM_GUARD: one of so many blocks, 0 = off */
     uint64_t guard_refused;                 /* requests not guarded for lack of memory */
     uint64_t guard_errors;                  /* memory errors found, wrong frees included */
@@ -197,6 +212,12 @@ static inline void gm_stats_trimmed(uint64_t bytes) {
     struct gm_stats_shard *shard = gm_stats_mine();
     gm_stats_count(&shard->trims, bytes != 0);
     gm_stats_count(&shard->trimmed_bytes, bytes);
+}
+
+/* `kept`: they were kept until now. */
+static inline void gm_stats_unkept(enum gm_unkept why, uint64_t bytes, bool kept) {
+    __atomic_add_fetch(&gm_stats->unkept[why], bytes, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&gm_stats->never_kept, kept ? 0 : bytes, __ATOMIC_RELAXED);
 }
 
 static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oom_steps, 1); }

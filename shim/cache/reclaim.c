@@ -225,6 +225,7 @@ static bool release_for_block(struct gm_resource *self, const struct gm_block *b
     /* Other threads may use up the room meanwhile. So the loop ends after it has released the size of the block. */
     for (size_t released = 0, freed = 1; missing && freed && released < block->reserved; released += freed) {
         freed = release_oldest(self, block->context_id, block->device, missing, all_bins);
+        gm_stats_unkept(GM_UNKEPT_LIMIT, freed, true);
         missing = gm_cache_gather(state, block->device, block->reserved);
     }
     gm_releases_end(&releases, false);
@@ -246,9 +247,10 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
         struct gm_releases releases;
         query_all_shards(state, block->context_id, block->device);
         gm_releases_begin(&releases, GM_REASON_CACHE_LIMIT);
-        while (release_oldest(self, block->context_id, block->device, SIZE_MAX, all_bins))
-            ;
+        for (size_t freed; (freed = release_oldest(self, block->context_id, block->device, SIZE_MAX, all_bins));)
+            gm_stats_unkept(GM_UNKEPT_TIGHT, freed, true);
         gm_releases_end(&releases, false);
+        gm_stats_unkept(GM_UNKEPT_TIGHT, block->reserved, false);
         gm_spin_lock(&shard->lock);
         return NULL;
     }
@@ -262,9 +264,12 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
     bool room = release_for_block(self, block);
     gm_spin_lock(&shard->lock);
     lists = gm_free_lists_of(shard, block->context_id);
-    if (!room || !lists || lists->disabled || !gm_cache_allow(state, shard, block->device, block->reserved))
+    if (!lists || lists->disabled)
         return NULL;
-    return lists;
+    if (room && gm_cache_allow(state, shard, block->device, block->reserved))
+        return lists;
+    gm_stats_unkept(GM_UNKEPT_LIMIT, block->reserved, false);
+    return NULL;
 }
 
 static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_lists *lists, uint64_t now) {
@@ -361,7 +366,7 @@ void gm_cache_upkeep(struct gm_resource *self, struct gm_shard *shard, uint64_t 
         bool found = lists && lists->releasing_count != before;
         gm_spin_unlock(&state->shards[i].lock);
         if (found)
-            gm_cache_drain(self, &state->shards[i], context_id);
+            gm_stats_unkept(GM_UNKEPT_IDLE, gm_cache_drain(self, &state->shards[i], context_id), true);
     }
     gm_releases_end(&releases, false);
 }

@@ -73,7 +73,7 @@ static void *run(void *unused) {
             calls = now_made;
             since = gm_now_ns();
         } else if (much && gm_option_number(GM_OPT_CACHE_IDLE) && gm_now_ns() - since >= IDLE_NS) {
-            lend(much, GM_REASON_IDLE);
+            gm_stats_unkept(GM_UNKEPT_IDLE, lend(much, GM_REASON_IDLE), true);
         }
         gm_loans_sleep(much ? TICK_NS : REST_NS);
         if ((asked = gm_loans_asked()))

@@ -354,8 +354,19 @@ def holders():
     check(re.search(r" 100\.00 MiB in 100 blocks: ", done.stderr), done.stderr)
 
 
+def unkept():
+    """The closing lines name the option that keeps most freed bytes from being reused."""
+    plan = (*8 * ("64x4m", "-"), "1x4m", "-")
+    lines, _ = run("cache", *plan, GPUMEM_CACHE_LIMIT="32M")
+    check(re.search(r"not reused  .*above the limit of kept memory: a higher --cache-limit keeps more", lines), lines)
+    lines, _ = run("cache", *plan)
+    check("not reused" not in lines, lines)
+    lines, _ = run("cache", "64x4m", "-", "~60", *4 * ("16x1m", "-", "~60"), GPUMEM_CACHE_IDLE="10ms")
+    check(re.search(r"not reused  .*unused for --cache-idle: a longer --cache-idle, or 0, keeps it", lines), lines)
+
+
 CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, two_devices, trims, beyond, held, host_memory, accounts,
-                                          ran_out, holders)}
+                                          ran_out, holders, unkept)}
 
 if __name__ == "__main__":
     shutil.rmtree(WORK, ignore_errors=True)

@@ -119,6 +119,7 @@ struct sum {
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
     uint64_t guard_every, guard_refused, guard_errors, guard_races, guard_uncompared;
+    uint64_t unkept[GM_UNKEPT_COUNT], given_back; /* freed blocks that went back to the driver: by reason, and all */
     /* Devices that were used, by UUID: processes may number them differently. */
     struct {
         char uuid[sizeof((struct gm_device_sample *)0)->uuid];
@@ -190,6 +191,9 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->peak += now.peak_all;
     sum->reserved += now.peak_reserved_all;
     sum->released_bytes += s->released_bytes;
+    for (int why = 0; why < GM_UNKEPT_COUNT; why++)
+        sum->unkept[why] += s->unkept[why];
+    sum->given_back += now.total.trimmed_bytes + s->never_kept;
     sum->guard_every |= s->guard_every;
     sum->guard_refused += s->guard_refused;
     sum->guard_errors += s->guard_errors;
@@ -257,6 +261,24 @@ static void print_guarded(const struct sum *s) {
         say("possible races", "%s", gm_text_count(&t[3], s->guard_races));
 }
 
+/* What kept most of the freed bytes from being reused, and what would change it. */
+static void print_unkept(const struct sum *s) {
+    static const struct {
+        const char *reason, *change;
+    } words[] = {
+#define X(enumerator, reason, change) {reason, change},
+        GM_UNKEPT(X)
+#undef X
+    };
+    const uint64_t little = (uint64_t)32 << 20;
+    struct gm_text t[2];
+    for (int why = 0; why < GM_UNKEPT_COUNT; why++)
+        if (s->unkept[why] >= little && s->unkept[why] > (s->given_back + s->cached) / 2)
+            say("not reused", "%s of the %s of freed blocks that no request reused went back %s: %s",
+                gm_text_bytes(&t[0], s->unkept[why]), gm_text_bytes(&t[1], s->given_back + s->cached),
+                words[why].reason, words[why].change);
+}
+
 static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     struct gm_text t[4];
     say("calls", "%s %s, %s %s, %s%s failed%s", gm_text_count(&t[0], s->allocs),
@@ -283,6 +305,7 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     if (s->reusable) /* some kind keeps freed blocks */
         say("reused", "%s, %s of the allocations; kept at the end %s", gm_text_count(&t[0], s->hits),
             gm_text_percent(&t[1], s->hits, s->allocs), gm_text_bytes(&t[2], s->cached));
+    print_unkept(s);
     if (s->waits)
         say("fence waits", "%s, %s", gm_text_count(&t[0], s->waits), gm_text_time(&t[1], s->wait_ns));
     if (s->moved)
