@@ -187,8 +187,11 @@ static enum gpumem_status run(struct gpumem_spgemm *m, const struct spg_request 
         spg_set_aside(m, r);
     struct target *t = output ? &target : NULL;
     m->hashed = m->hashed && repeated;
-    bool done = flags & GPUMEM_SPGEMM_CHECK ? check_operands(m, r, repeated, wide, &error)
-                                            : !wide || spg_request_check_offsets(m, r, &error);
+    bool done = !wide || spg_wide_takes(&r->csr[1], &error);
+    if (done && flags & GPUMEM_SPGEMM_CHECK)
+        done = check_operands(m, r, repeated, wide, &error);
+    else if (done && wide)
+        done = spg_request_check_offsets(m, r, &error);
     if (done && wide)
         done = compute_wide(m, r->csr, t, &c, &error);
     else if (done)

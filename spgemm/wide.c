@@ -166,10 +166,13 @@ static bool multiply_all(struct wide *w, const struct gpumem_spgemm_csr *a, stru
     return done;
 }
 
+bool spg_wide_takes(const struct gpumem_spgemm_csr *b, struct spg_error *error) {
+    return b->stored <= ENTRIES_MAX ||
+           spg_fail_as(error, SPG_NOT_SUPPORTED, "B has %lld entries, and at most %lld are possible",
+                       (long long)b->stored, (long long)ENTRIES_MAX);
+}
+
 static bool take_b(struct wide *w, const struct gpumem_spgemm_csr *b, struct spg_error *error) {
-    if (b->stored > ENTRIES_MAX)
-        return spg_fail_as(error, SPG_NOT_SUPPORTED, "B has %lld entries, and at most %lld are possible",
-                           (long long)b->stored, (long long)ENTRIES_MAX);
     w->b = spg_operand_of(b);
     if (!b->wide_offsets)
         return true;

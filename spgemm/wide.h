@@ -19,6 +19,9 @@ struct spg_wide_c {
     void *values;
 };
 
+/* B has no more entries than such a product reaches. To be asked before any of them is read. */
+bool spg_wide_takes(const struct gpumem_spgemm_csr *b, struct spg_error *error);
+
 /* Computes C in the product's own memory, or with `place` not NULL in the caller's: `provide` is called with the
  * entries so far, must not move them, and sets *offsets. On failure and on success there is no product for another one
  * of the same structure. */

@@ -565,7 +565,7 @@ MUTATIONS = [
        "a cause is explained once for each device"),
     of("limit_is_not_named", "shim/explain/explain.c", "cause_of", gives("CARD", "exceeds_limit"), "pressure explained",
        "the explanation names GPUMEM_LIMIT where it refused"),
-    of("own_memory_is_of_others", "shim/explain/explain.c", "add_card", sets("own", "w->kept"), "explain",
+    of("own_memory_is_of_others", "shim/base/account.c", "gm_account_settle", sets("rows[GM_ACCOUNT_OTHERS]", "own ? all : 0"), "account",
        "memory of others on the card is what gpumem does not hold"),
     of("holders_of_all_devices", "shim/explain/holders.c", "is_asked_for", always("block->device"), "explain",
        "the holders are those of the device that is out of memory"),

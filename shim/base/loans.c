@@ -24,13 +24,16 @@ struct shared {
     uint64_t magic;
     uint32_t questions, answers; /* rise with each one: what lenders and askers sleep on */
     uint32_t asked[BITS];        /* number of the latest question, by device */
+    uint64_t device[BITS];       /* hash of the device of that question: several devices may share a bit */
     struct place places[PLACES];
 };
-#define MAGIC 0x32534e414f4c4d47ull /* "GMLOANS2" */
+#define MAGIC 0x33534e414f4c4d47ull /* "GMLOANS3" */
 
 void (*gm_loans_much)(int device);
 static struct shared *file; /* of a lender */
 static struct place *mine;
+#define SEVERAL UINT64_MAX
+static uint64_t lent[BITS]; /* hash of the device; 0: none */
 
 /* Reserves the memory, so that a full file system shows here and not as a bus error later. */
 static bool has_size(int fd, const struct stat *found) {
@@ -111,8 +114,10 @@ static uint64_t released_by_all(const struct shared *shared) {
     return bytes;
 }
 
-static bool ask(struct shared *shared, int fd, unsigned device) {
+static bool ask(struct shared *shared, int fd, uint64_t hash) {
+    unsigned device = (unsigned)(hash % BITS);
     uint64_t before = released_by_all(shared), until = gm_now_ns() + GM_LOANS_PATIENCE_NS;
+    __atomic_store_n(&shared->device[device], hash, __ATOMIC_SEQ_CST);
     uint32_t question = __atomic_add_fetch(&shared->asked[device], 1, __ATOMIC_SEQ_CST);
     wake(&shared->questions);
     for (;;) {
@@ -125,19 +130,21 @@ static bool ask(struct shared *shared, int fd, unsigned device) {
     return released_by_all(shared) != before;
 }
 
-uint64_t gm_loans_bit(int device) {
+static uint64_t hash_of(int device) {
     bool (*find)(int, unsigned char[16]) = __atomic_load_n(&gm_limit_uuid, __ATOMIC_ACQUIRE);
     unsigned char uuid[16];
-    return find && device >= 0 && find(device, uuid) ? 1ull << gm_group_hash(uuid) % BITS : 0;
+    return find && device >= 0 && find(device, uuid) ? gm_group_hash(uuid) : 0;
 }
 
+static uint64_t bit_of(uint64_t hash) { return hash ? 1ull << hash % BITS : 0; }
+
 bool gm_loans_ask(int device) {
-    uint64_t bit = gm_loans_bit(device);
+    uint64_t hash = hash_of(device);
     int saved = errno, fd;
-    struct shared *shared = bit ? open_file(&fd) : NULL;
+    struct shared *shared = hash ? open_file(&fd) : NULL;
     bool released = false;
     if (shared) {
-        released = any_lends(shared, fd, bit) && ask(shared, fd, (unsigned)__builtin_ctzll(bit));
+        released = any_lends(shared, fd, bit_of(hash)) && ask(shared, fd, hash);
         munmap(shared, sizeof *shared);
         gm_close(fd);
     }
@@ -175,10 +182,14 @@ bool gm_loans_join(void) {
     return mine != NULL;
 }
 
-void gm_loans_lend(uint64_t devices) {
+void gm_loans_lend(int device) {
+    uint64_t hash = hash_of(device), known = 0, *at = &lent[hash % BITS];
     struct place *place = __atomic_load_n(&mine, __ATOMIC_ACQUIRE);
-    if (place)
-        __atomic_or_fetch(&place->devices, devices, __ATOMIC_SEQ_CST);
+    if (!place || !hash)
+        return;
+    if (!__atomic_compare_exchange_n(at, &known, hash, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) && known != hash)
+        __atomic_store_n(at, SEVERAL, __ATOMIC_SEQ_CST);
+    __atomic_or_fetch(&place->devices, bit_of(hash), __ATOMIC_SEQ_CST);
 }
 
 void gm_loans_sleep(uint64_t ns) {
@@ -188,22 +199,38 @@ void gm_loans_sleep(uint64_t ns) {
     sleep_on(file ? &file->questions : &seen, seen, ns);
 }
 
-uint64_t gm_loans_asked(void) {
-    uint64_t devices = mine ? __atomic_load_n(&mine->devices, __ATOMIC_SEQ_CST) : 0, asked = 0;
-    for (unsigned i = 0; i < BITS && devices >> i; i++)
-        if (devices >> i & 1 && __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST) != mine->answered[i])
-            asked |= 1ull << i;
-    return asked;
-}
-
-void gm_loans_answer(uint64_t devices, uint64_t released) {
-    if (!mine)
-        return;
+/* Answers all questions about these devices: so many bytes were released. */
+static void answer(uint64_t devices, uint64_t released) {
     __atomic_add_fetch(&mine->released, released, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < BITS; i++)
         if (devices >> i & 1)
             __atomic_store_n(&mine->answered[i], __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
     wake(&file->answers);
+}
+
+/* Another device has the bit, too, and is meant. */
+static bool is_of_others(unsigned bit) {
+    uint64_t own = __atomic_load_n(&lent[bit], __ATOMIC_SEQ_CST);
+    return own != SEVERAL && own != __atomic_load_n(&file->device[bit], __ATOMIC_SEQ_CST);
+}
+
+bool gm_loans_asked(void) {
+    uint64_t devices = mine ? __atomic_load_n(&mine->devices, __ATOMIC_SEQ_CST) : 0, of_others = 0;
+    bool asked = false;
+    for (unsigned i = 0; i < BITS && devices >> i; i++) {
+        if (!(devices >> i & 1) || __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST) == mine->answered[i])
+            continue;
+        of_others |= is_of_others(i) ? 1ull << i : 0;
+        asked |= !is_of_others(i);
+    }
+    if (of_others && !asked)
+        answer(of_others, 0);
+    return asked;
+}
+
+void gm_loans_answer(uint64_t released) {
+    if (mine)
+        answer(UINT64_MAX, released);
 }
 
 void gm_loans_leave(void) {

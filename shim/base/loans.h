@@ -22,16 +22,14 @@ bool gm_loans_ask(int device);
 
 /* Takes a place. False: there is no file, or no place left. */
 bool gm_loans_join(void);
-/* A set of devices is a sum of these bits; several devices of a machine may share one. 0: the device is not known. */
-uint64_t gm_loans_bit(int device);
-/* Devices on which the process keeps memory from now on, too. */
-void gm_loans_lend(uint64_t devices);
+/* The process keeps memory on this device from now on, too. */
+void gm_loans_lend(int device);
 /* Sleeps until somebody asks, or `ns` have passed. */
 void gm_loans_sleep(uint64_t ns);
-/* Those of them that are asked for and not answered. */
-uint64_t gm_loans_asked(void);
-/* Answers for these devices: so many bytes were released. */
-void gm_loans_answer(uint64_t devices, uint64_t released);
+/* Somebody asked for memory of such a device, and has no answer. */
+bool gm_loans_asked(void);
+/* Answers all questions so far: so many bytes were released. */
+void gm_loans_answer(uint64_t released);
 /* Lends no more. */
 void gm_loans_leave(void);
 /* In the child of a fork, which has no place. */

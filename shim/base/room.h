@@ -11,7 +11,8 @@
 
 /* The parts, and the bytes that each has: multiples of 8. */
 struct gm_room_parts {
-    char clock[32], trace[64], sites[288], ranges[288], error[352], named[512], halves[128], samples[64], making[448];
+    char clock[32], trace[64], sites[288], ranges[288], error[352], named[512], halves[128], samples[64], making[448],
+        moment[8];
 };
 enum gm_room_part {
     GM_ROOM_CLOCK = offsetof(struct gm_room_parts, clock),
@@ -23,6 +24,7 @@ enum gm_room_part {
     GM_ROOM_HALVES = offsetof(struct gm_room_parts, halves),
     GM_ROOM_SAMPLES = offsetof(struct gm_room_parts, samples),
     GM_ROOM_MAKING = offsetof(struct gm_room_parts, making),
+    GM_ROOM_MOMENT = offsetof(struct gm_room_parts, moment),
     GM_ROOM_BYTES = sizeof(struct gm_room_parts),
 };
 /* Stands behind the type of what a part holds. */

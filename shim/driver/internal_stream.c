@@ -78,6 +78,13 @@ void gm_context_leave(bool pushed) {
         gm_drv.ctx_pop(&popped);
 }
 
+gm_status gm_context_enter_again(const struct gm_context *context, bool *pushed) {
+    *pushed = false;
+    if (context->id && gm_context_life(context->handle, context->id) == GM_CONTEXT_DESTROYED)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return gm_context_enter(context->handle, pushed);
+}
+
 gm_status gm_context_enter_held(CUcontext context, uint64_t context_id, struct gm_context_held *held) {
     held->hold = gm_context_hold(context, context_id);
     if (held->hold < 0)

@@ -37,6 +37,9 @@ GM_INTERNAL void gm_internal_forget(uint64_t context_id);
 
 /* Makes the context current unless it is already. Pass *pushed to gm_context_leave. */
 GM_INTERNAL gm_status gm_context_enter(CUcontext context, bool *pushed);
+/* The same for one of an earlier call. CUDA_ERROR_CONTEXT_IS_DESTROYED: it is known to have ended; the driver would
+ * follow its handle. That it ends meanwhile is the caller's to prevent. */
+GM_INTERNAL gm_status gm_context_enter_again(const struct gm_context *context, bool *pushed);
 GM_INTERNAL void gm_context_leave(bool pushed);
 
 /* The context is current, and does not end before gm_context_leave_held. */

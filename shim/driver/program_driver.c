@@ -69,13 +69,22 @@ static GM_RARE gm_status enter_primary(const struct gm_driver *driver) {
     return status;
 }
 
+/* Not where the driver cannot say which context is current: another one must not take its place. */
+static gm_status enter_first(const struct gm_driver *driver) {
+    CUcontext now = NULL;
+    CUresult result = driver->ctx_get_current(&now);
+    if (now || (result && result != CUDA_ERROR_NOT_INITIALIZED))
+        return result ? (gm_status)result : GM_INVALID_CONTEXT;
+    return enter_primary(driver);
+}
+
 gm_status gm_program_context(struct gm_context *context) {
     const struct gm_driver *driver = gm_program_driver();
     if (!driver)
         return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
     if (GM_LIKELY(gm_context_current(context)))
         return GM_OK;
-    gm_status status = enter_primary(driver);
+    gm_status status = enter_first(driver);
     if (!status && gm_context_current(context))
         return GM_OK;
     return gm_fail(status ? status : GM_INVALID_CONTEXT,

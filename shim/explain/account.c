@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "shim/base/real_dl.h"
+#include "shim/base/room.h"
 #include "shim/base/stats.h"
 #include "shim/resource/registry.h"
 #include "shim/trace/writer.h"
@@ -125,20 +126,30 @@ struct moment {
     struct gm_account account;
     struct gm_account_facts facts;
 };
-static __thread struct moment *moment __attribute__((tls_model("initial-exec")));
+GM_ROOM_FITS(struct moment *, moment);
+
+static struct moment *moment_known(void) {
+    struct moment **at = gm_room_part_known(GM_ROOM_MOMENT);
+    return at ? *at : NULL;
+}
 
 static void drop_moment(void *pages) {
-    moment = NULL;
-    munmap(pages, sizeof *moment);
+    struct moment **at = gm_room_part_known(GM_ROOM_MOMENT);
+    if (at && *at == pages)
+        *at = NULL;
+    munmap(pages, sizeof(struct moment));
 }
 
 static struct moment *make_moment(void) {
-    struct moment *made = moment ? moment : gm_pages(sizeof *made);
-    if (made && !moment && gm_thread_at_exit(drop_moment, made)) {
+    struct moment **at = gm_room_part(GM_ROOM_MOMENT);
+    if (!at || *at)
+        return at ? *at : NULL;
+    struct moment *made = gm_pages(sizeof *made);
+    if (made && gm_thread_at_exit(drop_moment, made)) {
         munmap(made, sizeof *made);
         return NULL;
     }
-    return moment = made;
+    return *at = made;
 }
 
 /* 0: the call has no number, as the thread has no counters of its own. */
@@ -160,8 +171,9 @@ void gm_account_before_release(void) {
     struct gm_card card = {0};
     uint64_t call = number_of_call();
     int device = -1;
+    struct moment *moment = moment_known();
     if (!call || (moment && moment->call == call) || !gm_account_card || !is_wanted() ||
-        !gm_account_card(&device, false, &card) || !make_moment())
+        !gm_account_card(&device, false, &card) || !(moment = make_moment()))
         return;
     moment->call = call;
     moment->trimmed = gm_stats_mine()->trimmed_bytes;
@@ -170,14 +182,17 @@ void gm_account_before_release(void) {
     gather(device, &card, &moment->account, &moment->facts);
 }
 
-static bool is_of(uint64_t call, int device) { return moment && moment->call == call && moment->device == device; }
+static bool is_of(const struct moment *moment, uint64_t call, int device) {
+    return moment && moment->call == call && moment->device == device;
+}
 
 bool gm_account_of_failure(int device, struct gm_account *account) {
     uint64_t call = number_of_call();
     struct gm_card now = {0};
-    if (!call || (!is_of(call, device) && !make_moment()))
+    struct moment *moment = call ? make_moment() : NULL;
+    if (!moment)
         return gm_account_take(device, account);
-    if (!is_of(call, device)) {
+    if (!is_of(moment, call, device)) {
         if (!gm_account_take(device, &moment->account))
             return false;
         *moment = (struct moment){.call = call, .device = device, .done = true, .account = moment->account};

@@ -52,7 +52,7 @@ static gm_status fail_step(const struct gpumem_region *region, gm_status status,
  * thread in relaxed capture mode for that. */
 
 gm_status gm_region_enter(const struct gpumem_region *region, bool *pushed) {
-    gm_status status = gm_context_enter(region->context.handle, pushed);
+    gm_status status = gm_context_enter_again(&region->context, pushed);
     return status ? gm_fail(status, "the region's context cannot be entered: %s", gpumem_status_name(status)) : GM_OK;
 }
 

@@ -14,7 +14,7 @@ static const size_t default_staging = (size_t)32 << 20;
 /* ---- calls */
 
 gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_residency_call *call, bool places) {
-    gm_status status = gm_context_enter(r->context.handle, &call->pushed);
+    gm_status status = gm_context_enter_again(&r->context, &call->pushed);
     if (status)
         return gm_fail(status, "the residency's context cannot be entered: %s", gpumem_status_name(status));
     gm_cancel_hold();

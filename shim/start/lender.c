@@ -19,20 +19,21 @@
 #define KEPT_PART 64
 
 static enum { NO_LENDER, LENDS, ENDED } state;
-static bool inside;            /* in the driver */
-static uint64_t devices, bits; /* where the process keeps memory, or did: by number, and as gm_loans_bit */
+static bool inside;      /* in the driver */
+static uint64_t devices; /* where the process keeps memory, or did: bits by number */
+static size_t totals[GM_STATS_DEVICES];
 
 /* ---- what is kept */
 
 static uint64_t kept_on(int device) { return gm_stats_unused_on(gm_stats, device); }
 
-/* Kept bytes beyond what every process may keep. */
+/* Kept bytes beyond what every process may keep. Calls no driver, which may have ended. */
 static uint64_t much_kept(void) {
     uint64_t much = 0;
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
-        uint64_t kept = kept_on(device);
-        size_t total = 0;
-        if (kept && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS && kept > total / KEPT_PART)
+        size_t total = __atomic_load_n(&totals[device], __ATOMIC_RELAXED);
+        uint64_t kept = total ? kept_on(device) : 0;
+        if (kept > total / KEPT_PART)
             much += kept - total / KEPT_PART;
     }
     return much;
@@ -55,12 +56,12 @@ static size_t lend(size_t bytes, enum gm_reason reason) {
     return released;
 }
 
-static void answer(uint64_t asked) {
+static void answer(void) {
     uint64_t until = gm_now_ns() + ANSWER_NS;
     size_t released = 0;
     while (!(released = lend(SIZE_MAX, GM_REASON_OUT_OF_MEMORY)) && much_kept() && gm_now_ns() < until)
         gm_sleep(NAP_NS);
-    gm_loans_answer(asked, released);
+    gm_loans_answer(released);
 }
 
 static void *run(void *unused) {
@@ -68,7 +69,7 @@ static void *run(void *unused) {
     gm_mine.depth = 1;
     (void)gm_capture_relax();
     while (__atomic_load_n(&state, __ATOMIC_RELAXED) == LENDS) {
-        uint64_t much = much_kept(), now_made = calls_made(), asked;
+        uint64_t much = much_kept(), now_made = calls_made();
         if (now_made != calls) {
             calls = now_made;
             since = gm_now_ns();
@@ -76,8 +77,8 @@ static void *run(void *unused) {
             gm_stats_unkept(GM_UNKEPT_IDLE, lend(much, GM_REASON_IDLE), true);
         }
         gm_loans_sleep(much ? TICK_NS : REST_NS);
-        if ((asked = gm_loans_asked()))
-            answer(asked);
+        if (gm_loans_asked())
+            answer();
     }
     gm_loans_leave();
     return NULL;
@@ -95,13 +96,14 @@ static void end(void) {
 }
 
 static void lend_on(int device) {
+    size_t total = 0;
     uint64_t number = device >= 0 && device < GM_STATS_DEVICES ? 1ull << device : 0;
     if ((__atomic_load_n(&devices, __ATOMIC_RELAXED) & number) == number)
         return;
-    uint64_t bit = gm_loans_bit(device);
-    __atomic_or_fetch(&bits, bit, __ATOMIC_SEQ_CST);
+    if (gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS)
+        __atomic_store_n(&totals[device], total, __ATOMIC_RELAXED);
     __atomic_or_fetch(&devices, number, __ATOMIC_SEQ_CST);
-    gm_loans_lend(bit);
+    gm_loans_lend(device);
 }
 
 /* Others can ask for memory of this device from here on. */
@@ -115,8 +117,9 @@ static void begin(int device) {
         __atomic_store_n(&state, ENDED, __ATOMIC_RELAXED);
     if (!__atomic_compare_exchange_n((int *)&state, &none, LENDS, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
-    if (gm_loans_join())
-        gm_loans_lend(__atomic_load_n(&bits, __ATOMIC_SEQ_CST));
+    for (int i = 0, joined = gm_loans_join(); joined && i < GM_STATS_DEVICES; i++)
+        if (__atomic_load_n(&devices, __ATOMIC_SEQ_CST) >> i & 1)
+            gm_loans_lend(i);
     if (gm_thread_start(run, NULL))
         end();
 }

@@ -517,7 +517,7 @@ CASE(exported_later) {
 }
 
 CASE(asked_first) {
-    bool capable;
+    unsigned capable; /* the driver writes more than a byte */
     (void)cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, make(4096));
     export_many();
 }

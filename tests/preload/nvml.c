@@ -60,8 +60,9 @@ __attribute__((visibility("default"))) int nvmlDeviceGetMemoryInfo(void *device,
 __attribute__((visibility("default"))) int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory);
 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned length) {
-    static const char bytes[16] = "simulated cuda";
-    char digits[33];
+    char bytes[16] = "simulated ", digits[33];
+    const int session = getsid(0);
+    memcpy(bytes + 10, &session, sizeof session); /* as the simulated driver has it */
     for (int i = 0; i < 16; i++)
         snprintf(digits + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
     return snprintf(text, length, "GPU-%.8s-%.4s-%.4s-%.4s-%s", digits, digits + 8, digits + 12, digits + 16,

@@ -25,7 +25,8 @@ MIB = 1 << 20
 LIMIT_S = 60
 POLICIES = ("observe", "cache", "async", "managed", "auto")
 GPUMEM, PROGRAM, CUDA, WORK = (os.path.abspath(path) for path in sys.argv[1:5])
-environment = functools.partial(commanded.environment, CUDA)
+# On a busy machine a program can be idle between two calls.
+environment = functools.partial(commanded.environment, CUDA, GPUMEM_CACHE_IDLE="0")
 
 
 def tool(*words, status=0, text=None, **more):
@@ -361,8 +362,11 @@ def unkept():
     check(re.search(r"not reused  .*above the limit of kept memory: a higher --cache-limit keeps more", lines), lines)
     lines, _ = run("cache", *plan)
     check("not reused" not in lines, lines)
-    lines, _ = run("cache", "64x4m", "-", "~60", *4 * ("16x1m", "-", "~60"), GPUMEM_CACHE_IDLE="10ms")
-    check(re.search(r"not reused  .*unused for --cache-idle: a longer --cache-idle, or 0, keeps it", lines), lines)
+    for _ in range(5):  # when blocks are found to be idle depends on the machine's load
+        lines, _ = run("cache", "64x4m", "-", "~60", *4 * ("16x1m", "-", "~60"), GPUMEM_CACHE_IDLE="10ms")
+        if re.search(r"not reused  .*unused for --cache-idle: a longer --cache-idle, or 0, keeps it", lines):
+            return
+    check(False, lines)
 
 
 CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, two_devices, trims, beyond, held, host_memory, accounts,

@@ -1,5 +1,6 @@
 /* Many threads with one residency: each has a stream and results of its own, the inputs are shared, and the budget
  * holds a part of all. One more thread changes nothing and synchronises, another reads statistics. */
+#include "shim/driver/driver.h"
 #include "desk.h"
 #include "shim/residency/residency.h"
 
@@ -574,6 +575,8 @@ TEST_WITH(threads_end_after_the_context, desk_open, desk_close) {
     begin(residency, dropped, GPUMEM_READ, stream);
     end(residency, dropped, stream, GPUMEM_RELEASE_DROP);
     assert_int_equal(threads_now(), before + 3);
+    uint64_t id;
+    gm_context_end(context, &id); /* as the preloaded library sees it */
     CU(cuCtxDestroy_v2(context));
     assert_int_not_equal(gpumem_residency_destroy(residency), GPUMEM_OK);
     threads_become(before);

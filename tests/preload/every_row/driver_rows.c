@@ -13,7 +13,7 @@
 #define EXPORTED      __attribute__((visibility("default")))
 #define EXPORTED_WEAK __attribute__((weak, visibility("default")))
 
-static struct rows_seen seen;
+static __thread struct rows_seen seen; /* gpumem has a thread of its own, which calls, too */
 
 EXPORTED struct rows_seen *rows_arm(void) {
     memset(&seen, 0, sizeof seen);

@@ -6,15 +6,18 @@
 
 #include "tests/test.h"
 
+#include "shim/base/group.h"
 #include "shim/base/limit.h"
 #include "shim/base/loans.h"
 
-enum { DEVICE = 0, PLACES = 128 };
+enum { DEVICE = 0, PLACES = 128, BITS = 64 };
+
+static int other; /* another device, of the same bit in the file */
 
 /* No device of this machine. */
 static bool find_uuid(int device, unsigned char uuid[16]) {
-    memcpy(uuid, "test of loans   ", 16);
-    uuid[15] = (unsigned char)device;
+    memcpy(uuid, "test of loans\0\0\0", 16);
+    memcpy(uuid + 12, &device, sizeof device);
     return true;
 }
 
@@ -29,16 +32,15 @@ static pid_t lender(bool ends, uint64_t released) {
         gm_loans_after_fork();
         if (!gm_loans_join())
             _exit(1);
-        gm_loans_lend(ends ? 0 : gm_loans_bit(DEVICE));
         if (ends)
             _exit(0);
+        gm_loans_lend(DEVICE);
         if (write(ready[1], "x", 1) != 1)
             _exit(1);
         for (;;) {
             gm_loans_sleep(1000000000);
-            uint64_t asked = gm_loans_asked();
-            if (asked)
-                gm_loans_answer(asked, released);
+            if (gm_loans_asked())
+                gm_loans_answer(released);
         }
     }
     assert_true(child > 0);
@@ -73,6 +75,13 @@ TEST(answers) {
     assert_false(gm_loans_ask(DEVICE));
 }
 
+TEST(other_devices_are_not_lent) {
+    pid_t child = lender(false, 4096);
+    assert_false(gm_loans_ask(other));
+    assert_true(gm_loans_ask(DEVICE));
+    end(child);
+}
+
 TEST(ended_processes_leave_their_places) {
     for (int i = 0; i < 2 * PLACES; i++)
         (void)lender(true, 0);
@@ -89,7 +98,7 @@ TEST(forks) {
     if (!parent) {
         gm_loans_after_fork();
         bool joined = gm_loans_join();
-        gm_loans_lend(gm_loans_bit(DEVICE));
+        gm_loans_lend(DEVICE);
         pid_t child = fork();
         if (!child) {
             gm_loans_after_fork();
@@ -110,7 +119,16 @@ TEST(forks) {
     close(ready[0]);
 }
 
+static uint64_t bit_of(int device) {
+    unsigned char uuid[16];
+    find_uuid(device, uuid);
+    return gm_group_hash(uuid) % BITS;
+}
+
 int main(void) {
+    do
+        other++;
+    while (bit_of(other) != bit_of(DEVICE));
     gm_limit_uuid = find_uuid;
     return run_all(NULL, NULL);
 }

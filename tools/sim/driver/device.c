@@ -1,5 +1,6 @@
 /* Start-up, versions, errors, devices. The figures are those of an H100 where the header names them. */
 #include "sim.h"
+#include <unistd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +83,10 @@ CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
     SIM_TRY(sim_need_device(dev, &d));
     if (!uuid)
         return CUDA_ERROR_INVALID_VALUE;
-    memcpy(uuid->bytes, "simulated cuda\0\0", 16);
+    /* Processes of other sessions have other devices: their memory is not shared. */
+    const int32_t session = (int32_t)getsid(0);
+    memcpy(uuid->bytes, "simulated \0\0\0\0\0\0", 16);
+    memcpy(uuid->bytes + 10, &session, sizeof session);
     uuid->bytes[15] = (char)dev;
     return CUDA_SUCCESS;
 }
