@@ -1,6 +1,6 @@
 /* Blocks of random sizes come and go until the device is nearly full. Counts the requests that fail.
  *
- * usage: capacity PATTERN SEED STEPS PERMILLE
+ * usage: capacity PATTERN SEED STEPS PERMILLE [measure]
  *
  * PATTERN   sizes of the blocks: large (2 MiB to an eighth of the device), mixed (512 bytes to a 64th), small (512
  * bytes to 1 MiB), staying (blocks of 300 KB to 1 MB that stay, beside temporaries of 1 KiB to 2 MiB), halves (blocks
@@ -8,7 +8,8 @@
  * PERMILLE  live blocks take at most this part of what is free at the start, as native memory takes it
  *
  * Between the requests a few calls of other kinds need memory: an allocation from the default pool, a graph's launch, a
- * stream. Prints the numbers of requests and of those that failed, and the first that failed. */
+ * stream. Prints the numbers of requests and of those that failed, and the first that failed; with "measure" also the
+ * mean time of an allocation and its free, and at the end the free bytes and the largest request that fits. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST = 200000 };
 static const size_t MIB = (size_t)1 << 20, PAGE = (size_t)2 << 20;
@@ -29,7 +31,7 @@ static struct block {
 } blocks[MOST];
 static unsigned count, failed, requests, first_failed;
 static size_t live, most_live, card;
-static uint64_t state;
+static uint64_t state, spent_ns, pairs;
 
 static uint64_t draw(void) { /* splitmix64 */
     uint64_t z = state += 0x9e3779b97f4a7c15u;
@@ -64,8 +66,16 @@ static CUresult tried(const char *what, size_t size, CUresult result) {
     return result;
 }
 
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void release(unsigned i) {
+    uint64_t begin = now_ns();
     MUST(CALL(cuMemFree_v2, blocks[i].address));
+    spent_ns += now_ns() - begin;
     live -= blocks[i].native;
     blocks[i] = blocks[--count];
 }
@@ -76,7 +86,11 @@ static void allocate(size_t size) {
         release((unsigned)below(count));
     if (live + native > most_live || count == MOST)
         return;
-    if (tried("cuMemAlloc", size, CALL(cuMemAlloc_v2, &blocks[count].address, size)))
+    uint64_t begin = now_ns();
+    CUresult result = CALL(cuMemAlloc_v2, &blocks[count].address, size);
+    spent_ns += now_ns() - begin;
+    pairs++;
+    if (tried("cuMemAlloc", size, result))
         return;
     blocks[count++].native = native;
     live += native;
@@ -140,6 +154,27 @@ static void fill(const char *pattern) {
     }
 }
 
+/* To 2 MiB. */
+static size_t largest_request(void) {
+    size_t fits = 0, fails = card / PAGE + 1;
+    while (fails - fits > 1) {
+        size_t pages = fits + (fails - fits) / 2;
+        CUdeviceptr block;
+        bool taken = CALL(cuMemAlloc_v2, &block, pages * PAGE) == CUDA_SUCCESS;
+        if (taken)
+            MUST(CALL(cuMemFree_v2, block));
+        *(taken ? &fits : &fails) = pages;
+    }
+    return fits * PAGE;
+}
+
+static void print_measures(void) {
+    size_t unused, total;
+    MUST(CALL(cuMemGetInfo_v2, &unused, &total));
+    printf("%.3f us a pair; %zu MiB free, %zu MiB at most in one request\n", (double)spent_ns / 1e3 / (double)pairs,
+           unused / MIB, largest_request() / MIB);
+}
+
 int main(int argc, char **argv) {
     CUdevice device;
     CUcontext context;
@@ -147,7 +182,7 @@ int main(int argc, char **argv) {
     CUgraphExec instance;
     CUstream warm;
     size_t unused;
-    if (argc != 5)
+    if (argc != 5 && (argc != 6 || strcmp(argv[5], "measure") != 0))
         return 2;
     state = strtoull(argv[2], NULL, 10);
     driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -167,5 +202,7 @@ int main(int argc, char **argv) {
         for (unsigned long i = strtoul(argv[3], NULL, 10); i; i--)
             take_step(argv[1], instance);
     printf("%u requests, %u failed, the first %u; %zu MiB live\n", requests, failed, first_failed, live / MIB);
+    if (argc == 6)
+        print_measures();
     return 0;
 }
