@@ -91,11 +91,6 @@ struct gpumem_residency_options {
 /* Alignment of copies in a resource: that of cudaMalloc. */
 enum { GPUMEM_COPY_ALIGNMENT = 256 };
 
-#ifdef __cplusplus
-#define GPUMEM_RESOURCE_OF_(user) static_cast<struct gpumem_resource *>(user)
-#else
-#define GPUMEM_RESOURCE_OF_(user) (user)
-#endif
 static inline void *gpumem_residency_allocate_(size_t bytes, void *resource) {
     void *memory = NULL;
     (void)gpumem_resource_allocate(GPUMEM_RESOURCE_OF_(resource), bytes, GPUMEM_COPY_ALIGNMENT, &memory);
@@ -104,7 +99,6 @@ static inline void *gpumem_residency_allocate_(size_t bytes, void *resource) {
 static inline void gpumem_residency_release_(void *address, size_t bytes, void *resource) {
     (void)gpumem_resource_deallocate(GPUMEM_RESOURCE_OF_(resource), address, bytes, GPUMEM_COPY_ALIGNMENT);
 }
-#undef GPUMEM_RESOURCE_OF_
 /* Copies lie in memory of the resource, which the caller keeps until the residency is destroyed. */
 static inline void gpumem_residency_use_resource(struct gpumem_residency_options *options,
                                                  struct gpumem_resource *resource) {

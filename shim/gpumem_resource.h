@@ -34,6 +34,13 @@ extern "C" {
 
 struct gpumem_resource;
 
+/* The resource that a callback of another header gets as its `user`. */
+#ifdef __cplusplus
+#define GPUMEM_RESOURCE_OF_(user) static_cast<struct gpumem_resource *>(user)
+#else
+#define GPUMEM_RESOURCE_OF_(user) (user)
+#endif
+
 /* ---- kinds and properties */
 
 /* What the memory can do. New properties take new bits. */

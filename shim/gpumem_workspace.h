@@ -79,11 +79,11 @@ struct gpumem_workspace_options {
 /* Alignment of a workspace in a resource: that of cudaMalloc. */
 enum { GPUMEM_WORKSPACE_ALIGNMENT = 256 };
 
-static inline int gpumem_workspace_is_ordered_(const void *resource) {
-    return (gpumem_resource_properties((const struct gpumem_resource *)resource) & GPUMEM_STREAM_ORDERED) != 0;
+static inline int gpumem_workspace_is_ordered_(const struct gpumem_resource *resource) {
+    return (gpumem_resource_properties(resource) & GPUMEM_STREAM_ORDERED) != 0;
 }
 static inline void *gpumem_workspace_allocate_(size_t size, struct CUstream_st *stream, void *resource) {
-    struct gpumem_resource *from = (struct gpumem_resource *)resource;
+    struct gpumem_resource *from = GPUMEM_RESOURCE_OF_(resource);
     void *memory = NULL;
     (void)(gpumem_workspace_is_ordered_(from)
                ? gpumem_resource_allocate_async_aligned(from, size, GPUMEM_WORKSPACE_ALIGNMENT, gpumem_stream(stream),
@@ -92,7 +92,7 @@ static inline void *gpumem_workspace_allocate_(size_t size, struct CUstream_st *
     return memory;
 }
 static inline void gpumem_workspace_release_(void *address, size_t size, struct CUstream_st *stream, void *resource) {
-    struct gpumem_resource *to = (struct gpumem_resource *)resource;
+    struct gpumem_resource *to = GPUMEM_RESOURCE_OF_(resource);
     (void)(gpumem_workspace_is_ordered_(to)
                ? gpumem_resource_deallocate_async_aligned(to, address, size, GPUMEM_WORKSPACE_ALIGNMENT,
                                                           gpumem_stream(stream))

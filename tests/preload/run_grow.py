@@ -80,9 +80,13 @@ def troubles(options, program, way, moves, streams):
 def slow_answers(options):
     """An idle device takes microseconds to answer that it is idle: pages are handed over. One that takes long counts as busy."""
     for answer, moves in (20000, STEPS), (100000000, 0):
-        done = run(options, options.program, "plain", LD_PRELOAD=str(options.shim), GPUMEM_GROW="move", SIMCUDA_ANSWER=str(answer))
-        counts = REPORT.search(done.stderr)
-        if done.returncode or not counts or int(counts[4]) != moves:
+        for _ in range(5):  # a busy machine answers late, too
+            done = run(options, options.program, "plain", LD_PRELOAD=str(options.shim), GPUMEM_GROW="move", SIMCUDA_ANSWER=str(answer))
+            counts = REPORT.search(done.stderr)
+            right = done.returncode == 0 and counts and int(counts[4]) == moves
+            if right:
+                break
+        if not right:
             yield f"answers after {answer} ns: {done.returncode} {done.stderr}, not {moves} moves"
 
 
