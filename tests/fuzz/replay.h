@@ -18,7 +18,7 @@ static inline void must(int condition) {
 }
 
 #ifndef GM_LIBFUZZER
-enum { REPLAY_MOST = 1 << 16, REPLAY_BYTES = 1 << 17 }; /* of a file; of all its changed copies with one replacement */
+enum { REPLAY_MOST = 1 << 16, REPLAY_BYTES = 1 << 14 }; /* of a file; of all its changed copies with one replacement */
 
 static unsigned replayed;
 
