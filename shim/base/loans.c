@@ -31,9 +31,11 @@ struct shared {
 
 void (*gm_loans_much)(int device);
 static struct shared *file; /* of a lender */
-static struct place *mine;
+static struct place *mine;  /* NULL from gm_loans_leave on, while the lender may still look */
 #define SEVERAL UINT64_MAX
 static uint64_t lent[BITS]; /* hash of the device; 0: none */
+
+static struct place *own_place(void) { return __atomic_load_n(&mine, __ATOMIC_ACQUIRE); }
 
 /* Reserves the memory, so that a full file system shows here and not as a bus error later. */
 static bool has_size(int fd, const struct stat *found) {
@@ -85,8 +87,8 @@ static void wake(uint32_t *word) {
 
 /* One of another process, which lives. */
 static bool lends(const struct shared *shared, int fd, int number, uint64_t bit) {
-    const struct place *own_place = __atomic_load_n(&mine, __ATOMIC_ACQUIRE);
-    bool own = own_place && number == own_place - file->places;
+    const struct place *place = own_place();
+    bool own = place && number == place - file->places;
     return !own && __atomic_load_n(&shared->places[number].devices, __ATOMIC_RELAXED) & bit &&
            gm_group_is_locked(fd, number);
 }
@@ -179,12 +181,12 @@ bool gm_loans_join(void) {
         gm_close(fd);
     }
     errno = saved;
-    return mine != NULL;
+    return own_place() != NULL;
 }
 
 void gm_loans_lend(int device) {
     uint64_t hash = hash_of(device), known = 0, *at = &lent[hash % BITS];
-    struct place *place = __atomic_load_n(&mine, __ATOMIC_ACQUIRE);
+    struct place *place = own_place();
     if (!place || !hash)
         return;
     if (!__atomic_compare_exchange_n(at, &known, hash, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) && known != hash)
@@ -200,11 +202,11 @@ void gm_loans_sleep(uint64_t ns) {
 }
 
 /* Answers all questions about these devices: so many bytes were released. */
-static void answer(uint64_t devices, uint64_t released) {
-    __atomic_add_fetch(&mine->released, released, __ATOMIC_RELAXED);
+static void answer(struct place *place, uint64_t devices, uint64_t released) {
+    __atomic_add_fetch(&place->released, released, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < BITS; i++)
         if (devices >> i & 1)
-            __atomic_store_n(&mine->answered[i], __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
+            __atomic_store_n(&place->answered[i], __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
     wake(&file->answers);
 }
 
@@ -215,34 +217,35 @@ static bool is_of_others(unsigned bit) {
 }
 
 bool gm_loans_asked(void) {
-    uint64_t devices = mine ? __atomic_load_n(&mine->devices, __ATOMIC_SEQ_CST) : 0, of_others = 0;
+    struct place *place = own_place();
+    uint64_t devices = place ? __atomic_load_n(&place->devices, __ATOMIC_SEQ_CST) : 0, of_others = 0;
     bool asked = false;
     for (unsigned i = 0; i < BITS && devices >> i; i++) {
-        if (!(devices >> i & 1) || __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST) == mine->answered[i])
+        if (!(devices >> i & 1) || __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST) == place->answered[i])
             continue;
         of_others |= is_of_others(i) ? 1ull << i : 0;
         asked |= !is_of_others(i);
     }
     if (of_others && !asked)
-        answer(of_others, 0);
+        answer(place, of_others, 0);
     return asked;
 }
 
 void gm_loans_answer(uint64_t released) {
-    if (mine)
-        answer(UINT64_MAX, released);
+    struct place *place = own_place();
+    if (place)
+        answer(place, UINT64_MAX, released);
 }
 
 void gm_loans_leave(void) {
-    struct place *left = mine;
+    struct place *left = __atomic_exchange_n(&mine, NULL, __ATOMIC_ACQ_REL);
     if (!left)
         return;
-    mine = NULL;
     __atomic_store_n(&left->devices, 0, __ATOMIC_SEQ_CST);
     wake(&file->answers);
 }
 
 void gm_loans_after_fork(void) {
-    mine = NULL;
+    __atomic_store_n(&mine, NULL, __ATOMIC_RELAXED);
     file = NULL;
 }
