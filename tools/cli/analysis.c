@@ -4,6 +4,7 @@
 #include "tools/cli/analysis_pass.h"
 #include "tools/cli/analysis_summary.h"
 #include "tools/cli/memory_kinds.h"
+#include "tools/cli/sort.h"
 
 #include <stdlib.h>
 
@@ -353,7 +354,7 @@ static void conclude(struct gm_analysis_pass *p) {
     }
     for (struct size_entry *s = p->sizes; s; s = s->hh.next)
         a->sizes[a->size_count++] = s->totals;
-    qsort(a->sizes, a->size_count, sizeof *a->sizes, by_frequency);
+    gm_sort(a->sizes, a->size_count, sizeof *a->sizes, by_frequency);
 }
 
 static void free_pass(struct gm_analysis_pass *p) {

@@ -1,4 +1,5 @@
 #include "tools/cli/definitions.h"
+#include "tools/cli/sort.h"
 
 #include "shim/base/foreign.h"
 
@@ -269,7 +270,7 @@ static void make_index(struct gm_definitions *d) {
         index.starts[index.count++] = RECORD_OF(one, module)->start;
         index.starts[index.count++] = RECORD_OF(one, module)->limit;
     }
-    qsort(index.starts, index.count, sizeof *index.starts, compare_addresses);
+    gm_sort(index.starts, index.count, sizeof *index.starts, compare_addresses);
     for (size_t i = 0; i <= index.count; i++)
         after[i] = i;
     for (const struct definition *one = d->modules; one; one = one->same) {

@@ -2,6 +2,7 @@
 
 #include "tools/cli/foreign_file.h"
 #include "tools/cli/shown.h"
+#include "tools/cli/sort.h"
 #include "tools/cli/trace_unpack.h"
 
 #include <dirent.h>
@@ -124,7 +125,7 @@ static int by_rank(const void *x, const void *y) {
 
 void gm_job_sort(struct gm_trace_job *job) {
     if (job->count)
-        qsort(job->traces, job->count, sizeof *job->traces, by_rank);
+        gm_sort(job->traces, job->count, sizeof *job->traces, by_rank);
 }
 
 /* ---- reading */
@@ -302,7 +303,7 @@ bool gm_job_read(struct gm_trace_job *job) {
         end_trace(heap[--count]);
     free(heap);
     if (job->device_count)
-        qsort(job->devices, job->device_count, sizeof *job->devices, by_host);
+        gm_sort(job->devices, job->device_count, sizeof *job->devices, by_host);
     return done;
 }
 

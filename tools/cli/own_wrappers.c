@@ -1,6 +1,7 @@
 /* The stacks are grouped by the function of their present frame; the groups decide which stacks step (own_wrappers.h).
  */
 #include "tools/cli/own_wrappers.h"
+#include "tools/cli/sort.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static int by_number(const void *x, const void *y) { return compare(*(const uint
 
 static size_t count_different(uint64_t *numbers, size_t count) {
     size_t different = 0;
-    qsort(numbers, count, sizeof *numbers, by_number);
+    gm_sort(numbers, count, sizeof *numbers, by_number);
     for (size_t i = 0; i < count; i++)
         different += !i || numbers[i] != numbers[i - 1];
     return different;
@@ -47,7 +48,7 @@ static void list(struct entry *entries, struct gm_own_stack *stacks, size_t coun
         bool ends = s->at + 1 >= s->count;
         entries[i] = (struct entry){s, frame->function, frame->line, ends ? 0 : s->frames[s->at + 1].line};
     }
-    qsort(entries, count, sizeof *entries, by_function);
+    gm_sort(entries, count, sizeof *entries, by_function);
 }
 
 static struct group next_group(const struct entry *entries, size_t from, size_t count, uint64_t *scratch) {

@@ -5,6 +5,7 @@
  * equal decisions. Each site keeps at most RUNS runs; the cheapest runs join their neighbours. The last rule holds for
  * all other objects and states the decision of most objects. */
 #include "tools/cli/lifetime_oracle.h"
+#include "tools/cli/sort.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -99,7 +100,7 @@ static size_t drop_cheapest(struct run *runs, size_t count) {
 
 static size_t runs_of(struct item *items, size_t count, struct run *runs) {
     size_t n = 0;
-    qsort(items, count, sizeof *items, by_size);
+    gm_sort(items, count, sizeof *items, by_size);
     for (size_t i = 0; i < count; i++) {
         if (!n || runs[n - 1].high != items[i].bytes)
             runs[n++] = (struct run){.low = items[i].bytes, .high = items[i].bytes};
@@ -188,7 +189,7 @@ static void write_rules(struct rule_builder *d, struct item *items, size_t count
 static void distil(struct rule_builder *d, struct item *items, size_t count, unsigned depth) {
     sorting = d->o;
     sorting_depth = depth;
-    qsort(items, count, sizeof *items, by_frame);
+    gm_sort(items, count, sizeof *items, by_frame);
     for (size_t i = 0, end; i < count && !d->failed; i = end) {
         uint64_t frame = frame_of(d->o, items[i].site, depth);
         for (end = i + 1; end < count && frame_of(d->o, items[end].site, depth) == frame; end++)

@@ -11,6 +11,7 @@
 #include "tools/cli/phases.h"
 #include "tools/cli/read_trace.h"
 #include "tools/cli/shown.h"
+#include "tools/cli/sort.h"
 #include "tools/cli/symbols.h"
 
 #include <stdlib.h>
@@ -97,7 +98,7 @@ static int by_area(const void *x, const void *y) {
 }
 
 static void cut_bands(struct series *s) {
-    qsort(s->bands, s->band_count, sizeof s->bands[0], by_area);
+    gm_sort(s->bands, s->band_count, sizeof s->bands[0], by_area);
     if (s->band_count < BANDS)
         return;
     s->band_count = BANDS;
@@ -120,7 +121,7 @@ static int by_length(const void *x, const void *y) {
 }
 
 static void cut_phases(struct series *s) {
-    qsort(s->phases, s->phase_count, sizeof s->phases[0], by_length);
+    gm_sort(s->phases, s->phase_count, sizeof s->phases[0], by_length);
     s->phase_count = s->phase_count < PHASES ? s->phase_count : PHASES;
 }
 

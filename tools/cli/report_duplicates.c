@@ -6,6 +6,7 @@
  * devices are not in the trace, so a place may hold other bytes than those sent. */
 #include "tools/cli/number_text.h"
 #include "tools/cli/section.h"
+#include "tools/cli/sort.h"
 
 #include <inttypes.h>
 #include <search.h>
@@ -284,7 +285,7 @@ static bool print_sites(struct gm_report *r, const struct duplicates *d, struct 
         if (s->repeats)
             all[rows++] = (struct site_row){named(r, s->id), *s};
     if (!r->stacks && rows) {
-        qsort(all, rows, sizeof *all, by_name);
+        gm_sort(all, rows, sizeof *all, by_name);
         for (size_t i = 1; i < rows; i++) {
             if (by_name(&all[last], &all[i]))
                 all[++last] = all[i];
@@ -293,7 +294,7 @@ static bool print_sites(struct gm_report *r, const struct duplicates *d, struct 
         }
         rows = last + 1;
     }
-    qsort(all, rows, sizeof *all, by_site_bytes);
+    gm_sort(all, rows, sizeof *all, by_site_bytes);
     gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < rows; i++) {
         const struct site *s = &all[i].counts;

@@ -1,6 +1,7 @@
 /* Report part --objects: each block with its number, size, times and call site. The first pass notes when each block
  * ended, in eight bytes for each allocation. The second pass prints the rows in the order of the numbers. */
 #include "tools/cli/section.h"
+#include "tools/cli/sort.h"
 
 #include <stdlib.h>
 
@@ -74,7 +75,7 @@ static bool print_sites(struct gm_report *r, struct gm_out *out) {
         return false;
     for (size_t i = 0; i < r->a->site_count; i++)
         ids[i] = r->a->sites[i].id;
-    qsort(ids, r->a->site_count, sizeof *ids, by_number);
+    gm_sort(ids, r->a->site_count, sizeof *ids, by_number);
     gm_out_note(out, "call sites by their numbers");
     gm_out_table(out, "sites", columns, 1);
     out->all = true;

@@ -6,6 +6,7 @@
 #include "tools/cli/keyed_totals.h"
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/section.h"
+#include "tools/cli/sort.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,7 +184,7 @@ static unsigned join_holders(struct gm_report *r, const struct failure *f, struc
         holders[same].bytes += f->holders[i].bytes;
         count += same == count;
     }
-    qsort(holders, count, sizeof *holders, most_bytes_first);
+    gm_sort(holders, count, sizeof *holders, most_bytes_first);
     return count;
 }
 
@@ -249,7 +250,7 @@ static size_t join_displaced(struct gm_report *r, const struct oom *o, struct di
         rows[all] = (struct displaced){.kind = t->key.space, .allocs = t->allocs, .bytes = t->bytes};
         gm_symbols_site(r->symbols, (uint32_t)t->key.value, &rows[all++].name);
     }
-    qsort(rows, all, sizeof *rows, by_place);
+    gm_sort(rows, all, sizeof *rows, by_place);
     for (size_t i = 0; i < all; i++) {
         if (count && !compare_places(&rows[count - 1], &rows[i])) {
             rows[count - 1].allocs += rows[i].allocs;
@@ -258,7 +259,7 @@ static size_t join_displaced(struct gm_report *r, const struct oom *o, struct di
             rows[count++] = rows[i];
         }
     }
-    qsort(rows, count, sizeof *rows, most_moved_first);
+    gm_sort(rows, count, sizeof *rows, most_moved_first);
     return count;
 }
 

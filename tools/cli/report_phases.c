@@ -3,6 +3,7 @@
 #include "tools/cli/number_text.h"
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
+#include "tools/cli/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +167,7 @@ static int by_peak(const void *x, const void *y) {
 /* Merges rows with the same text, which may have several numbers. Returns the number of rows that remain. */
 static size_t join(struct named *all, size_t count) {
     size_t distinct = 0;
-    qsort(all, count, sizeof *all, by_name);
+    gm_sort(all, count, sizeof *all, by_name);
     for (size_t i = 0; i < count; i++) {
         if (!distinct || by_name(&all[distinct - 1], &all[i])) {
             all[distinct++] = all[i];
@@ -209,7 +210,7 @@ bool gm_print_phases(struct gm_report *r, struct gm_observer *observer, struct g
         all[i] = (struct named){name ? name : "?", p->rows[i]};
     }
     size_t count = join(all, p->count);
-    qsort(all, count, sizeof *all, by_peak);
+    gm_sort(all, count, sizeof *all, by_peak);
     gm_out_section(out, "phases", "PHASES (peak: live memory of the device that holds most while the phase lasts)");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,6 @@
 /* Call sites of a report: their names, their order, and which of their leaks a suppression covers. */
 #include "tools/cli/trace_report.h"
+#include "tools/cli/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ bool gm_report_make_sites(struct gm_report *r) {
     }
     r->site_count = a->site_count;
     if (!r->stacks && r->site_count) {
-        qsort(r->sites, r->site_count, sizeof *r->sites, by_name);
+        gm_sort(r->sites, r->site_count, sizeof *r->sites, by_name);
         for (size_t i = 1; i < r->site_count; i++) {
             struct gm_report_site *last = &r->sites[last_index], *site = &r->sites[i];
             if (!compare_names(last, site))
@@ -114,7 +115,7 @@ void gm_report_sort_sites(struct gm_report *r, enum gm_report_order order) {
     static int (*const orders[])(const void *, const void *) = {
         [GM_BY_BYTES] = by_bytes,         [GM_BY_PEAK] = by_at_peak,      [GM_BY_LEAK] = by_leaked_bytes,
         [GM_BY_TEMPORARY] = by_temporary, [GM_BY_GROWN] = by_grown_bytes, [GM_BY_FREED_LAST] = by_freed_last_bytes};
-    qsort(r->sites, r->site_count, sizeof *r->sites, orders[order]);
+    gm_sort(r->sites, r->site_count, sizeof *r->sites, orders[order]);
 }
 
 struct gm_leaks gm_report_leaks(const struct gm_report *r) {

@@ -3,6 +3,7 @@
 #include "tools/cli/largest_blocks.h"
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/phases.h"
+#include "tools/cli/sort.h"
 #include "tools/cli/timeline_halve.h"
 
 #include <stdlib.h>
@@ -139,7 +140,7 @@ static bool store_rows(struct timeline_pass *p) {
         t->rows = rows;
         t->row_room = room;
     }
-    qsort(p->touched, p->touched_count, sizeof *p->touched, by_index);
+    gm_sort(p->touched, p->touched_count, sizeof *p->touched, by_index);
     for (size_t i = 0; i < p->touched_count; i++) {
         struct series *series = p->touched[i];
         if (series->seen != p->peaks[0])
@@ -286,7 +287,7 @@ static int by_begin(const void *x, const void *y) {
 static void keep_longest(struct gm_timeline *t, size_t most) {
     if (t->phase_count <= most)
         return;
-    qsort(t->phases, t->phase_count, sizeof *t->phases, longest_first);
+    gm_sort(t->phases, t->phase_count, sizeof *t->phases, longest_first);
     t->phase_count = most;
 }
 
@@ -493,7 +494,7 @@ static bool collect_blocks(struct timeline_pass *p) {
         for (unsigned j = 0; j < h->count; j++)
             t->blocks[count++] = h->list[j];
     }
-    qsort(t->blocks, count, sizeof *t->blocks, by_number);
+    gm_sort(t->blocks, count, sizeof *t->blocks, by_number);
     for (size_t i = 0; i < count; i++)
         if (!i || t->blocks[i].block.number != t->blocks[t->block_count - 1].block.number)
             t->blocks[t->block_count++] = t->blocks[i];
@@ -557,7 +558,7 @@ static bool collect(struct timeline_pass *p) {
     gm_phases_end(p->phases, t->analysis->end_ns);
     keep_longest(t, PHASES);
     if (t->phase_count)
-        qsort(t->phases, t->phase_count, sizeof *t->phases, by_begin);
+        gm_sort(t->phases, t->phase_count, sizeof *t->phases, by_begin);
     return collect_views(p);
 }
 

@@ -1,5 +1,6 @@
 /* gpumem top: shows the counters of running processes repeatedly. */
 #include "tools/cli/shown.h"
+#include "tools/cli/sort.h"
 #include "tools/cli/top.h"
 #include "shim/base/options.h"
 #include "tools/cli/commands.h"
@@ -156,7 +157,7 @@ static int by_sort(const void *x, const void *y) {
 
 static void sort_rows(struct table *table, int sort) {
     sort_by = &gm_top_sorts[sort];
-    qsort(table->rows, table->count, sizeof table->rows[0], by_sort);
+    gm_sort(table->rows, table->count, sizeof table->rows[0], by_sort);
 }
 
 /* ---- readings */

@@ -2,6 +2,7 @@
 
 #include "tools/cli/analysis.h"
 #include "tools/cli/memory_kinds.h"
+#include "tools/cli/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -183,7 +184,7 @@ static void begin_range(struct gm_trace_window *w) {
             e->event.hit = 0; /* the block that it reused is no more */
             forget(w, block);
         }
-        qsort(w->first + amounts, w->first_count - amounts, sizeof *w->first, by_number);
+        gm_sort(w->first + amounts, w->first_count - amounts, sizeof *w->first, by_number);
     }
     gm_analysis_free(a);
 }
