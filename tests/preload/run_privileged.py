@@ -30,6 +30,10 @@ def run(program, folder, options):
 def main():
     if os.geteuid():
         skip("needs root, to make a program of another user")
+    try:
+        subprocess.run([sys.argv[1]], capture_output=True, timeout=LIMIT_S, user=NOBODY, group=NOBODY, extra_groups=[])
+    except PermissionError:
+        skip(f"another user cannot enter the folders of {sys.argv[1]}, where the library is")
     with tempfile.TemporaryDirectory(prefix="gm") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
