@@ -76,6 +76,13 @@ static inline uint64_t gm_account_used(const struct gm_account *account) {
     return account->total - account->rows[GM_ACCOUNT_FREE] - account->rows[GM_ACCOUNT_OTHERS];
 }
 
+/* The fullest account is that of the first request that found no memory (`failed`), else of the moment at which the
+ * process had most of the card. True: this one takes its place. */
+static inline bool gm_account_is_fuller(const struct gm_account *account, bool failed, const struct gm_account *fullest,
+                                        bool fullest_failed) {
+    return !fullest_failed && (failed || gm_account_used(account) >= gm_account_used(fullest));
+}
+
 /* What an event of a trace says of an account: a row, or one of these. The numbers are part of the trace's format. */
 enum gm_account_item {
     GM_ACCOUNT_ITEM_TOTAL = 32, /* the last one of an account */

@@ -150,14 +150,12 @@ struct gm_option {
 
 extern const struct gm_option gm_option_rows[GM_OPTION_COUNT_];
 
-/* True in a program that runs with more rights than its user has (set-uid, file capabilities): the environment is
- * the user's, the files are opened with the rights of the program. So no option is read there, and no hook acts.
- */
+/* True in a program that runs with more rights than its user has (set-uid, file capabilities): the environment is the
+ * user's, the files are opened with the rights of the program. So no option is read there, and no hook acts. */
 bool gm_options_are_ignored(void);
 
-/* Reads `environment` (in the form of environ), and the file that it names in GPUMEM_CONFIG, into the values of
- * the process. The environment comes before the file. Later calls are ignored. Texts are copied into fixed
- * storage. */
+/* Reads `environment` (in the form of environ), and the file that it names in GPUMEM_CONFIG, into the values of the
+ * process. The environment comes before the file. Later calls are ignored. Texts are copied into fixed storage. */
 void gm_options_load(char *const *environment);
 
 bool gm_option_bool(enum gm_option_id id);
@@ -185,19 +183,17 @@ static inline uint64_t gm_memory_of(uint64_t value, uint64_t total) {
 /* The value of a variable of any name in an environment; "" = it has none, or options are ignored. */
 const char *gm_environment_value(char *const *environment, const char *name);
 
-/* Names the option in a message: GPUMEM_POLICY, or FILE:3: GPUMEM_POLICY if that line of the file of options set
- * it. */
+/* Names the option in a message: GPUMEM_POLICY, or FILE:3: GPUMEM_POLICY if that line of the file of options set it. */
 struct gm_option_label {
     char text[160];
 };
 struct gm_option_label gm_option_label(enum gm_option_id id);
 
-/* Parses `text` by the type of `row`. Returns 0 and writes *number (choice index, bytes, ns ...), or returns -1
- * and writes one line into error[size], which names the value and what is accepted. */
+/* Parses `text` by the type of `row`. Returns 0 and writes *number (choice index, bytes, ns ...), or returns -1 and
+ * writes one line into error[size], which names the value and what is accepted. */
 int gm_option_parse(const struct gm_option *row, const char *text, uint64_t *number, char *error, size_t size);
 
-/* Reads GPUMEM_TRACE_RING: bytes from GM_TRACE_LEAST on, or a time; the other number becomes 0. False: it is
- * neither.
+/* Reads GPUMEM_TRACE_RING: bytes from GM_TRACE_LEAST on, or a time; the other number becomes 0. False: it is neither.
  */
 #define GM_TRACE_LEAST   ((uint64_t)1 << 20)
 #define GM_RING_ACCEPTED "bytes from 1M on, such as 64M, or a time such as 30s"

@@ -49,6 +49,11 @@ static void add_siteless(struct gm_holder *row, const struct gm_block *block, si
     row->count++;
 }
 
+/* The kind has more sizes than rows could show. */
+static bool has_many_sizes(const struct gm_holders *holders, uint32_t site, unsigned kind) {
+    return !site && holders->sizes[kind] > GM_HOLDERS;
+}
+
 static void add_held_block(const struct gm_block *block, void *arg) {
     struct gm_holders *holders = arg;
     if (!is_asked_for(holders, block))
@@ -59,17 +64,13 @@ static void add_held_block(const struct gm_block *block, void *arg) {
     holders->count++;
     if (!block->site)
         add_siteless(&holders->siteless[block->kind], block, bytes);
-    bool many = !block->site && holders->sizes[block->kind] > GM_HOLDERS;
-    struct gm_holder *row = many ? NULL : row_of_site(holders, block->site, block->size, block->kind);
+    struct gm_holder *row = has_many_sizes(holders, block->site, block->kind)
+                                ? NULL
+                                : row_of_site(holders, block->site, block->size, block->kind);
     if (row) {
         row->bytes += bytes;
         row->count++;
     }
-}
-
-/* The kind has more sizes than rows could show. */
-static bool has_many_sizes(const struct gm_holders *holders, const struct gm_holder *row) {
-    return !row->site && holders->sizes[row->kind] > GM_HOLDERS;
 }
 
 static void rank(struct gm_holders *holders, const struct gm_holder *row) {
@@ -189,10 +190,10 @@ void gm_holders_find(struct gm_holders *holders, int device, bool host, uint32_t
     if (registry)
         gm_registry_each(registry, add_held_block, holders);
     for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++)
-        if (holders->table[i].count && !has_many_sizes(holders, &holders->table[i]))
+        if (holders->table[i].count && !has_many_sizes(holders, holders->table[i].site, holders->table[i].kind))
             rank(holders, &holders->table[i]);
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (holders->siteless[kind].count && has_many_sizes(holders, &holders->siteless[kind]))
+        if (holders->siteless[kind].count && has_many_sizes(holders, 0, (unsigned)kind))
             rank(holders, &holders->siteless[kind]);
     join_rows(holders);
 }

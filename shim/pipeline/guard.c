@@ -19,8 +19,7 @@ uint64_t gm_guard_every;
 
 static gm_status refuse_word(const char *word, size_t length, char *error, size_t error_size) {
     gm_format(error, error_size,
-              "\"%.*s\" is not accepted: write off, all or 1/N, then begin, blocking or noraces "
-              "after commas",
+              "\"%.*s\" is not accepted: write off, all or 1/N, then begin, blocking or noraces after commas",
               length > 40 ? 40 : (int)length, word);
     return GM_INVALID_VALUE;
 }

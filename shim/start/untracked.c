@@ -50,12 +50,10 @@ static void publish(struct gm_account *shared, const struct gm_account *account)
     __atomic_store_n(&shared->taken_ns, account->taken_ns, __ATOMIC_RELEASE);
 }
 
-/* The fullest account is that of the moment at which the process had most of the card, or found no memory. */
 static void note_account(const struct gm_account *account, int device, bool failed) {
     struct gm_stats_accounts *shared = &gm_stats->accounts[device];
     publish(&shared->latest, account);
-    bool fuller = !shared->failed && gm_account_used(account) >= gm_account_used(&shared->fullest);
-    if ((failed && !shared->failed) || fuller || !shared->fullest.taken_ns)
+    if (gm_account_is_fuller(account, failed, &shared->fullest, shared->failed))
         publish(&shared->fullest, account);
     if (failed)
         __atomic_store_n(&shared->failed, 1, __ATOMIC_RELAXED);

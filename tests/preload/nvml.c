@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "simcuda.h"
+
 /* In its first answer each process has so many bytes less than in the next ones. */
 #define FIRST_LESS (1u << 20)
 
@@ -60,11 +62,11 @@ __attribute__((visibility("default"))) int nvmlDeviceGetMemoryInfo(void *device,
 __attribute__((visibility("default"))) int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory);
 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned length) {
-    char bytes[16] = "simulated ", digits[33];
-    const int session = getsid(0);
-    memcpy(bytes + 10, &session, sizeof session); /* as the simulated driver has it */
+    unsigned char bytes[16];
+    char digits[33];
+    simcuda_uuid(bytes, 0);
     for (int i = 0; i < 16; i++)
-        snprintf(digits + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
+        snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
     return snprintf(text, length, "GPU-%.8s-%.4s-%.4s-%.4s-%s", digits, digits + 8, digits + 12, digits + 16,
                     digits + 20) >= (int)length;
 }

@@ -14,12 +14,10 @@ import sys
 import tempfile
 
 import run_top
-from commanded import Commanded
-from commanded import NOBODY, other_user
+from commanded import NOBODY, Commanded, other_user
 from run_top import GPUMEM, LIMIT_S, MIB, PROGRAM, SHIM, SKIP, Program, check, environment, equal, top
 
 NAME = f"t{os.getpid()}"
-AS_NOBODY = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
 # Holds a page of counters, as a process of `user` below the folder `root`.
 HOLDER = """
@@ -204,14 +202,14 @@ class Member(Commanded):
 
 def limits():
     """Root sees and changes the group of the process's user, not its own of the same name."""
-    need_root()
-    if not other_user(GPUMEM):
+    as_nobody = other_user(GPUMEM)
+    if not as_nobody:
         sys.exit(SKIP)
     paths = [pathlib.Path(f"/dev/shm/gpumem-group-{user}-{NAME}") for user in (0, NOBODY)]
     more = environment(LD_PRELOAD=SHIM, GPUMEM_POLICY="cache", GPUMEM_GROUP=NAME, GPUMEM_LIMIT="32MiB", GPUMEM_OOM="trim,fail", GPUMEM_LOG="error")
     try:
         gpumem("limit", NAME, "64MiB")
-        with Member([PROGRAM], LIMIT_S, env=more, **AS_NOBODY) as member:
+        with Member([PROGRAM], LIMIT_S, env=more, **as_nobody) as member:
             equal(member.fill(), 2, "blocks below its limit")
             check("limit 32.00 MiB, 1 process" in gpumem("limit", member.pid), "its limit")
             equal(json.loads(top("--json", "--count=1", member.pid)[1])["limit_bytes"], 32 * MIB, "what top shows")

@@ -19,8 +19,10 @@ import sys
 
 import common
 
-PATTERNS = ("large", "mixed", "small", "staying", "halves")
-LINES = re.compile(r"(\d+) requests, (\d+) failed, the first \d+; \d+ MiB live\n([\d.]+) us a pair; (\d+) MiB free, (\d+) MiB at most")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/fuzz/capacity"))
+from fuzz_capacity import LINE, PATTERNS  # noqa: E402
+
+LINES = re.compile(LINE.pattern + r"\n([\d.]+) us a pair; (\d+) MiB free, (\d+) MiB at most")
 REUSED = re.compile(r"reused +[\d,]+, ([\d.]+) % of the allocations")
 TIME_LIMIT_S = 300
 MIB = 1 << 20
@@ -36,7 +38,7 @@ def run(options, pattern, seed, policy):
     if not found or (policy and not reused):
         raise common.Failed(f"{pattern} {seed} {policy}: {done.stdout}{done.stderr}")
     return {"pattern": pattern, "seed": seed, "policy": policy or "native", "requests": int(found[1]), "failed": int(found[2]),
-            "us": float(found[3]), "free": int(found[4]) * MIB, "largest": int(found[5]) * MIB, "reused": float(reused[1]) if policy else 0.0}
+            "us": float(found[5]), "free": int(found[6]) * MIB, "largest": int(found[7]) * MIB, "reused": float(reused[1]) if policy else 0.0}
 
 
 def worst(runs, natives):

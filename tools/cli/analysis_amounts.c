@@ -139,9 +139,8 @@ void gm_pass_account(struct gm_analysis *a, const struct gm_event *e) {
     gm_account_add(&accounts->taking, e->site, e->bytes, &pool);
     if (!last)
         return;
-    bool fuller = !accounts->failed && gm_account_used(&whole) >= gm_account_used(&accounts->fullest);
     accounts->latest = whole;
-    if ((accounts->of_failure && !accounts->failed) || fuller)
+    if (gm_account_is_fuller(&whole, accounts->of_failure, &accounts->fullest, accounts->failed))
         accounts->fullest = whole;
     accounts->failed |= accounts->of_failure;
 }

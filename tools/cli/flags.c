@@ -15,9 +15,8 @@ const struct gm_flag gm_flags[] = {
      "Record the program's NVTX ranges and marks in the trace, unless another tool receives them; see report "
      "--phases."},
     {"guard-exit", "N", "run",
-     "Exit status when --guard or a rule found memory errors and the program's own status is 0: 0 to 255; default 1, 0 "
-     "= "
-     "keep the program's. Possible races do not count."},
+     "Exit status when --guard or a rule found memory errors and the program's own status is 0: 0 to 255; default 1, "
+     "0 = keep the program's. Possible races do not count."},
     {"exec", "", "run", "Replace this process by the program instead of waiting for it; no closing lines."},
     {"top", "N", "report diff plot", "Rows of each list; default 10."},
     {"stacks", "", "report",

@@ -123,10 +123,7 @@ static int by_rank(const void *x, const void *y) {
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-void gm_job_sort(struct gm_trace_job *job) {
-    if (job->count)
-        gm_sort(job->traces, job->count, sizeof *job->traces, by_rank);
-}
+void gm_job_sort(struct gm_trace_job *job) { gm_sort(job->traces, job->count, sizeof *job->traces, by_rank); }
 
 /* ---- reading */
 
@@ -302,8 +299,7 @@ bool gm_job_read(struct gm_trace_job *job) {
     while (heap && count)
         end_trace(heap[--count]);
     free(heap);
-    if (job->device_count)
-        gm_sort(job->devices, job->device_count, sizeof *job->devices, by_host);
+    gm_sort(job->devices, job->device_count, sizeof *job->devices, by_host);
     return done;
 }
 

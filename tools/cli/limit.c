@@ -17,9 +17,8 @@ void gm_command_limit_help(void) {
         "       gpumem limit --remove GROUP\n\n"
         "Shows or changes how much memory of each device the processes of a group (GPUMEM_GROUP), or one process that\n"
         "runs with GPUMEM_LIMIT, may hold: bytes, or a part of each device such as 50%. It counts from their next\n"
-        "request on; 0 = no limit. A number is a process id. A new group is made, so that the limit is there before "
-        "its\n"
-        "first process.\n");
+        "request on; 0 = no limit. A number is a process id. A new group is made, so that the limit is there before\n"
+        "its first process.\n");
     gm_flags_help("limit");
 }
 

@@ -557,8 +557,7 @@ static bool collect(struct timeline_pass *p) {
     note_leaks(p, t->analysis);
     gm_phases_end(p->phases, t->analysis->end_ns);
     keep_longest(t, PHASES);
-    if (t->phase_count)
-        gm_sort(t->phases, t->phase_count, sizeof *t->phases, by_begin);
+    gm_sort(t->phases, t->phase_count, sizeof *t->phases, by_begin);
     return collect_views(p);
 }
 

@@ -66,6 +66,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -110,6 +112,14 @@ SIMCUDA_API int simcuda_register_kernel(const char *name, const char *params,
 #define SIMCUDA_KERNEL_ADD   "simcuda_kernel_add"
 SIMCUDA_API uint64_t simcuda_check_mismatches(void); /* words, since the last simcuda_reset_counters */
 SIMCUDA_API uint64_t simcuda_check_runs(void);
+
+/* The UUID of a device. Processes of other sessions have other devices: their memory is not shared. */
+static inline void simcuda_uuid(unsigned char uuid[16], int device) {
+    const int32_t session = (int32_t)getsid(0);
+    memcpy(uuid, "simulated \0\0\0\0\0\0", 16);
+    memcpy(uuid + 10, &session, sizeof session);
+    uuid[15] = (unsigned char)device;
+}
 
 SIMCUDA_API uint64_t simcuda_violations(void);
 SIMCUDA_API const char *simcuda_last_violation(void); /* text, valid until the next violation; "" when none */

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "public.h"
 #include "shim/driver/fence.h"
 #include "shim/resource/guard_ranges.h"
 #include "shim/resource/rows.h"
+#include "tests/said.h"
 
 static struct world world;
 
@@ -606,32 +606,14 @@ TEST_WITH(test_statistics, open_world, close_world) {
     OK(gpumem_resource_destroy(outside));
 }
 
-/* Standard error while `fd` is what start_reading returned. */
-static int start_reading(int *saved) {
-    int ends[2];
-    assert_int_equal(pipe(ends), 0);
-    *saved = dup(2);
-    dup2(ends[1], 2);
-    close(ends[1]);
-    return ends[0];
-}
-
-static void stop_reading(int fd, int saved, char *text, size_t size) {
-    dup2(saved, 2);
-    close(saved);
-    ssize_t got = read(fd, text, size - 1);
-    text[got > 0 ? got : 0] = '\0';
-    close(fd);
-}
-
 TEST_WITH(test_log, open_world, close_world) {
     struct gpumem_resource *resource = create("log(native)");
     char text[1024], wanted[128];
-    int saved, fd = start_reading(&saved);
+    struct said said = said_begin();
     void *memory = must_get(resource, 4242), *none = NULL;
     enum gpumem_status status = gpumem_resource_allocate(resource, (size_t)1 << 50, 16, &none);
     must_put(resource, memory, 4242);
-    stop_reading(fd, saved, text, sizeof text);
+    said_end(said, text, sizeof text);
     assert_int_equal(status, GPUMEM_OUT_OF_MEMORY);
     snprintf(wanted, sizeof wanted, "gpumem: native: cuMemAlloc of 4242 bytes on device 0: %p\n", memory);
     assert_non_null(strstr(text, wanted));
@@ -645,9 +627,9 @@ TEST_WITH(test_leaks_are_reported, open_world, close_world) {
     struct gpumem_resource *resource = create("track(native)");
     char text[4096];
     void *memory = must_get(resource, 31337);
-    int saved, fd = start_reading(&saved);
+    struct said said = said_begin();
     enum gpumem_status status = gpumem_resource_destroy(resource);
-    stop_reading(fd, saved, text, sizeof text);
+    said_end(said, text, sizeof text);
     assert_int_equal(status, GPUMEM_INVALID_VALUE);
     assert_non_null(strstr(text, "leaked: 31337 bytes"));
     assert_non_null(strstr(text, " + 0x")); /* a frame of its call stack */

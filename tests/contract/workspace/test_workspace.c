@@ -2,7 +2,7 @@
 #include "bench_workspace.h"
 
 #include <stdio.h>
-#include <unistd.h>
+#include "tests/said.h"
 
 TEST_WITH(starts_managed_with_one_mebibyte, bench_open, close_workspace) {
     struct gpumem_workspace *workspace = workspace_of(0);
@@ -102,16 +102,9 @@ TEST_WITH(one_loan_is_alive_at_a_time, bench_open, close_workspace) {
 /* What a call writes to standard error meanwhile. */
 static const char *logged(void (*call)(void *), void *argument) {
     static char text[512];
-    int ends[2], saved = dup(STDERR_FILENO);
-    assert_int_equal(pipe(ends), 0);
-    dup2(ends[1], STDERR_FILENO);
+    struct said said = said_begin();
     call(argument);
-    dup2(saved, STDERR_FILENO);
-    close(ends[1]);
-    ssize_t got = read(ends[0], text, sizeof text - 1);
-    text[got > 0 ? got : 0] = '\0';
-    close(ends[0]);
-    close(saved);
+    said_end(said, text, sizeof text);
     return text;
 }
 

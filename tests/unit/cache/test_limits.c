@@ -31,7 +31,7 @@ TEST(the_limit_holds) {
     assert_false(get(10 * MIB).hit); /* the oldest were released */
 }
 
-static void lend(void) {}
+static void lend(int device) {}
 
 /* Where a thread gives memory back, large blocks may keep the whole device, else a quarter of it. */
 TEST(two_thirds_of_the_device_are_reused) {

@@ -1,6 +1,5 @@
 /* Start-up, versions, errors, devices. The figures are those of an H100 where the header names them. */
 #include "sim.h"
-#include <unistd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,11 +82,7 @@ CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
     SIM_TRY(sim_need_device(dev, &d));
     if (!uuid)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Processes of other sessions have other devices: their memory is not shared. */
-    const int32_t session = (int32_t)getsid(0);
-    memcpy(uuid->bytes, "simulated \0\0\0\0\0\0", 16);
-    memcpy(uuid->bytes + 10, &session, sizeof session);
-    uuid->bytes[15] = (char)dev;
+    simcuda_uuid((unsigned char *)uuid->bytes, dev);
     return CUDA_SUCCESS;
 }
 
