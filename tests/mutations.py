@@ -29,7 +29,7 @@ MUTATIONS = [
        "reserved mapped", "memory that the program mapped and gpumem keeps is reserved"),
     of("kept_mapped_memory_not_in_reports", "tools/cli/reserved.c", "gm_reserved_handle_destroyed", drops("keep"),
        "reserved mapped", "a report counts kept mapped memory as kept"),
-    of("retained_handle_freed_early", "shim/hook/vmm.c", "HOOK(cuMemRelease", skips("gm_registry_refer"), "reserved mapped",
+    of("retained_handle_freed_early", "shim/hook/vmm.c", "gm_hook_cuMemRelease", skips("gm_registry_refer"), "reserved mapped",
        "a retained handle is freed by the release of its last reference"),
     of("idle_mapped_memory_given_silently", "shim/cache/mapped.c", "let_go", answers("gm_buffer_is_idle", "false"),
        "reserved mapped", "mapped memory that goes back is reserved no more"),

@@ -29,7 +29,7 @@ void gm_hook_capture_lost(const struct gm_capture *capture) {
 }
 
 #define BEGINS(symbol, twin, mode, parameters, arguments)            \
-    HOOK(symbol, LIST parameters) {                                  \
+    CUresult CUDAAPI gm_hook_##symbol(LIST parameters) {             \
         struct gm_scope scope;                                       \
         ENTER(symbol, LIST arguments);                               \
         BEGIN(&scope, GM_CALL_NONE, 0);                              \
@@ -69,21 +69,21 @@ static bool ended(CUstream stream, bool per_thread, CUresult result) {
 }
 
 /* The end is recorded before anything that waits for it: the trace then shows no block reused inside the capture. */
-#define END_CAPTURE(symbol, twin)                                \
-    HOOK(symbol, CUstream stream, CUgraph *graph) {              \
-        struct gm_scope scope;                                   \
-        ENTER(symbol, stream, graph);                            \
-        BEGIN(&scope, GM_CALL_NONE, 0);                          \
-        scope.request.stream = (uint64_t)(uintptr_t)stream;      \
-        scope.request.per_thread = twin;                         \
-        CUresult result = gm_real.symbol(stream, graph);         \
-        bool over = ended(stream, twin, result);                 \
-        gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, result); \
-        if (over) {                                              \
-            gm_capture_end(stream, twin);                        \
-            gm_pipeline_capture(-1);                             \
-        }                                                        \
-        LEAVE(result);                                           \
+#define END_CAPTURE(symbol, twin)                                        \
+    CUresult CUDAAPI gm_hook_##symbol(CUstream stream, CUgraph *graph) { \
+        struct gm_scope scope;                                           \
+        ENTER(symbol, stream, graph);                                    \
+        BEGIN(&scope, GM_CALL_NONE, 0);                                  \
+        scope.request.stream = (uint64_t)(uintptr_t)stream;              \
+        scope.request.per_thread = twin;                                 \
+        CUresult result = gm_real.symbol(stream, graph);                 \
+        bool over = ended(stream, twin, result);                         \
+        gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, result);         \
+        if (over) {                                                      \
+            gm_capture_end(stream, twin);                                \
+            gm_pipeline_capture(-1);                                     \
+        }                                                                \
+        LEAVE(result);                                                   \
     }
 END_CAPTURE(cuStreamEndCapture, false)
 END_CAPTURE(cuStreamEndCapture_ptsz, true)
@@ -99,8 +99,8 @@ static void note_node(struct gm_scope *scope, enum gm_call call, enum gm_action 
                      result);
 }
 
-HOOK(cuGraphAddMemAllocNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-     CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
+CUresult CUDAAPI gm_hook_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
     struct gm_scope scope;
     ENTER(cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
@@ -111,8 +111,8 @@ HOOK(cuGraphAddMemAllocNode, CUgraphNode *node, CUgraph graph, const CUgraphNode
     LEAVE(result);
 }
 
-HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-     CUdeviceptr address) {
+CUresult CUDAAPI gm_hook_cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                                               size_t count, CUdeviceptr address) {
     struct gm_scope scope;
     ENTER(cuGraphAddMemFreeNode, node, graph, dependencies, count, address);
     BEGIN(&scope, GM_CALL_GRAPH_FREE, 0);
@@ -145,7 +145,7 @@ static CUdevice device_of(const CUgraphNodeParams *parameters) {
 }
 
 #define ADDS_NODE(symbol, parameters, arguments)                                                      \
-    HOOK(symbol, LIST parameters) {                                                                   \
+    CUresult CUDAAPI gm_hook_##symbol(LIST parameters) {                                              \
         struct gm_scope scope;                                                                        \
         ENTER(symbol, LIST arguments);                                                                \
         BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);                                                        \

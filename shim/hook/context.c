@@ -163,7 +163,7 @@ static CUresult created(struct gm_scope *scope, CUcontext *context, CUdevice dev
 }
 
 #define CREATES(symbol, parameters, arguments)                                                         \
-    HOOK(symbol, LIST parameters) {                                                                    \
+    CUresult CUDAAPI gm_hook_##symbol(LIST parameters) {                                               \
         struct gm_scope scope;                                                                         \
         ENTER(symbol, LIST arguments);                                                                 \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                \
@@ -231,7 +231,7 @@ PASSES(cuCtxAttach, (CUcontext * context, unsigned flags), (context, flags),
        __atomic_store_n(&attached, true, __ATOMIC_RELAXED), MADE)
 
 /* A context ends with its last reference; a primary context stays. */
-HOOK(cuCtxDetach, CUcontext context) {
+CUresult CUDAAPI gm_hook_cuCtxDetach(CUcontext context) {
     struct gm_scope scope;
     ENTER(cuCtxDetach, context);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
@@ -274,7 +274,7 @@ static bool primary_is_active(CUdevice device) {
     return gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || active;
 }
 
-HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
+CUresult CUDAAPI gm_hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     ENTER(cuDevicePrimaryCtxRetain, context, device);
     lock_primary(device);
     bool was_active = primary_is_active(device);
@@ -302,7 +302,7 @@ static bool released_but_active(CUdevice device) {
 /* A call that ends a context. `of`: its argument, `device` that of a primary context, else -1. `before`: what is done
  * first. `lives`: a call that succeeded may leave the context. */
 #define ENDS(symbol, type, of, device, gm_call, ended, before, lives) \
-    HOOK(symbol, type of) {                                           \
+    CUresult CUDAAPI gm_hook_##symbol(type of) {                      \
         struct gm_scope scope;                                        \
         ENTER(symbol, of);                                            \
         BEGIN(&scope, gm_call, 0);                                    \
@@ -341,7 +341,8 @@ static CUcontext context_of_green(CUgreenCtx green) {
     return gm_drv.ctx_from_green && gm_drv.ctx_from_green(&context, green) == CUDA_SUCCESS ? context : NULL;
 }
 
-HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
+CUresult CUDAAPI gm_hook_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
+                                          unsigned flags) {
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
     gm_free_sync_note(GM_SYNC_GREEN);
     gm_streams_doubt(GM_STREAMS_GREEN);
@@ -360,7 +361,7 @@ static bool is_own_context(CUcontext context, struct gm_context *seen) {
 /* Memory that was allocated in a green context belongs to the primary context and stays (measured with driver 580). So
  * live blocks of gpumem's mappings move there. The free blocks are released first, while the context can be made
  * current. Native blocks leave the registry, and the driver frees them. */
-HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
+CUresult CUDAAPI gm_hook_cuGreenCtxDestroy(CUgreenCtx green) {
     struct gm_scope scope;
     struct gm_context seen;
     ENTER(cuGreenCtxDestroy, green);

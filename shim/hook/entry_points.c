@@ -10,9 +10,7 @@
 
 enum { UNKNOWN = 1024, UNKNOWN_BYTES = 16 }; /* entries of functions without a row, as in entry.S */
 
-#define CALL(symbol, name, version, twin, how, ...) \
-    GM_INTERNAL void gm_entry_##symbol(void);       \
-    GM_IF_##how(GM_INTERNAL __typeof__(symbol) gm_hook_##symbol;)
+#define CALL(symbol, ...) GM_INTERNAL void gm_entry_##symbol(void);
 GM_DRIVER_CALLS(CALL)
 #undef CALL
 /* The entries lie between these; those of unknown functions have a fixed size. */

@@ -1,7 +1,7 @@
 /* Everything that hooks share: the table of true functions, the macros that begin and end a hook, and calls that
  * retry after a trim.
  *
- * A hook is written HOOK(symbol, parameters) { ENTER(...); BEGIN(...); ... LEAVE(result); }. It decodes the call,
+ * A hook is a function gm_hook_SYMBOL(parameters) { ENTER(...); BEGIN(...); ... LEAVE(result); }. It decodes the call,
  * passes it to the pipeline and encodes the result. It decides nothing. */
 #ifndef GM_HOOK_H
 #define GM_HOOK_H
@@ -29,6 +29,12 @@ struct gm_real {
 #undef CALL
 };
 GM_INTERNAL extern struct gm_real gm_real;
+
+/* The hooks. Not in place of a call: a hook asks for its own caller. */
+#define CALL(symbol, name, version, twin, how, ...) \
+    GM_IF_##how(GM_INTERNAL __attribute__((noinline)) __typeof__(symbol) gm_hook_##symbol;)
+GM_DRIVER_CALLS(CALL)
+#undef CALL
 
 /* How the program found a function. What it is linked with it needs not look up. */
 enum gm_look_up { GM_BY_DLSYM, GM_BY_RESOLVER, GM_BY_AUDIT, GM_LOOK_UPS };
@@ -92,11 +98,6 @@ static inline void gm_hook_leave(void) {
     gm_stats_settle();
     gm_mine.depth = 0;
 }
-
-/* Defines a hook: HOOK(symbol, parameters) { ... } */
-#define HOOK(symbol, ...)                                       \
-    GM_INTERNAL CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__); \
-    __attribute__((noinline)) CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__)
 
 /* (a, b) as a, b: macros that define whole hooks take parameters and arguments in brackets. */
 #define LIST(...) __VA_ARGS__
@@ -176,7 +177,7 @@ bool gm_hook_trim(CUdevice device);
 
 /* A call that is handed on. `before`: what is done first. `how`: a macro that makes the call, such as WITH_TRIM. */
 #define PASSES(symbol, parameters, arguments, before, how) \
-    HOOK(symbol, LIST parameters) {                        \
+    CUresult CUDAAPI gm_hook_##symbol(LIST parameters) {   \
         ENTER(symbol, LIST arguments);                     \
         before;                                            \
         LEAVE(how(gm_real.symbol arguments));              \
@@ -185,7 +186,7 @@ bool gm_hook_trim(CUdevice device);
 
 /* A call that lets others see memory: recorded, and frees wait from now on. `key`: of the memory in the trace. */
 #define EXPORTS(symbol, parameters, arguments, gm_call, bytes, reason, before, how, key) \
-    HOOK(symbol, LIST parameters) {                                                      \
+    CUresult CUDAAPI gm_hook_##symbol(LIST parameters) {                                 \
         struct gm_scope scope;                                                           \
         ENTER(symbol, LIST arguments);                                                   \
         BEGIN(&scope, gm_call, bytes);                                                   \
@@ -199,7 +200,7 @@ bool gm_hook_trim(CUdevice device);
 /* A call that makes memory, recorded. `made`: its address or handle. `sees`: why later frees wait, GM_SYNC_NO if they
  * do not. */
 #define MAKES(symbol, parameters, arguments, gm_call, bytes, kind, made, sees, how)               \
-    HOOK(symbol, LIST parameters) {                                                               \
+    CUresult CUDAAPI gm_hook_##symbol(LIST parameters) {                                          \
         struct gm_scope scope;                                                                    \
         ENTER(symbol, LIST arguments);                                                            \
         BEGIN(&scope, gm_call, bytes);                                                            \
@@ -217,7 +218,7 @@ bool gm_hook_trim(CUdevice device);
     static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) { \
         return (gm_status)gm_real.symbol((type)(uintptr_t)gm_key_value(key));      \
     }                                                                              \
-    HOOK(symbol, type freed) {                                                     \
+    CUresult CUDAAPI gm_hook_##symbol(type freed) {                                \
         struct gm_scope scope;                                                     \
         uint64_t key = gm_key(gm_call_space(gm_call), (uint64_t)(uintptr_t)freed); \
         ENTER(symbol, freed);                                                      \

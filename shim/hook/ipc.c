@@ -21,7 +21,7 @@ EXPORTS(cuMemGetHandleForAddressRange,
         seen_by_address(GM_CALL_EXPORT_RANGE, address), UNLESS_FREED, address)
 
 #define IPC_OPEN(symbol)                                                                                      \
-    HOOK(symbol, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {                               \
+    CUresult CUDAAPI gm_hook_##symbol(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {          \
         struct gm_scope scope;                                                                                \
         size_t size = 0;                                                                                      \
         ENTER(symbol, address, handle, flags);                                                                \
@@ -55,7 +55,7 @@ static CUdevice device_of(CUcontext context) {
 
 /* From now on the current context may access the peer's memory, so a free there also waits for the work of this
  * context. */
-HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
+CUresult CUDAAPI gm_hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuCtxEnablePeerAccess, peer, flags);
     BEGIN(&scope, GM_CALL_NONE, 0);

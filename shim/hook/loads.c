@@ -37,7 +37,7 @@ FINDS_GLOBAL(cuLibraryGetManaged, CUlibrary, gm_prints_request(of))
 
 #define JIT      CUjit_option *jit, void **jit_values, unsigned jit_count
 #define SETTINGS CUlibraryOption *options, void **values, unsigned count
-HOOK(cuLibraryLoadData, CUlibrary *library, const void *code, JIT, SETTINGS) {
+CUresult CUDAAPI gm_hook_cuLibraryLoadData(CUlibrary *library, const void *code, JIT, SETTINGS) {
     ENTER(cuLibraryLoadData, library, code, jit, jit_values, jit_count, options, values, count);
     bool later = gm_prints_later(options, values, count);
     if (!later)
@@ -52,7 +52,7 @@ HOOK(cuLibraryLoadData, CUlibrary *library, const void *code, JIT, SETTINGS) {
 PASSES(cuLibraryLoadFromFile, (CUlibrary * library, const char *file, JIT, SETTINGS),
        (library, file, jit, jit_values, jit_count, options, values, count), gm_prints_file(file), WITH_TRIM)
 
-HOOK(cuLibraryUnload, CUlibrary library) {
+CUresult CUDAAPI gm_hook_cuLibraryUnload(CUlibrary library) {
     ENTER(cuLibraryUnload, library);
     gm_guard_forget_kernels();
     const void *unread = gm_prints_forget(library);
@@ -134,7 +134,7 @@ static CUresult destroyed(CUstream stream, CUcontext context, CUresult result) {
 
 /* The driver refuses to destroy a default stream, and streams of other contexts may be destroyed. */
 #define DESTROY(symbol)                                            \
-    HOOK(symbol, CUstream stream) {                                \
+    CUresult CUDAAPI gm_hook_##symbol(CUstream stream) {           \
         ENTER(symbol, stream);                                     \
         CUcontext context;                                         \
         gm_context_of_stream(stream, &context);                    \

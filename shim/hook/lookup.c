@@ -122,14 +122,14 @@ static CUresult routed(CUresult result, const char *symbol, void **function) {
     return result;
 }
 
-HOOK(cuGetProcAddress, const char *symbol, void **function, int version, cuuint64_t flags) {
+CUresult CUDAAPI gm_hook_cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags) {
     ENTER(cuGetProcAddress, symbol, function, version, flags);
     gm_note_caller(__builtin_return_address(0));
     LEAVE(routed(gm_real.cuGetProcAddress(symbol, function, version, flags), symbol, function));
 }
 
-HOOK(cuGetProcAddress_v2, const char *symbol, void **function, int version, cuuint64_t flags,
-     CUdriverProcAddressQueryResult *status) {
+CUresult CUDAAPI gm_hook_cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
+                                             CUdriverProcAddressQueryResult *status) {
     ENTER(cuGetProcAddress_v2, symbol, function, version, flags, status);
     gm_note_caller(__builtin_return_address(0));
     LEAVE(routed(gm_real.cuGetProcAddress_v2(symbol, function, version, flags, status), symbol, function));

@@ -53,7 +53,7 @@ static GM_APART CUresult alloc(CUdeviceptr *address, size_t size, uintptr_t call
     LEAVE(status);
 }
 
-HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
+CUresult CUDAAPI gm_hook_cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
     uint64_t reused;
     if (GM_LIKELY(address != NULL) && gm_fast_may() && !context_error() && GM_LIKELY(gm_fast_alloc(size, &reused))) {
         *address = reused;
@@ -62,7 +62,8 @@ HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
     return alloc(address, size, GM_CALLER_HERE());
 }
 
-HOOK(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_size) {
+CUresult CUDAAPI gm_hook_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                                            unsigned element_size) {
     struct gm_scope scope;
     ENTER(cuMemAllocPitch_v2, address, pitch, width, height, element_size);
     if (!address || !pitch || !width || !height)
@@ -100,36 +101,36 @@ void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thr
         LEAVE(result);                                                                  \
     } while (0)
 
-#define ALLOC_ASYNC(symbol, twin)                                                     \
-    HOOK(symbol, CUdeviceptr *address, size_t size, CUstream stream) {                \
-        struct gm_scope scope;                                                        \
-        ENTER(symbol, address, size, stream);                                         \
-        if (!address || !size)                                                        \
-            LEAVE(gm_real.symbol(address, size, stream));                             \
-        BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                     \
-        gm_hook_on_stream(&scope.request, stream, twin);                              \
-        if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&     \
-            gm_hook_takes_from_set_pool(&scope.request))                              \
-            RECORD_FROM_POOL(&scope, address, gm_real.symbol(address, size, stream)); \
-        LEAVE(alloc_async(&scope, address));                                          \
+#define ALLOC_ASYNC(symbol, twin)                                                           \
+    CUresult CUDAAPI gm_hook_##symbol(CUdeviceptr *address, size_t size, CUstream stream) { \
+        struct gm_scope scope;                                                              \
+        ENTER(symbol, address, size, stream);                                               \
+        if (!address || !size)                                                              \
+            LEAVE(gm_real.symbol(address, size, stream));                                   \
+        BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                           \
+        gm_hook_on_stream(&scope.request, stream, twin);                                    \
+        if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&           \
+            gm_hook_takes_from_set_pool(&scope.request))                                    \
+            RECORD_FROM_POOL(&scope, address, gm_real.symbol(address, size, stream));       \
+        LEAVE(alloc_async(&scope, address));                                                \
     }
 ALLOC_ASYNC(cuMemAllocAsync, false)
 ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
 
 /* ---- never moved: the program states its intent; only recorded */
 
-#define ALLOC_FROM_POOL(symbol, twin)                                                     \
-    HOOK(symbol, CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) { \
-        struct gm_scope scope;                                                            \
-        ENTER(symbol, address, size, pool, stream);                                       \
-        BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                     \
-        gm_hook_on_stream(&scope.request, stream, twin);                                  \
-        RECORD_FROM_POOL(&scope, address, gm_real.symbol(address, size, pool, stream));   \
+#define ALLOC_FROM_POOL(symbol, twin)                                                                          \
+    CUresult CUDAAPI gm_hook_##symbol(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) { \
+        struct gm_scope scope;                                                                                 \
+        ENTER(symbol, address, size, pool, stream);                                                            \
+        BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                                          \
+        gm_hook_on_stream(&scope.request, stream, twin);                                                       \
+        RECORD_FROM_POOL(&scope, address, gm_real.symbol(address, size, pool, stream));                        \
     }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, false)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
 
-HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
+CUresult CUDAAPI gm_hook_cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuMemAllocManaged, address, size, flags);
     BEGIN(&scope, GM_CALL_ALLOC_MANAGED, size);
@@ -164,7 +165,7 @@ static GM_APART CUresult give_back(CUdeviceptr address, uintptr_t caller, uintpt
     LEAVE(status);
 }
 
-HOOK(cuMemFree_v2, CUdeviceptr address) {
+CUresult CUDAAPI gm_hook_cuMemFree_v2(CUdeviceptr address) {
     enum gm_free_fast fast;
     if (gm_fast_may() && GM_LIKELY(fast = gm_free_sync_fast_now()) && !context_error() &&
         GM_LIKELY(gm_fast_free(address, fast)))
@@ -176,7 +177,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) { \
         return gm_real.symbol(key, (CUstream)(uintptr_t)scope->request.stream);    \
     }                                                                              \
-    HOOK(symbol, CUdeviceptr address, CUstream stream) {                           \
+    CUresult CUDAAPI gm_hook_##symbol(CUdeviceptr address, CUstream stream) {      \
         struct gm_scope scope;                                                     \
         ENTER(symbol, address, stream);                                            \
         BEGIN_FREE_OF(&scope, GM_CALL_FREE_ASYNC, address, GM_SITE_HERE());        \
@@ -191,7 +192,7 @@ FREE_ASYNC(cuMemFreeAsync_ptsz, true)
 /* ---- queries: the driver answers them, with two exceptions: free blocks count as free memory, and a block may be
  * larger than requested (freed.c) */
 
-HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
+CUresult CUDAAPI gm_hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
     struct gm_context context;
     size_t free_now, total;
     ENTER(cuMemGetInfo_v2, free_bytes, total_bytes);
@@ -212,7 +213,7 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
 }
 
 /* The runtime calls it for the properties of a device. */
-HOOK(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device) {
+CUresult CUDAAPI gm_hook_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     ENTER(cuDeviceTotalMem_v2, bytes, device);
     CUresult result = gm_real.cuDeviceTotalMem_v2(bytes, device);
     if (result == CUDA_SUCCESS && bytes)
@@ -220,7 +221,7 @@ HOOK(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device) {
     LEAVE(result);
 }
 
-HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr address) {
+CUresult CUDAAPI gm_hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address) {
     struct gm_block block;
     ENTER(cuMemGetAddressRange_v2, base, size, address);
     enum gm_known known = gm_hook_known(address, &block);
@@ -267,7 +268,7 @@ static void correct_answer(void *data, CUpointer_attribute attribute, CUdevicept
         gm_hook_pin(address); /* the id of memory is never that of another block */
 }
 
-HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult CUDAAPI gm_hook_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
     struct gm_block block;
     ENTER(cuPointerGetAttribute, data, attribute, address);
     enum gm_known known = gm_hook_known(address, &block);
@@ -282,7 +283,8 @@ HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdevicep
     LEAVE(result);
 }
 
-HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
+CUresult CUDAAPI gm_hook_cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **data,
+                                                CUdeviceptr address) {
     struct gm_block block;
     ENTER(cuPointerGetAttributes, count, attributes, data, address);
     enum gm_known known = gm_hook_known(address, &block);
@@ -296,7 +298,7 @@ HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, vo
     LEAVE(result);
 }
 
-HOOK(cuPointerSetAttribute, const void *value, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult CUDAAPI gm_hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address) {
     ENTER(cuPointerSetAttribute, value, attribute, address);
     if (gm_hook_is_freed(address))
         LEAVE(CUDA_ERROR_INVALID_VALUE);

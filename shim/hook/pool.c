@@ -39,7 +39,7 @@ bool gm_hook_takes_from_set_pool(const struct gm_request *request) {
     return device < 0 || device >= DEVICES || __atomic_load_n(&gm_hook_pools_set, __ATOMIC_ACQUIRE) >> device & 1;
 }
 
-HOOK(cuDeviceSetMemPool, CUdevice device, CUmemoryPool pool) {
+CUresult CUDAAPI gm_hook_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
     ENTER(cuDeviceSetMemPool, device, pool);
     CUresult result = gm_real.cuDeviceSetMemPool(device, pool);
     if (result == CUDA_SUCCESS)
@@ -47,7 +47,7 @@ HOOK(cuDeviceSetMemPool, CUdevice device, CUmemoryPool pool) {
     LEAVE(result);
 }
 
-HOOK(cuMemSetMemPool, CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
+CUresult CUDAAPI gm_hook_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
     ENTER(cuMemSetMemPool, location, type, pool);
     CUresult result = gm_real.cuMemSetMemPool(location, type, pool);
     if (result == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
@@ -84,7 +84,7 @@ static gm_status native_destroy(const struct gm_scope *scope, uint64_t key) {
     return result;
 }
 
-HOOK(cuMemPoolDestroy, CUmemoryPool pool) {
+CUresult CUDAAPI gm_hook_cuMemPoolDestroy(CUmemoryPool pool) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)pool);
     ENTER(cuMemPoolDestroy, pool);
@@ -96,7 +96,7 @@ HOOK(cuMemPoolDestroy, CUmemoryPool pool) {
     LEAVE(result);
 }
 
-HOOK(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
+CUresult CUDAAPI gm_hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     struct gm_scope scope;
     ENTER(cuMemPoolTrimTo, pool, keep);
     BEGIN(&scope, GM_CALL_POOL_CREATE, keep);

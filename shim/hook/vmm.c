@@ -17,7 +17,7 @@ static gm_status free_address(const struct gm_scope *scope, uint64_t key) {
     return gm_mapped_address_free(gm_key_value(key), scope->request.size);
 }
 
-HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
+CUresult CUDAAPI gm_hook_cuMemAddressFree(CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_RESERVATION, address);
     ENTER(cuMemAddressFree, address, size);
@@ -25,8 +25,8 @@ HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
     LEAVE(gm_pipeline_free(&scope, GM_ACT_UNRESERVE, key, free_address));
 }
 
-HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
-     unsigned long long flags) {
+CUresult CUDAAPI gm_hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                                     const CUmemAllocationProp *properties, unsigned long long flags) {
     struct gm_scope scope;
     ENTER(cuMemCreate, handle, size, properties, flags);
     BEGIN(&scope, GM_CALL_VMM_CREATE, size);
@@ -44,7 +44,7 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
 }
 
 /* A handle may be retained. Only the release of its last reference is the block's free. */
-HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
+CUresult CUDAAPI gm_hook_cuMemRelease(CUmemGenericAllocationHandle handle) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_HANDLE, handle);
     struct gm_registry *registry = gm_registry_shared();
@@ -72,7 +72,7 @@ static bool is_served(CUdeviceptr address) {
 
 /* Allocators retain the handle of their own buffer in order to release it twice. Whoever retains another handle, or one
  * that the program has released, may use the memory at another address. */
-HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
+CUresult CUDAAPI gm_hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
     ENTER(cuMemRetainAllocationHandle, handle, address);
     if (!gm_mapped_may_retain((CUdeviceptr)(uintptr_t)address) || is_served((CUdeviceptr)(uintptr_t)address))
         LEAVE(CUDA_ERROR_INVALID_VALUE);
@@ -87,8 +87,8 @@ HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *ad
     LEAVE(result);
 }
 
-HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-     unsigned long long flags) {
+CUresult CUDAAPI gm_hook_cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                                  unsigned long long flags) {
     struct gm_scope scope;
     ENTER(cuMemMap, address, size, offset, handle, flags);
     BEGIN(&scope, GM_CALL_VMM_MAP, size);
@@ -97,7 +97,7 @@ HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllo
     LEAVE(result);
 }
 
-HOOK(cuMemSetAccess, CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count) {
+CUresult CUDAAPI gm_hook_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count) {
     ENTER(cuMemSetAccess, address, size, access, count);
     for (size_t i = 0; access && i < count; i++)
         if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -112,7 +112,7 @@ static bool is_pinned(CUdeviceptr address) {
 }
 
 /* One call may unmap several adjacent mappings. Each of them leaves the registry. */
-HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
+CUresult CUDAAPI gm_hook_cuMemUnmap(CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemUnmap, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_UNMAP, size);
