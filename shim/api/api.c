@@ -9,7 +9,7 @@
 #include "shim/base/real_dl.h"
 #include "shim/pipeline/phase.h"
 #include "shim/pipeline/pipeline.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/resource/registry.h"
 #include "shim/trace/writer.h"
 #ifdef GM_HAVE_CUDA

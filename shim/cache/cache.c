@@ -50,12 +50,12 @@
 #include <string.h>
 
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
 #include "shim/resource/releases.h"
 #include "shim/resource/registry.h"
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
 #include "shim/driver/fence.h"

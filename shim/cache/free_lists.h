@@ -13,7 +13,7 @@
 #define GM_CACHE_FREE_LISTS_H
 
 #include "shim/base/base.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/cache/timeline.h"
 #include "shim/resource/record.h"
 

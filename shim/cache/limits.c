@@ -23,11 +23,11 @@
  * blocks included, or a process that can register memory with a network card. */
 #include "shim/cache/parts.h"
 
-#include "shim/base/limit.h"
-#include "shim/base/loans.h"
+#include "shim/accounts/limit.h"
+#include "shim/accounts/loans.h"
 #include "shim/base/observers.h"
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/in_flight.h"
 #include "shim/driver/transports.h"
 

@@ -3,7 +3,7 @@
 #include "shim/cache/mapped.h"
 
 #include "shim/base/room.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/cache/cache.h"
 #include "shim/cache/mapped_buffers.h"
 #include "shim/cache/parts.h"

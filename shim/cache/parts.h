@@ -6,7 +6,7 @@
 #define GM_CACHE_PARTS_H
 
 #include "policy/size_class.h"
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 #include "shim/cache/free_lists.h"
 #include "shim/resource/resource.h"
 

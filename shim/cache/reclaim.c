@@ -3,8 +3,8 @@
  * limit is reached (gm_cache_make_room), or on request (gm_cache_trim). A block is first moved to the releasing list
  * of its context, under the shard's lock; gm_cache_drain then frees it without the lock. */
 #include "shim/base/file.h"
-#include "shim/base/loans.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/loans.h"
+#include "shim/accounts/stats.h"
 #include "shim/cache/parts.h"
 
 #include "shim/resource/adaptor.h"

@@ -1,5 +1,5 @@
 /* The threads of caches and their shards. */
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
 

@@ -3,7 +3,7 @@
 #include "shim/driver/fence.h"
 
 #include "shim/base/nodes.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
 

@@ -6,7 +6,7 @@
 
 #include "shim/base/function_name.h"
 #include "shim/base/map.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/resource/registry.h"
 #include "shim/sites/site_text.h"
 

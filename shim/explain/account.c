@@ -5,7 +5,7 @@
 
 #include "shim/base/real_dl.h"
 #include "shim/base/room.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/resource/registry.h"
 #include "shim/trace/writer.h"
 

@@ -1,8 +1,8 @@
-/* Takes the account of a device (shim/base/account.h): the card is asked, the registry is walked. */
+/* Takes the account of a device (shim/accounts/account.h): the card is asked, the registry is walked. */
 #ifndef GM_EXPLAIN_ACCOUNT_H
 #define GM_EXPLAIN_ACCOUNT_H
 
-#include "shim/base/account.h"
+#include "shim/accounts/account.h"
 
 /* What the card says. */
 struct gm_card {

@@ -1,7 +1,7 @@
 #ifndef GM_ACCOUNT_TEXT_H
 #define GM_ACCOUNT_TEXT_H
 
-#include "shim/base/account.h"
+#include "shim/accounts/account.h"
 #include "shim/base/base.h"
 
 /* Adds the account of a request that found no memory. `blocks`: number of live ones. */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shim/base/limit.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/limit.h"
+#include "shim/accounts/stats.h"
 #include "shim/explain/account.h"
 #include "shim/explain/account_text.h"
 #include "shim/explain/freed.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/sites/site.h"
 #include "shim/sites/site_text.h"
 #include "shim/resource/registry.h"

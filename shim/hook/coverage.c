@@ -8,7 +8,7 @@
 
 #include "shim/base/file.h"
 #include "shim/base/libraries.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/entry_points.h"
 

@@ -9,7 +9,7 @@
 #include "shim/base/base.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/sites/site.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/driver.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/call.h"

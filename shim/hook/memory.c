@@ -7,7 +7,7 @@
 #include "shim/hook/kernels.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/registry.h"
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 
 /* An address that no memory can have, to get the driver's answer for unknown addresses. */
 #define UNKNOWN_ADDRESS ((CUdeviceptr)4096)

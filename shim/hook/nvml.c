@@ -5,7 +5,7 @@
  * NVML's header does not come with every toolkit, so the declarations are repeated here. */
 #include "shim/hook/nvml.h"
 #include "shim/base/base.h"
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
 #include "shim/hook/start.h"

@@ -1,7 +1,7 @@
 /* Allocation and free: promises of each call, the policy, GPUMEM_LIMIT. pipeline.h describes the steps. */
 #include "shim/pipeline/pipeline.h"
 
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 #include "shim/pipeline/counts.h"
 #include "shim/explain/explain.h"
 #include "shim/explain/freed.h"

@@ -2,8 +2,8 @@
  * of the program. */
 #include <sched.h>
 
-#include "shim/base/limit.h"
-#include "shim/base/loans.h"
+#include "shim/accounts/limit.h"
+#include "shim/accounts/loans.h"
 #include "shim/pipeline/counts.h"
 #include "shim/explain/explain.h"
 #include "shim/explain/freed.h"

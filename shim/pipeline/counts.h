@@ -1,8 +1,8 @@
-/* The pipeline counts a block when it begins to live and when it ends, in base/stats.h. */
+/* The pipeline counts a block when it begins to live and when it ends, in accounts/stats.h. */
 #ifndef GM_COUNTS_H
 #define GM_COUNTS_H
 
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 #include "shim/pipeline/parts.h"
 
 /* A counter of the thread's own shard. */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 #include "shim/base/room.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/transports.h"
 
 enum { PAUSE = 16, MOST_PAUSE = 4096, ONE = 65536 };

@@ -7,7 +7,7 @@
 #ifndef GM_PIPELINE_H
 #define GM_PIPELINE_H
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/resource/registry.h"
 #include "shim/base/observers.h"
 #include "shim/resource/resource.h"
@@ -176,7 +176,7 @@ void gm_pipeline_context_destroyed(uint64_t context_id);
 void gm_pipeline_pin(uint64_t base);
 /* Releases free blocks until `bytes` are released or no free block remains. Returns the bytes released. May wait for
  * the GPU. Used by calls that the driver refused for lack of memory, and by gpumem_trim; the trace says for which
- * reason. With GM_REASON_OUT_OF_MEMORY other processes are asked, too (shim/base/loans.h). */
+ * reason. With GM_REASON_OUT_OF_MEMORY other processes are asked, too (shim/accounts/loans.h). */
 size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason);
 /* Releases free blocks of all contexts, from any thread, as far as this needs no wait. Returns the bytes released. */
 size_t gm_pipeline_lend(size_t bytes, enum gm_reason reason);

@@ -6,8 +6,8 @@
  * So a policy never makes a request fail that native memory could serve. */
 #include "shim/placement/router.h"
 
-#include "shim/base/loans.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/loans.h"
+#include "shim/accounts/stats.h"
 #include "shim/resource/releases.h"
 #ifdef GM_HAVE_CUDA
 #include "shim/driver/driver.h"

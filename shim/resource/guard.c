@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/block.h"
 #include "shim/resource/deferred_free.h"

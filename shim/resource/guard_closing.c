@@ -8,7 +8,7 @@
 #include "shim/base/file.h"
 #include "shim/base/futex.h"
 #include "shim/base/real_dl.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/guard_memory.h"
 #include "shim/resource/guard_pattern.h"

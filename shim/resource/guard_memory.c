@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/resource/reach.h"
 #include "shim/resource/releases.h"
 #include "shim/resource/vmm.h"

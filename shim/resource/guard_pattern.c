@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/event.h"
 #include "shim/driver/internal_stream.h"
 

@@ -1,8 +1,8 @@
 /* Pools, allocation and free (pool.h). */
 #include "shim/resource/pool.h"
 
-#include "shim/base/loans.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/loans.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/fence.h"
 #include "shim/driver/in_flight.h"
 #include "shim/resource/releases.h"

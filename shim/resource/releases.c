@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/trace/writer.h"
 
 void (*gm_releases_for_lack)(void);

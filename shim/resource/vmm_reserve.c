@@ -2,8 +2,8 @@
 #include "shim/resource/vmm_reserve.h"
 
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
-#include "shim/base/limit.h"
+#include "shim/accounts/stats.h"
+#include "shim/accounts/limit.h"
 #include "shim/driver/in_flight.h"
 #include "shim/resource/releases.h"
 

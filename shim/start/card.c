@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "shim/base/real_dl.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/program_pools.h"
 

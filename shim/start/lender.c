@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "shim/base/file.h"
-#include "shim/base/loans.h"
+#include "shim/accounts/loans.h"
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/driver/driver.h"
 #include "shim/pipeline/pipeline.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/explain/account.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/pipeline/sample.h"

@@ -1,5 +1,5 @@
-/* When the account of a device (shim/base/account.h) is taken for readers, and where it goes: to the counters, which
- * viewers and gpumem run read, and to the trace. What the process holds beyond gpumem's view is a row of it.
+/* When the account of a device (shim/accounts/account.h) is taken for readers, and where it goes: to the counters,
+ * which viewers and gpumem run read, and to the trace. What the process holds beyond gpumem's view is a row of it.
  *
  * Under gpumem run, and with a trace, the moments are the first 32 MiB of reserved bytes, each growth of their peak by
  * an eighth and 32 MiB, a request that found no memory, and the end of a context or of the program; while a viewer

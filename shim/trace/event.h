@@ -60,8 +60,8 @@
     X(GM_ACT_PEAK, "peak")   /* maximum of device memory in the interval; the rows before it say what sites held */   \
     X(GM_ACT_TOTAL, "total") /* end of the interval */                                                                \
     X(GM_ACT_KEPT, "kept")   /* recording begins or goes on: bytes of freed blocks of the kind that are kept now */   \
-    X(GM_ACT_ACCOUNT, "account") /* behind "beyond": an item of the account of the device (shim/base/account.h); site \
-                                    = item, bytes; of a pool address = handle, stream = bytes in use */
+    X(GM_ACT_ACCOUNT, "account") /* behind "beyond": an item of the account of the device (shim/accounts/account.h);  \
+                                    site = item, bytes; of a pool address = handle, stream = bytes in use */
 
 enum gm_action {
 #define X(e, n) e,

@@ -1,6 +1,6 @@
 #include "shim/trace/summary.h"
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 #include <string.h>
 

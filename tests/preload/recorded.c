@@ -253,7 +253,7 @@ static void answer(const char *word) {
 #ifdef LINKED
 #include <sys/mman.h>
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 static struct gm_stats *own_counters(void) {
     char link[64], name[64];

@@ -1,8 +1,8 @@
-/* Accounts of devices (shim/base/account.h) in reports: as text or JSON, the same rows everywhere. */
+/* Accounts of devices (shim/accounts/account.h) in reports: as text or JSON, the same rows everywhere. */
 #ifndef GM_ACCOUNT_OUT_H
 #define GM_ACCOUNT_OUT_H
 
-#include "shim/base/account.h"
+#include "shim/accounts/account.h"
 #include "tools/cli/output.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef GM_ANALYSIS_TOTALS_H
 #define GM_ANALYSIS_TOTALS_H
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/trace/event.h"
 #include "tools/cli/live_blocks.h"
 #include "tools/cli/reserved.h"
@@ -87,7 +87,7 @@ struct gm_sum {
     uint64_t counted;     /* live bytes at its latest row with counts */
 };
 
-/* Bytes on devices (shim/base/stats.h has the words). */
+/* Bytes on devices (shim/accounts/stats.h has the words). */
 struct gm_amounts {
     uint64_t live, kept, reserved;
 };

@@ -2,7 +2,7 @@
 #ifndef GM_COUNTER_SAMPLE_H
 #define GM_COUNTER_SAMPLE_H
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 /* One reading of a process's counters. Units are bytes and nanoseconds. */
 struct gm_counter_sample {

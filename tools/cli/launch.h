@@ -2,7 +2,7 @@
 #ifndef GM_LAUNCH_H
 #define GM_LAUNCH_H
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 #include <stdbool.h>
 #include <stddef.h>

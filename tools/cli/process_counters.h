@@ -2,7 +2,7 @@
 #ifndef GM_PROCESS_COUNTERS_H
 #define GM_PROCESS_COUNTERS_H
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 #include <sys/types.h>
 

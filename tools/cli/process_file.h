@@ -4,7 +4,7 @@
 #ifndef GM_PROCESS_FILE_H
 #define GM_PROCESS_FILE_H
 
-#include "shim/base/group.h"
+#include "shim/accounts/group.h"
 #include "tools/cli/process_counters.h"
 
 /* Opens the trace that the process writes. -1: *why is a few words. */

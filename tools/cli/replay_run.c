@@ -9,9 +9,9 @@
 
 #include "shim/base/base.h"
 #include "shim/base/file.h"
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/cache/cache.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/resource/registry.h"

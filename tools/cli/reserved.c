@@ -1,6 +1,6 @@
 #include "tools/cli/reserved.h"
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 

@@ -1,5 +1,6 @@
-/* Bytes that the process of a trace has taken from its devices, as gm_stats_take (shim/base/stats.h) counts them: kept
- * blocks included. All totals are of kinds on devices. A trace of a gpumem that did not record kept blocks shows none.
+/* Bytes that the process of a trace has taken from its devices, as gm_stats_take (shim/accounts/stats.h) counts them:
+ * kept blocks included. All totals are of kinds on devices. A trace of a gpumem that did not record kept blocks shows
+ * none.
  */
 #ifndef GM_RESERVED_H
 #define GM_RESERVED_H

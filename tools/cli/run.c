@@ -2,7 +2,7 @@
 #include "shim/base/base.h"
 #include "shim/base/config.h"
 #include "shim/base/file.h"
-#include "shim/base/group.h"
+#include "shim/accounts/group.h"
 #include "shim/base/options.h"
 #include "shim/pipeline/guard.h"
 #include "shim/placement/oom.h"

@@ -1,4 +1,5 @@
-/* Starts and stops the trace of a running process, by a request in the memory of its counters (shim/base/stats.h). */
+/* Starts and stops the trace of a running process, by a request in the memory of its counters (shim/accounts/stats.h).
+ */
 #include "tools/cli/trace_control.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/process_counters.h"

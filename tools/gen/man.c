@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shim/base/account.h"
+#include "shim/accounts/account.h"
 #include "shim/resource/resource.h"
 #include "tools/cli/export_rows.h"
 #include "tools/cli/section_rows.h"

@@ -1,7 +1,7 @@
 /* The free lists of the cache: which free block serves which request. */
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 #include "scripted_driver.h"
 

@@ -1,7 +1,7 @@
 /* The limits of the cache: how many bytes of free blocks it holds, for one thread and for all. */
-#include "shim/base/limit.h"
-#include "shim/base/loans.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/limit.h"
+#include "shim/accounts/loans.h"
+#include "shim/accounts/stats.h"
 
 #include "scripted_driver.h"
 

@@ -20,7 +20,7 @@
 
 #include "shim/base/base.h"
 #include "shim/base/file.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 /* ---- for the code under test */
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "shim/base/file.h"
-#include "shim/base/limit.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/limit.h"
+#include "shim/accounts/stats.h"
 #include "shim/base/symbol.h"
 #include "shim/explain/account.h"
 #include "shim/explain/explain.h"

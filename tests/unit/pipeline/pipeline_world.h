@@ -9,7 +9,7 @@
 #include "shim/base/base.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/resource/registry.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/gpumem.h"
 #include "shim/placement/router.h"
 #include "shim/resource/sim.h"

@@ -2,7 +2,7 @@
 
 #include "tests/test.h"
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/pipeline/guard.h"
 
 TEST(test_values) {

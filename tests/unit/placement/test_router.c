@@ -2,7 +2,7 @@
 
 #include "tests/test.h"
 
-#include "shim/base/limit.h"
+#include "shim/accounts/limit.h"
 #include "shim/placement/router.h"
 #include "shim/resource/rows.h"
 

@@ -15,7 +15,7 @@ import sys
 
 # Folders from the bottom up, one list for each tree that stands by itself.
 ROOMS = {
-    "shim": ["policy", "policy/eviction", "shim/base", "shim/trace", "shim/driver", "shim/resource", "shim/cache",
+    "shim": ["policy", "policy/eviction", "shim/base", "shim/accounts", "shim/trace", "shim/driver", "shim/resource", "shim/cache",
              "shim/placement", "shim/region", "shim/residency", "shim/workspace", "shim/sites", "shim/explain", "shim/pipeline",
              "shim/api", "shim/plug", "shim/grow", "shim/start", "shim/hook"],
     "spgemm": ["spgemm"],

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/placement/router.h"
 #include "shim/resource/rows.h"

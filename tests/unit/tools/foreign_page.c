@@ -2,7 +2,7 @@
  * request with it: as a failure if FOREIGN_FAILS is set. The trace is FOREIGN_TRACE. */
 #include "shim/base/base.h"
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * PROBE is set, so that the launcher can be tried where no CUDA exists. */
 #include "shim/base/base.h"
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/trace/writer.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #define GM_STATS_H
 
 #include "policy/policy.h"
-#include "shim/base/account.h"
+#include "shim/accounts/account.h"
 #include "shim/base/base.h"
 
 #define GM_STATS_MAGIC   0x4553544154534d47ull /* "GMSTATSE": seven letters for every layout, the eighth for this one */

@@ -1,5 +1,5 @@
 /* The file of loans (loans.h). */
-#include "shim/base/loans.h"
+#include "shim/accounts/loans.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 
 #include "shim/base/file.h"
-#include "shim/base/group.h"
-#include "shim/base/group_file.h"
-#include "shim/base/limit.h"
+#include "shim/accounts/group.h"
+#include "shim/accounts/group_file.h"
+#include "shim/accounts/limit.h"
 
 enum { BITS = 64, PLACES = 128 };
 enum { WAIT = 0, WAKE = 1 }; /* of a futex that processes share */

@@ -6,9 +6,9 @@
 
 #include "tests/test.h"
 
-#include "shim/base/group.h"
-#include "shim/base/limit.h"
-#include "shim/base/loans.h"
+#include "shim/accounts/group.h"
+#include "shim/accounts/limit.h"
+#include "shim/accounts/loans.h"
 
 enum { DEVICE = 0, PLACES = 128, BITS = 64 };
 

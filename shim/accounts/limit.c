@@ -1,9 +1,9 @@
 /* One counter of live bytes for each device: of this process, or a place in the memory of its group (limit.h). */
-#include "shim/base/limit.h"
-#include "shim/base/group.h"
+#include "shim/accounts/limit.h"
+#include "shim/accounts/group.h"
 #include "shim/base/once.h"
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "shim/base/account.h"
+#include "shim/accounts/account.h"
 
 static uint64_t above(uint64_t more, uint64_t less) { return more > less ? more - less : 0; }
 static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }

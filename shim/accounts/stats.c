@@ -1,6 +1,6 @@
 /* Holds the counters of this process (stats.h). They lie in a slot of the file that `gpumem run` reads during and
  * after the run, in a memory file of this process, or, where neither is possible, in private memory. */
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 #include "shim/base/base.h"
 #include "shim/base/file.h"
 #include "shim/base/real_dl.h"

@@ -1,14 +1,15 @@
-/* The start of GPUMEM_LIMIT (shim/base/limit.h): a query of NVML and the first call of the driver may both make it. */
+/* The start of GPUMEM_LIMIT (shim/accounts/limit.h): a query of NVML and the first call of the driver may both make it.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "tests/test.h"
 
-#include "shim/base/group.h"
-#include "shim/base/limit.h"
+#include "shim/accounts/group.h"
+#include "shim/accounts/limit.h"
 #include "shim/base/options.h"
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 enum { THREADS = 8, LIMIT = 1000 };
 

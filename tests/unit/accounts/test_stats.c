@@ -1,5 +1,5 @@
 /* The counters are exact for any number of threads. */
-#include "shim/base/stats.h"
+#include "shim/accounts/stats.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

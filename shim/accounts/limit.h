@@ -6,8 +6,8 @@
  * of the cache do not count, and neither do blocks that the out-of-memory steps placed in other memory (oom.h). Bytes
  * are counted before the memory is requested, so that parallel calls cannot exceed the limit together. A lowered limit
  * takes no memory away: requests are refused until enough blocks are freed. All functions are safe in any thread. */
-#ifndef GM_BASE_LIMIT_H
-#define GM_BASE_LIMIT_H
+#ifndef GM_ACCOUNTS_LIMIT_H
+#define GM_ACCOUNTS_LIMIT_H
 
 #include "shim/base/base.h"
 

@@ -1,5 +1,5 @@
 /* The places of a group's members, and the place of this process (group.h). */
-#include "shim/base/group.h"
+#include "shim/accounts/group.h"
 #include "shim/base/file.h"
 #include "shim/base/options.h"
 

@@ -1,5 +1,5 @@
 /* The file of a group: its name, its place, what it must be before it is used, and the locks of its bytes (group.h). */
-#include "shim/base/group_file.h"
+#include "shim/accounts/group_file.h"
 #include "shim/base/file.h"
 
 #include <errno.h>

@@ -9,10 +9,10 @@
  * place and its bytes. The lock belongs to the mapping, so a program that closes all descriptors keeps it.
  *
  * The file stays when its last member ends, and keeps the limit. */
-#ifndef GM_BASE_GROUP_H
-#define GM_BASE_GROUP_H
+#ifndef GM_ACCOUNTS_GROUP_H
+#define GM_ACCOUNTS_GROUP_H
 
-#include "shim/base/group_file.h"
+#include "shim/accounts/group_file.h"
 
 /* Clears the places of members that ended. Returns the number of members that run. */
 unsigned gm_group_clear_ended(const struct gm_group_file *file);

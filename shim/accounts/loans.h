@@ -7,8 +7,8 @@
  * nobody lends to others, and nothing else changes.
  *
  * All functions may be called by many threads at once, with no lock held. */
-#ifndef GM_BASE_LOANS_H
-#define GM_BASE_LOANS_H
+#ifndef GM_ACCOUNTS_LOANS_H
+#define GM_ACCOUNTS_LOANS_H
 
 #include "shim/base/base.h"
 

@@ -1,7 +1,7 @@
 /* The list of what a card's memory is: it adds up whatever was found out, and survives the way through a trace. */
 #include "tests/test.h"
 
-#include "shim/base/account.h"
+#include "shim/accounts/account.h"
 
 #define GIB ((uint64_t)1 << 30)
 

@@ -1,6 +1,6 @@
 /* The file of a group (group.h): its layout, its name, its place, and the locks of its bytes. */
-#ifndef GM_BASE_GROUP_FILE_H
-#define GM_BASE_GROUP_FILE_H
+#ifndef GM_ACCOUNTS_GROUP_FILE_H
+#define GM_ACCOUNTS_GROUP_FILE_H
 
 #include "shim/base/base.h"
 
