@@ -1,18 +1,32 @@
-/* One word says whether anybody wants more of a pair of cudaMalloc and cudaFree than the memory. While it is 0 a pair
- * may take the fast case (shim/cache/fast.h); else each call passes the whole pipeline. */
+/* One word says why a pair of cudaMalloc and cudaFree cannot take the fast case (shim/cache/fast.h): a hit cannot be
+ * had, or somebody wants more of the call than the memory. While a bit is set each call passes the whole pipeline. The
+ * README of the shim has this table, too. */
 #ifndef GM_OBSERVERS_H
 #define GM_OBSERVERS_H
 
 #include "shim/base/base.h"
 
+#define GM_OBSERVERS(X)                                                                                            \
+    X(START, "gpumem has not started")                                                                             \
+    X(CACHE, "no cache keeps blocks with their records: another policy or stack, `GPUMEM_LIMIT` or `GPUMEM_GROW`") \
+    X(EVENTS, "the driver has no event for a whole context, so a free has more to do")                             \
+    X(NETWORK, "a network card or storage may reach the memory, so freed blocks are not reused")                   \
+    X(TRACE, "a trace is written, or something else needs call sites")                                             \
+    X(TIMES, "the time of calls is measured")                                                                      \
+    X(POLICY, "the policy decides each request")                                                                   \
+    X(COVERAGE, "calls are counted by symbol")                                                                     \
+    X(GUARD, "`GPUMEM_GUARD` takes each request")
+
+#define X(name, meaning) GM_OBSERVER_##name,
+enum gm_observer_number { GM_OBSERVERS(X) GM_OBSERVER_COUNT };
+#undef X
+#define X(name, meaning) GM_OBSERVED_##name = 1u << GM_OBSERVER_##name,
 enum gm_observed {
-    GM_OBSERVED_START = 1u << 0,    /* not set up, or no block is kept with its record (gm_direct) */
-    GM_OBSERVED_TRACE = 1u << 1,    /* a trace, or something else that needs call sites */
-    GM_OBSERVED_TIMES = 1u << 2,    /* the time of calls is measured */
-    GM_OBSERVED_POLICY = 1u << 3,   /* the policy decides each request */
-    GM_OBSERVED_COVERAGE = 1u << 4, /* calls are counted by symbol */
-    GM_OBSERVED_GUARD = 1u << 5,    /* GPUMEM_GUARD takes each request */
+    GM_OBSERVERS(X)
+    /* Nothing freed can serve a request unasked. */
+    GM_OBSERVED_NO_HIT = GM_OBSERVED_START | GM_OBSERVED_CACHE | GM_OBSERVED_EVENTS | GM_OBSERVED_NETWORK
 };
+#undef X
 
 GM_INTERNAL extern uint32_t gm_observers;
 static inline uint32_t gm_observers_now(void) { return __atomic_load_n(&gm_observers, __ATOMIC_RELAXED); }

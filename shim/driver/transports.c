@@ -106,7 +106,7 @@ bool gm_rdma_in_process(void) {
         return true;
     bool found = search(&rdma, mentions_rdma);
     if (found && !__atomic_exchange_n(&gm_rdma_seen, true, __ATOMIC_RELAXED)) {
-        gm_observers_set(GM_OBSERVED_START, true); /* no pair is a hit from now on */
+        gm_observers_set(GM_OBSERVED_NETWORK, true);
         gm_log(GM_LOG_INFO,
                "memory may be registered with a network card or storage here: freed blocks are not reused");
     }

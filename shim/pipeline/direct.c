@@ -29,8 +29,7 @@ void gm_direct_setup(void) {
 /* ---- allocation */
 
 #ifdef GM_HAVE_CUDA
-/* False: not set up, the driver has no event for a whole context, or memory may be registered with a network card. */
-static inline bool keeps_all(void) { return GM_LIKELY(!(gm_observers_now() & GM_OBSERVED_START)); }
+static inline bool keeps_all(void) { return GM_LIKELY(!(gm_observers_now() & GM_OBSERVED_NO_HIT)); }
 #endif
 
 struct gm_block_record *gm_direct_take_newest(const struct gm_request *request) {

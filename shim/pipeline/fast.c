@@ -3,7 +3,6 @@
 #include "shim/sites/site.h"
 #ifdef GM_HAVE_CUDA
 #include "shim/cache/cache.h"
-#include "shim/driver/transports.h"
 #include "shim/pipeline/fast.h"
 #endif
 
@@ -25,14 +24,14 @@ void gm_fast_begin(void) {
     }
 }
 
-/* Without an event for a whole context a free has more to do. */
 void gm_fast_open(bool coverage) {
     gm_observers_set(GM_OBSERVED_TRACE, gm_trace_is_on() || gm_sites_are_on());
     gm_observers_set(GM_OBSERVED_TIMES, gm_pipeline_timed);
     gm_observers_set(GM_OBSERVED_POLICY, !gm_pipeline.policy->reuse);
     gm_observers_set(GM_OBSERVED_COVERAGE, coverage);
     gm_observers_set(GM_OBSERVED_GUARD, gm_guard_every == 1);
-    if (gm_direct && gm_drv.ctx_record_event && !gm_rdma_was_seen())
-        gm_observers_set(GM_OBSERVED_START, false);
+    gm_observers_set(GM_OBSERVED_CACHE, !gm_direct);
+    gm_observers_set(GM_OBSERVED_EVENTS, !gm_drv.ctx_record_event);
+    gm_observers_set(GM_OBSERVED_START, false);
 }
 #endif

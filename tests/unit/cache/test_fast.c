@@ -15,7 +15,7 @@ TEST(observed_calls_take_the_whole_way) {
         assert_int_equal(try_give(&block, true), GM_OK);
     }
     struct gm_shard *shard = gm_cache_my_shard(cache);
-    for (unsigned bit = 0; bit < 6; bit++) {
+    for (unsigned bit = 0; bit < GM_OBSERVER_COUNT; bit++) {
         gm_observers = 1u << bit;
         assert_null(gm_cache_take_newest(shard, context_id, size, true));
     }
@@ -23,7 +23,7 @@ TEST(observed_calls_take_the_whole_way) {
     struct gm_block_record *record = gm_cache_take_newest(shard, context_id, size, true);
     assert_non_null(record);
     record->block.direct = 1;
-    for (unsigned bit = 0; bit < 6; bit++) {
+    for (unsigned bit = 0; bit < GM_OBSERVER_COUNT; bit++) {
         gm_observers = 1u << bit;
         assert_false(gm_cache_put_newest(shard, record, true, true, block.address, &freed));
     }

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Tables of shim/README.md say what the rows of the headers say.
+
+usage: check_tables.py SOURCE [--update]
+
+A table stands between `<!-- NAME -->` and `<!-- /NAME -->`. --update writes it anew.
+"""
+
+import pathlib
+import re
+import sys
+
+LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+def rows(source, header, name):
+    """The arguments of each X(...) of the list `name`; texts lose their quotes."""
+    text = (source / header).read_text()
+    body = re.search(rf"#define {name}\(X\)((?:[^\n]*\\\n)*[^\n]*)", text)[1].replace("\\\n", " ")
+    for row in re.finditer(r'X\(((?:"(?:[^"\\]|\\.)*"|\([^()]*\)|[^()"])*)\)', body):
+        cells = re.findall(r'(?:"(?:[^"\\]|\\.)*"|\([^()]*\)|[^,()"])+', row[1])
+        yield [" ".join(LITERAL.findall(cell)) or " ".join(cell.split()) for cell in cells]
+
+
+def observers(source):
+    yield "| `GM_OBSERVED_...` | set while |"
+    yield "| --- | --- |"
+    for name, meaning in rows(source, "shim/base/observers.h", "GM_OBSERVERS"):
+        yield f"| `{name}` | {meaning} |"
+
+
+TABLES = {"observers": observers}
+
+
+def main():
+    source, update = pathlib.Path(sys.argv[1]), sys.argv[2:] == ["--update"]
+    path = source / "shim/README.md"
+    text, wrong = path.read_text(), False
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+        head, rest = text.split(begin)
+        shown, tail = rest.split(end)
+        now = "".join(f"{line}\n" for line in table(source))
+        if shown != now and not update:
+            print(f"{path}: the table {name} is not current; run: check_tables.py {source} --update")
+            wrong = True
+        text = head + begin + now + end + tail
+    if update:
+        path.write_text(text)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
