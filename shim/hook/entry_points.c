@@ -21,6 +21,7 @@ GM_INTERNAL extern void *gm_targets[GM_CALL_ROWS], *gm_functions[GM_CALL_ROWS], 
 void *gm_targets[GM_CALL_ROWS], *gm_functions[GM_CALL_ROWS], *gm_unknown_functions[UNKNOWN];
 
 struct gm_real gm_real;
+bool gm_hooks_active;
 uint64_t gm_hook_calls[GM_CALL_ROWS];
 unsigned gm_look_ups[GM_LOOK_UPS];
 

@@ -7,6 +7,7 @@
 #define GM_HOOK_H
 
 #include "shim/base/base.h"
+#include "shim/base/events.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/sites/site.h"
 #include "shim/accounts/stats.h"
@@ -38,10 +39,6 @@ GM_DRIVER_CALLS(CALL)
 
 /* How the program found a function. What it is linked with it needs not look up. */
 enum gm_look_up { GM_BY_DLSYM, GM_BY_RESOLVER, GM_BY_AUDIT, GM_LOOK_UPS };
-
-/* Makes the hooks work: finds the driver's functions and starts the pipeline of the process. False while no driver
- * is loaded, during the start, and after gpumem gave up (ready.c). */
-bool gm_hooks_ready(void);
 
 /* ---- begin and end of a hook: one call of the program is one event, also when the driver calls itself */
 enum gm_pass {

@@ -8,7 +8,7 @@
 #include "shim/accounts/limit.h"
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
-#include "shim/hook/start.h"
+#include "shim/base/events.h"
 
 #include <dlfcn.h>
 #include <string.h>

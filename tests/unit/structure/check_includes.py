@@ -5,7 +5,8 @@ usage: check_includes.py SOURCE
 
 A source file and the header of its name are one module. One graph has an edge from the module that includes to the one that is
 included, the other from the module that calls a function to the one that defines it. Calls through function pointers are not
-counted. Rooms stand in ROOMS from the bottom up; a file includes from its own room and from those below, and calls these.
+counted. Rooms stand in ROOMS from the bottom up; a file includes from its own room and from those below, and calls these. A call up
+is one of the events of EVENTS, which the lower room publishes; no global pointer to a function calls up unseen.
 Two lists hold the calls that still run up or close a circle. A line without need fails the test, too, so the lists only shrink.
 """
 
@@ -17,10 +18,11 @@ import sys
 ROOMS = {
     "shim": ["policy", "policy/eviction", "shim/base", "shim/accounts", "shim/trace", "shim/driver", "shim/resource", "shim/cache",
              "shim/placement", "shim/region", "shim/residency", "shim/workspace", "shim/sites", "shim/explain", "shim/pipeline",
-             "shim/api", "shim/plug", "shim/grow", "shim/start", "shim/hook"],
+             "shim/api", "shim/plug", "shim/grow", "shim/start", "shim/hook", "shim/process"],
     "spgemm": ["spgemm"],
     "tools": ["tools/cli"],
 }  # fmt: skip
+EVENTS = "shim/base/events.h"
 # Calls from a module to another that are allowed although they run up, or close a circle.
 ALLOWED_UP = """
 """
@@ -42,6 +44,7 @@ shim/residency/work -> shim/residency/residency
 """
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 DEFINITION = re.compile(r"^(?:static |const |typedef )*(struct|union|enum) ((?:gm|spg|gpumem)_\w+) \{", re.MULTILINE)
+POINTER = re.compile(r"^(?!static |typedef )\w[\w *]*\(\*(?:const )?(gm_\w+)(?:\[\w*\])?\)\(", re.MULTILINE)
 NAME = r"\b(?:gm|spg|gpumem)_\w+(?=\()"
 TOKEN = re.compile(r"^[ \t]*#(?P<macro>(?:[^\n\\]|\\.)*)|(?P<brace>[{}])|" + NAME, re.MULTILINE | re.DOTALL)
 ARGUMENTS = re.compile(r"\([^;{}]*\)\s*\{")
@@ -114,9 +117,9 @@ def functions(text):
     return defined, called
 
 
-def calls_of(root):
-    """{module that calls: {module that is called: a file and a function}}"""
-    homes, files = {}, []
+def calls_of(root, events):
+    """{module that calls: {module that is called: a file and a function}}, and the events that are published: calls up"""
+    homes, files, published = {}, [], set()
     for path in (path for rooms in ROOMS.values() for room in rooms for path in sources(root, room)):
         path = path.relative_to(root)
         defined, called = functions((root / path).read_text())
@@ -125,9 +128,25 @@ def calls_of(root):
     graph = {module_of(path): {} for path, _ in files}
     for path, called in files:
         for name in sorted(called & set(homes)):
-            if homes[name] != module_of(path):
+            if name in events and is_upward(module_of(path), homes[name]):
+                published.add(name)
+            elif homes[name] != module_of(path):
                 graph[module_of(path)].setdefault(homes[name], f"{path} calls {name}")
-    return graph
+    return graph, published
+
+
+def events_of(root):
+    """The functions that rows of GM_EVENTS_LINKED declare."""
+    rows = re.search(r"#define GM_EVENTS_LINKED\(X\)(?:.*\\\n)*.*", (root / EVENTS).read_text())[0]
+    return set(re.findall(r"\bX\((gm_\w+),", rows))
+
+
+def pointers(root):
+    """Variables through which a room could call one above it unseen."""
+    for room in ROOMS["shim"]:
+        for path in sources(root, room):
+            for name in POINTER.findall(path.read_text()):
+                yield f"{path.relative_to(root)}: {name} is a global pointer to a function; make it an event of {EVENTS}"
 
 
 def is_upward(module, other):
@@ -197,7 +216,10 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     wrong = list(upward(root))
     wrong += ["a circle: " + ", ".join(circle) for circle in circles(graph_of(root))]
-    wrong += wrong_calls(calls_of(root), ALLOWED_UP, ALLOWED_CIRCLES)
+    calls, published = calls_of(root, events_of(root))
+    wrong += wrong_calls(calls, ALLOWED_UP, ALLOWED_CIRCLES)
+    wrong += [f"{EVENTS} needs no row {event}" for event in sorted(events_of(root) - published)]
+    # pointers
     wrong += [f"{name} is defined in {', '.join(files)}" for name, files in twice_named(root).items()]
     for line in wrong:
         print(line)
@@ -206,6 +228,7 @@ def main():
 
 
 def check_itself():
+    assert POINTER.findall("GM_INTERNAL extern bool (*gm_a)(int);\nvoid *(*gm_b[2])(void);\nstatic void (*gm_c)(void);") == ["gm_a", "gm_b"]
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     text = """/* gm_no(1) */ void gm_declared(void);\nint gm_defined(int a,\n    int b) { return gm_called(a, "gm_no(2)") + gm_pointer; }
 #define gm_macro(a) \\\n    gm_by_macro(a)\nextern "C" {\nint gm_in_c(void);\n}\n"""

@@ -11,9 +11,8 @@
 #include "shim/base/real_dl.h"
 #include "shim/hook/entry_points.h"
 #include "shim/hook/hook.h"
-#include "shim/hook/start.h"
+#include "shim/process/process.h"
 
-bool gm_hooks_active;
 static __thread __attribute__((tls_model("initial-exec"))) bool starting;
 
 static bool query_loader(struct gm_found **found) {
@@ -64,6 +63,8 @@ static bool start_process(const struct gm_found *found) {
     return __atomic_compare_exchange_n(&start_state, &self, STARTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Finds the driver's functions and starts the pipeline of the process. False while no driver is loaded, during the
+ * start, and after gpumem gave up. */
 bool gm_hooks_ready(void) {
     struct gm_found *found;
 
