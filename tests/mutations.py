@@ -192,7 +192,7 @@ MUTATIONS = [
     of("stream_without_a_type", "shim/gpumem_resource.h", "",
        swaps("gpumem_resource_allocate_async(", "gpumem_resource_allocate_async(); enum gpumem_status gpumem_no("),
        "resources types", "paper: stream_view is strongly typed"),
-    of("own_resource_of_no_kind", "shim/api/own_resource.c", "gm_own_resource", answers("gpumem_kind_properties", "0"),
+    of("own_resource_of_no_kind", "shim/api/own_resource.c", "gm_own_resource", swaps("of_kind |", "0 |"),
        "resources public, one device", "paper: the author of a resource states the kind"),
     of("alignment_halved", "shim/resource/aligned.c", "alloc_larger", swaps("-", "/ 2 -"), "resources public, one device",
        "paper: allocate(n, alignment) and deallocate(p, n, alignment)"),

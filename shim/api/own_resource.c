@@ -98,7 +98,7 @@ static enum gm_kind kind_of_author(enum gpumem_kind kind) {
     }
 }
 
-struct gm_resource *gm_own_resource(const struct gpumem_resource_author *author) {
+struct gm_resource *gm_own_resource(const struct gpumem_resource_author *author, uint64_t of_kind) {
     struct gm_resource *resource = gm_stack_of(&own);
     if (!resource)
         return NULL;
@@ -106,7 +106,7 @@ struct gm_resource *gm_own_resource(const struct gpumem_resource_author *author)
     state->author = *author;
     gm_format(state->name, sizeof state->name, "%s", author->name);
     state->author.name = state->name;
-    resource->properties = (uint32_t)(gpumem_kind_properties(author->kind) | author->properties);
+    resource->properties = (uint32_t)(of_kind | author->properties);
     resource->kind = kind_of_author(author->kind);
     return resource;
 }

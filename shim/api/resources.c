@@ -304,7 +304,7 @@ GM_PUBLIC enum gpumem_status gpumem_resource_create_own(const struct gpumem_reso
     struct gpumem_resource *made = new_resource(known.name, NULL, 0);
     void (*destroy)(void *) = known.destroy;
     known.destroy = NULL; /* not called after a failure */
-    struct gm_resource *stack = made ? gm_own_resource(&known) : NULL;
+    struct gm_resource *stack = made ? gm_own_resource(&known, gpumem_kind_properties(known.kind)) : NULL;
     if (!stack) {
         free(made);
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource");

@@ -10,7 +10,7 @@
 #include "shim/base/nodes.h"
 #include "shim/base/real_dl.h"
 #include "shim/driver/driver.h"
-#include "shim/driver/in_flight.h"
+#include "shim/driver/watch.h"
 
 #define RECHECK_NS 100000000ull /* captures that last longer are checked by a driver query, no more often than this */
 

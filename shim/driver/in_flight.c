@@ -11,27 +11,14 @@
 
 enum { PAUSE_NS = 50000, NUMBERS = 0xffff / GM_FLIGHT_NUMBER };
 
-struct gm_watch gm_watch = {GM_FLIGHT_NONE, GM_WATCH_CLOSED};
-uint32_t gm_watch_checks;
-
 static struct gm_context only;      /* id 0: none is announced */
 static struct gm_event_of recorded; /* the event; it was created in the context that it names */
 GM_LOCK(lock);
 GM_LOCK(recording);
 GM_ZERO_IN_CHILD(only);
 GM_ZERO_IN_CHILD(recorded);
-GM_ZERO_IN_CHILD(gm_watch.state);
 static uint32_t recordings;
 bool gm_in_flight_refused;
-
-void gm_watch_set(enum gm_watch_flag flag, bool value) {
-    if (flag == GM_WATCH_CHECKS)
-        __atomic_store_n(&gm_watch_checks, value, __ATOMIC_SEQ_CST);
-    if (value)
-        __atomic_fetch_or(&gm_watch.flags, (uint16_t)flag, __ATOMIC_SEQ_CST);
-    else
-        __atomic_fetch_and(&gm_watch.flags, (uint16_t)~flag, __ATOMIC_SEQ_CST);
-}
 
 void gm_in_flight_announce(const struct gm_context *context) {
     gm_spin_lock(&lock);

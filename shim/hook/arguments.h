@@ -1,4 +1,4 @@
-/* The arguments of a call of the driver whose entry has to look (gm_watch in shim/driver/in_flight.h). */
+/* The arguments of a call of the driver whose entry has to look (gm_watch in shim/driver/watch.h). */
 #ifndef GM_HOOK_ARGUMENTS_H
 #define GM_HOOK_ARGUMENTS_H
 

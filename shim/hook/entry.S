@@ -6,7 +6,7 @@
  *
  * Entries of the driver's calls: one for each row of shim/driver/calls.h, exported under its name. Those of hooks jump
  * to the hook. The others jump to the driver's function. Before that, an entry whose role has to look (gm_watch in
- * shim/driver/in_flight.h) passes its number and arguments to gm_called, which returns a function and where to jump: to
+ * shim/driver/watch.h) passes its number and arguments to gm_called, which returns a function and where to jump: to
  * the function, or to gm_again.
  *
  * gm_again calls a function of the driver, whose address is in r11 or x16, with the same arguments. When the device is

@@ -2,7 +2,7 @@
  *
  * First all objects of the call are marked as in use, so that none of them is evicted for another one. Then those that
  * are not on the device are placed, in their order, as policy/eviction/ expects it: hit or insert. */
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 /* ---- uses of one call */
 

@@ -4,7 +4,7 @@
  * each thread takes the next piece of the job until none is open. The copying threads are made at the first large
  * transfer and end with the residency. They block all signals, make no driver call, and serve one job at a time; the
  * calling threads of other jobs copy theirs alone. So do all calling threads where no thread can be made. */
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 #include <sched.h>
 #include <string.h>

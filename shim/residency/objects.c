@@ -1,5 +1,5 @@
 /* Objects: numbers, the table by address, registration and versions. */
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Memory of the device: the free pool, allocation under the budget, and frees behind the work that uses the memory. */
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The end of uses and of copies, and synchronisation with the host. */
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 /* ---- the end of a copy */
 

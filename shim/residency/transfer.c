@@ -1,6 +1,6 @@
 /* Transfers. Contiguous pinned host memory is copied directly, and the call does not wait. Other memory passes a ring
  * of pinned staging memory: the host copies some chunks while the device copies others. */
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Uses that the program holds. Each has a number, so that a second release of one does not end another of the object.
  */
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 #include <stdlib.h>
 

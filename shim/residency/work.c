@@ -1,5 +1,5 @@
 /* The events of a copy: what later users have to wait for. Events are kept for the next recordings. */
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 #include <stdlib.h>
 

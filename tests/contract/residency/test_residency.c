@@ -1,6 +1,6 @@
 /* Residency, rule by rule, on the simulated driver: what is found, placed, transferred, given back and evicted. */
 #include "desk.h"
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  * holds a part of all. One more thread changes nothing and synchronises, another reads statistics. */
 #include "shim/driver/driver.h"
 #include "desk.h"
-#include "shim/residency/residency.h"
+#include "shim/residency/parts.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -154,7 +154,7 @@ struct gpumem_residency {
 
 static inline bool gm_in_use(const struct gm_residency_object *object) { return object->readers || object->writing; }
 
-/* ---- residency.c: calls */
+/* ---- call.c */
 struct gm_residency_call {
     CUstreamCaptureMode mode;
     bool pushed, places;
