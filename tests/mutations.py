@@ -111,7 +111,7 @@ MUTATIONS = [
        "memory that a network card may know stays so"),
     of("child_waits_for_its_parent", "shim/base/once.c", "gm_once_begin", swaps("now != self", "!now"), "once",
        "a forked child does the work that its parent had begun"),
-    of("beyond_is_measured_after_the_recording", "shim/start/untracked.c", "sample", never("UINT64_MAX"), "recorded beyond",
+    of("beyond_is_measured_after_the_recording", "shim/start/untracked.c", "gm_untracked_sample", never("UINT64_MAX"), "recorded beyond",
        "nothing is measured when nobody records any more"),
     of("free_before_the_walk", "shim/pipeline/direct.c", "record_claimed", drops("gm_write_live_now"), "recorded racing",
        "a block that is freed before the walk reaches it is written first"),

@@ -1,5 +1,6 @@
 /* One counter of live bytes for each device: of this process, or a place in the memory of its group (limit.h). */
 #include "shim/accounts/limit.h"
+#include "shim/base/events.h"
 #include "shim/accounts/group.h"
 #include "shim/base/once.h"
 #include "shim/base/options.h"
@@ -8,8 +9,6 @@
 #include <string.h>
 
 uint64_t gm_limit_bytes;
-bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
-uint64_t (*gm_limit_total)(int device);
 
 static uint64_t live[GM_LIMIT_DEVICES];
 static struct gm_group *group;            /* NULL = none */
@@ -63,8 +62,7 @@ static uint64_t hash_of_device(int device) {
     uint64_t hash = __atomic_load_n(&hashes[device], __ATOMIC_RELAXED);
     if (hash)
         return hash;
-    bool (*uuid_of)(int, unsigned char *) = __atomic_load_n(&gm_limit_uuid, __ATOMIC_RELAXED);
-    if (!uuid_of || !uuid_of(device, uuid))
+    if (!GM_ASK(device_uuid, device, uuid))
         uuid[0] = (unsigned char)(device + 1);
     hash = gm_group_hash(uuid);
     __atomic_store_n(&hashes[device], hash, __ATOMIC_RELAXED);
@@ -95,9 +93,8 @@ static uint64_t total_of(int device) {
     if (device < 0 || device >= GM_LIMIT_DEVICES)
         return 0;
     uint64_t total = __atomic_load_n(&totals[device], __ATOMIC_RELAXED);
-    uint64_t (*ask)(int) = total ? NULL : __atomic_load_n(&gm_limit_total, __ATOMIC_RELAXED);
-    if (ask)
-        __atomic_store_n(&totals[device], total = ask(device), __ATOMIC_RELAXED);
+    if (!total)
+        __atomic_store_n(&totals[device], total = GM_ASK(device_total, device), __ATOMIC_RELAXED);
     return total;
 }
 

@@ -29,13 +29,6 @@ static inline bool gm_limit_on(void) { return GM_UNLIKELY(gm_limit_bytes != 0); 
 GM_INTERNAL void gm_limit_start(const char *group, uint64_t bytes);
 /* Writes group and limit into the counters, for viewers. After gm_stats_open, and in the child of a fork. */
 GM_INTERNAL void gm_limit_publish(void);
-/* Writes the UUID of a device; false where the driver does not say. NULL = unknown. Set by an atomic store: a query of
- * NVML may come before. */
-extern bool (*gm_limit_uuid)(int device, unsigned char uuid[16]);
-
-/* The bytes of a device, of which the limit may be a part; 0: the driver does not say. NULL = unknown. */
-extern uint64_t (*gm_limit_total)(int device);
-
 /* The limit of a device now in force, in bytes; UINT64_MAX = none, 0 = nothing is granted, since the group cannot be
  * had. */
 GM_INTERNAL uint64_t gm_limit_now(int device);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "shim/base/events.h"
 #include "shim/base/file.h"
 #include "shim/accounts/group.h"
 #include "shim/accounts/group_file.h"
@@ -29,7 +30,6 @@ struct shared {
 };
 #define MAGIC 0x33534e414f4c4d47ull /* "GMLOANS3" */
 
-void (*gm_loans_much)(int device);
 static struct shared *file; /* of a lender */
 static struct place *mine;  /* NULL from gm_loans_leave on, while the lender may still look */
 #define SEVERAL UINT64_MAX
@@ -133,9 +133,8 @@ static bool ask(struct shared *shared, int fd, uint64_t hash) {
 }
 
 static uint64_t hash_of(int device) {
-    bool (*find)(int, unsigned char[16]) = __atomic_load_n(&gm_limit_uuid, __ATOMIC_ACQUIRE);
     unsigned char uuid[16];
-    return find && device >= 0 && find(device, uuid) ? gm_group_hash(uuid) : 0;
+    return device >= 0 && GM_ASK(device_uuid, device, uuid) ? gm_group_hash(uuid) : 0;
 }
 
 static uint64_t bit_of(uint64_t hash) { return hash ? 1ull << hash % BITS : 0; }

@@ -35,8 +35,4 @@ void gm_loans_leave(void);
 /* In the child of a fork, which has no place. */
 void gm_loans_after_fork(void);
 
-/* Set where a thread lends: called when a cache begins to keep much. NULL: there is none, and a cache keeps at most a
- * quarter of a device. */
-extern void (*gm_loans_much)(int device);
-
 #endif

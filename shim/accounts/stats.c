@@ -15,8 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-void (*gm_stats_requested)(void);
-
 _Static_assert(offsetof(struct gm_stats, recording) + sizeof(struct gm_stats_recording) <= 4096,
                "viewers map one page");
 _Static_assert(sizeof(struct gm_stats) % 4096 == 0, "slots of the file can be reserved one by one");

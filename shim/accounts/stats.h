@@ -268,9 +268,6 @@ static inline bool gm_stats_watched(void) {
     return __builtin_expect(__atomic_load_n(&stats->watched_until, __ATOMIC_RELAXED) != 0, 0);
 }
 
-/* Called by a thread that makes a call, and holds no lock, while the bit is set. NULL: nobody answers. */
-GM_INTERNAL extern void (*gm_stats_requested)(void);
-
 /* A killed viewer does not renew its request. The first call after `watched_until` ends it. */
 static inline void gm_stats_watch_ends(uint64_t now_ns) {
     uint64_t until = __atomic_load_n(&gm_stats->watched_until, __ATOMIC_RELAXED);

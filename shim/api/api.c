@@ -1,4 +1,5 @@
 /* The public functions of gpumem.h that need neither a hook nor a region: version, live blocks, trim, marks. */
+#include "shim/base/events.h"
 #include "shim/gpumem.h"
 
 #include <dlfcn.h>
@@ -43,8 +44,8 @@ static void count_block(const struct gm_block *block, void *count) {
 GM_PUBLIC size_t gpumem_live_count(void) {
     struct gm_registry *registry = gm_registry_shared();
     size_t count = 0;
-    if (gm_stats_watched() && gm_stats_requested)
-        gm_stats_requested();
+    if (gm_stats_watched())
+        GM_PUBLISH(request_due);
     if (registry)
         gm_registry_each(registry, count_block, &count);
     return count;

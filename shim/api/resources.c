@@ -1,4 +1,5 @@
 /* The calls of gpumem_resource.h that create, describe, count and destroy resources (resources.h). */
+#include "shim/base/events.h"
 #include "shim/gpumem_resource.h"
 
 #include <stdlib.h>
@@ -149,7 +150,7 @@ static void log_frame(const struct dl_phdr_info *module, void *frame) {
            (unsigned long long)(*(const uintptr_t *)frame - module->dlpi_addr));
 }
 
-static void log_stack(uint32_t site) {
+void gm_resources_log_stack(uint32_t site) {
     const uintptr_t *frames;
     unsigned count = gm_site_frames(site, &frames);
     for (unsigned i = 0; i < count; i++) {
@@ -163,7 +164,6 @@ enum { TRACKED_FRAMES = 16 };
 void gm_resources_track(unsigned frames) {
     if (!gm_sites_are_on())
         gm_site_setup(frames > TRACKED_FRAMES ? frames : TRACKED_FRAMES, false);
-    __atomic_store_n(&gm_track_log_stack, log_stack, __ATOMIC_RELAXED);
 }
 
 /* Puts "aligned" around the stack where the stack does not align by itself, and registers it. The new resource owns the

@@ -1,10 +1,9 @@
 /* How much memory a cache may hold on a device.
  *
  * Free blocks are a loan. Whoever needs their memory gets it: a call that the driver refuses for lack of memory is made
- * again after a trim, and a thread gives memory back to other processes (gm_loans_much). So large free blocks, which
- * have pages of their own, may hold what GPUMEM_CACHE_LIMIT says, by default all of the device; a quarter where no such
- * thread is. A target keeps the process from holding much more than it has use for, for each sort of
- * blocks:
+ * again after a trim, and a thread gives memory back to other processes (the event much_kept). So large free blocks,
+ * which have pages of their own, may hold what GPUMEM_CACHE_LIMIT says, by default all of the device; a quarter where
+ * no such thread is. A target keeps the process from holding much more than it has use for, for each sort of blocks:
  *
  *     small   peak + peak / 4 + SLACK
  *     large   3 * peak + 8 * SLACK        blocks of random numbers of pages are then reused in 97 of 100 cases
@@ -21,6 +20,7 @@
  *
  * gm_cache_check_device finds the cases in which a cache accepts no freed block: little memory left on the device, free
  * blocks included, or a process that can register memory with a network card. */
+#include "shim/base/events.h"
 #include "shim/cache/parts.h"
 
 #include "shim/accounts/limit.h"
@@ -51,9 +51,7 @@ uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     if (state->limit && !gm_memory_is_part(state->limit))
         limit = state->limit;
     else if (gm_drv.device_total_mem && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS)
-        limit = state->limit                                        ? gm_memory_of(state->limit, total)
-                : __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE) ? total
-                                                                    : total / 4;
+        limit = state->limit ? gm_memory_of(state->limit, total) : GM_SUBSCRIBER(much_kept) ? total : total / 4;
     __atomic_store_n(&at->limit, limit, __ATOMIC_RELAXED);
     return limit;
 }

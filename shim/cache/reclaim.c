@@ -2,6 +2,7 @@
  * So the cache releases blocks inside a free of the same context, when the context is idle (gm_cache_upkeep), when a
  * limit is reached (gm_cache_make_room), or on request (gm_cache_trim). A block is first moved to the releasing list
  * of its context, under the shard's lock; gm_cache_drain then frees it without the lock. */
+#include "shim/base/events.h"
 #include "shim/base/file.h"
 #include "shim/accounts/loans.h"
 #include "shim/accounts/stats.h"
@@ -236,11 +237,10 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
                                          const struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_cache_device *at = &state->devices[block->device];
-    void (*much)(int) = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE);
     gm_spin_unlock(&shard->lock);
     uint64_t limit = gm_cache_limit(state, block->device);
-    if (much && __atomic_load_n(&at->allowed, __ATOMIC_RELAXED) >= limit / GM_CACHE_STEPS)
-        much(block->device);
+    if (__atomic_load_n(&at->allowed, __ATOMIC_RELAXED) >= limit / GM_CACHE_STEPS)
+        GM_PUBLISH(much_kept, block->device);
     gm_spin_lock(&shard->lock);
     if (__atomic_load_n(&at->tight, __ATOMIC_RELAXED)) {
         gm_spin_unlock(&shard->lock);

@@ -6,6 +6,7 @@
  * The list has an entry for each capture, because programs lose captures: an exception destroys the stream, resets the
  * device or ends the thread of a capture that nobody ended. An entry is removed when the capture, its stream, its
  * context or its thread ends, or when the driver reports that the stream of a long capture does not capture. */
+#include "shim/base/events.h"
 #include "shim/base/base.h"
 #include "shim/base/nodes.h"
 #include "shim/base/real_dl.h"
@@ -27,7 +28,6 @@ struct slot {
 };
 
 int gm_captures;
-void (*gm_capture_on_lost)(const struct gm_capture *capture);
 
 static struct slot *listed;
 static gm_nodes unused;
@@ -98,8 +98,7 @@ static bool remove_lost(bool (*matches)(const struct slot *slot, const void *wha
     gm_spin_unlock(&lock);
     if (!serial)
         return false;
-    if (gm_capture_on_lost)
-        gm_capture_on_lost(&capture);
+    GM_PUBLISH(capture_lost, &capture);
     gm_spin_lock(&lock);
     link = find_serial(serial);
     if (*link)

@@ -3,6 +3,7 @@
  *
  * The file also holds who uses a context while another thread ends it, which contexts may use the memory of another
  * device, and the primary context of each device. */
+#include "shim/base/events.h"
 #include "shim/base/base.h"
 #include "shim/driver/driver.h"
 
@@ -14,7 +15,6 @@ static struct {
     int ending; /* running calls that may end it */
 } uses[SLOTS];
 GM_ZERO_IN_CHILD(uses);
-void (*gm_context_on_new)(const struct gm_context *context);
 GM_LOCK(lock);
 static uint64_t own_ids = 1ull << 48; /* far from the driver's small ids */
 static uint16_t numbers;
@@ -219,8 +219,8 @@ done:
 static GM_RARE bool see_first(CUcontext handle, struct gm_context *context) {
     *context = (struct gm_context){0};
     describe_context(handle, context);
-    if (remember_context(context) && gm_context_on_new)
-        gm_context_on_new(context);
+    if (remember_context(context))
+        GM_PUBLISH(context_new, context);
     return true;
 }
 

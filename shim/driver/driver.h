@@ -101,8 +101,6 @@ bool gm_context_is_alone(CUcontext handle, uint64_t id, CUdevice device);
 GM_INTERNAL void gm_contexts_each(void (*visit)(const struct gm_context *context));
 /* Number of contexts that were ever seen as current, ended ones included. */
 unsigned gm_contexts_seen(void);
-/* Called for each context when it is first seen as current. Must be set before the first look-up; may be NULL. */
-extern void (*gm_context_on_new)(const struct gm_context *context);
 /* To be called before a call that may end the context or reset its memory. Waits until no thread holds the context.
  * Returns its id, or 0 when it was never seen. Afterwards call gm_context_end, or gm_context_stays when the context
  * did not end. */
@@ -196,8 +194,6 @@ void gm_capture_ending(CUstream stream, CUcontext context);
 void gm_capture_destroyed(CUstream stream, CUcontext context, bool destroyed);
 /* Queries the driver about captures that last long. True: no capture remains. Cheap; no lock may be held. */
 bool gm_capture_recheck(void);
-/* Called for each lost capture: one that is over without an end call. May be NULL. */
-extern void (*gm_capture_on_lost)(const struct gm_capture *capture);
 GM_INTERNAL extern int gm_captures;       /* captures of all threads that began and did not end */
 static inline bool gm_capture_any(void) { /* some stream of the process may be capturing */
     return GM_UNLIKELY(__atomic_load_n(&gm_captures, __ATOMIC_RELAXED) > 0);

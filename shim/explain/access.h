@@ -69,7 +69,7 @@ struct gm_fault {
 };
 GM_INTERNAL void gm_explain_fault(const struct gm_fault *fault);
 
-/* Bytes beside a block were written; as gm_guard_damaged (shim/resource/guard_ranges.h). */
+/* Bytes beside a block were written; the event guard_damaged. */
 GM_INTERNAL void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
 
 /* At the end of the process: how many were not explained. */

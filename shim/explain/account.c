@@ -3,13 +3,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "shim/base/events.h"
 #include "shim/base/real_dl.h"
 #include "shim/base/room.h"
 #include "shim/accounts/stats.h"
 #include "shim/resource/registry.h"
 #include "shim/trace/writer.h"
-
-bool (*gm_account_card)(int *device, bool own, struct gm_card *card);
 
 /* ---- pages of the driver that small blocks share: each is counted once */
 
@@ -101,7 +100,7 @@ static void gather(int device, const struct gm_card *card, struct gm_account *ac
 bool gm_account_take(int device, struct gm_account *account) {
     struct gm_account_facts facts;
     struct gm_card card = {0};
-    if (!gm_account_card || !gm_account_card(&device, true, &card))
+    if (!GM_ASK(card_asked, &device, true, &card))
         return false;
     gather(device, &card, account, &facts);
     gm_account_settle(account, &facts);
@@ -161,19 +160,20 @@ static bool is_wanted(void) {
     static uint64_t latest;
     int device = -1;
     if (!gm_trace_is_on())
-        return gm_account_card(&device, false, NULL) && gm_account_is_awaited(device);
+        return GM_ASK(card_asked, &device, false, NULL) && gm_account_is_awaited(device);
     uint64_t now = gm_now_ns(), before = __atomic_load_n(&latest, __ATOMIC_RELAXED);
     return now - before >= LEAST_NS &&
            __atomic_compare_exchange_n(&latest, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+/* The account is taken before, if somebody will want it. */
 void gm_account_before_release(void) {
     struct gm_card card = {0};
     uint64_t call = number_of_call();
     int device = -1;
     struct moment *moment = moment_known();
-    if (!call || (moment && moment->call == call) || !gm_account_card || !is_wanted() ||
-        !gm_account_card(&device, false, &card) || !(moment = make_moment()))
+    if (!call || (moment && moment->call == call) || !is_wanted() || !GM_ASK(card_asked, &device, false, &card) ||
+        !(moment = make_moment()))
         return;
     moment->call = call;
     moment->trimmed = gm_stats_mine()->trimmed_bytes;
@@ -199,7 +199,7 @@ bool gm_account_of_failure(int device, struct gm_account *account) {
     }
     if (!moment->done) {
         uint64_t given = gm_stats_mine()->trimmed_bytes - moment->trimmed;
-        if (gm_account_card(&device, true, &now) && now.own)
+        if (GM_ASK(card_asked, &device, true, &now) && now.own)
             moment->facts.own = now.own + given;
         gm_account_settle(&moment->account, &moment->facts);
         uint64_t kept = moment->account.rows[GM_ACCOUNT_KEPT];

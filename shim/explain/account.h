@@ -14,20 +14,12 @@ struct gm_card {
     struct gm_account_pool shown[GM_ACCOUNT_POOLS_SHOWN]; /* the largest of them, the largest first */
 };
 
-/* Asks the card of a device; -1: of the current context. `own`: what this process has, too, which may load the card's
- * management library. Writes the device; `card` NULL: only that. False: it cannot be asked now, as while a stream
- * captures. NULL: there is no driver. Set it before the first request. */
-GM_INTERNAL extern bool (*gm_account_card)(int *device, bool own, struct gm_card *card);
-
 /* Takes the account of now. False: the card cannot be asked, and *account is unchanged. */
 GM_INTERNAL bool gm_account_take(int device, struct gm_account *account);
 
 /* The next failure for lack of the device's memory will be explained: none was before. */
 GM_INTERNAL bool gm_account_is_awaited(int device);
 GM_INTERNAL void gm_account_explained(int device);
-/* Memory is about to be released, because a call of this thread found none. The account is taken before, if somebody
- * will want it. */
-GM_INTERNAL void gm_account_before_release(void);
 /* The account of the moment at which the request that this thread makes found no memory; with what was released for it
  * since. False: as gm_account_take. */
 GM_INTERNAL bool gm_account_of_failure(int device, struct gm_account *account);

@@ -499,8 +499,6 @@ bool gm_guard_start(bool by_policy) {
         gm_log(GM_LOG_ERROR, "%s=%.80s: %s; no block is guarded", gm_option_label(GM_OPT_GUARD).text, text, error);
     gm_guard_every = choice.every;
     gm_guard_at_begin = choice.begin;
-    gm_guard_total = gm_device_total;
-    gm_guard_damaged = gm_explain_damage;
     gm_stats->guard_every = choice.every;
     blocking = choice.blocking;
     ignores_races = choice.noraces;

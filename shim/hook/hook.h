@@ -230,7 +230,7 @@ bool gm_hook_trim(CUdevice device);
 /* The block that contains `address` is identified by its address outside of gpumem (exported, tagged, advised). Its
  * memory must not become another block (advice.c). */
 void gm_hook_pin(CUdeviceptr address);
-/* Records a capture that ended without cuStreamEndCapture; for gm_capture_on_lost (capture.c). */
+/* Records a capture that ended without cuStreamEndCapture; as the event capture_lost says (capture.c). */
 void gm_hook_capture_lost(const struct gm_capture *capture);
 /* Called when a device has a context. On return, live blocks of other devices are accessible to the device (context.c).
  */

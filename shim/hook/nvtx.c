@@ -16,6 +16,7 @@
 #include "shim/base/room.h"
 #include "shim/base/wrappers.h"
 #include "shim/pipeline/phase.h"
+#include "shim/base/events.h"
 #include "shim/hook/nvtx.h"
 #include "shim/hook/hook.h"
 #include "shim/start/recording.h"
@@ -138,6 +139,7 @@ struct waiting {
 
 GM_ROOM_FITS(struct waiting, ranges);
 
+/* Writes the open ranges of the calling thread to the trace, once there is one. */
 void gm_nvtx_begin_waiting(void) {
     struct waiting *waiting = gm_room_part_known(GM_ROOM_RANGES);
     if (!waiting)

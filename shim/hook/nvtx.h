@@ -3,11 +3,8 @@
 
 #include "shim/base/base.h"
 
-/* Writes the open ranges of the calling thread to the trace, once there is one. */
-void gm_nvtx_begin_waiting(void);
 /* Open ranges that GPUMEM_TRACE_RANGE names, of this thread and of none. In the child of a fork there are no others. */
 GM_INTERNAL unsigned gm_nvtx_open_ranges(void);
-GM_INTERNAL bool gm_nvtx_is_used(void);
 /* gpumem has a handler of its own for the child of a fork. */
 GM_INTERNAL void gm_nvtx_leave_child(void);
 

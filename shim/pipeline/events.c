@@ -1,12 +1,13 @@
 /* The events of the trace: of calls, of blocks that are older than the trace, and of what is kept. */
+#include "shim/base/events.h"
 #include "shim/pipeline/parts.h"
 #include "shim/placement/router.h"
 #include "shim/resource/registry.h"
 #include "shim/trace/summary.h"
 
 uint64_t gm_pipeline_timed_begin(void) {
-    if (gm_stats_watched() && gm_stats_requested)
-        gm_stats_requested();
+    if (gm_stats_watched())
+        GM_PUBLISH(request_due);
     return gm_ticks();
 }
 

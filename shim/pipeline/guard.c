@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/events.h"
 #include "shim/accounts/limit.h"
 #include "shim/base/room.h"
 #include "shim/accounts/stats.h"
@@ -12,7 +13,6 @@
 
 enum { PAUSE = 16, MOST_PAUSE = 4096, ONE = 65536 };
 
-uint64_t (*gm_guard_total)(int device);
 uint64_t gm_guard_every;
 
 /* ---- the option */
@@ -122,13 +122,14 @@ static bool is_resting(void) {
     return true;
 }
 
+/* A quarter of the device's memory is the most that guarding may take. */
 static uint64_t most_extra(int device) {
     static uint64_t known[GM_STATS_DEVICES];
-    if (!gm_guard_total || device < 0 || device >= GM_STATS_DEVICES)
+    if (!GM_SUBSCRIBER(device_total) || device < 0 || device >= GM_STATS_DEVICES)
         return UINT64_MAX / ONE;
     uint64_t total = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
     if (!total)
-        __atomic_store_n(&known[device], total = gm_guard_total(device), __ATOMIC_RELAXED);
+        __atomic_store_n(&known[device], total = GM_ASK(device_total, device), __ATOMIC_RELAXED);
     return total / 4;
 }
 

@@ -29,8 +29,6 @@ struct gm_guard_choice {
  * and what is accepted. */
 GM_INTERNAL gm_status gm_guard_parse(const char *text, struct gm_guard_choice *choice, char *error, size_t error_size);
 
-/* Bytes of the device's memory, of which a quarter is the most that guarding may take. NULL: no bound. */
-GM_INTERNAL extern uint64_t (*gm_guard_total)(int device);
 /* One of so many; 0 = off. Set once, before the first request. */
 GM_INTERNAL extern uint64_t gm_guard_every;
 static inline bool gm_guard_is_on(void) { return GM_UNLIKELY(gm_guard_every != 0); }

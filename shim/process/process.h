@@ -3,6 +3,7 @@
 #define GM_PROCESS_H
 
 #include "policy/policy.h"
+#include "shim/base/events.h"
 #include "shim/driver/driver.h"
 #include "shim/resource/resource.h"
 
@@ -21,16 +22,14 @@ GM_INTERNAL struct gm_resource *gm_process_resources(const struct gm_policy *pol
 GM_INTERNAL void gm_process_steps(void);
 GM_INTERNAL bool gm_process_tracks(void);
 GM_INTERNAL void gm_process_report_stacks(void);
+GM_INTERNAL void gm_process_trim_managed(void);
 
 /* contexts.c */
 GM_INTERNAL gm_status gm_process_synchronise(const struct gm_block *block, bool *settled);
 GM_INTERNAL bool gm_process_uuid(int device, unsigned char uuid[16]);
 GM_INTERNAL void gm_process_context(const struct gm_context *context);
-/* A trace begins in the middle of the run. */
-GM_INTERNAL void gm_process_describe_contexts(void);
 
 /* trace.c */
-GM_INTERNAL void gm_process_bound_trace(void);
 GM_INTERNAL void gm_process_name_trace(const char *file);
 
 #endif

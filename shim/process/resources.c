@@ -82,7 +82,7 @@ void gm_process_report_stacks(void) {
     gm_pipeline_report();
 }
 
-static void trim_managed_pool(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
+void gm_process_trim_managed(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
 
 struct gm_resource *gm_process_resources(const struct gm_policy *policy) {
     static const char *const fills[] = {"off", "zero", "poison"};
@@ -96,7 +96,6 @@ struct gm_resource *gm_process_resources(const struct gm_policy *policy) {
     serve_by_users();
     if (policy->keeps_mapped)
         gm_router_serve(GM_KIND_MAPPED, gm_mapped_start());
-    gm_managed_quota_trim = trim_managed_pool;
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);

@@ -9,7 +9,7 @@
 #include "shim/base/wrappers.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/streams.h"
-#include "shim/explain/account.h"
+#include "shim/explain/access.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/check.h"
 #include "shim/hook/coverage.h"
@@ -20,7 +20,6 @@
 #include "shim/pipeline/guard.h"
 #include "shim/resource/managed_advice.h"
 #include "shim/resource/managed_quota.h"
-#include "shim/resource/releases.h"
 #include "shim/sites/python.h"
 #include "shim/start/card.h"
 #include "shim/start/lender.h"
@@ -54,8 +53,6 @@ static void skip_wrappers(void) {
 }
 
 static void set_up_limit(void) {
-    __atomic_store_n(&gm_limit_uuid, gm_process_uuid, __ATOMIC_RELAXED);
-    __atomic_store_n(&gm_limit_total, gm_device_total, __ATOMIC_RELAXED);
     gm_limit_start(gm_option_text(GM_OPT_GROUP), gm_option_number(GM_OPT_LIMIT));
     gm_limit_publish();
 }
@@ -76,25 +73,19 @@ static void set_up_pipeline(const struct gm_policy *policy, bool user_named, uin
     gm_pipeline_setup(&setup);
 }
 
+/* Before the trace is set up, which is the first to publish. */
+static void subscribe(void) {
+#define X(event, function, ...) __atomic_store_n(&gm_events.event, function, __ATOMIC_RELEASE);
+    GM_EVENTS(X)
+#undef X
+}
+
 static void set_up_trace(const struct gm_policy *policy) {
-    gm_trace_opened = gm_process_name_trace;
     if (!gm_option_text(GM_OPT_TRACE)[0])
         return;
     gm_process_bound_trace();
     gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                    gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
-}
-
-/* `sites`: call sites are needed without a trace, too. */
-static void set_up_recording(bool sites) {
-    const struct gm_recording_setup recording = {
-        .keeps_sites = sites || gm_process_tracks(),
-        .bound = gm_process_bound_trace,
-        .opened = gm_process_describe_contexts,
-        .ranges = gm_nvtx_begin_waiting,
-        .sees_ranges = gm_nvtx_is_used,
-    };
-    gm_recording_setup(&recording);
 }
 
 static void set_up_sites(bool sites, bool guards, bool of_policy) {
@@ -108,18 +99,6 @@ static void set_up_sites(bool sites, bool guards, bool of_policy) {
     gm_site_setup_of_new(few_frames());
     if (gm_process_tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
-}
-
-/* From here on the program's calls lead here. */
-static void subscribe(void) {
-    gm_account_card = gm_card_ask;
-    gm_releases_for_lack = gm_account_before_release;
-    gm_untracked_setup();
-    gm_lender_setup();
-    gm_fast_open(gm_coverage_on);
-    gm_streams_observe();
-    gm_context_on_new = gm_process_context;
-    gm_capture_on_lost = gm_hook_capture_lost;
 }
 
 void gm_process_start(void) {
@@ -141,14 +120,17 @@ void gm_process_start(void) {
     bool checks = gm_check_start();
     gm_free_sync_setup(checks || gm_option_bool(GM_OPT_STRICT) ? GM_FREE_WAIT
                                                                : (enum gm_free_level)gm_option_number(GM_OPT_FREE));
+    subscribe();
     set_up_trace(policy);
     gm_copies_start();
     gm_host_copies_start();
     gm_queries_start();
     bool sites = wants & GM_WANT_SITE || checks || (guards && gm_guard_every <= 1);
-    set_up_recording(sites);
+    gm_recording_setup(sites || gm_process_tracks());
     set_up_sites(sites, guards, wants & GM_WANT_SITE);
-    subscribe();
+    gm_untracked_setup();
+    gm_fast_open(gm_coverage_on);
+    gm_streams_observe();
     __atomic_store_n(&gm_process_is_started, true, __ATOMIC_RELEASE);
     gm_log(GM_LOG_INFO, "gpumem %s: policy %s%s%s", GM_VERSION, policy->name, gm_trace_is_on() ? ", trace " : "",
            gm_trace_is_on() ? gm_option_text(GM_OPT_TRACE) : "");

@@ -42,7 +42,6 @@ void gm_process_bound_trace(void) {
         bytes = (uint64_t)64 << 20;
     }
     gm_trace_bound(limit, bytes, ns);
-    gm_trace_is_live = gm_pipeline_is_live;
 }
 
 void gm_process_name_trace(const char *file) {

@@ -20,7 +20,5 @@ GM_INTERNAL uint64_t gm_stream_bound_to(const struct gm_resource *self);
  * allocation, from 1. */
 GM_INTERNAL void gm_track_each(struct gm_resource *self, void (*visit)(const struct gm_block *block, void *arg),
                                void *arg);
-/* Writes the call stack of a site to the log. NULL: stacks are not known. Set before the first allocation. */
-GM_INTERNAL extern void (*gm_track_log_stack)(uint32_t site);
 
 #endif

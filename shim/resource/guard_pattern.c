@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "shim/base/events.h"
 #include "shim/accounts/stats.h"
 #include "shim/driver/event.h"
 #include "shim/driver/internal_stream.h"
@@ -12,8 +13,6 @@
 #define MOST_PITCH ((uint64_t)INT32_MAX) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
 #define NOBODY     UINT64_MAX            /* no block has this address */
 enum { EDGE = GM_GUARD_EDGE, CONTEXTS = 16, COPIES = 32 };
-
-void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
 
 /* The bytes on one side of the block that its mapping has and that hold the pattern. */
 static struct side {
@@ -103,8 +102,7 @@ static bool compare(const struct gm_guard_block *block, const unsigned char *byt
                                      .distance = before ? size - last : first,
                                      .count = last - first,
                                      .more = before && !first && block->address - block->mapping > size};
-    if (gm_guard_damaged)
-        gm_guard_damaged(block, &damage);
+    GM_PUBLISH(guard_damaged, block, &damage);
     return false;
 }
 

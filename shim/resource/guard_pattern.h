@@ -28,9 +28,9 @@ GM_INTERNAL void gm_guard_pattern_fetch(const struct gm_guard_block *block);
  * GM_INVALID_CONTEXT: the context ended, so nothing is on its way and nothing can be read; GM_NOT_SUPPORTED during
  * captures; or the driver's own. */
 GM_INTERNAL gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, uint64_t patience_ns);
-/* Compares the pattern and reports a difference (gm_guard_damaged). True: every byte of it was seen and is right.
- * Memory that cannot be read, as after a fault or the end of its context, is not compared. Neither is that of a live
- * block whose pattern may not be written yet, because a kernel that has all of the device may never end. */
+/* Compares the pattern and reports a difference (the event guard_damaged). True: every byte of it was seen and is
+ * right. Memory that cannot be read, as after a fault or the end of its context, is not compared. Neither is that of a
+ * live block whose pattern may not be written yet, because a kernel that has all of the device may never end. */
 GM_INTERNAL bool gm_guard_pattern_check(const struct gm_guard_block *block, enum gm_guard_found found);
 /* Frees the pinned memory of contexts in which no copy waits for its gm_guard_pattern_check. May wait for work, as
  * cuMemFreeHost does. */

@@ -40,7 +40,6 @@ struct gm_guard_damage {
     size_t count;    /* bytes from the nearest to the farthest changed one */
     bool more;       /* there may be others, further away than the pattern reaches */
 };
-GM_INTERNAL extern void (*gm_guard_damaged)(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
 
 #define GM_GUARD_GRANULE ((size_t)2 << 20)
 

@@ -1,6 +1,7 @@
 /* The managed quota (managed_quota.h). A charge first uses the last reported free memory, if it is young and the sum is
  * below half of it. Otherwise it queries the driver. If the sum is too large then, it releases free blocks and tries
  * once more. */
+#include "shim/base/events.h"
 #include "shim/base/options.h"
 #include "shim/driver/driver.h"
 #include "shim/resource/byte_counters.h"
@@ -20,7 +21,6 @@ static struct { uint64_t free, at_ns; } figures[DEVICES]; /* the last reported f
 static struct gm_managed_maker *makers;
 #define EACH_MAKER(maker) \
     for (const struct gm_managed_maker *maker = __atomic_load_n(&makers, __ATOMIC_ACQUIRE); maker; maker = maker->next)
-void (*gm_managed_quota_trim)(void);
 
 void gm_managed_quota_add(struct gm_managed_maker *maker) {
     if (__atomic_exchange_n(&maker->added, true, __ATOMIC_RELAXED))
@@ -70,8 +70,7 @@ static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t 
 }
 
 static void release_all(void) {
-    if (gm_managed_quota_trim)
-        gm_managed_quota_trim();
+    GM_PUBLISH(quota_short);
     EACH_MAKER(maker)
     maker->release();
 }

@@ -38,8 +38,5 @@ struct gm_managed_maker {
 /* Registers a maker for the life of the process. A second call does nothing. Safe from any thread: programs build
  * stacks at any time. */
 GM_INTERNAL void gm_managed_quota_add(struct gm_managed_maker *maker);
-/* Called before the makers release: releases the free blocks of the caches around the makers. NULL: there are no
- * caches. Set it before the first request. */
-GM_INTERNAL extern void (*gm_managed_quota_trim)(void);
 
 #endif

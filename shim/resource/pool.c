@@ -1,6 +1,7 @@
 /* Pools, allocation and free (pool.h). */
 #include "shim/resource/pool.h"
 
+#include "shim/base/events.h"
 #include "shim/accounts/loans.h"
 #include "shim/accounts/stats.h"
 #include "shim/driver/fence.h"
@@ -138,9 +139,7 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
         return GM_OK;
     }
     *pool = created;
-    void (*much)(int) = __atomic_load_n(&gm_loans_much, __ATOMIC_ACQUIRE);
-    if (much)
-        much(device);
+    GM_PUBLISH(much_kept, device);
     uint64_t since = gm_reach_devices() & ~open;
     if (since && set_access(created, device, since))
         gm_log(GM_LOG_WARN, "%s: other devices cannot reach the pool of device %d", family->name, device);

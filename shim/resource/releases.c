@@ -2,10 +2,9 @@
 
 #include <string.h>
 
+#include "shim/base/events.h"
 #include "shim/accounts/stats.h"
 #include "shim/trace/writer.h"
-
-void (*gm_releases_for_lack)(void);
 
 /* Given under a lock of the cache, where no event can be written. The next trim writes it. */
 static uint64_t unwritten[GM_KIND_COUNT];
@@ -26,8 +25,8 @@ static void write_trim(const struct gm_releases *releases, enum gm_kind kind) {
 }
 
 void gm_releases_begin(struct gm_releases *releases, enum gm_reason reason) {
-    if (reason == GM_REASON_OUT_OF_MEMORY && gm_releases_for_lack)
-        gm_releases_for_lack();
+    if (reason == GM_REASON_OUT_OF_MEMORY)
+        gm_account_before_release();
     releases->active = gm_trace_is_on() && !current;
     if (!releases->active)
         return;

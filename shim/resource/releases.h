@@ -18,9 +18,6 @@ struct gm_releases {
     uint64_t bytes[GM_KIND_COUNT];
 };
 
-/* Called when memory is about to be released for a call that found none. NULL: nobody wants to know. */
-GM_INTERNAL extern void (*gm_releases_for_lack)(void);
-
 GM_INTERNAL void gm_releases_begin(struct gm_releases *releases, enum gm_reason reason);
 /* `always`: writes an event even when nothing was given. */
 GM_INTERNAL void gm_releases_end(struct gm_releases *releases, bool always);

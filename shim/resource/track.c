@@ -1,5 +1,6 @@
 /* Adaptor "track": remembers each live block with the call stack of its allocation, and reports those that the program
  * never freed. */
+#include "shim/base/events.h"
 #include "shim/resource/asked.h"
 
 #include "shim/resource/adaptor.h"
@@ -11,8 +12,6 @@ enum { SHOWN = 20 }; /* blocks in a report */
 struct state {
     uint64_t number;
 };
-
-void (*gm_track_log_stack)(uint32_t site);
 
 static gm_status track_alloc(struct gm_resource *self, const struct gm_request *request,
                              const struct gm_decision *decision, struct gm_block *block) {
@@ -70,9 +69,8 @@ static void report_leak(const struct gm_block *block, void *arg) {
         return;
     gm_log(GM_LOG_WARN, "leaked: %zu bytes at %p on device %d, allocation %llu", block->size,
            (void *)(uintptr_t)block->address, block->device, (unsigned long long)block->sequence);
-    void (*log_stack)(uint32_t site) = __atomic_load_n(&gm_track_log_stack, __ATOMIC_RELAXED);
-    if (log_stack && block->site)
-        log_stack(block->site);
+    if (block->site)
+        gm_resources_log_stack(block->site);
 }
 
 static void track_report(struct gm_resource *self) {

@@ -106,8 +106,7 @@ static void lend_on(int device) {
     gm_loans_lend(device);
 }
 
-/* Others can ask for memory of this device from here on. */
-static void begin(int device) {
+void gm_lender_begin(int device) {
     static bool registered;
     int none = NO_LENDER;
     lend_on(device);
@@ -123,8 +122,6 @@ static void begin(int device) {
     if (gm_thread_start(run, NULL))
         end();
 }
-
-void gm_lender_setup(void) { __atomic_store_n(&gm_loans_much, begin, __ATOMIC_RELEASE); }
 
 void gm_lender_after_fork(void) {
     gm_loans_after_fork();

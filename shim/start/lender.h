@@ -7,8 +7,10 @@
 #ifndef GM_START_LENDER_H
 #define GM_START_LENDER_H
 
-/* After the pipeline is set up. */
-void gm_lender_setup(void);
+#include "shim/base/base.h"
+
+/* Others can ask for memory of this device from here on. */
+GM_INTERNAL void gm_lender_begin(int device);
 void gm_lender_after_fork(void);
 
 #endif

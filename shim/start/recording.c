@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "shim/base/events.h"
 #include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/pipeline/phase.h"
@@ -16,9 +17,8 @@
 
 enum { POLL_NS = 1000000, POLLS = 1000 }; /* how long a stop waits for calls that are being recorded */
 
-static struct gm_recording_setup recording;
 GM_LOCK(busy);
-static bool set_up, waits_for_range, opened_once, ended;
+static bool set_up, sites_stay, waits_for_range, opened_once, ended;
 static unsigned open_ranges;
 
 /* ---- starting and stopping; the caller holds `busy` */
@@ -40,14 +40,14 @@ static bool start_recording(unsigned frames, bool fresh, const char **why) {
     if (!gm_trace_start(fresh, why))
         return false;
     gm_phase_again();
-    recording.opened();
+    gm_process_describe_contexts();
     set_up_sites(frames);
     gm_pipeline_observe(true); /* the free of a block whose allocation is recorded must be recorded */
     __atomic_store_n(&gm_trace_on, true, __ATOMIC_SEQ_CST);
     gm_stats->recording.state = GM_STATS_RECORDS;
     gm_untracked_setup();
     gm_pipeline_record_live();
-    recording.ranges();
+    gm_nvtx_begin_waiting();
     return true;
 }
 
@@ -63,7 +63,7 @@ static void stop_recording(void) {
     gm_stats->trace[0] = '\0';
     if (!gm_pipeline_timed)
         __atomic_store_n(&gm_pipeline_sample_from, UINT64_MAX, __ATOMIC_RELAXED);
-    if (recording.keeps_sites)
+    if (sites_stay)
         return;
     __atomic_store_n(&gm_sites_on, false, __ATOMIC_SEQ_CST);
     gm_sleep(POLL_NS);
@@ -96,7 +96,7 @@ static void answer_start(uint32_t number, const char *name, unsigned stacks) {
         answer_request(number, refusal, true);
         return;
     }
-    recording.bound();
+    gm_process_bound_trace();
     unsigned frames = stacks == UINT32_MAX ? (unsigned)gm_option_number(GM_OPT_STACKS) : stacks;
     bool started = gm_trace_prepare(name, (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                                     gm_option_number(GM_OPT_TRACE_FLUSH), gm_stats->policy, GM_VERSION) &&
@@ -149,10 +149,11 @@ static bool is_requested(void) {
     return __atomic_load_n(&gm_stats->watched_until, __ATOMIC_RELAXED) & GM_STATS_REQUESTED;
 }
 
-static void requested(void) {
+void gm_recording_requested(void) {
     if (!is_requested() || !gm_spin_try(&busy))
         return;
-    serve_request();
+    if (set_up)
+        serve_request();
     gm_spin_unlock(&busy);
 }
 
@@ -201,10 +202,9 @@ void gm_recording_closed(void) {
 
 /* ---- life */
 
-void gm_recording_setup(const struct gm_recording_setup *setup) {
+void gm_recording_setup(bool keeps_sites) {
     const char *glob = gm_option_text(GM_OPT_TRACE_RANGE);
-    recording = *setup;
-    gm_stats_requested = gm_trace_tick = requested;
+    sites_stay = keeps_sites;
     if (glob[0] && !gm_trace_is_on())
         gm_log(GM_LOG_WARN, "%s: ranges are recorded in the trace, so set GPUMEM_TRACE, too",
                gm_option_label(GM_OPT_TRACE_RANGE).text);
@@ -226,8 +226,7 @@ void gm_recording_report(void) {
     if (waits_for_range && !opened_once)
         gm_log(GM_LOG_WARN, "%s=%.80s: no such NVTX range was opened%s, so nothing was recorded",
                gm_option_label(GM_OPT_TRACE_RANGE).text, gm_option_text(GM_OPT_TRACE_RANGE),
-               recording.sees_ranges() ? ""
-                                       : " (NVTX_INJECTION64_PATH does not name this library, or NVTX was not used)");
+               gm_nvtx_is_used() ? "" : " (NVTX_INJECTION64_PATH does not name this library, or NVTX was not used)");
 }
 
 void gm_recording_end(void) {

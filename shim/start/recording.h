@@ -10,16 +10,11 @@
 
 #include "shim/base/base.h"
 
-struct gm_recording_setup {
-    bool keeps_sites;     /* call sites are needed without a trace, too */
-    void (*bound)(void);  /* applies the options that bound the file */
-    void (*opened)(void); /* definitions can be written, and no event was */
-    void (*ranges)(void); /* writes the open ranges of the thread */
-    bool (*sees_ranges)(void);
-};
-
-/* After gm_trace_setup. The process' own trace waits for a range if GPUMEM_TRACE_RANGE is set. */
-GM_INTERNAL void gm_recording_setup(const struct gm_recording_setup *setup);
+/* After gm_trace_setup. The process' own trace waits for a range if GPUMEM_TRACE_RANGE is set. `keeps_sites`: call
+ * sites are needed without a trace, too. */
+GM_INTERNAL void gm_recording_setup(bool keeps_sites);
+/* Serves a request of gpumem trace, if there is one. */
+GM_INTERNAL void gm_recording_requested(void);
 /* gpumem has started: begins if a range is open. */
 GM_INTERNAL void gm_recording_started(void);
 /* The process ends: reports a range that never was opened. */

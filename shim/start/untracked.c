@@ -105,7 +105,7 @@ static bool is_wanted(enum gm_moment moment, uint64_t *from) {
     return *from != UINT64_MAX || moment == GM_MOMENT_WATCHED;
 }
 
-static void sample(int device, enum gm_moment moment) {
+void gm_untracked_sample(int device, enum gm_moment moment) {
     static uint64_t latest, took, latest_peak;
     uint64_t from, now = gm_now_ns(), before = __atomic_load_n(&latest, __ATOMIC_RELAXED);
     uint64_t least = moment == GM_MOMENT_FAILED || moment == GM_MOMENT_ENDING ? LEAST_OF_NS : LEAST_NS;
@@ -130,7 +130,6 @@ static void sample(int device, enum gm_moment moment) {
 }
 
 void gm_untracked_setup(void) {
-    __atomic_store_n(&gm_pipeline_sample, sample, __ATOMIC_RELEASE);
     if (gm_trace_is_on() || gm_pipeline_timed) /* a small program need not pay for the library's start */
         __atomic_store_n(&gm_pipeline_sample_from, LEAST_STEP, __ATOMIC_RELEASE);
 }

@@ -9,7 +9,11 @@
 #ifndef GM_UNTRACKED_H
 #define GM_UNTRACKED_H
 
+#include "shim/base/events.h"
+
 /* After the trace and the counters are set up. */
 void gm_untracked_setup(void);
+/* Takes the account of the device, which has the current context. */
+GM_INTERNAL void gm_untracked_sample(int device, enum gm_moment moment);
 
 #endif

@@ -1,11 +1,10 @@
+#include "shim/base/events.h"
 #include "shim/trace/ring.h"
 
 #include <string.h>
 
 enum { MOST_CHUNKS = 65536 }; /* 1 GiB */
 enum { EVENTS = (GM_RING_CHUNK - sizeof(struct gm_trace_chunk)) / sizeof(struct gm_event) };
-
-bool (*gm_trace_is_live)(const struct gm_event *event);
 
 enum use { IN_USE, LEFT, KEPT };
 struct chunk {
@@ -93,7 +92,7 @@ static unsigned read_survivors(int chunk) {
     }
     unsigned live = 0;
     for (unsigned i = 0; i < survivors; i++)
-        if (gm_trace_is_live && gm_trace_is_live(&old->events[i]))
+        if (GM_ASK(trace_keeps, &old->events[i]))
             old->events[live++] = old->events[i];
     return live;
 }

@@ -28,7 +28,5 @@ GM_INTERNAL void gm_ring_forget(void);
 /* Bounds the file: at most `bytes` (0 = any), or a ring of its latest bytes or nanoseconds (ring.h; both 0 = none).
  * Call before gm_trace_setup. */
 void gm_trace_bound(uint64_t bytes, uint64_t ring_bytes, uint64_t ring_ns);
-/* Whether the block of this allocation is still alive. NULL: a ring keeps no old allocations. */
-extern bool (*gm_trace_is_live)(const struct gm_event *event);
 
 #endif

@@ -1,6 +1,7 @@
 /* The life of the trace: set up at start, opened at the first event, flushed by a thread, finished at exit, and opened
  * anew in a forked child. A format writes the events (parts.h). */
 #include "shim/trace/writer.h"
+#include "shim/base/events.h"
 #include "shim/base/futex.h"
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
@@ -19,8 +20,6 @@ enum { FORMAT_AUTO, FORMAT_BINARY, FORMAT_CSV };
 
 bool gm_trace_on, gm_trace_flusher, gm_trace_paused;
 uint32_t gm_trace_session = 1u << 12 | 1;
-void (*gm_trace_tick)(void);
-void (*gm_trace_opened)(const char *name);
 
 static uint32_t no_trace; /* used until the first opening */
 uint32_t *gm_trace_generation = &no_trace;
@@ -136,8 +135,7 @@ static bool is_unnotified_child(void) {
 }
 
 static void give_up(void) {
-    if (gm_trace_opened)
-        gm_trace_opened("");
+    GM_PUBLISH(trace_named, "");
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
     __atomic_store_n(&current, NULL, __ATOMIC_RELEASE);
 }
@@ -179,8 +177,7 @@ static const char *open_file(uint64_t started_ns, bool only_regular) {
     if (text)
         gm_trace_text.open(&file, &header, flush_interval);
     __atomic_store_n(&current, text ? &gm_trace_text : &gm_trace_binary, __ATOMIC_RELEASE);
-    if (gm_trace_opened)
-        gm_trace_opened(file.name);
+    GM_PUBLISH(trace_named, file.name);
     return NULL;
 }
 
@@ -293,8 +290,7 @@ static void *flush_often(void *opened_as) {
         if (!due)
             continue;
         due_ns = gm_now_ns() + interval;
-        if (gm_trace_tick)
-            gm_trace_tick();
+        GM_PUBLISH(request_due);
     }
 }
 

@@ -22,8 +22,6 @@ GM_INTERNAL bool gm_trace_prepare(const char *pattern, int format, uint64_t flus
                                   const char *version);
 GM_INTERNAL bool gm_trace_start(bool fresh, const char **why);
 GM_INTERNAL void gm_trace_stop(void);
-/* Called in the flusher thread before each flush. May be NULL. */
-GM_INTERNAL extern void (*gm_trace_tick)(void);
 
 /* The next number of the global order. */
 uint64_t gm_trace_sequence(void);
@@ -60,9 +58,5 @@ int gm_trace_rank(void);
 const char *gm_trace_file(void);
 /* False: somebody removed the open file, or put another one in its place. True for a pipe. */
 GM_INTERNAL bool gm_trace_is_in_place(void);
-
-/* Called with the file's name after each opening (at the first event, and again in a forked child), and
- * with "" when there will be no trace. May be NULL. */
-extern void (*gm_trace_opened)(const char *name);
 
 #endif

@@ -7,6 +7,7 @@
 #include "tools/cli/objects.h"
 #include "tools/cli/replay_device.h"
 
+#include "shim/base/events.h"
 #include "shim/base/base.h"
 #include "shim/base/file.h"
 #include "shim/accounts/limit.h"
@@ -92,7 +93,7 @@ static struct gm_resource *build_resources(struct run *r) {
             return NULL;
         gm_router_serve(row->kind, resource);
     }
-    gm_managed_quota_trim = trim_managed_pool;
+    gm_events.quota_short = trim_managed_pool;
     return gm_resource_build("router", r->out->error, sizeof r->out->error);
 }
 
@@ -119,7 +120,7 @@ static bool set_up(struct run *r, const char *policy_text) {
     gm_pipeline_setup(&setup);
     if (!gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof error))
         gm_router_set_steps(&chain);
-    gm_limit_total = gm_device_total;
+    gm_events.device_total = gm_device_total;
     gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
     return true;
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/base/events.h"
 #include "shim/base/options.h"
 #include "shim/resource/managed_quota.h"
 #include "world.h"
@@ -148,7 +149,7 @@ TEST(test_free_blocks_count_and_are_released) {
         world_close(&world, resource);
         skip();
     }
-    gm_managed_quota_trim = trim_cache;
+    gm_events.quota_short = trim_cache;
     size_t live = simcuda_live_blocks();
     struct gm_request request = plain_request(&world.origin, 64 * MIB), large = plain_request(&world.origin, 96 * MIB);
     while (count < 64 && allocate(resource, &request, &blocks[count]) == GM_OK)
@@ -173,7 +174,7 @@ TEST(test_free_blocks_count_and_are_released) {
         give(i % 2 ? plain : resource, &blocks[i]);
     block = get(plain, &request);
     give(plain, &block);
-    gm_managed_quota_trim = NULL;
+    gm_events.quota_short = NULL;
     finish(resource, &world, live);
     world_close(&world, resource);
 }

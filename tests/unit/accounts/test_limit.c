@@ -6,6 +6,7 @@
 
 #include "tests/test.h"
 
+#include "shim/base/events.h"
 #include "shim/accounts/group.h"
 #include "shim/accounts/limit.h"
 #include "shim/base/options.h"
@@ -22,7 +23,7 @@ static uint64_t total_of(int device) { return device ? 4000 : 1000; }
 static void hold_parts(void) {
     uint64_t half = GM_MEMORY_PART | GM_MEMORY_WHOLE / 2;
     size_t free_bytes = 900, total = 1000;
-    gm_limit_total = total_of;
+    gm_events.device_total = total_of;
     gm_limit_bytes = half;
     assert_int_equal(gm_limit_now(0), 500);
     assert_int_equal(gm_limit_now(1), 2000);
@@ -79,7 +80,7 @@ TEST(each_thread_finds_the_limit_in_force) {
     assert_int_equal(gm_stats->limit_bytes, LIMIT);
     assert_int_equal(gm_limit_now(0), LIMIT);
 
-    gm_limit_uuid = read_uuid;
+    gm_events.device_uuid = read_uuid;
     for (int device = 0; device < GM_GROUP_DEVICES; device++)
         assert_true(gm_limit_take(device, 1));
     assert_false(gm_limit_take(GM_GROUP_DEVICES, 1)); /* it would not count */

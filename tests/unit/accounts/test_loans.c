@@ -6,6 +6,7 @@
 
 #include "tests/test.h"
 
+#include "shim/base/events.h"
 #include "shim/accounts/group.h"
 #include "shim/accounts/limit.h"
 #include "shim/accounts/loans.h"
@@ -129,6 +130,6 @@ int main(void) {
     do
         other++;
     while (bit_of(other) != bit_of(DEVICE));
-    gm_limit_uuid = find_uuid;
+    gm_events.device_uuid = find_uuid;
     return run_all(NULL, NULL);
 }

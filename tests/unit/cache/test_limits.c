@@ -1,4 +1,5 @@
 /* The limits of the cache: how many bytes of free blocks it holds, for one thread and for all. */
+#include "shim/base/events.h"
 #include "shim/accounts/limit.h"
 #include "shim/accounts/loans.h"
 #include "shim/accounts/stats.h"
@@ -36,7 +37,7 @@ static void lend(int device) {}
 /* Where a thread gives memory back, large blocks may keep the whole device, else a quarter of it. */
 TEST(two_thirds_of_the_device_are_reused) {
     struct gm_block blocks[68];
-    gm_loans_much = lend;
+    gm_events.much_kept = lend;
     open_cache("cache(sim)");
     fake.recorded_state = CUDA_SUCCESS;
     for (int round = 0; round < 3; round++) {
@@ -47,7 +48,7 @@ TEST(two_thirds_of_the_device_are_reused) {
         for (int i = 0; i < 68; i++)
             give(&blocks[i]);
     }
-    gm_loans_much = NULL;
+    gm_events.much_kept = NULL;
     assert_true(gm_sim_live_bytes(maker) == 680 * MIB);
 }
 

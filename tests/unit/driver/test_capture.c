@@ -4,6 +4,7 @@
 
 #include "tests/test.h"
 
+#include "shim/base/events.h"
 #include "shim/driver/driver.h"
 
 #define CONTEXT(n) ((CUcontext)(uintptr_t)(0x1000 * (n)))
@@ -51,7 +52,7 @@ static int start(void **state) {
         .stream_get_ctx = context_of,
         .stream_is_capturing = is_capturing,
     };
-    gm_capture_on_lost = lost;
+    gm_events.capture_lost = lost;
     return 0;
 }
 

@@ -21,6 +21,7 @@
 
 #include "tests/test.h"
 
+#include "shim/base/events.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/in_flight.h"
 #include "tests/unit/driver/device.h"
@@ -580,7 +581,7 @@ int main(int count, char **arguments) {
     gm_capture_begun(gm_capture_begin(NULL, false, CU_STREAM_CAPTURE_MODE_GLOBAL), true); /* numbers the thread */
     gm_capture_end(NULL, false);
     session = calloc(1, sizeof *session);
-    gm_context_on_new = gm_free_sync_context;
+    gm_events.context_new = gm_free_sync_context;
     il_start();
     if (count == 4)
         return explore(operations_of(arguments[1]), arguments[2], arguments[3], 4, 3000000), report("program"), 0;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/base/events.h"
 #include "shim/base/file.h"
 #include "shim/accounts/limit.h"
 #include "shim/accounts/stats.h"
@@ -92,7 +93,7 @@ static bool no_answer(int *device, bool asks_own, struct gm_card *card) { return
 
 static void fail_on_card(void) {
     struct gm_request request = request_of(GM_CALL_ALLOC, 20 * GIB, 0);
-    gm_account_card = card_of_100;
+    gm_events.card_asked = card_of_100;
     hold(2, 16 * GIB, GM_KIND_NATIVE, 0, 0);
     hold(3, 1 * GIB, GM_KIND_CACHE, 0, 0);
     hold(1, 4 * GIB, GM_KIND_ASYNC, 0, 0);
@@ -134,7 +135,7 @@ static void fail_beyond_limit(void) {
     struct gm_request request = request_of(GM_CALL_ARRAY, 3 * GIB, 0);
     gm_limit_bytes = 8 * GIB;
     gm_limit_force(0, 8 * GIB - 11 * MIB / 2);
-    gm_account_card = card_of_100;
+    gm_events.card_asked = card_of_100;
     gm_explain_failure(&request, GM_KIND_ARRAY, true);
     gm_oom_parse("trim,host,managed", &all, error, sizeof error);
     gm_router_set_steps(&all);
@@ -155,7 +156,7 @@ TEST(test_limit) {
 
 static void fail_elsewhere(void) {
     struct gm_request request = request_of(GM_CALL_ALLOC_ASYNC, GIB, 0);
-    gm_account_card = no_answer;
+    gm_events.card_asked = no_answer;
     request.capturing = true;
     gm_explain_failure(&request, GM_KIND_NATIVE, false);
     request = request_of(GM_CALL_HOST_ALLOC, 2 * GIB, 0);
@@ -186,7 +187,7 @@ static void *fail_often(void *device) {
 static void fail_in_threads(void) {
     pthread_t threads[8];
     int devices[2] = {0, 1};
-    gm_account_card = card_of_100;
+    gm_events.card_asked = card_of_100;
     for (int i = 0; i < 8; i++)
         pthread_create(&threads[i], NULL, fail_often, &devices[i % 2]);
     for (int i = 0; i < 8; i++)

@@ -2,6 +2,7 @@
 
 #include "tests/test.h"
 
+#include "shim/base/events.h"
 #include "shim/accounts/stats.h"
 #include "shim/pipeline/guard.h"
 
@@ -49,7 +50,7 @@ static bool ask(size_t size) {
 }
 
 TEST(test_one_of_n) {
-    gm_guard_total = NULL;
+    gm_events.device_total = NULL;
     for (uint64_t every = 1; every <= 1000; every *= 10) {
         unsigned taken = 0, due = 0;
         gm_guard_every = every;
@@ -71,7 +72,7 @@ TEST(test_one_of_n) {
 TEST(test_without_memory) {
     const unsigned every = 100, turns = 20000;
     unsigned taken = 0;
-    gm_guard_total = NULL;
+    gm_events.device_total = NULL;
     gm_guard_every = every;
     for (unsigned i = 0; i < turns; i++) {
         gm_stats_mine()->allocs[GM_KIND_CACHE] += every;
@@ -106,7 +107,7 @@ TEST(test_the_share_falls) {
     const uint64_t granule = (uint64_t)2 << 20, most = 1000 * granule;
     uint64_t refused = gm_stats->guard_refused;
     unsigned taken = 0;
-    gm_guard_total = total_of;
+    gm_events.device_total = total_of;
     total = 4 * most;
     gm_guard_every = 1;
     gm_stats->slack_bytes[GM_KIND_GUARD] = most / 2;
@@ -127,7 +128,7 @@ TEST(test_the_share_falls) {
 
 TEST(test_pause_after_out_of_memory) {
     unsigned paused[3] = {0};
-    gm_guard_total = NULL;
+    gm_events.device_total = NULL;
     for (unsigned i = 0; i < 3; i++) {
         assert_true(ask(100));
         gm_guard_served(i == 3);

@@ -212,7 +212,7 @@ def main():
     calls, published = calls_of(root, events_of(root))
     wrong += wrong_calls(calls, ALLOWED_UP, ALLOWED_CIRCLES)
     wrong += [f"{EVENTS} needs no row {event}" for event in sorted(events_of(root) - published)]
-    # pointers
+    wrong += pointers(root)
     wrong += [f"{name} is defined in {', '.join(files)}" for name, files in twice_named(root).items()]
     for line in wrong:
         print(line)

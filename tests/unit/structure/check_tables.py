@@ -10,6 +10,8 @@ import pathlib
 import re
 import sys
 
+import check_includes
+
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -29,7 +31,34 @@ def observers(source):
         yield f"| `{name}` | {meaning} |"
 
 
-TABLES = {"observers": observers}
+def files_of(source):
+    """(name, text, functions that it defines, functions that it calls) of each file of the shim, rooms from the bottom up"""
+    for room in (room for room in check_includes.ROOMS["shim"] if room.startswith("shim/")):
+        for path in check_includes.sources(source, room):
+            text = path.read_text()
+            yield str(path.relative_to(source)), text, *check_includes.functions(text)
+
+
+def publishers(files, event, function):
+    """The files that publish `event`, or call `function` from below its home."""
+    if event:
+        return [name for name, text, *_ in files if re.search(rf"\bGM_(?:PUBLISH|ASK)\({event}\b", text)]
+    home = next(name for name, _, defined, _ in files if name.endswith(".c") and function in defined)
+    return [name for name, _, _, called in files if function in called and check_includes.is_upward(name, home)]
+
+
+def events(source):
+    header, files = "shim/base/events.h", list(files_of(source))
+    yield "| told | published in | when |"
+    yield "| --- | --- | --- |"
+    listed = [("", function, when) for function, _, _, when in rows(source, header, "GM_EVENTS_LINKED")]
+    listed += [(event, function, when) for event, function, _, _, when in rows(source, header, "GM_EVENTS")]
+    for event, function, when in listed:
+        places = ", ".join(f"`{name.removeprefix('shim/')}`" for name in publishers(files, event, function))
+        yield f"| {f'`{event}`: ' if event else ''}`{function}` | {places} | {when} |"
+
+
+TABLES = {"observers": observers, "events": events}
 
 
 def main():

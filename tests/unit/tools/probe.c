@@ -1,5 +1,6 @@
 /* Stands in for libgpumem.so: loaded into a program by gpumem run, it counts and traces two made-up blocks if
  * PROBE is set, so that the launcher can be tried where no CUDA exists. */
+#include "shim/base/events.h"
 #include "shim/base/base.h"
 #include "shim/base/options.h"
 #include "shim/accounts/stats.h"
@@ -31,7 +32,7 @@ __attribute__((constructor)) static void start(void) {
         return;
     gm_options_load(environ);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
-    gm_trace_opened = note_trace;
+    gm_events.trace_named = note_trace;
     gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                    gm_option_number(GM_OPT_TRACE_FLUSH), "probe", "0");
     gm_format(gm_stats->policy, sizeof gm_stats->policy, "%s", gm_option_text(GM_OPT_POLICY));

@@ -1,0 +1,3 @@
+#include "shim/base/events.h"
+
+struct gm_events gm_events;
