@@ -198,8 +198,10 @@ static int race_ranges(void) {
     return 0;
 }
 
-/* push=NAME, pop, dpush=NAME, dpop (in the domain lib), start=NAME, end; inside=NAME: a thread ends in the range. */
+/* push=NAME, pop, dpush=NAME, dpop (in the domain lib; behind `many` in the last of so many domains that it shares the
+ * default one), start=NAME, end; inside=NAME: a thread ends in the range. */
 static int mark_range(const char *word) {
+    enum { MANY_DOMAINS = 65 };
     static nvtxDomainHandle_t domain;
     const char *name = strchr(word, '=');
     nvtxEventAttributes_t a = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE};
@@ -207,7 +209,13 @@ static int mark_range(const char *word) {
     a.message.ascii = name ? name + 1 : "";
     if (*word == 'd' && !domain)
         domain = nvtxDomainCreateA("lib");
-    if (!strncmp(word, "push=", 5))
+    if (!strcmp(word, "many")) {
+        char text[16];
+        for (int i = 0; i < MANY_DOMAINS; i++) {
+            snprintf(text, sizeof text, "many %d", i);
+            domain = nvtxDomainCreateA(text);
+        }
+    } else if (!strncmp(word, "push=", 5))
         nvtxRangePushA(name + 1);
     else if (!strncmp(word, "inside=", 7)) {
         pthread_t thread;

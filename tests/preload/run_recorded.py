@@ -563,6 +563,7 @@ def domains():
     for glob, words, expected in (("lib:step", ("push=step", "pairs", "pop", "dpush=step", "alloc", "dpop", "pairs"), 1),
                                   ("step", ("dpush=step", "pairs", "dpop", "start=step", "alloc", "end", "pairs"), 1),
                                   ("*:st?p", ("start=step", "pairs", "end", "dpush=stop", "dpush=stop", "alloc", "dpop", "alloc", "dpop", "pairs"), 2),
+                                  ("step", ("many", "dpush=step", "alloc", "dpop", "dpush=other", "pairs", "dpop", "pairs"), 1),
                                   ("a", ("push=a", "start=a", "pop", "alloc", "end", "pairs"), 1)):
         with ranged(glob, "t.csv" if glob == "a" else "t.gmt") as program:
             program.do(*words)
