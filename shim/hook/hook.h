@@ -170,7 +170,7 @@ bool gm_hook_trim(CUdevice device);
 #define WITHIN_LIMIT(scope, call) \
     (gm_pipeline_charge(scope, false) ? WITH_TRIM_OF((scope)->request.device, call) : CUDA_ERROR_OUT_OF_MEMORY)
 
-/* ---- whole hooks */
+/* ---- whole hooks. A row begins with the symbol; ctags shows it as gm_hook_ and the symbol (.ctags.d). */
 
 /* A call that is handed on. `before`: what is done first. `how`: a macro that makes the call, such as WITH_TRIM. */
 #define PASSES(symbol, parameters, arguments, before, how) \
