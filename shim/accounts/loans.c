@@ -11,7 +11,6 @@
 #include "shim/base/file.h"
 #include "shim/accounts/group.h"
 #include "shim/accounts/group_file.h"
-#include "shim/accounts/limit.h"
 
 enum { BITS = 64, PLACES = 128 };
 enum { WAIT = 0, WAKE = 1 }; /* of a futex that processes share */

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/resource/registry.h"
 #include "shim/driver/check_order.h"

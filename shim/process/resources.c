@@ -9,7 +9,6 @@
 #include "shim/pipeline/pipeline.h"
 #include "shim/placement/oom.h"
 #include "shim/placement/router.h"
-#include "shim/resource/managed_quota.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/stack.h"
 

@@ -12,10 +12,9 @@
 #include "shim/explain/access.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/check.h"
-#include "shim/hook/coverage.h"
 #include "shim/hook/diverted.h"
 #include "shim/hook/guard.h"
-#include "shim/hook/nvtx.h"
+#include "shim/hook/hook.h"
 #include "shim/pipeline/fast.h"
 #include "shim/pipeline/guard.h"
 #include "shim/resource/managed_advice.h"
@@ -25,7 +24,6 @@
 #include "shim/start/lender.h"
 #include "shim/start/recording.h"
 #include "shim/start/untracked.h"
-#include "shim/trace/ring.h"
 #include "shim/trace/writer.h"
 
 extern char **environ;

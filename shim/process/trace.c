@@ -3,8 +3,6 @@
 
 #include "shim/accounts/stats.h"
 #include "shim/base/options.h"
-#include "shim/pipeline/pipeline.h"
-#include "shim/trace/parts.h"
 #include "shim/trace/ring.h"
 #include "shim/trace/summary.h"
 

@@ -2,7 +2,6 @@
 #include "shim/resource/pool.h"
 
 #include "shim/base/events.h"
-#include "shim/accounts/loans.h"
 #include "shim/accounts/stats.h"
 #include "shim/driver/fence.h"
 #include "shim/driver/in_flight.h"
