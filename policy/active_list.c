@@ -337,6 +337,7 @@ static void active_list_decide(const struct gm_request *request, struct gm_decis
     enum gm_reason reason;
     enum gm_kind kind = gm_active_list_allocated(request, &reason);
     gm_decide_kind(request, kind, reason, decision);
+    decision->counted = true;
 }
 
 const struct gm_policy gm_policy_active_list = {

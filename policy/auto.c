@@ -14,9 +14,12 @@ static struct gm_request by_class(const struct gm_request *request) {
 }
 
 static void auto_decide(const struct gm_request *request, struct gm_decision *decision) {
-    const struct gm_request class = by_class(request);
     enum gm_reason reason;
     gm_decide_kind(request, GM_KIND_CACHE, GM_REASON_POLICY, decision);
+    if (!request->recorded)
+        return;
+    decision->counted = true;
+    const struct gm_request class = by_class(request);
     decision->verdict = gm_active_list_allocated(&class, &reason);
     if (!request->capturing)
         decision->reason = reason;

@@ -228,6 +228,7 @@ static void plan_decide(const struct gm_request *request, struct gm_decision *de
     if (entry)
         kind = (enum gm_kind)entry->kind;
     gm_decide_kind(request, kind, entry ? reason : list_reason, decision);
+    decision->counted = true;
 }
 
 static void after_fork(void) {

@@ -281,6 +281,7 @@ struct gm_request {
     int device;              /* ordinal of the current device, -1 unknown */
     bool capturing;          /* the request's stream captures; for calls without a stream: any stream */
     bool per_thread;         /* the per-thread-default-stream twin was called */
+    bool recorded;           /* in a trace, with the verdict of the decision */
     uint8_t alignment;       /* log2 of the least alignment; 0 = that of the resource */
     uint32_t site;           /* call site id, 0 = unknown */
     uint64_t stream;         /* handle, 0 = default stream */
@@ -292,7 +293,6 @@ struct gm_request {
     uint64_t object; /* number of this request among the process's movable requests made in a context, from 1; failed
                         requests count */
     const struct gm_site_keys *where; /* the call site in a form that holds in other runs; NULL = unknown */
-    const void *looked; /* set by the pipeline: the resource that it has asked for a free block, and that had none */
 };
 
 /* What was decided about a request: a policy's answer, which the router follows. All fields are 0 before decide(). No
@@ -302,6 +302,7 @@ struct gm_decision {
     enum gm_reason reason;
     enum gm_kind verdict; /* what the heuristic chose, also where `kind` is native for another reason */
     uint32_t advice;      /* bits of enum gm_advice; applied to managed memory only */
+    bool counted;         /* the policy counts the block as live: it is told of the block's free, or of the failure */
 };
 
 /* Members of a request that cost time to fill. They are filled only for policies that want them. */
@@ -339,10 +340,10 @@ struct gm_policy {
     const struct gm_decision *reuse;
     gm_status (*setup)(struct gm_policy_setup *setup); /* NULL: there is nothing to do */
     void (*decide)(const struct gm_request *request, struct gm_decision *decision);
-    /* The request failed after decide(): the policy undoes what decide() recorded. May be NULL. */
+    /* A request failed for which decide() set `counted`: the policy undoes what decide() recorded. May be NULL. */
     void (*failed)(const struct gm_request *request);
-    /* A block that decide() saw was freed. `request` carries the call, size and device of its allocation. May be
-     * NULL. */
+    /* A block was freed for which decide() set `counted`. `request` carries the call, size and device of its
+     * allocation. May be NULL. */
     void (*freed)(const struct gm_request *request);
     /* In the child of a fork: threads that no longer exist may hold locks. May be NULL. */
     void (*after_fork)(void);

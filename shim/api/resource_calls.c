@@ -107,7 +107,7 @@ static gm_status serve(struct gm_scope *scope, const struct call *call) {
     uint64_t open = gm_devices_open();
     *gm_error_by_author() = false;
     if (!request->capturing || top->properties & GM_PROP_CAPTURABLE)
-        status = top->ops->alloc(top, request, &none, &scope->block);
+        status = gm_resource_alloc(top, request, &none, &scope->block);
     scope->block.requested = request->alignment;
     scope->block.kind = status ? (uint8_t)top->kind : scope->block.kind;
     gm_pipeline_made(scope, status);
@@ -236,7 +236,7 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     bool pushed;
     enter_context_of(call, &scope.block, &pushed);
     *gm_error_by_author() = false;
-    status = top->ops->free(top, &scope.block, &how);
+    status = gm_resource_free(top, &scope.block, &how);
     leave_context(pushed);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, status);
     if (!status)

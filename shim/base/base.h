@@ -12,6 +12,13 @@
 #define GM_PUBLIC      __attribute__((visibility("default")))
 #define GM_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define GM_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* What must hold, in a build with -Dchecked=true. */
+#ifdef GM_CHECKED
+void gm_assert_failed(const char *text, const char *file, int line);
+#define GM_ASSERT(x) (GM_LIKELY(x) ? (void)0 : gm_assert_failed(#x, __FILE__, __LINE__))
+#else
+#define GM_ASSERT(x) ((void)0)
+#endif
 /* GM_APART keeps a rare path out of the stack frame of its caller. GM_RARE also moves it away from the hot code.
  * GM_IN_PLACE inlines what every call needs. */
 #define GM_APART    __attribute__((noinline))

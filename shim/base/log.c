@@ -4,6 +4,7 @@
 #include "shim/base/file.h"
 #include "shim/base/foreign.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define LINE 1024
@@ -56,6 +57,13 @@ static void log_line(const char *format, va_list args) {
 static bool enabled(enum gm_log_level level) {
     return level != GM_LOG_OFF && (int)level <= __atomic_load_n(&threshold, __ATOMIC_RELAXED);
 }
+
+#ifdef GM_CHECKED
+void gm_assert_failed(const char *text, const char *file, int line) {
+    gm_log(GM_LOG_ERROR, "%s:%d: %s does not hold", file, line, text);
+    abort();
+}
+#endif
 
 void gm_log_set(enum gm_log_level level) { __atomic_store_n(&threshold, (int)level, __ATOMIC_RELAXED); }
 

@@ -21,11 +21,7 @@
 enum gm_observer_number { GM_OBSERVERS(X) GM_OBSERVER_COUNT };
 #undef X
 #define X(name, meaning) GM_OBSERVED_##name = 1u << GM_OBSERVER_##name,
-enum gm_observed {
-    GM_OBSERVERS(X)
-    /* Nothing freed can serve a request unasked. */
-    GM_OBSERVED_NO_HIT = GM_OBSERVED_START | GM_OBSERVED_CACHE | GM_OBSERVED_EVENTS | GM_OBSERVED_NETWORK
-};
+enum gm_observed { GM_OBSERVERS(X) };
 #undef X
 
 GM_INTERNAL extern uint32_t gm_observers;

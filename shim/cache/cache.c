@@ -53,6 +53,7 @@
 #include "shim/accounts/stats.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
+#include "shim/resource/kept.h"
 #include "shim/resource/releases.h"
 #include "shim/resource/registry.h"
 #include "shim/accounts/limit.h"
@@ -69,7 +70,8 @@ static bool is_cacheable(const struct gm_request *request) {
            request->size <= GM_CACHE_MOST_SIZE && request->device >= 0 && request->device < GM_CACHE_DEVICES;
 }
 
-static struct gm_block_record *cache_take(struct gm_resource *self, const struct gm_request *request) {
+static struct gm_block_record *cache_take(struct gm_resource *self, const struct gm_request *request,
+                                          const struct gm_decision *decision) {
     bool may = GM_LIKELY(is_cacheable(request)) && GM_LIKELY(!gm_rdma_was_seen());
     return may ? gm_cache_find(self, request) : NULL;
 }
@@ -80,15 +82,6 @@ static gm_status alloc_uncached(struct gm_resource *self, const struct gm_reques
     if (!status)
         block->kind = (uint8_t)self->kind;
     return status;
-}
-
-static inline void hand_out(struct gm_resource *self, const struct gm_request *request, uint64_t address,
-                            size_t reserved, unsigned bin, bool hit, struct gm_block *block) {
-    const struct gm_piece piece = {.address = address, .reserved = reserved};
-    gm_block_fill(block, self, request, &piece);
-    block->hit = hit;
-    block->bin = (uint8_t)bin;
-    block->direct = 1;
 }
 
 /* A new block: its size and bin. */
@@ -116,7 +109,7 @@ static gm_status alloc_upstream(struct gm_resource *self, const struct gm_reques
                                 const struct gm_decision *decision, size_t size, struct gm_block *got) {
     struct gm_request sized = *request;
     sized.size = size;
-    return self->upstream->ops->alloc(self->upstream, &sized, decision, got);
+    return gm_resource_alloc(self->upstream, &sized, decision, got);
 }
 
 /* The driver is out of memory. Releases free blocks, as few as it takes and without a wait where that is possible, and
@@ -149,21 +142,6 @@ static void call_upkeep(struct gm_resource *self) {
     gm_spin_unlock(&shard->lock);
 }
 
-/* The block leaves the cache without its record: its owner adds one of its own. */
-static uint64_t take_out_of_cache(struct gm_resource *self, struct gm_block_record *record) {
-    uint64_t address = gm_record_address(record);
-    gm_stats_uncached(self->kind, record->block.reserved);
-    gm_registry_remove(gm_registry_shared(), record);
-    return address;
-}
-
-static void hand_out_free(struct gm_resource *self, const struct gm_request *request, struct gm_block_record *record,
-                          struct gm_block *block) {
-    size_t reserved = record->block.reserved;
-    unsigned bin = record->block.bin;
-    hand_out(self, request, take_out_of_cache(self, record), reserved, bin, true, block);
-}
-
 static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request,
                                     const struct gm_decision *decision, struct gm_block *block) {
     struct gm_cache *state = self->state;
@@ -172,7 +150,7 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     gm_cache_check_device(state, &state->devices[request->device]);
     struct shape shape = shape_of(state, request);
     /* Counted before, since several threads may find room for a last block. */
-    gm_cache_count_owned(state, request->device, shape.size);
+    struct gm_cache_budget budget = gm_cache_count_owned(state, request->device, shape.size);
     gm_status status = alloc_upstream(self, request, decision, shape.size, &got);
     if (GM_UNLIKELY(status))
         gm_cache_count_released(state, request->device, shape.size, shape.bin);
@@ -182,35 +160,36 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
         if (status)
             return status;
         if (served) {
-            hand_out_free(self, request, served, block);
+            gm_kept_hand_out(served, request, block);
             return GM_OK;
         }
-        gm_cache_count_owned(state, request->device, shape.size);
+        budget = gm_cache_count_owned(state, request->device, shape.size);
     } else if (GM_UNLIKELY(status)) {
         return status;
     }
-    if (gm_cache_excess(state, request->device, gm_cache_sort_of(shape.size)))
+    if (gm_cache_excess(budget))
         call_upkeep(self);
-    hand_out(self, request, got.address, shape.size, shape.bin, false, block);
+    const struct gm_piece piece = {.address = got.address, .reserved = shape.size};
+    gm_block_fill(block, self, request, &piece);
+    block->bin = (uint8_t)shape.bin;
     return GM_OK;
 }
 
 static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request,
                              const struct gm_decision *decision, struct gm_block *block) {
-    if (GM_UNLIKELY(!is_cacheable(request)))
-        return alloc_uncached(self, request, decision, block);
-    struct gm_block_record *record = request->looked == self ? NULL : cache_take(self, request);
-    if (!record)
-        return alloc_new(self, request, decision, block);
-    hand_out_free(self, request, record, block);
-    return GM_OK;
+    return GM_LIKELY(is_cacheable(request)) ? alloc_new(self, request, decision, block)
+                                            : alloc_uncached(self, request, decision, block);
 }
 
 uint64_t gm_cache_take_exact(struct gm_resource *self, const struct gm_request *request) {
     struct gm_cache *state = self->state;
     gm_cache_check_device(state, &state->devices[request->device]);
     struct gm_block_record *record = gm_rdma_was_seen() ? NULL : gm_cache_find_exact(self, request);
-    return record ? take_out_of_cache(self, record) : 0;
+    if (!record)
+        return 0;
+    struct gm_block block;
+    gm_kept_hand_out(record, request, &block);
+    return block.address;
 }
 
 /* ---- free */
@@ -222,6 +201,10 @@ static bool is_cached(const struct gm_block *block) {
     return block->call == GM_CALL_ALLOC && block->device >= 0 && block->device < GM_CACHE_DEVICES && block->context_id;
 }
 
+static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    return GM_LIKELY(is_cached(block)) ? gm_cache_free_upstream(self, block, how) : gm_adaptor_free(self, block, how);
+}
+
 /* Frees the block of a record upstream. */
 static gm_status free_record(struct gm_resource *self, struct gm_block_record *record,
                              const struct gm_free_request *how) {
@@ -229,22 +212,7 @@ static gm_status free_record(struct gm_resource *self, struct gm_block_record *r
     gm_record_read(record, &block);
     block.address = gm_record_address(record);
     gm_registry_remove(gm_registry_shared(), record);
-    return GM_LIKELY(is_cached(&block)) ? gm_cache_free_upstream(self, &block, how)
-                                        : gm_adaptor_free(self, &block, how);
-}
-
-/* Frees a block upstream instead of adding it to the free lists. The caller holds the shard's lock; the function
- * releases it. */
-static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard,
-                                        struct gm_block_record *record, const struct gm_free_request *how) {
-    uint64_t context_id = record->block.context_id;
-    const struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    bool releasing = lists && lists->releasing_count;
-    gm_spin_unlock(&shard->lock);
-    gm_status status = free_record(self, record, how);
-    if (releasing)
-        gm_cache_drain(self, shard, context_id);
-    return status;
+    return cache_free(self, &block, how);
 }
 
 static inline void note_kept(const struct gm_free_request *how, bool kept) {
@@ -258,99 +226,96 @@ static size_t bytes_without_fence(void) {
     return gm_cache_shards_used() * batch <= GM_CACHE_ALL_BATCH_BYTES ? batch : gm_cache_shard_bytes();
 }
 
+/* What a put leaves to do without the lock. */
+struct rest {
+    bool natively; /* free the block upstream, */
+    bool drain;    /* free the blocks that are releasing, */
+    bool upkeep;   /* or gm_cache_upkeep, */
+    bool fenced;   /* after this batch: */
+    struct gm_closed closed;
+};
+
 /* A batch is full, or blocks that need no fence make as many: records the fence of the open batch. On an error the
  * block is freed upstream at once, and this free reports the upstream's error, as a native free would. The caller holds
- * the shard's lock; the function releases it. */
-static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
-                                       struct gm_block_record *record, const struct gm_free_request *how) {
-    struct gm_closed closed;
-    uint64_t context_id = lists->context_id;
-    bool destroyed, own = false;
+ * the shard's lock (gm_cache_record). */
+static GM_APART void record_fence(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
+                                  struct gm_block_record *record, struct rest *rest) {
+    bool destroyed;
     shard->most_bytes = bytes_without_fence(); /* of the next batch */
-    gm_cache_record(shard, lists, gm_cache_this_thread(), &closed, &destroyed);
+    gm_cache_record(shard, lists, gm_cache_this_thread(), &rest->closed, &destroyed);
+    rest->fenced = true;
     if (!destroyed && lists->disabled)
-        own = gm_free_lists_withdraw(shard, lists, record);
-    bool more = !destroyed && (lists->disabled || gm_cache_needs_upkeep(self->state, lists, &closed));
-    gm_spin_unlock(&shard->lock);
-    if (!more)
-        return GM_OK;
-    if (own)
-        note_kept(how, false);
-    gm_status status = own ? free_record(self, record, how) : GM_OK;
-    gm_cache_upkeep(self, shard, context_id, &closed);
-    return status;
+        rest->natively = gm_free_lists_withdraw(shard, lists, record);
+    rest->upkeep = !destroyed && (lists->disabled || gm_cache_needs_upkeep(self->state, lists, &rest->closed));
 }
 
 /* Adds a block that no earlier work can use any more, so it needs no fence. Upkeep of free lists happens when a batch
  * is closed. So after as many such blocks or bytes the open batch is closed, if it has blocks, and there is upkeep all
  * the same. Without cuCtxRecordEvent a fence would be an event in each of the program's streams, and cuStreamQuery
  * would report these streams as busy. Such drivers have no free in order either: the free has waited for the context,
- * and upkeep needs no fence. The caller holds the shard's lock; the function releases it. */
-static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
-                                      struct gm_block_record *record, const struct gm_free_request *how) {
-    struct gm_cache *state = self->state;
-    uint64_t context_id = lists->context_id;
+ * and upkeep needs no fence. The caller holds the shard's lock. */
+static void put_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
+                        struct gm_block_record *record, struct rest *rest) {
     gm_free_lists_put_ready(lists, record);
-    bool upkeep = (lists->settled > shard->most || lists->settled_bytes >= shard->most_bytes) && !gm_capture_any();
-    if (upkeep) {
-        lists->settled = 0;
-        lists->settled_bytes = 0;
-        shard->most_bytes = bytes_without_fence();
-    }
-    if (upkeep && gm_free_lists_has_open(lists) && GM_LIKELY(gm_drv.ctx_record_event != NULL))
-        return record_fence(self, shard, lists, record, how);
-    upkeep = upkeep && gm_cache_needs_upkeep(state, lists, NULL);
-    gm_spin_unlock(&shard->lock);
-    if (upkeep)
-        gm_cache_upkeep(self, shard, context_id, NULL);
-    return GM_OK;
+    if (GM_LIKELY(lists->settled <= shard->most && lists->settled_bytes < shard->most_bytes) || gm_capture_any())
+        return;
+    lists->settled = 0;
+    lists->settled_bytes = 0;
+    shard->most_bytes = bytes_without_fence();
+    if (gm_free_lists_has_open(lists) && GM_LIKELY(gm_drv.ctx_record_event != NULL))
+        record_fence(self, shard, lists, record, rest);
+    else
+        rest->upkeep = gm_cache_needs_upkeep(self->state, lists, NULL);
+}
+
+static GM_APART gm_status finish_put(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
+                                     struct gm_block_record *record, const struct gm_free_request *how,
+                                     const struct rest *rest) {
+    gm_status status = GM_OK;
+    note_kept(how, !rest->natively);
+    if (rest->natively)
+        status = free_record(self, record, how);
+    if (rest->drain)
+        gm_cache_drain(self, shard, context_id);
+    if (rest->upkeep)
+        gm_cache_upkeep(self, shard, context_id, rest->fenced ? &rest->closed : NULL);
+    return status;
 }
 
 static gm_status cache_put(struct gm_resource *self, struct gm_block_record *record,
                            const struct gm_free_request *how) {
     struct gm_cache *state = self->state;
     struct gm_block *block = &record->block;
+    uint64_t context_id = block->context_id;
+    struct rest rest = {.natively = false};
     if (GM_UNLIKELY(!is_cached(block) || how->call != GM_CALL_FREE || block->pinned_native || gm_rdma_was_seen() ||
                     !can_fence()))
         return free_record(self, record, how);
+    unsigned bin = gm_bin_is_class(block->bin) ? block->bin : gm_bin_of_exact(block->reserved);
+    if (GM_UNLIKELY(bin != block->bin)) /* the block comes from elsewhere */
+        block->bin = (uint8_t)bin;
     struct gm_shard *shard = gm_cache_my_shard(self);
     gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (GM_UNLIKELY(!gm_cache_accepts(lists, block->reserved)))
         lists = gm_cache_make_room(self, shard, block);
     struct gm_batch *batch = GM_LIKELY(lists != NULL) ? gm_batch_open(lists) : NULL;
-    if (GM_UNLIKELY(!batch))
-        return free_natively(self, shard, record, how);
-    note_kept(how, true);
-    if (GM_UNLIKELY(how->settled))
-        return put_settled(self, shard, lists, record, how);
-    gm_free_lists_put(shard, lists, batch, record);
-    if (GM_UNLIKELY(!shard->most_bytes || gm_cache_is_full(state, lists, batch)) && !gm_capture_any())
-        return record_fence(self, shard, lists, record, how);
+    if (GM_UNLIKELY(!batch)) {
+        rest.natively = true;
+        lists = gm_free_lists_of(shard, context_id);
+        rest.drain = lists && lists->releasing_count;
+    } else if (how->settled) {
+        put_settled(self, shard, lists, record, &rest);
+    } else {
+        gm_free_lists_put(shard, lists, batch, record);
+        if (GM_UNLIKELY(!shard->most_bytes || gm_cache_is_full(state, lists, batch)) && !gm_capture_any())
+            record_fence(self, shard, lists, record, &rest);
+    }
     gm_spin_unlock(&shard->lock);
+    if (GM_UNLIKELY(rest.natively || rest.upkeep))
+        return finish_put(self, shard, context_id, record, how, &rest);
+    note_kept(how, true);
     return GM_OK;
-}
-
-/* The caller has removed the record of the block, if it had one. */
-static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    struct gm_registry *registry = gm_registry_shared();
-    struct gm_free_request noted = *how;
-    struct gm_block held = *block;
-    bool kept = false;
-    if (GM_UNLIKELY(!is_cached(block)))
-        return gm_adaptor_free(self, block, how);
-    held.owner = self;
-    if (!gm_bin_is_class(held.bin)) /* the block may come from elsewhere */
-        held.bin = (uint8_t)gm_bin_of_exact(held.reserved);
-    struct gm_block_record *record = registry ? gm_registry_add_held(registry, &held) : NULL;
-    if (!record)
-        return gm_cache_free_upstream(self, block, how);
-    noted.kept = &kept;
-    gm_status status = cache_put(self, record, &noted);
-    if (kept)
-        gm_stats_cached(self->kind, held.reserved);
-    note_kept(how, kept);
-    return status;
 }
 
 /* ---- the other ops */
@@ -396,6 +361,7 @@ static void set_up_shards(struct gm_resource *self) {
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
         shard->cache = state;
+        shard->owner = self;
         shard->kind = self->kind;
         shard->most = state->frees - 1;
         shard->most_bytes = gm_cache_shard_bytes();

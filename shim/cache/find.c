@@ -24,8 +24,9 @@ static struct wanted blocks_for(const struct gm_cache *state, const struct gm_re
 }
 
 static struct gm_block_record *take_ready(struct gm_free_lists *lists, const struct wanted *wanted) {
-    struct gm_block_record *record = NULL;
-    for (unsigned i = 0; i < 2 && !record; i++)
+    bool class = gm_bin_is_class(wanted->bins[0]);
+    struct gm_block_record *record = gm_free_lists_newest(lists, wanted->bins[0], class ? 0 : wanted->bytes[0].least);
+    for (unsigned i = class; i < 2 && !record; i++)
         record = gm_free_lists_take(lists, wanted->bins[i], wanted->bytes[i].least, wanted->bytes[i].most);
     return record;
 }
@@ -40,20 +41,46 @@ enum look {
     QUERY /* also the fences that may be complete by now */
 };
 
+/* More than GM_CACHE_ROTATION bytes of the class wait. Returns the fence for which the thread waits then: the oldest
+ * one, if the thread recorded it; 0: none. */
+static uint64_t fence_to_wait_for(const struct gm_free_lists *lists, const struct wanted *wanted) {
+    size_t pending = lists->bins[wanted->bins[0]].pending;
+    bool many = pending && pending + wanted->bytes[0].least > GM_CACHE_ROTATION;
+    const struct gm_batch *batch = many ? lists->first : NULL;
+    bool own = batch && gm_timeline_is_own(lists->timeline, batch->ticket, gm_cache_this_thread());
+    return own && !gm_capture_any() ? batch->ticket : 0;
+}
+
 /* Takes a ready block from one shard. While there is none, may query the fences of batches, oldest first, for which it
- * releases the lock. */
-static struct gm_block_record *take_from(struct gm_shard *shard, const struct wanted *wanted, enum look look) {
+ * releases the lock. *fence (may be NULL): the one to wait for if no other block is found. */
+static struct gm_block_record *take_from(struct gm_shard *shard, const struct wanted *wanted, enum look look,
+                                         uint64_t *fence) {
     struct gm_block_record *record = NULL;
     bool destroyed = false;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
     if (lists)
         gm_batches_complete(lists);
-    if (lists && !lists->disabled)
+    bool usable = lists && !lists->disabled;
+    if (usable)
         record = take_ready(lists, wanted);
-    while (!record && lists && !lists->disabled && look >= QUERY && lists->first && some_pend(lists, wanted) &&
-           !gm_capture_any() &&
+    while (!record && usable && look >= QUERY && lists->first && some_pend(lists, wanted) && !gm_capture_any() &&
            gm_cache_settle(shard, lists, lists->first->ticket, GM_SETTLE_DUE, &destroyed) == GM_OK && !destroyed)
+        record = take_ready(lists, wanted);
+    if (fence)
+        *fence = !record && usable && !destroyed && !lists->disabled ? fence_to_wait_for(lists, wanted) : 0;
+    gm_spin_unlock(&shard->lock);
+    return record;
+}
+
+/* Waits for a fence of this thread, then takes a ready block. */
+static struct gm_block_record *take_after(struct gm_shard *shard, const struct wanted *wanted, uint64_t fence) {
+    struct gm_block_record *record = NULL;
+    bool destroyed = false;
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
+    if (lists && !lists->disabled && gm_cache_settle(shard, lists, fence, GM_SETTLE_WAIT, &destroyed) == GM_OK &&
+        !destroyed)
         record = take_ready(lists, wanted);
     gm_spin_unlock(&shard->lock);
     return record;
@@ -65,7 +92,7 @@ static struct gm_block_record *take_from_others(struct gm_cache *state, const st
     struct gm_block_record *record = NULL;
     for (unsigned i = 0, used = gm_cache_shards_used(); i < used && !record; i++)
         if (&state->shards[i] != own && gm_cache_has_some(&state->shards[i], wanted->device))
-            record = take_from(&state->shards[i], wanted, look);
+            record = take_from(&state->shards[i], wanted, look, NULL);
     return record;
 }
 
@@ -128,7 +155,7 @@ static struct gm_block_record *look_again(struct gm_cache *state, struct gm_shar
             gm_timeline_visit(line, &visit);
         next = gm_timeline_next(line);
         if (next != seen)
-            record = take_from(own, wanted, READY);
+            record = take_from(own, wanted, READY, NULL);
         if (next != seen && !record)
             record = take_from_others(state, own, wanted, READY);
     }
@@ -136,18 +163,11 @@ static struct gm_block_record *look_again(struct gm_cache *state, struct gm_shar
     return record;
 }
 
-/* More than GM_CACHE_ROTATION bytes of the class wait: waits for the oldest fence if this thread recorded it. */
-static bool wait_for_own_fence(struct gm_shard *shard, const struct wanted *wanted) {
-    bool waited = false, destroyed;
-    gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, wanted->context_id);
-    size_t pending = lists && !lists->disabled ? lists->bins[wanted->bins[0]].pending : 0;
-    bool many = pending && pending + wanted->bytes[0].least > GM_CACHE_ROTATION;
-    const struct gm_batch *batch = many ? lists->first : NULL;
-    if (batch && gm_timeline_is_own(lists->timeline, batch->ticket, gm_cache_this_thread()) && !gm_capture_any())
-        waited = gm_cache_settle(shard, lists, batch->ticket, GM_SETTLE_WAIT, &destroyed) == GM_OK;
-    gm_spin_unlock(&shard->lock);
-    return waited;
+/* A new block would. */
+static bool exceeds_target(struct gm_cache *state, int device, size_t size) {
+    struct gm_cache_budget budget = gm_cache_budget(state, device, gm_cache_sort_of(size), size);
+    budget.room = 0; /* it is there for this block */
+    return gm_cache_excess(budget) > 0;
 }
 
 struct gm_block_record *gm_cache_find(struct gm_resource *self, const struct gm_request *request) {
@@ -155,15 +175,14 @@ struct gm_block_record *gm_cache_find(struct gm_resource *self, const struct gm_
     struct gm_shard *own = gm_cache_my_shard(self);
     const struct wanted wanted = blocks_for(state, request);
     size_t native = wanted.bytes[0].least;
-    struct gm_block_record *record = take_from(own, &wanted, QUERY);
+    uint64_t fence;
+    struct gm_block_record *record = take_from(own, &wanted, QUERY, &fence);
     if (GM_LIKELY(record != NULL))
         return record;
     record = take_from_others(state, own, &wanted, QUERY);
-    if (!record && native >= GM_CACHE_LOOK_FROM && !gm_cache_is_room_for(state, request->device, native))
+    if (!record && native >= GM_CACHE_LOOK_FROM && exceeds_target(state, request->device, native))
         record = look_again(state, own, &wanted);
-    if (!record && wait_for_own_fence(own, &wanted))
-        record = take_from(own, &wanted, READY);
-    return record;
+    return record || !fence ? record : take_after(own, &wanted, fence);
 }
 
 struct gm_block_record *gm_cache_find_larger(struct gm_resource *self, const struct gm_request *request) {
@@ -188,6 +207,6 @@ struct gm_block_record *gm_cache_find_exact(struct gm_resource *self, const stru
     const unsigned bin = gm_bin_of_exact(request->size);
     const struct bytes bytes = {request->size, request->size};
     const struct wanted wanted = {request->context_id, request->device, {bin, bin}, {bytes, bytes}};
-    struct gm_block_record *record = take_from(own, &wanted, QUERY);
+    struct gm_block_record *record = take_from(own, &wanted, QUERY, NULL);
     return record ? record : take_from_others(self->state, own, &wanted, QUERY);
 }

@@ -155,6 +155,8 @@ static struct gm_block_record *take_oldest(struct gm_free_lists *lists, struct g
 static void complete(struct gm_free_lists *lists, struct gm_batch *batch) {
     struct gm_block_record *record;
     if (GM_LIKELY(batch->bin != NULL) && GM_LIKELY(batch->count)) { /* all at once */
+        for (struct gm_link *at = batch->blocks.next; at != &batch->blocks; at = at->next)
+            gm_record_become(gm_record_of(at), GM_BLOCK_READY);
         batch->bin->pending -= batch->bytes;
         batch->bin->bytes += batch->bytes;
         gm_link_move_all(&batch->blocks, &batch->bin->ready);
@@ -173,6 +175,7 @@ void gm_batches_complete(struct gm_free_lists *lists) {
 /* ---- release */
 
 static void queue_release(struct gm_free_lists *lists, struct gm_block_record *record) {
+    gm_record_become(record, GM_BLOCK_RELEASING);
     gm_link_first(&record->link, &lists->releasing);
     lists->releasing_count++;
 }
@@ -251,6 +254,7 @@ void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lis
 
 static void take_releasing(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_block_record *record) {
     size_t size = record->block.reserved;
+    gm_record_become(record, GM_BLOCK_CLAIMED);
     gm_link_out(&record->link);
     lists->releasing_count--;
     gm_release_note(shard->kind, lists->device, size);

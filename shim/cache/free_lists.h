@@ -118,10 +118,11 @@ struct gm_free_lists {
 struct gm_shard {
     gm_spin lock;
     const struct gm_cache *cache;
-    enum gm_kind kind; /* kind of memory of its blocks */
-    unsigned most;     /* blocks of a batch that need no fence yet */
-    size_t most_bytes; /* their bytes */
-    size_t unfenced;   /* bytes in open batches */
+    const struct gm_resource *owner; /* the cache as a resource */
+    enum gm_kind kind;               /* kind of memory of its blocks */
+    unsigned most;                   /* blocks of a batch that need no fence yet */
+    size_t most_bytes;               /* their bytes */
+    size_t unfenced;                 /* bytes in open batches */
     struct gm_free_lists *lists, *unused_lists;
     struct gm_share shares[GM_CACHE_DEVICES];
 } __attribute__((aligned(64)));
@@ -163,6 +164,7 @@ static inline void gm_free_lists_put(struct gm_shard *shard, struct gm_free_list
     } else if (GM_UNLIKELY(batch->bin != bin)) {
         batch->bin = NULL;
     }
+    gm_record_become(record, GM_BLOCK_PENDING);
     gm_record_set_freed(record, batch->began);
     gm_link_first(&record->link, &batch->blocks);
     batch->count++;
@@ -180,6 +182,7 @@ static inline void gm_free_lists_note_filled(struct gm_free_lists *lists, const 
 
 static inline void gm_free_lists_make_ready(struct gm_free_lists *lists, struct gm_block_record *record) {
     struct gm_bin *bin = &lists->bins[record->block.bin];
+    gm_record_become(record, GM_BLOCK_READY);
     gm_link_first(&record->link, &bin->ready);
     bin->bytes += record->block.reserved;
     gm_free_lists_note_filled(lists, bin);
@@ -198,6 +201,7 @@ static inline void gm_free_lists_put_ready(struct gm_free_lists *lists, struct g
 /* ready -> claimed */
 static inline void gm_free_lists_remove(struct gm_free_lists *lists, struct gm_block_record *record) {
     size_t size = record->block.reserved;
+    gm_record_become(record, GM_BLOCK_CLAIMED);
     gm_link_out(&record->link);
     lists->bins[record->block.bin].bytes -= size;
     gm_share_take(lists->share, size);

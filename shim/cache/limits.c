@@ -3,12 +3,8 @@
  * Free blocks are a loan. Whoever needs their memory gets it: a call that the driver refuses for lack of memory is made
  * again after a trim, and a thread gives memory back to other processes (the event much_kept). So large free blocks,
  * which have pages of their own, may hold what GPUMEM_CACHE_LIMIT says, by default all of the device; a quarter where
- * no such thread is. A target keeps the process from holding much more than it has use for, for each sort of blocks:
- *
- *     small   peak + peak / 4 + SLACK
- *     large   3 * peak + 8 * SLACK        blocks of random numbers of pages are then reused in 97 of 100 cases
- *
- * peak   the largest total of live blocks since the last trim of everything
+ * no such thread is. A target keeps the process from holding much more than it has use for, for each sort of blocks
+ * (struct gm_cache_budget).
  *
  * Small blocks share pages with others. A page comes back to the driver only when all its blocks are free, so their
  * target is lower.
@@ -164,36 +160,44 @@ void gm_cache_forget_peak(struct gm_cache *state, int device) {
     }
 }
 
-/* Bytes, `more` added, above the peak, plus `quarters` quarters of it and as many times SLACK. */
-static size_t bytes_above(struct gm_cache *state, int device, enum gm_cache_sort sort, unsigned quarters, size_t more) {
+static uint64_t target_of(uint64_t peak, unsigned quarters) { return peak + (peak / 4 + SLACK) * quarters; }
+
+static struct gm_cache_budget budget_of(const struct gm_cache_sum *sum, enum gm_cache_sort sort, uint64_t peak,
+                                        size_t more) {
+    return (struct gm_cache_budget){.owned = __atomic_load_n(&sum->owned, __ATOMIC_RELAXED) + more,
+                                    .room = __atomic_load_n(&sum->room, __ATOMIC_RELAXED),
+                                    .target = target_of(peak, target_quarters[sort])};
+}
+
+struct gm_cache_budget gm_cache_budget(struct gm_cache *state, int device, enum gm_cache_sort sort, size_t more) {
     const struct gm_cache_sum *sum = sum_of(state, device, sort);
-    uint64_t owned = __atomic_load_n(&sum->owned, __ATOMIC_RELAXED) + more;
-    uint64_t peak = __atomic_load_n(&sum->peak, __ATOMIC_RELAXED);
-    if (GM_LIKELY(owned <= peak + (peak / 4 + SLACK) * quarters))
-        return 0;
-    peak = peak_of(state, device, sort); /* reuse may have raised the total since an allocation looked at it */
-    uint64_t target = peak + (peak / 4 + SLACK) * quarters;
-    return owned > target ? owned - target : 0;
+    struct gm_cache_budget budget = budget_of(sum, sort, __atomic_load_n(&sum->peak, __ATOMIC_RELAXED), more);
+    if (GM_LIKELY(!gm_cache_excess(budget)))
+        return budget;
+    return budget_of(sum, sort, peak_of(state, device, sort), more); /* reuse may have raised the total since */
 }
 
 /* A miss cannot release memory, since it must not wait. So frees keep room below the target: the most that one of the
- * latest misses lacked, of at least MISSES. Called for each new block, which `owned` counts already. */
-static void keep_room(struct gm_cache *state, int device, enum gm_cache_sort sort, size_t size) {
-    struct gm_cache_sum *sum = sum_of(state, device, sort);
-    uint64_t lacks = smaller(smaller(bytes_above(state, device, sort, target_quarters[sort], size), size),
-                             MOST_ROOM); /* for one more such block */
+ * latest misses lacked for one more block of its size, of at least MISSES. */
+static uint64_t keep_room(struct gm_cache_sum *sum, struct gm_cache_budget budget, size_t size) {
+    budget.owned += size;
+    budget.room = 0;
+    uint64_t lacks = smaller(smaller(gm_cache_excess(budget), size), MOST_ROOM);
     uint64_t next = larger(__atomic_load_n(&sum->next_room, __ATOMIC_RELAXED), lacks);
     uint64_t room = larger(__atomic_load_n(&sum->room, __ATOMIC_RELAXED), lacks);
     bool turn = __atomic_add_fetch(&sum->misses, 1, __ATOMIC_RELAXED) % MISSES == 0;
-    __atomic_store_n(&sum->room, turn ? next : room, __ATOMIC_RELAXED);
     __atomic_store_n(&sum->next_room, turn ? 0 : next, __ATOMIC_RELAXED);
+    __atomic_store_n(&sum->room, turn ? next : room, __ATOMIC_RELAXED);
+    return turn ? next : room;
 }
 
-void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
+struct gm_cache_budget gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
     enum gm_cache_sort sort = gm_cache_sort_of(size);
-    __atomic_add_fetch(&sum_of(state, device, sort)->owned, size, __ATOMIC_RELAXED);
-    peak_of(state, device, sort);
-    keep_room(state, device, sort, size);
+    struct gm_cache_sum *sum = sum_of(state, device, sort);
+    __atomic_add_fetch(&sum->owned, size, __ATOMIC_RELAXED);
+    struct gm_cache_budget budget = budget_of(sum, sort, peak_of(state, device, sort), 0);
+    budget.room = keep_room(sum, budget, size);
+    return budget;
 }
 
 void gm_cache_count_released(struct gm_cache *state, int device, size_t size, unsigned bin) {
@@ -214,16 +218,9 @@ void gm_cache_unround(struct gm_cache *state, int device, size_t width) {
     __atomic_sub_fetch(&state->devices[device].rounded, width, __ATOMIC_RELAXED);
 }
 
-size_t gm_cache_excess(struct gm_cache *state, int device, enum gm_cache_sort sort) {
-    uint64_t room = __atomic_load_n(&sum_of(state, device, sort)->room, __ATOMIC_RELAXED);
-    return bytes_above(state, device, sort, target_quarters[sort], room);
-}
-
 bool gm_cache_overfull(struct gm_cache *state, int device) {
-    return bytes_above(state, device, GM_CACHE_SMALL, OVERFULL_QUARTERS, 0) > 0;
-}
-
-bool gm_cache_is_room_for(struct gm_cache *state, int device, size_t size) {
-    enum gm_cache_sort sort = gm_cache_sort_of(size);
-    return !bytes_above(state, device, sort, target_quarters[sort], size);
+    const struct gm_cache_sum *sum = sum_of(state, device, GM_CACHE_SMALL);
+    uint64_t owned = __atomic_load_n(&sum->owned, __ATOMIC_RELAXED);
+    return owned > target_of(__atomic_load_n(&sum->peak, __ATOMIC_RELAXED), OVERFULL_QUARTERS) &&
+           owned > target_of(peak_of(state, device, GM_CACHE_SMALL), OVERFULL_QUARTERS);
 }

@@ -175,7 +175,7 @@ static bool keep(struct gm_buffer *buffer) {
     gm_spin_unlock(&gm_buffers_lock);
     if (!living)
         return false;
-    if (cache->ops->free(cache, &block, &how) == GM_OK)
+    if (gm_resource_free(cache, &block, &how) == GM_OK)
         return kept;
     gm_spin_lock(&gm_buffers_lock);
     buffer = gm_buffer_at(block.address);

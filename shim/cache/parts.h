@@ -183,22 +183,35 @@ GM_INTERNAL size_t gm_cache_unfenced(const struct gm_cache *state);
  * the process can register memory with a network card. Takes the lock of each shard when that is so for the first time.
  */
 GM_INTERNAL void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *device);
+/* What the blocks of a sort may hold on a device, at one moment:
+ *
+ *     target   small blocks: peak + peak / 4 + 64 MiB
+ *              large ones: 3 * peak + 512 MiB      blocks of random numbers of pages are then reused in 97 of 100 cases
+ *     excess   owned + room - target, if that is positive
+ *
+ * peak: the largest total of live blocks since the last trim of everything. */
+struct gm_cache_budget {
+    uint64_t owned, room, target; /* the first two of struct gm_cache_sum */
+};
+/* `more`: counted as owned. */
+GM_INTERNAL struct gm_cache_budget gm_cache_budget(struct gm_cache *state, int device, enum gm_cache_sort sort,
+                                                   size_t more);
+/* The cache releases such bytes when this needs no wait. When it is overfull it releases them at once. */
+static inline size_t gm_cache_excess(struct gm_cache_budget budget) {
+    uint64_t bytes = budget.owned + budget.room;
+    return GM_LIKELY(bytes <= budget.target) ? 0 : bytes - budget.target;
+}
+GM_INTERNAL bool gm_cache_overfull(struct gm_cache *state, int device);
 /* Count a block that was allocated upstream, or that will come to the op `free` without that; and a block that was
- * freed there, or will not come. */
-GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
+ * freed there, or will not come. The former returns the budget with the block. */
+GM_INTERNAL struct gm_cache_budget gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
 GM_INTERNAL void gm_cache_count_released(struct gm_cache *state, int device, size_t size, unsigned bin);
 /* Everything was released: the largest live total is the present one. */
 GM_INTERNAL void gm_cache_forget_peak(struct gm_cache *state, int device);
-/* True when the cache may allocate `size` more bytes and stay within its target for the device. */
-GM_INTERNAL bool gm_cache_is_room_for(struct gm_cache *state, int device, size_t size);
 /* True: a new block may have its class's size, and the bytes by which it may be larger than a native one are counted,
  * until gm_cache_count_released or gm_cache_unround. */
 GM_INTERNAL bool gm_cache_round(struct gm_cache *state, int device, size_t width);
 GM_INTERNAL void gm_cache_unround(struct gm_cache *state, int device, size_t width);
-/* Bytes that the cache owns of the sort above its target for the device, less the room for a miss. The cache releases
- * them when this needs no wait. When it is overfull it releases them at once. */
-GM_INTERNAL size_t gm_cache_excess(struct gm_cache *state, int device, enum gm_cache_sort sort);
-GM_INTERNAL bool gm_cache_overfull(struct gm_cache *state, int device);
 
 /* ---- fences: the caller holds the shard's lock; the function releases it while it calls the driver, and takes it
  * again. *destroyed: the context was destroyed during the call, and its free lists are void */

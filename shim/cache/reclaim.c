@@ -44,7 +44,7 @@ static gm_status free_taken(struct gm_resource *self, struct gm_block_record **r
     const struct gm_free_request how = {.call = GM_CALL_FREE, .idle = block.freed != 0};
     gm_registry_remove(registry, *record);
     gm_status status = gm_cache_free_upstream(self, &block, &how);
-    *record = status ? gm_registry_add_held(registry, &block) : NULL;
+    *record = status ? gm_registry_add_held(registry, &block, NULL) : NULL;
     if (status && !*record)
         gm_log(GM_LOG_ERROR, "no memory for the record of the block at %p: %zu bytes leak",
                (void *)(uintptr_t)block.address, block.reserved);
@@ -276,8 +276,12 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_list
     return state->idle_ns && now > lists->swept && gm_ticks_span_ns(now - lists->swept) > state->idle_ns / 4;
 }
 
+static size_t excess_of(struct gm_cache *state, int device, enum gm_cache_sort sort) {
+    return gm_cache_excess(gm_cache_budget(state, device, sort, 0));
+}
+
 static bool has_excess(struct gm_cache *state, int device) {
-    return gm_cache_excess(state, device, GM_CACHE_SMALL) || gm_cache_excess(state, device, GM_CACHE_LARGE);
+    return excess_of(state, device, GM_CACHE_SMALL) || excess_of(state, device, GM_CACHE_LARGE);
 }
 
 bool gm_cache_needs_upkeep(struct gm_cache *state, const struct gm_free_lists *lists, const struct gm_closed *latest) {
@@ -305,13 +309,13 @@ static bool context_is_idle(struct gm_shard *shard, struct gm_free_lists *lists,
 static void release_excess(struct gm_resource *self, uint64_t context_id, int device, enum gm_cache_sort sort,
                            uint64_t closed) {
     const struct bins bins = bins_of(sort);
-    size_t excess = gm_cache_excess(self->state, device, sort);
+    size_t excess = excess_of(self->state, device, sort);
     for (size_t most = excess, released = 0, freed = 1; excess && freed && released < most; released += freed) {
         size_t least = sort == GM_CACHE_LARGE || excess > GM_CACHE_SHARES ? excess : GM_CACHE_SHARES;
         freed = release_enough(self, context_id, device, least, bins, closed);
         if (!freed)
             freed = release_oldest(self, context_id, device, excess, bins);
-        excess = gm_cache_excess(self->state, device, sort);
+        excess = excess_of(self->state, device, sort);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "shim/accounts/limit.h"
 #include "shim/accounts/loans.h"
 #include "shim/pipeline/counts.h"
+#include "shim/pipeline/events.h"
 #include "shim/explain/explain.h"
 #include "shim/explain/freed.h"
 #include "shim/pipeline/parts.h"
@@ -151,7 +152,7 @@ static void free_block(const struct gm_block *seen, void *arg) {
         !gm_registry_take(registry, seen->address, &block))
         return;
     block.sequence = number_of_release();
-    if (block.owner->ops->free(block.owner, &block, &how))
+    if (gm_resource_free(block.owner, &block, &how))
         gm_registry_add(registry, &block, NULL);
     else
         note_release(&block, kept);

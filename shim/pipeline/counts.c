@@ -1,5 +1,6 @@
 /* What is rarely counted; counts.h has what every call needs. */
 #include "shim/pipeline/counts.h"
+#include "shim/sites/site.h"
 
 void gm_count_displaced(const struct gm_block *block) {
     struct gm_stats_displaced *displaced = &gm_stats->displaced[block->kind];
@@ -40,4 +41,36 @@ void gm_count_reused_now(int device, size_t size, size_t reserved) {
                                    .hit = 1};
     gm_stats_uncached(GM_KIND_CACHE, reserved);
     gm_count_created(&block);
+}
+
+/* ---- policies */
+
+void gm_notify_policy(const struct gm_block *block) {
+    struct gm_request request = gm_request_blank;
+    request.call = block->call;
+    request.size = block->size;
+    request.device = block->device;
+    request.context_id = block->context_id;
+    gm_pipeline.policy->freed(&request);
+}
+
+static uint64_t objects;
+static uint32_t threads;
+static __thread __attribute__((tls_model("initial-exec"))) uint32_t thread_number;
+
+void gm_request_identify(struct gm_request *request) {
+    if (!request->context)
+        return;
+    request->object = __atomic_add_fetch(&objects, 1, __ATOMIC_RELAXED);
+    if (request->thread)
+        return;
+    if (!thread_number)
+        thread_number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+    request->thread = thread_number;
+    request->where = gm_site_keys(request->site);
+}
+
+void gm_numbers_after_fork(void) {
+    objects = 0;
+    threads = thread_number = 0;
 }

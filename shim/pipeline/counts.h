@@ -1,4 +1,5 @@
-/* The pipeline counts a block when it begins to live and when it ends, in accounts/stats.h. */
+/* The pipeline counts a block when it begins to live and when it ends, in accounts/stats.h, and tells the policy of the
+ * end. It numbers requests for policies that want that. */
 #ifndef GM_COUNTS_H
 #define GM_COUNTS_H
 
@@ -15,6 +16,19 @@ static inline bool gm_block_is_displaced(const struct gm_block *block) {
 
 GM_RARE void gm_count_displaced(const struct gm_block *block);
 GM_RARE void gm_count_reused_now(int device, size_t size, size_t reserved);
+
+/* The policy learns that a block ended that it decided about. */
+GM_APART void gm_notify_policy(const struct gm_block *block);
+static inline void gm_notify_freed(const struct gm_block *block) {
+    if (block->counted && gm_pipeline.policy->freed)
+        gm_notify_policy(block);
+}
+
+/* Numbers the request and says from where it comes. A request without a context fails and appears in no trace; it comes
+ * again after the runtime created a context. A replay sets thread and number itself. */
+GM_INTERNAL GM_APART void gm_request_identify(struct gm_request *request);
+/* The child counts requests from zero, as its trace does. */
+GM_INTERNAL void gm_numbers_after_fork(void);
 
 /* ---- device memory of the program's virtual memory management: its bytes are reserved from the creation of the handle
  * on, and live while they are mapped. What gpumem keeps of it counts as kept memory of kind mapped: from the event that

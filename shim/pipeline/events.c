@@ -1,6 +1,6 @@
 /* The events of the trace: of calls, of blocks that are older than the trace, and of what is kept. */
 #include "shim/base/events.h"
-#include "shim/pipeline/parts.h"
+#include "shim/pipeline/events.h"
 #include "shim/placement/router.h"
 #include "shim/resource/registry.h"
 #include "shim/trace/summary.h"

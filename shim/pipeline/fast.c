@@ -1,3 +1,4 @@
+#include "shim/accounts/limit.h"
 #include "shim/pipeline/guard.h"
 #include "shim/pipeline/parts.h"
 #include "shim/sites/site.h"
@@ -9,15 +10,15 @@
 void gm_pipeline_observe(bool observes) {
     gm_observers_set(GM_OBSERVED_TRACE, observes);
 #ifdef GM_HAVE_CUDA
-    if (observes && gm_direct)
-        gm_cache_pass(gm_direct);
+    if (observes && gm_keeper)
+        gm_cache_pass(gm_keeper);
 #endif
 }
 
 #ifdef GM_HAVE_CUDA
 void gm_fast_begin(void) {
-    bool may = gm_direct && gm_mine.counts && !gm_observers_now();
-    gm_mine.shard = may ? gm_cache_my_shard(gm_direct) : NULL;
+    bool may = gm_keeper && gm_mine.counts && !gm_observers_now();
+    gm_mine.shard = may ? gm_cache_my_shard(gm_keeper) : NULL;
     if (may) {
         gm_context_current_id(&gm_mine.context);
         gm_stats_defer_for(gm_mine.counts, (int16_t)gm_mine.context->device);
@@ -30,7 +31,8 @@ void gm_fast_open(bool coverage) {
     gm_observers_set(GM_OBSERVED_POLICY, !gm_pipeline.policy->reuse);
     gm_observers_set(GM_OBSERVED_COVERAGE, coverage);
     gm_observers_set(GM_OBSERVED_GUARD, gm_guard_every == 1);
-    gm_observers_set(GM_OBSERVED_CACHE, !gm_direct);
+    bool alone = gm_keeper && !gm_limit_on() && !gm_pipeline.grows && !gm_pipeline.handed_over;
+    gm_observers_set(GM_OBSERVED_CACHE, !alone);
     gm_observers_set(GM_OBSERVED_EVENTS, !gm_drv.ctx_record_event);
     gm_observers_set(GM_OBSERVED_START, false);
 }

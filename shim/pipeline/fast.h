@@ -19,7 +19,7 @@ static inline bool gm_fast_may(void) {
 /* Serves an allocation in the current context, and counts the call. False: nothing was done. */
 static inline bool gm_fast_alloc(size_t size, uint64_t *address) {
     uint64_t context_id = gm_context_same_id(gm_mine.context);
-    struct gm_block_record *record = gm_cache_take_newest(gm_mine.shard, context_id, size, true);
+    struct gm_block_record *record = gm_cache_take_newest(gm_mine.shard, context_id, size);
     if (GM_UNLIKELY(!record))
         return false;
     struct gm_stats_shard *counts = gm_mine.counts;
@@ -37,7 +37,7 @@ static inline bool gm_fast_free(uint64_t address, enum gm_free_fast fast) {
     size_t size, reserved = record->block.reserved; /* the same in all lives of the block, as is the device */
     if (!gm_stats_defers(counts, record->block.device))
         return false;
-    if (GM_UNLIKELY(!gm_cache_put_newest(gm_mine.shard, record, gm_free_fast_begin(fast), true, address, &size)))
+    if (GM_UNLIKELY(!gm_cache_put_newest(gm_mine.shard, record, gm_free_fast_begin(fast), address, &size)))
         return false;
     gm_count_kept(counts, address, size, reserved);
     return true;

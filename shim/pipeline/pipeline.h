@@ -24,7 +24,7 @@ struct gm_scope {
     size_t charged;              /* bytes counted against GPUMEM_LIMIT before the allocation */
     bool known; /* free: the block was in the registry and has been removed; mapped memory, handle: it is kept memory */
     bool kept;  /* free: gpumem keeps the block for reuse */
-    struct gm_block_record *record; /* free: of gm_direct, claimed, still in the registry; else NULL */
+    struct gm_block_record *record; /* free: of gm_keeper, claimed, still in the registry; else NULL */
 };
 
 struct gm_pipeline_setup {
@@ -134,12 +134,7 @@ gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64
 /* Numbers the event of the free, if there will be one. */
 GM_INTERNAL void gm_pipeline_record_free(struct gm_scope *scope);
 /* The first and the last step of gm_pipeline_free, for a call that frees several blocks at once. */
-static inline void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
-    struct gm_registry *registry = gm_registry_shared();
-    scope->known = registry && gm_registry_take(registry, key, &scope->block);
-    if (GM_UNLIKELY(gm_trace_is_on()))
-        gm_pipeline_record_free(scope);
-}
+void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key);
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
 
 /* Writes an event that is neither an allocation nor a free: export, peer access, capture, context ... `key` is

@@ -45,6 +45,11 @@ struct gm_resource *gm_router_server(enum gm_kind kind) {
     return servers[kind];
 }
 
+struct gm_resource *gm_router_keeper(void) {
+    struct gm_resource *cache = servers[GM_KIND_CACHE];
+    return cache && cache->ops->take && cache->kind == GM_KIND_CACHE ? cache : NULL;
+}
+
 static inline bool is_refused(enum gm_kind kind, const struct gm_request *request) {
     return refused[kind] & request->promises;
 }
@@ -54,12 +59,19 @@ static inline bool exceeds_limit(const struct gm_decision *decision) {
     return decision->reason == GM_REASON_OUT_OF_MEMORY;
 }
 
+static struct gm_block_record *router_take(struct gm_resource *self, const struct gm_request *request,
+                                           const struct gm_decision *decision) {
+    struct gm_resource *keeper = decision->kind == GM_KIND_CACHE ? gm_router_keeper() : NULL;
+    bool may = keeper && !exceeds_limit(decision) && !is_refused(GM_KIND_CACHE, request);
+    return may ? keeper->ops->take(keeper, request, decision) : NULL;
+}
+
 static inline gm_status allocate_from(enum gm_kind kind, const struct gm_request *request,
                                       const struct gm_decision *decision, struct gm_block *block) {
     struct gm_resource *server = servers[kind];
     if (GM_UNLIKELY(!server || is_refused(kind, request)))
         return GM_NOT_SUPPORTED;
-    return server->ops->alloc(server, request, decision, block);
+    return gm_resource_alloc(server, request, decision, block);
 }
 
 static inline void set_served(struct gm_block *block, unsigned server, enum gm_reason reason) {
@@ -94,7 +106,7 @@ static gm_status ask_others(struct gm_resource *native, const struct gm_request 
                             const struct gm_decision *decision, enum gm_reason reason, struct gm_block *block) {
     if (!gm_loans_ask(request->device))
         return GM_OUT_OF_MEMORY;
-    gm_status status = native->ops->alloc(native, request, decision, block);
+    gm_status status = gm_resource_alloc(native, request, decision, block);
     if (!status)
         set_served(block, GM_KIND_NATIVE, reason);
     return status;
@@ -114,7 +126,7 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
      */
     size_t released = trim_servers(SIZE_MAX, false);
     gm_releases_end(&releases, true);
-    gm_status status = released ? native->ops->alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
+    gm_status status = released ? gm_resource_alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
     if (status == GM_OUT_OF_MEMORY)
         return ask_others(native, request, decision, reason, block);
     if (!status)
@@ -127,7 +139,7 @@ static gm_status serve_displaced(enum gm_kind kind, const struct gm_request *req
                                  const struct gm_decision *decision, struct gm_block *block) {
     struct gm_resource *server = servers[kind];
     if (!server || request->capturing || !gm_resource_keeps(server->properties, request) ||
-        server->ops->alloc(server, request, decision, block) != GM_OK)
+        gm_resource_alloc(server, request, decision, block) != GM_OK)
         return GM_OUT_OF_MEMORY;
     set_served(block, kind, GM_REASON_OUT_OF_MEMORY);
     return GM_OK;
@@ -155,7 +167,7 @@ static GM_APART gm_status serve_by_steps(const struct gm_request *request, const
 /* The user's stack for native memory cannot serve such a request: the program's own call does. */
 static GM_APART gm_status call_natively(const struct gm_request *request, const struct gm_decision *decision,
                                         struct gm_block *block) {
-    gm_status status = own_call->ops->alloc(own_call, request, decision, block);
+    gm_status status = gm_resource_alloc(own_call, request, decision, block);
     if (!status)
         set_served(block, OWN_CALL, is_refused(GM_KIND_NATIVE, request) ? GM_REASON_PROMISE : GM_REASON_UNSUPPORTED);
     return status;
@@ -190,11 +202,19 @@ static GM_APART gm_status serve_by_next(const struct gm_request *request, const 
     return GM_OK;
 }
 
+/* The wanted kind; its keeper had no block for router_take. */
+static gm_status allocate_new(const struct gm_request *request, const struct gm_decision *decision,
+                              struct gm_block *block) {
+    struct gm_resource *keeper = decision->kind == GM_KIND_CACHE ? gm_router_keeper() : NULL;
+    return keeper && !is_refused(GM_KIND_CACHE, request) ? keeper->ops->alloc(keeper, request, decision, block)
+                                                         : allocate_from(decision->kind, request, decision, block);
+}
+
 static gm_status router_alloc(struct gm_resource *self, const struct gm_request *request,
                               const struct gm_decision *decision, struct gm_block *block) {
     if (GM_UNLIKELY(exceeds_limit(decision)))
         return serve_by_steps(request, decision, GM_REASON_NONE, block);
-    gm_status status = allocate_from(decision->kind, request, decision, block);
+    gm_status status = allocate_new(request, decision, block);
     if (GM_UNLIKELY(status))
         return serve_by_next(request, decision, status, block);
     set_served(block, decision->kind, GM_REASON_NONE);
@@ -205,7 +225,7 @@ static gm_status router_alloc(struct gm_resource *self, const struct gm_request 
 static gm_status router_free(struct gm_resource *self, const struct gm_block *block,
                              const struct gm_free_request *how) {
     struct gm_resource *server = block->served == OWN_CALL ? own_call : servers[block->served];
-    return server ? server->ops->free(server, block, how) : GM_INVALID_VALUE;
+    return server ? gm_resource_free(server, block, how) : GM_INVALID_VALUE;
 }
 
 /* One stack of the user's may serve two kinds. */
@@ -273,6 +293,7 @@ const struct gm_resource_ops gm_resource_router = {
     .kind = GM_KIND_NATIVE,
     .alloc = router_alloc,
     .free = router_free,
+    .take = router_take,
     .trim = router_trim,
     .lend = router_lend,
     .releasable = router_releasable,

@@ -15,6 +15,8 @@ void gm_router_serve(enum gm_kind kind, struct gm_resource *resource);
 GM_INTERNAL void gm_router_call_natively(struct gm_resource *native);
 /* The resource that serves a kind; NULL: none. */
 struct gm_resource *gm_router_server(enum gm_kind kind);
+/* The cache that serves GM_KIND_CACHE and keeps freed blocks with their records; NULL: none. */
+GM_INTERNAL struct gm_resource *gm_router_keeper(void);
 /* Releases all unused memory of the resource that serves the kind, and of the caches in it. */
 GM_INTERNAL void gm_router_trim_kind(enum gm_kind kind);
 

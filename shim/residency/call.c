@@ -1,6 +1,7 @@
 /* The locks around a call, and who waits for objects that move meanwhile. */
 #include "shim/residency/parts.h"
 
+#include "shim/driver/internal_stream.h"
 #include "shim/driver/quiesce.h"
 
 gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_residency_call *call, bool places) {

@@ -6,14 +6,14 @@
 
 gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
                            const struct gm_decision *decision, struct gm_block *block) {
-    gm_status status = self->upstream->ops->alloc(self->upstream, request, decision, block);
+    gm_status status = gm_resource_alloc(self->upstream, request, decision, block);
     if (!status)
         block->owner = self;
     return status;
 }
 
 gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    return self->upstream->ops->free(self->upstream, block, how);
+    return gm_resource_free(self->upstream, block, how);
 }
 
 void gm_adaptor_undo(struct gm_resource *self, const struct gm_request *request, const struct gm_block *block) {

@@ -39,7 +39,6 @@ static inline void gm_block_fill(struct gm_block *block, struct gm_resource *own
     block->call = (uint8_t)request->call;
     block->kind = (uint8_t)owner->kind;
     block->hit = 0;
-    block->direct = 0;
     block->in_range = 0;
     block->pinned_native = 0;
 }

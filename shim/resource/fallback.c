@@ -16,7 +16,7 @@ static gm_status serve_by_second(struct gm_resource *self, const struct gm_reque
                                  const struct gm_decision *decision, struct gm_block *block) {
     struct gm_block got = *block;
     *gm_error_by_author() = false; /* of the first one */
-    gm_status status = self->second->ops->alloc(self->second, request, decision, &got);
+    gm_status status = gm_resource_alloc(self->second, request, decision, &got);
     if (status)
         return status;
     if (gm_registry_add(self->blocks, &got, NULL)) {
@@ -41,7 +41,7 @@ static gm_status fallback_free(struct gm_resource *self, const struct gm_block *
     if (!gm_registry_take(self->blocks, block->address, &own))
         return gm_adaptor_free(self, block, how);
     own.pinned_native = block->pinned_native;
-    gm_status status = self->second->ops->free(self->second, &own, how);
+    gm_status status = gm_resource_free(self->second, &own, how);
     if (status)
         gm_registry_add(self->blocks, &own, NULL);
     return status;

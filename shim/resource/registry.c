@@ -211,6 +211,7 @@ static GM_IN_PLACE bool remove_live(struct gm_registry *registry, struct gm_regi
         return false;
     *block = node->block;
     block->address = address;
+    gm_record_become(node, GM_BLOCK_GONE);
     unlink_node(registry, shard, at, address);
     node_recycle(shard, node);
     return true;
@@ -286,15 +287,15 @@ static GM_RARE void make_way(struct gm_registry *registry, struct gm_registry_sh
     __atomic_store_n(&node->block.address, GM_RECORD_HELD, __ATOMIC_RELEASE);
 }
 
-/* Links a record for the block, which is live from now on, or (`held`) claimed. NULL: there is no memory. */
-static struct gm_block_record *add_block_record(struct gm_registry *registry, const struct gm_block *block, bool held,
-                                                struct gm_block *previous) {
+struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const struct gm_block *block,
+                                             struct gm_block *previous) {
     uint64_t hash = address_hash(block->address);
     struct gm_registry_shard *shard = &registry->by_address[shard_of(hash)];
     struct gm_block stale, linked = *block;
     struct gm_block_record *node = NULL;
     linked.in_range = 0;
-    linked.address |= held ? GM_RECORD_HELD : 0;
+    if (previous)
+        previous->address = 0;
     gm_spin_lock(&shard->lock);
     if (make_bucket_room(registry, shard, false)) {
         struct gm_block_record **at = address_link(shard, hash, block->address);
@@ -312,13 +313,10 @@ static struct gm_block_record *add_block_record(struct gm_registry *registry, co
 }
 
 gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *block, struct gm_block *previous) {
-    if (previous)
-        previous->address = 0;
-    return add_block_record(registry, block, false, previous) ? GM_OK : GM_OUT_OF_MEMORY;
-}
-
-struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const struct gm_block *block) {
-    return add_block_record(registry, block, true, NULL);
+    struct gm_block_record *record = gm_registry_add_held(registry, block, previous);
+    if (GM_LIKELY(record != NULL))
+        gm_record_revive(record, block->address);
+    return record ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
 struct gm_block_record *gm_registry_look(const struct gm_registry *registry, uint64_t address) {
@@ -346,6 +344,7 @@ void gm_registry_remove(struct gm_registry *registry, struct gm_block_record *re
         at = &(*at)->next_address;
     if (at && *at) /* else it had to make way */
         unlink_node(registry, shard, at, address);
+    gm_record_become(record, GM_BLOCK_GONE);
     __atomic_store_n(&record->block.address, 0, __ATOMIC_RELEASE);
     node_recycle(shard, record);
     gm_spin_unlock(&shard->lock);
@@ -389,10 +388,8 @@ bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_
 bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
     struct gm_registry_shard *shard;
     struct gm_block_record *node = lock_live(registry, address, &shard);
-    if (node) {
+    if (node)
         __atomic_store_n(&node->block.pinned_native, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&node->block.direct, 0, __ATOMIC_RELAXED);
-    }
     gm_spin_unlock(&shard->lock);
     return node != NULL;
 }

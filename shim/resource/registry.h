@@ -73,8 +73,9 @@ GM_INTERNAL bool gm_registry_take_of(struct gm_registry *registry, uint64_t cont
 
 /* The record of the live block that starts at `address`. Takes no lock, so it may miss a block. NULL: not found. */
 GM_INTERNAL struct gm_block_record *gm_registry_look(const struct gm_registry *registry, uint64_t address);
-/* Adds the block in the state claimed. NULL: there is no memory for the record. */
-GM_INTERNAL struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const struct gm_block *block);
+/* The same as gm_registry_add, in the state claimed. NULL: there is no memory for the record. */
+GM_INTERNAL struct gm_block_record *gm_registry_add_held(struct gm_registry *registry, const struct gm_block *block,
+                                                         struct gm_block *previous);
 /* Removes a record that the caller owns. */
 GM_INTERNAL void gm_registry_remove(struct gm_registry *registry, struct gm_block_record *record);
 /* True when the memory at `address` is held but not live: to the program it is free. `owner`: the resource that holds

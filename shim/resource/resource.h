@@ -54,20 +54,25 @@ struct gm_block {
     uint16_t context_number;
     int16_t device;
     uint8_t call;          /* enum gm_call */
-    uint8_t kind;          /* enum gm_kind */
     uint8_t counted;       /* the policy saw the allocation, so it is also notified of the free */
-    uint8_t hit : 1;       /* served from a free block */
-    uint8_t charged : 1;   /* counts against GPUMEM_LIMIT: `reserved` bytes */
     uint8_t pinned_native; /* exported, tagged, registered or asked for its id while live: it must be freed natively,
                               and its address is never reused */
-    uint8_t reason;        /* enum gm_reason when the block was not served as wanted, else 0 */
-    uint8_t direct;        /* set by a cache: its free may take the fast case (shim/cache/fast.h) */
-    uint8_t bin;           /* set and read by the cache: its size class */
-    uint8_t in_range;      /* set and read by the registry */
-    uint8_t served;        /* set and read by the router: which of its servers has the block */
-    uint8_t alignment;     /* set and read by a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */
-    uint8_t requested;     /* by gpumem_resource.h: log2 of the alignment that the program requested */
-    uint32_t recorded;     /* whether the trace holds the block (shim/trace/recorded.h) */
+    uint8_t kind;          /* enum gm_kind */
+    union {
+        struct {
+            uint8_t hit : 1;     /* served from a free block */
+            uint8_t charged : 1; /* counts against GPUMEM_LIMIT: `reserved` bytes */
+        };
+        uint8_t bits;
+    };
+    uint8_t reason;    /* enum gm_reason when the block was not served as wanted, else 0 */
+    uint8_t state;     /* of a record: enum gm_block_state (record.h) */
+    uint8_t bin;       /* set and read by the cache: its size class */
+    uint8_t in_range;  /* set and read by the registry */
+    uint8_t served;    /* set and read by the router: which of its servers has the block */
+    uint8_t alignment; /* set and read by a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */
+    uint8_t requested; /* by gpumem_resource.h: log2 of the alignment that the program requested */
+    uint32_t recorded; /* whether the trace holds the block (shim/trace/recorded.h) */
 };
 
 /* The block is memory that the program can use. Reservations of addresses and pools are not. Device memory of the
@@ -75,6 +80,15 @@ struct gm_block {
  * and after. A mapping of other memory, or a second one of the same memory, is only an address. */
 static inline bool gm_block_is_memory(const struct gm_block *block) {
     return gm_call_allocates((enum gm_call)block->call, (enum gm_kind)block->kind);
+}
+
+/* A block of cudaMalloc whose free concerns its owner alone: the policy has no interest in it, and its memory may
+ * become another block. */
+static inline bool gm_block_is_plain(const struct gm_block *block) {
+    typedef uint32_t __attribute__((may_alias)) word;
+    _Static_assert(offsetof(struct gm_block, call) % sizeof(word) == 0 && offsetof(struct gm_block, kind) % 4 == 3,
+                   "call, counted and pinned_native are the lower bytes of a word");
+    return (__atomic_load_n((const word *)&block->call, __ATOMIC_RELAXED) & 0xffffff) == GM_CALL_ALLOC;
 }
 
 /* A handle of device memory: what is not mapped counts as reserved. */
@@ -139,9 +153,11 @@ struct gm_resource_ops {
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
     /* Of a resource that keeps freed blocks with their records (record.h); NULL: it does not. take() returns the record
      * of a free block that can serve the request, claimed for the caller and with the values of its last life; NULL:
-     * there is none. put() keeps the block of a record that the caller has claimed, or frees it; *how->kept says which,
-     * and the record is the caller's no more. After an error the program has the block still, without a record. */
-    struct gm_block_record *(*take)(struct gm_resource *self, const struct gm_request *request);
+     * there is none, and alloc() obtains a new one. put() keeps the block of a record that the caller has claimed, or
+     * frees it; *how->kept says which, and the record is the caller's no more. After an error the program has the block
+     * still, without a record. Callers that have no records call gm_resource_alloc and gm_resource_free. */
+    struct gm_block_record *(*take)(struct gm_resource *self, const struct gm_request *request,
+                                    const struct gm_decision *decision);
     gm_status (*put)(struct gm_resource *self, struct gm_block_record *record, const struct gm_free_request *how);
     /* Releases unused memory until `bytes` are released or none remains. Returns the bytes released. May be NULL. */
     size_t (*trim)(struct gm_resource *self, size_t bytes);
@@ -198,6 +214,12 @@ struct gm_resource {
 
 /* Resource `index` of a stack, which may be NULL: each comes before those that it wraps. NULL: there are no more. */
 struct gm_resource *gm_stack_at(struct gm_resource *top, unsigned index);
+/* Serves a request by a block that the resource keeps, without the record, else by a new one. Errors: of alloc(). */
+gm_status gm_resource_alloc(struct gm_resource *resource, const struct gm_request *request,
+                            const struct gm_decision *decision, struct gm_block *block);
+/* Frees a block that has no record. Errors: of free(). */
+gm_status gm_resource_free(struct gm_resource *resource, const struct gm_block *block,
+                           const struct gm_free_request *how);
 /* Calls the op of each resource of the stack that has it. */
 #define GM_TELL(top, op, ...)                                               \
     do {                                                                    \

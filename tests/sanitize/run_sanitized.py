@@ -38,7 +38,7 @@ def main():
     environment = {name: value for name, value in os.environ.items() if name not in ("MALLOC_PERTURB_", "LD_PRELOAD")}
     if not pathlib.Path(folder, "build.ninja").exists():
         subprocess.run(
-            [meson, "setup", folder, source, f"-Db_sanitize={KINDS[kind]}", "-Db_lundef=false", "-Ddebug=true",
+            [meson, "setup", folder, source, f"-Db_sanitize={KINDS[kind]}", "-Db_lundef=false", "-Ddebug=true", "-Dchecked=true",
              "-Doptimization=1"],  # gcc takes almost twice as long for 2
             env=environment, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip

@@ -66,7 +66,7 @@ static const struct promise *promise_of(const char *policy) {
 
 /* Calls the policy until it has judged a size, with a loop or with growth. Returns the last decision. */
 static struct gm_decision drive(const struct gm_policy *policy, enum gm_call call, bool transient, bool capturing) {
-    struct gm_request request = {.call = call, .size = 4096, .device = 0, .capturing = capturing};
+    struct gm_request request = {.call = call, .size = 4096, .device = 0, .capturing = capturing, .recorded = true};
     struct gm_decision decision;
     set_up(policy, transient);
     for (int i = 0; i < 12; i++) {
@@ -162,7 +162,7 @@ TEST(reasons_are_given) {
 
 /* A failed request leaves no trace in the policy: a run with failures decides like the run without. */
 TEST(failures_leave_no_mark) {
-    struct gm_request request = {.call = GM_CALL_ALLOC, .size = 640};
+    struct gm_request request = {.call = GM_CALL_ALLOC, .size = 640, .recorded = true};
     for (int p = 0; gm_policies[p]; p++) {
         struct gm_decision plain[30], marked[30], lost;
         for (int with = 0; with < 2; with++) {

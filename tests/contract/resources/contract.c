@@ -60,7 +60,7 @@ gm_status allocate(struct gm_resource *resource, const struct gm_request *reques
     struct gm_block untouched;
     memset(block, 0x5a, sizeof *block);
     memcpy(&untouched, block, sizeof untouched);
-    gm_status status = resource->ops->alloc(resource, request, &as_requested, block);
+    gm_status status = gm_resource_alloc(resource, request, &as_requested, block);
     if (status != GM_OK)
         assert_memory_equal(block, &untouched, sizeof untouched);
     return status;
@@ -68,7 +68,7 @@ gm_status allocate(struct gm_resource *resource, const struct gm_request *reques
 
 gm_status release(struct gm_resource *resource, const struct gm_block *block, const struct gm_free_request *how) {
     assert_ptr_equal(block->owner, resource);
-    return resource->ops->free(resource, block, how);
+    return gm_resource_free(resource, block, how);
 }
 
 static struct gm_block must_allocate(struct gm_resource *resource, const struct gm_request *request) {
@@ -222,10 +222,10 @@ static void *hold_and_let_go(void *arg) {
         int failed;
         if (slot->address) {
             block = take_held(slot);
-            failed = shared.resource->ops->free(shared.resource, &block, &how) != GM_OK;
+            failed = gm_resource_free(shared.resource, &block, &how) != GM_OK;
         } else if (step < STEPS) {
             struct gm_request request = plain_request(shared.origin, 1 + (random >> 10) % 200000);
-            failed = shared.resource->ops->alloc(shared.resource, &request, &as_requested, &block) != GM_OK;
+            failed = gm_resource_alloc(shared.resource, &request, &as_requested, &block) != GM_OK;
             if (!failed)
                 note_held(&block, slot);
         } else {

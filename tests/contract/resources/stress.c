@@ -79,7 +79,7 @@ static void take(struct worker *worker, unsigned slot) {
                                  .context_id = seen.id,
                                  .context = (uint64_t)(uintptr_t)seen.handle};
     struct gm_block *block = &worker->slots[slot].block;
-    MUST(resource->ops->alloc(resource, &request, NULL, block));
+    MUST(gm_resource_alloc(resource, &request, NULL, block));
     worker->slots[slot].pattern = (uint32_t)worker->random;
     worker->slots[slot].stream = pick(worker, STREAMS);
     launch(fill, worker->streams[worker->slots[slot].stream], block, worker->slots[slot].pattern);
@@ -98,7 +98,7 @@ static void give(struct worker *worker, unsigned slot) {
     }
     launch(verify, stream, &worker->slots[slot].block, worker->slots[slot].pattern);
     MUST(gm_free_sync_before(context, seen.id, seen.device, &how.settled));
-    MUST(resource->ops->free(resource, &worker->slots[slot].block, &how));
+    MUST(gm_resource_free(resource, &worker->slots[slot].block, &how));
     worker->slots[slot].block.address = 0;
 }
 

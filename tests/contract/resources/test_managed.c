@@ -71,8 +71,8 @@ TEST(test_devices_without_migration) {
         true_attribute = gm_drv.device_get_attribute;
         gm_drv.device_get_attribute = no_migration;
         struct gm_request request = plain_request(&world.origin, MIB);
-        gm_status refused = built[POOL]->ops->alloc(built[POOL], &request, NULL, &block);
-        gm_status served = built[PLAIN]->ops->alloc(built[PLAIN], &request, NULL, &block);
+        gm_status refused = gm_resource_alloc(built[POOL], &request, NULL, &block);
+        gm_status served = gm_resource_alloc(built[PLAIN], &request, NULL, &block);
         _exit(refused == GM_NOT_SUPPORTED && served == GM_OK && prefetched_to(&block) == CU_DEVICE_INVALID ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -429,7 +429,7 @@ static void *work(void *argument) {
             plain_request(&worker->world->origin, (1 + (size_t)rand_r(&worker->seed) % 4) * 256 * 1024);
         struct gm_block block;
         int value = 0;
-        if (worker->resource->ops->alloc(worker->resource, &request, NULL, &block) != GM_OK) {
+        if (gm_resource_alloc(worker->resource, &request, NULL, &block) != GM_OK) {
             worker->wrong++;
             continue;
         }
@@ -441,7 +441,7 @@ static void *work(void *argument) {
                 cuMemAdvise_v2(block.address, block.size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) != CUDA_SUCCESS;
             block.pinned_native = 1;
         }
-        worker->wrong += worker->resource->ops->free(worker->resource, &block, &how) != GM_OK;
+        worker->wrong += gm_resource_free(worker->resource, &block, &how) != GM_OK;
     }
     return NULL;
 }

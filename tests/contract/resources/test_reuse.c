@@ -88,7 +88,7 @@ static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *
         freed.address = 0;
         return GM_OK;
     }
-    gm_status status = self->upstream->ops->alloc(self->upstream, request, decision, block);
+    gm_status status = gm_resource_alloc(self->upstream, request, decision, block);
     if (!status)
         block->owner = self;
     return status;
@@ -96,7 +96,7 @@ static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *
 
 static gm_status hasty_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     if (freed.address)
-        return self->upstream->ops->free(self->upstream, block, how);
+        return gm_resource_free(self->upstream, block, how);
     freed = *block;
     return GM_OK;
 }

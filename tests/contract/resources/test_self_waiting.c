@@ -33,13 +33,13 @@ static void *answer(void *argument) {
     struct gm_block blocks[3];
     cuCtxSetCurrent(shared->world.context);
     for (int i = 0; i < 3; i++)
-        if (shared->resource->ops->alloc(shared->resource, &request, NULL, &blocks[i]) != GM_OK)
+        if (gm_resource_alloc(shared->resource, &request, NULL, &blocks[i]) != GM_OK)
             return NULL;
     touch(shared, shared->world.two, &blocks[0]);
     cuStreamWriteValue32_v2(shared->world.two, shared->flag, 1, 0);
     for (int i = 0; i < 3; i++) {
         struct gm_free_request how = plain_free();
-        shared->resource->ops->free(shared->resource, &blocks[i], &how);
+        gm_resource_free(shared->resource, &blocks[i], &how);
     }
     return shared;
 }

@@ -69,9 +69,9 @@ static void *use_first(void *arg) {
     struct gm_block block;
     use->world->origin.enter(&use->world->origin);
     pthread_barrier_wait(&use->barrier);
-    if (use->resource->ops->alloc(use->resource, &request, NULL, &block))
+    if (gm_resource_alloc(use->resource, &request, NULL, &block))
         return "alloc";
-    return use->resource->ops->free(use->resource, &block, &how) ? "free" : NULL;
+    return gm_resource_free(use->resource, &block, &how) ? "free" : NULL;
 }
 
 TEST(test_first_use_of_a_device) {
@@ -143,7 +143,7 @@ static bool get_and_put(struct gm_resource *stack) {
     struct gm_request request = plain_request(&none, 4096);
     struct gm_free_request how = plain_free();
     struct gm_block block = {0};
-    return !stack->ops->alloc(stack, &request, NULL, &block) && !stack->ops->free(stack, &block, &how);
+    return !gm_resource_alloc(stack, &request, NULL, &block) && !gm_resource_free(stack, &block, &how);
 }
 
 static void *go_on(void *stack) {

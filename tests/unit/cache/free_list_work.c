@@ -15,14 +15,14 @@ static struct gm_resource *cache;
 static struct gm_block get(size_t size) {
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .context = 0x1000, .context_id = contexts[0].id};
     struct gm_block block = {0};
-    if (cache->ops->alloc(cache, &request, NULL, &block))
+    if (gm_resource_alloc(cache, &request, NULL, &block))
         abort();
     return block;
 }
 
 static void give(const struct gm_block *block) {
     static const struct gm_free_request how = {.call = GM_CALL_FREE};
-    if (cache->ops->free(cache, block, &how))
+    if (gm_resource_free(cache, block, &how))
         abort();
 }
 

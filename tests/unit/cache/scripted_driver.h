@@ -135,7 +135,7 @@ static inline gm_status try_get(size_t size, struct gm_block *block) {
                                  .device = 0,
                                  .context = (uint64_t)(uintptr_t)context.handle,
                                  .context_id = context.id};
-    return cache->ops->alloc(cache, &request, NULL, block);
+    return gm_resource_alloc(cache, &request, NULL, block);
 }
 
 static inline struct gm_block get(size_t size) {
@@ -149,7 +149,7 @@ static inline struct gm_block get(size_t size) {
 
 static inline gm_status try_give(const struct gm_block *block, bool settled) {
     struct gm_free_request how = {.call = GM_CALL_FREE, .settled = settled};
-    return cache->ops->free(cache, block, &how);
+    return gm_resource_free(cache, block, &how);
 }
 
 static inline void give(const struct gm_block *block) { assert_int_equal(try_give(block, false), GM_OK); }

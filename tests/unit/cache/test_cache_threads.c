@@ -28,8 +28,8 @@ static void *churn(void *seed) {
                                      .size = (random >> 8) % (4 * MIB) + 1,
                                      .context = (uint64_t)(uintptr_t)context->handle,
                                      .context_id = context->id};
-        bool failed = block->address && cache->ops->free(cache, block, &how);
-        failed |= cache->ops->alloc(cache, &request, NULL, block) != GM_OK;
+        bool failed = block->address && gm_resource_free(cache, block, &how);
+        failed |= gm_resource_alloc(cache, &request, NULL, block) != GM_OK;
         failed |= i % 97 == 0 && cache->ops->keeps(cache, block->address);
         if (i % 501 == 0)
             cache->ops->releasable(cache, 0);
@@ -39,7 +39,7 @@ static void *churn(void *seed) {
     }
     for (int i = 0; i < LIVE; i++) {
         struct gm_free_request how = {.call = GM_CALL_FREE};
-        bool failed = live[i].address && cache->ops->free(cache, &live[i], &how);
+        bool failed = live[i].address && gm_resource_free(cache, &live[i], &how);
         __atomic_add_fetch(&wrong, failed, __ATOMIC_RELAXED);
     }
     return NULL;

@@ -17,18 +17,17 @@ TEST(observed_calls_take_the_whole_way) {
     struct gm_shard *shard = gm_cache_my_shard(cache);
     for (unsigned bit = 0; bit < GM_OBSERVER_COUNT; bit++) {
         gm_observers = 1u << bit;
-        assert_null(gm_cache_take_newest(shard, context_id, size, true));
+        assert_null(gm_cache_take_newest(shard, context_id, size));
     }
     gm_observers = 0;
-    struct gm_block_record *record = gm_cache_take_newest(shard, context_id, size, true);
+    struct gm_block_record *record = gm_cache_take_newest(shard, context_id, size);
     assert_non_null(record);
-    record->block.direct = 1;
     for (unsigned bit = 0; bit < GM_OBSERVER_COUNT; bit++) {
         gm_observers = 1u << bit;
-        assert_false(gm_cache_put_newest(shard, record, true, true, block.address, &freed));
+        assert_false(gm_cache_put_newest(shard, record, true, block.address, &freed));
     }
     gm_observers = 0;
-    assert_true(gm_cache_put_newest(shard, record, true, true, block.address, &freed));
+    assert_true(gm_cache_put_newest(shard, record, true, block.address, &freed));
     assert_int_equal(freed, size);
 }
 
@@ -40,10 +39,9 @@ TEST(upkeep_comes_after_so_many_blocks) {
     assert_int_equal(try_give(&block, true), GM_OK);
     struct gm_shard *shard = gm_cache_my_shard(cache);
     for (int i = 0; i < 3; i++) { /* the first free counts */
-        struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 4096, true);
+        struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 4096);
         assert_non_null(record);
-        record->block.direct = 1;
-        assert_int_equal(gm_cache_put_newest(shard, record, true, true, block.address, &freed), i < 2);
+        assert_int_equal(gm_cache_put_newest(shard, record, true, block.address, &freed), i < 2);
     }
 }
 
@@ -55,10 +53,10 @@ TEST(a_larger_block_does_not_serve) {
     assert_int_equal(try_give(&small, true), GM_OK);
     assert_int_equal(try_give(&large, true), GM_OK);
     struct gm_shard *shard = gm_cache_my_shard(cache);
-    assert_null(gm_cache_take_newest(shard, context_id, 3584, true));
-    assert_null(gm_cache_take_newest(shard, context_id, 6 * MIB, true));
-    assert_non_null(gm_cache_take_newest(shard, context_id, 3585, true));
-    struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 6 * MIB + 1, true);
+    assert_null(gm_cache_take_newest(shard, context_id, 3584));
+    assert_null(gm_cache_take_newest(shard, context_id, 6 * MIB));
+    assert_non_null(gm_cache_take_newest(shard, context_id, 3585));
+    struct gm_block_record *record = gm_cache_take_newest(shard, context_id, 6 * MIB + 1);
     assert_true(record && gm_record_address(record) == large.address);
 }
 

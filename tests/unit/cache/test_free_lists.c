@@ -31,7 +31,7 @@ TEST(a_block_serves_its_size_and_context_only) {
                                  .size = 1000,
                                  .context = (uint64_t)(uintptr_t)CONTEXT(2),
                                  .context_id = context_of(CONTEXT(2)).id};
-    assert_int_equal(cache->ops->alloc(cache, &request, NULL, &other), GM_OK);
+    assert_int_equal(gm_resource_alloc(cache, &request, NULL, &other), GM_OK);
     assert_false(other.hit);
     other = get(1001); /* the same 512 bytes of the device */
     assert_true(other.hit && other.address == block.address && other.reserved == 1024);

@@ -11,7 +11,7 @@ void (*when_freed)(void);
 
 static void counting_decide(const struct gm_request *request, struct gm_decision *decision) {
     __atomic_add_fetch(&policy_calls.decided, 1, __ATOMIC_RELAXED);
-    *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_POLICY, GM_KIND_ASYNC};
+    *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_POLICY, GM_KIND_ASYNC, .counted = true};
 }
 static void counting_failed(const struct gm_request *request) {
     __atomic_add_fetch(&policy_calls.failed, 1, __ATOMIC_RELAXED);
@@ -42,7 +42,7 @@ static void stop_once(int *hold) {
 
 static gm_status delaying_alloc(struct gm_resource *self, const struct gm_request *request,
                                 const struct gm_decision *decision, struct gm_block *block) {
-    gm_status status = self->upstream->ops->alloc(self->upstream, request, decision, block);
+    gm_status status = gm_resource_alloc(self->upstream, request, decision, block);
     if (status == GM_OK)
         block->owner = self;
     stop_once(&delay.hold_alloc);
@@ -51,7 +51,7 @@ static gm_status delaying_alloc(struct gm_resource *self, const struct gm_reques
 
 static gm_status delaying_free(struct gm_resource *self, const struct gm_block *block,
                                const struct gm_free_request *how) {
-    gm_status status = self->upstream->ops->free(self->upstream, block, how);
+    gm_status status = gm_resource_free(self->upstream, block, how);
     stop_once(&delay.hold_free);
     return status;
 }

@@ -113,7 +113,7 @@ TEST(test_a_stale_record_is_released) {
     assert_int_equal(get(3000, &a), GM_OK);
     struct gm_block behind = {.address = a};
     struct gm_free_request how = {.call = GM_CALL_FREE};
-    assert_int_equal(sim->ops->free(sim, &behind, &how), GM_OK);
+    assert_int_equal(gm_resource_free(sim, &behind, &how), GM_OK);
     assert_int_equal(get(2999, &b), GM_OK);
     assert_true(a == b);
     assert_int_equal(gpumem_live_count(), 1);

@@ -78,7 +78,7 @@ static struct content read_back(const char *name) {
 static void free_behind(uint64_t address) {
     struct gm_block behind = {.address = address};
     struct gm_free_request how = {.call = GM_CALL_FREE};
-    assert_int_equal(sim->ops->free(sim, &behind, &how), GM_OK);
+    assert_int_equal(gm_resource_free(sim, &behind, &how), GM_OK);
 }
 
 /* The block is added while an old record of its address goes, and the policy is called meanwhile. */

@@ -77,7 +77,7 @@ static gm_status allocate_request(struct gm_request request, struct gm_decision 
     request.call = request.call ? request.call : GM_CALL_ALLOC;
     memset(block, 0x5a, sizeof *block);
     memcpy(&untouched, block, sizeof untouched);
-    gm_status status = root->ops->alloc(root, &request, &decision, block);
+    gm_status status = gm_resource_alloc(root, &request, &decision, block);
     if (status)
         assert_memory_equal(block, &untouched, sizeof untouched);
     return status;

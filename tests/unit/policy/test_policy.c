@@ -1,4 +1,5 @@
 /* Tests of the table of policies and of the small policies. */
+#include "policy/active_list.h"
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
@@ -87,7 +88,8 @@ TEST(auto_follows_the_lists_verdict) {
         struct gm_policy_setup setup = usual();
         assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
         for (int i = 0; i < 60; i++) {
-            struct gm_request request = {.call = GM_CALL_ALLOC, .size = i % 2 ? 512 : 1024}; /* two classes */
+            struct gm_request request = {
+                .call = GM_CALL_ALLOC, .size = i % 2 ? 512 : 1024, .recorded = true}; /* two classes */
             policy->decide(&request, which ? &by_list[i] : &by_auto[i]);
             if (i % 9 == 0)
                 policy->failed(&request);
@@ -99,9 +101,27 @@ TEST(auto_follows_the_lists_verdict) {
         assert_int_equal(by_auto[i].kind, GM_KIND_CACHE);
         assert_int_equal(by_auto[i].reason, by_list[i].reason);
         assert_int_equal(by_auto[i].verdict, by_list[i].kind);
+        assert_true(by_auto[i].counted && by_list[i].counted);
     }
     assert_int_equal(by_list[59].kind, GM_KIND_ASYNC);
     assert_int_equal(by_list[58].kind, GM_KIND_MANAGED);
+}
+
+/* Nobody reads the verdict of a request that no trace holds, so the list does not count its block. */
+TEST(auto_judges_what_is_recorded) {
+    const struct gm_policy *policy = gm_policy_find("auto");
+    struct gm_policy_setup setup = usual();
+    assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
+    for (size_t i = 0; i < 2 * setup.list_length; i++) {
+        const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 4096};
+        struct gm_decision decision = {0};
+        policy->decide(&request, &decision);
+        assert_int_equal(decision.kind, GM_KIND_CACHE);
+        assert_false(decision.counted);
+    }
+    uint32_t entries[64], live;
+    assert_int_equal(gm_active_list_read(0, 4096, entries, &live), 0);
+    assert_int_equal(live, 0);
 }
 
 /* All sizes of a class are one: eight classes to a doubling. */
@@ -111,7 +131,7 @@ TEST(auto_judges_by_class) {
     struct gm_decision decision;
     assert_int_equal(gm_policy_open(policy, &setup), GM_OK);
     for (size_t i = 0; i < 40; i++) {
-        const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000000 + 512 * i};
+        const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000000 + 512 * i, .recorded = true};
         policy->decide(&request, &decision);
         assert_int_equal(decision.kind, GM_KIND_CACHE);
         assert_int_equal(decision.verdict, i + 1 < setup.list_length ? GM_KIND_MANAGED : GM_KIND_ASYNC);

@@ -148,7 +148,7 @@ TEST(test_claimed_record) {
 TEST(test_record_makes_way) {
     struct gm_registry *registry = fresh();
     struct gm_block block = at(BASE, 4096), out;
-    struct gm_block_record *old = gm_registry_add_held(registry, &block);
+    struct gm_block_record *old = gm_registry_add_held(registry, &block, NULL);
     assert_non_null(old);
     assert_false(gm_registry_find_range(registry, BASE, &out));
     assert_int_equal(gm_registry_add(registry, &block, &out), GM_OK);

@@ -29,9 +29,6 @@ ALLOWED_UP = """
 ALLOWED_CIRCLES = """
 shim/trace/chunks -> shim/trace/writer: a thread that fills a chunk numbers its events and wakes the flusher, which writes chunks
 shim/cache/parts -> shim/cache/limits: what is inlined into a free calls the file for the rare case, and the file uses the parts
-shim/pipeline/parts -> shim/pipeline/calls: the same, where the policy asked for each call
-shim/pipeline/parts -> shim/pipeline/events: the same, where a trace is written
-shim/pipeline/contexts -> shim/pipeline/calls: the child of a fork numbers its calls anew; calls meet contexts
 shim/residency/objects -> shim/residency/release: who forgets an object ends its copy; who ends a copy reads its object
 shim/residency/objects -> shim/residency/transfer: who forgets an object gives its home back; a transfer reads its object
 """
