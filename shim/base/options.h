@@ -87,10 +87,10 @@ enum gm_option_type {
       "the program makes no more calls.")                                                                              \
     X(FILL, CHOICE, "fill", "off", "", "off zero poison", 0, 0,                                                        \
       "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written.")                \
-    X(GUARD, TEXT, "guard", "off", "off|all|1/N[,begin][,blocking][,noraces]", NULL, 0, 0,                             \
-      "Find memory errors: give all blocks, or one of N, addresses of their own, so that wrong accesses fault; begin " \
-      "= exact before a block instead of behind it; blocking = wait for each kernel, to name the one at fault; "       \
-      "noraces = no possible races of cudaMallocAsync.")                                                               \
+    X(GUARD, TEXT, "guard", "off", "off|all|1/N[,WORD...]", NULL, 0, 0,                                                \
+      "Find memory errors: give all blocks, or one of N, addresses of their own, so that wrong accesses fault; with "  \
+      "begin exact before a block; with align=1 (4, 16) exact behind it; with blocking wait for each kernel, to name " \
+      "it; with noraces no possible races of cudaMallocAsync.")                                                        \
     X(GUARD_RANGE, BYTES, "guard-range", "256G", "bytes", NULL, 0, 0,                                                  \
       "Addresses that guarded blocks use up before those of the blocks that were freed longest ago are used again.")   \
     X(LIMIT, MEMORY, "limit", "0", "bytes|N%", NULL, 0, 0,                                                             \

@@ -11,7 +11,7 @@
 #include "shim/sites/site_text.h"
 
 /* The ones from RACE_ARGUMENT on are no errors for certain. */
-enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE, RACE_ARGUMENT, RACE_FREE, UNSHARED };
+enum what { FREED_ARGUMENT, OUTSIDE, FREED, DAMAGE, DAMAGE_BY, RACE_ARGUMENT, RACE_FREE, UNSHARED };
 enum { SEEN = 1024 };
 
 /* Hashes of what was explained. When the table is full, everything counts as seen. */
@@ -340,20 +340,35 @@ void gm_explain_fault(const struct gm_fault *fault) {
 
 /* ---- bytes behind a block */
 
-void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard_damage *damage) {
-    struct work *w;
-    if (!is_first_pair(DAMAGE, block->allocated_at, block->freed_at) || !(w = begin_text()))
-        return;
+static void add_damage(struct work *w, const struct gm_guard_block *block, const struct gm_guard_damage *damage) {
     gm_format(w->place, sizeof w->place, damage->distance ? "%lu bytes" : "right", (unsigned long)damage->distance);
     gm_log_add(&w->lines, "%s%lu %s written %s %s of a block of %s", damage->more ? "at least " : "",
                (unsigned long)damage->count, damage->count == 1 ? "byte was" : "bytes were", w->place,
                damage->before ? "before the start" : "behind the end", size_of(w, block));
     gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->allocated_at));
+}
+
+void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard_damage *damage) {
+    struct work *w;
+    if (!is_first_pair(DAMAGE, block->allocated_at, block->freed_at) || !(w = begin_text()))
+        return;
+    add_damage(w, block, damage);
     if (damage->found != GM_GUARD_AT_FREE)
         gm_log_add(&w->lines, "  found         at the end of %s: the block was not freed",
                    damage->found == GM_GUARD_AT_EXIT ? "the process" : "its context");
     else
         gm_log_add(&w->lines, "  found         at its free by %s", gm_site_text(&w->site, block->freed_at));
+    end_text(w);
+}
+
+void gm_explain_damage_by(const struct gm_launch *launch, const struct gm_guard_block *block,
+                          const struct gm_guard_damage *damage) {
+    struct work *w = begin_first(DAMAGE_BY, launch->site, block->allocated_at);
+    if (!w)
+        return;
+    add_damage(w, block, damage);
+    gm_log_add(&w->lines, "  found         after kernel %s, launched by %s", kernel_name(w, launch),
+               gm_site_text(&w->site, launch->site));
     end_text(w);
 }
 

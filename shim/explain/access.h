@@ -71,6 +71,9 @@ GM_INTERNAL void gm_explain_fault(const struct gm_fault *fault);
 
 /* Bytes beside a block were written; the event guard_damaged. */
 GM_INTERNAL void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard_damage *damage);
+/* The same, found after a launch that got the block and has ended, while no later one was made. */
+GM_INTERNAL void gm_explain_damage_by(const struct gm_launch *launch, const struct gm_guard_block *block,
+                                      const struct gm_guard_damage *damage);
 
 /* At the end of the process: how many were not explained. */
 GM_INTERNAL void gm_explain_access_finish(void);

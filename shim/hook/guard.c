@@ -20,6 +20,7 @@
 #include "shim/pipeline/guard.h"
 #include "shim/resource/guard.h"
 #include "shim/resource/guard_closing.h"
+#include "shim/resource/guard_pattern.h"
 #include "shim/sites/site.h"
 
 static bool blocking, ignores_races;
@@ -344,6 +345,21 @@ static GM_RARE void returned_fault(CUresult error, const struct making *made, co
     explain_fault(error, made->name, gm_site_find(made->caller, made->frame), one);
 }
 
+/* Of a kernel that has ended, while no other runs that the program waits for. */
+static void look_beside_arguments(const struct gm_launch *launch) {
+    struct gm_guard_damage damage;
+    struct gm_guard_block block;
+    uint64_t last = 0; /* members of one structure often lead to one block */
+    for (unsigned i = 0; i < launch->count; i++) {
+        if (!gm_guard_find(launch->pointers[i].address, &block) || block.state != GM_GUARD_LIVE ||
+            block.address == last)
+            continue;
+        last = block.address;
+        if (gm_guard_pattern_look(&block, &damage))
+            gm_explain_damage_by(launch, &block, &damage);
+    }
+}
+
 static void launched(const struct making *made) {
     if (made->captures)
         return;
@@ -355,6 +371,8 @@ static void launched(const struct making *made) {
         returned_fault(result, made, &made->launch);
     else
         gm_launches_ended(made->stream, false);
+    if (result == CUDA_SUCCESS)
+        look_beside_arguments(&made->launch);
 }
 
 /* The call is made. */
@@ -498,7 +516,9 @@ bool gm_guard_start(bool by_policy) {
     if (gm_guard_parse(text, &choice, error, sizeof error))
         gm_log(GM_LOG_ERROR, "%s=%.80s: %s; no block is guarded", gm_option_label(GM_OPT_GUARD).text, text, error);
     gm_guard_every = choice.every;
-    gm_guard_at_begin = choice.begin;
+    gm_guard_side = choice.begin ? GM_GUARD_AT_BEGIN : choice.every > 1 ? GM_GUARD_AT_ANY : GM_GUARD_AT_END;
+    gm_guard_alignment = choice.align ? choice.align : gm_guard_alignment;
+    gm_guard_compares_all = choice.every > 1 || choice.blocking;
     gm_stats->guard_every = choice.every;
     blocking = choice.blocking;
     ignores_races = choice.noraces;

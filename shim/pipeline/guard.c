@@ -19,7 +19,8 @@ uint64_t gm_guard_every;
 
 static gm_status refuse_word(const char *word, size_t length, char *error, size_t error_size) {
     gm_format(error, error_size,
-              "\"%.*s\" is not accepted: write off, all or 1/N, then begin, blocking or noraces after commas",
+              "\"%.*s\" is not accepted: write off, all or 1/N, then begin, blocking, noraces or align=1, 4, 16 or 512 "
+              "after commas",
               length > 40 ? 40 : (int)length, word);
     return GM_INVALID_VALUE;
 }
@@ -40,6 +41,19 @@ static bool parse_share(const char *word, size_t length, uint64_t *every) {
     return *every || word[0] == 'o';
 }
 
+static bool parse_alignment(const char *word, size_t length, unsigned *align) {
+    static const struct {
+        const char *word;
+        unsigned align;
+    } all[] = {{"align=1", 1}, {"align=4", 4}, {"align=16", 16}, {"align=512", 512}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (length == strlen(all[i].word) && !memcmp(word, all[i].word, length)) {
+            *align = all[i].align;
+            return true;
+        }
+    return false;
+}
+
 gm_status gm_guard_parse(const char *text, struct gm_guard_choice *choice, char *error, size_t error_size) {
     struct gm_guard_choice read = {0};
     size_t length = strcspn(text, ",");
@@ -53,7 +67,7 @@ gm_status gm_guard_parse(const char *text, struct gm_guard_choice *choice, char 
             read.blocking = true;
         else if (length == 7 && !memcmp(word, "noraces", 7))
             read.noraces = true;
-        else
+        else if (!parse_alignment(word, length, &read.align))
             return refuse_word(word, length, error, error_size);
     }
     *choice = read;

@@ -23,6 +23,7 @@ struct gm_guard_choice {
     bool begin;     /* blocks lie at the beginning of their mapping */
     bool blocking;  /* each kernel ends before the program goes on */
     bool noraces;   /* possible races of stream-ordered memory are not reported */
+    unsigned align; /* the least alignment of blocks; 0: that of native memory */
 };
 
 /* Reads the value of GPUMEM_GUARD. GM_INVALID_VALUE: *choice is untouched, and a one-line error names the wrong word

@@ -3,9 +3,9 @@
  * mapping goes, with those of other freed blocks (guard_closing.h), and its addresses stay reserved, so a later access
  * faults, too (guard_ranges.h).
  *
- * A block ends where its mapping ends, but for the alignment of 512 bytes that native memory has and textures need. The
- * bytes between, and some before the block, hold a pattern (guard_pattern.h), which is compared after the free and at
- * the end of the process. The memory serves later blocks at other addresses (guard_memory.h). */
+ * A block ends where its mapping ends, but for its alignment, or starts where that starts (guard.h). The bytes of the
+ * mapping beside it hold a pattern (guard_pattern.h), which is compared after the free and at the end of the process.
+ * The memory serves later blocks at other addresses (guard_memory.h). */
 #include "shim/resource/guard.h"
 
 #include <stdlib.h>
@@ -23,9 +23,10 @@
 #include "shim/resource/rows.h"
 #include "shim/resource/vmm.h"
 
-enum { DEVICES = 64, CHECKED_AT_EXIT = 4096 };
+enum { DEVICES = 64, CHECKED_AT_EXIT = 4096, ALIGNMENT = 512 };
 
-bool gm_guard_at_begin;
+enum gm_guard_side gm_guard_side;
+unsigned gm_guard_alignment = ALIGNMENT;
 
 /* ---- the end of the process */
 
@@ -42,7 +43,7 @@ static void check_live(void) {
     int depth = gm_mine.depth;
     gm_mine.depth = 1;
     gm_guard_closer_end();
-    (void)gm_guard_close_all(GM_GUARD_AT_END);
+    (void)gm_guard_close_all(GM_GUARD_AT_LAST);
     gm_guard_each(check_one, &left);
     gm_mine.depth = (__typeof__(gm_mine.depth))depth;
 }
@@ -112,13 +113,31 @@ static void note_stream(const struct gm_request *request, struct gm_guard_block 
     block->order = gm_guard_order_now();
 }
 
+static uint64_t random_bits(void) {
+    static uint64_t drawn;
+    uint64_t bits = gm_ticks() + __atomic_add_fetch(&drawn, 0x9e3779b97f4a7c15ull, __ATOMIC_RELAXED);
+    bits = (bits ^ bits >> 31) * 0xbf58476d1ce4e5b9ull;
+    return bits ^ bits >> 29;
+}
+
+/* Bytes of the mapping before the block. */
+static size_t place_in(size_t mapped, size_t size, bool natural) {
+    uint64_t random = gm_guard_side == GM_GUARD_AT_ANY ? random_bits() : 0;
+    size_t alignment = natural ? ALIGNMENT : gm_guard_alignment;
+    if (gm_guard_side == GM_GUARD_AT_BEGIN || random & 1)
+        return 0;
+    for (random >>= 1; random & 1 && alignment < ALIGNMENT; random >>= 1)
+        alignment *= 2;
+    return mapped - (size + alignment - 1) / alignment * alignment;
+}
+
 static gm_status create_block(const struct gm_request *request, size_t size, size_t mapped,
                               struct gm_guard_block *block, bool *reused) {
     bool reusable = request->call == GM_CALL_ALLOC;
     struct gm_guard_memory memory = {
         .extent = {.size = mapped},
         .device = request->device,
-        .before = gm_guard_at_begin ? 0 : mapped - (size + GM_GUARD_EDGE - 1) / GM_GUARD_EDGE * GM_GUARD_EDGE,
+        .before = place_in(mapped, size, request->alignment || request->call == GM_CALL_ALLOC_PITCH),
         .size = size};
     const struct gm_guard_memory wanted = memory;
     gm_status status = find_memory(&memory, reusable, reused);
@@ -135,8 +154,11 @@ static gm_status create_block(const struct gm_request *request, size_t size, siz
                                      .device = (int16_t)request->device,
                                      .reusable = reusable};
     note_stream(request, block);
+    block->whole = true;
     if (!gm_guard_memory_has_pattern(&memory, &wanted))
         status = gm_guard_pattern_write(block);
+    else
+        block->whole = memory.whole;
     if (status)
         gm_guard_memory_release(&memory, *reused);
     else
@@ -212,7 +234,7 @@ static gm_status guard_alloc(struct gm_resource *self, const struct gm_request *
     check_at_exit();
     __atomic_add_fetch(&gm_stats->guard_uncompared, 1, __ATOMIC_RELAXED);
     piece.address = made.address;
-    piece.reserved = piece.pitch ? made.mapping + mapped - made.address : mapped; /* rows fill all of it (fill.c) */
+    piece.reserved = piece.pitch ? made.size : mapped; /* rows fill all of it (fill.c) */
     gm_block_fill(block, self, request, &piece);
     block->hit = reused;
     return GM_OK;

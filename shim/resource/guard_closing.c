@@ -91,10 +91,11 @@ uint64_t gm_guard_waiting_bytes(int device) {
 
 /* ---- closing */
 
-static struct gm_guard_memory memory_of(const struct gm_guard_block *block, bool patterned) {
+static struct gm_guard_memory memory_of(const struct gm_guard_block *block, enum gm_guard_pattern pattern) {
     return (struct gm_guard_memory){.extent = {.handle = block->memory, .size = block->mapped},
                                     .device = block->device,
-                                    .patterned = patterned,
+                                    .patterned = pattern != GM_GUARD_UNSURE,
+                                    .whole = pattern == GM_GUARD_ALL_RIGHT,
                                     .before = block->address - block->mapping,
                                     .size = block->size};
 }
@@ -136,13 +137,16 @@ static size_t close_these(const struct gm_guard_block *blocks, unsigned count, b
     for (unsigned i = 0; i < count; i++)
         gm_guard_pattern_fetch(&blocks[i]);
     for (unsigned i = 0; i < count; i++) {
-        memory[i] = memory_of(&blocks[i], false);
+        memory[i] = memory_of(&blocks[i], GM_GUARD_UNSURE);
         if (reuse)
             (void)gm_guard_memory_open(&memory[i]);
     }
     bool arrived = !gm_guard_pattern_arrived(blocks, GM_GUARD_FOREVER);
     for (unsigned i = 0; i < count; i++) {
-        memory[i].patterned = arrived && gm_guard_pattern_check(&blocks[i], GM_GUARD_AT_FREE);
+        enum gm_guard_pattern pattern =
+            arrived ? gm_guard_pattern_check(&blocks[i], GM_GUARD_AT_FREE) : GM_GUARD_UNSURE;
+        memory[i].patterned = pattern != GM_GUARD_UNSURE;
+        memory[i].whole = pattern == GM_GUARD_ALL_RIGHT;
         released += close_one(&blocks[i], &memory[i], &open[i]);
     }
     return released;
@@ -303,7 +307,7 @@ size_t gm_guard_close_all(enum gm_guard_closing how) {
         return 0;
     CUstreamCaptureMode mode = gm_capture_relax();
     static const uint64_t patience_ns[] = {[GM_GUARD_REUSE] = GM_GUARD_BRIEFLY,
-                                           [GM_GUARD_AT_END] = GM_GUARD_PATIENTLY,
+                                           [GM_GUARD_AT_LAST] = GM_GUARD_PATIENTLY,
                                            [GM_GUARD_RELEASE] = GM_GUARD_FOREVER};
     size_t released = close_all((struct way){.reuse = how != GM_GUARD_RELEASE, .patience_ns = patience_ns[how]});
     gm_capture_unrelax(mode);

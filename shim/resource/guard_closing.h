@@ -30,9 +30,9 @@ GM_INTERNAL bool gm_guard_closing_add(const struct gm_guard_block *block);
 GM_INTERNAL gm_status gm_guard_close(const struct gm_guard_block *block);
 
 enum gm_guard_closing {
-    GM_GUARD_REUSE,  /* the memory is kept; waits for no work of the program: blocks that need that wait on */
-    GM_GUARD_AT_END, /* the same, but waits for up to 20 ms, for up to 16 blocks at a time */
-    GM_GUARD_RELEASE /* the memory is released; may wait */
+    GM_GUARD_REUSE,   /* the memory is kept; waits for no work of the program: blocks that need that wait on */
+    GM_GUARD_AT_LAST, /* the same, but waits for up to 20 ms, for up to 16 blocks at a time */
+    GM_GUARD_RELEASE  /* the memory is released; may wait */
 };
 /* Closes all blocks that wait, also with the closer's help. Returns the bytes whose memory was released. */
 GM_INTERNAL size_t gm_guard_close_all(enum gm_guard_closing how);

@@ -16,7 +16,8 @@ struct gm_guard_memory {
     int device;
     uint64_t mapping;    /* where it is open, in a range of its own (guard_ranges.h); 0: nowhere */
     uint64_t reach;      /* gm_reach_devices() when it was opened: it is open to these */
-    bool patterned;      /* the pattern lies beside the place of the block that had it */
+    bool patterned;      /* the pattern lies near the place of the block that had it (guard_pattern.h) */
+    bool whole;          /* it fills all of the rest */
     size_t before, size; /* that place: bytes of the mapping before the block, and of the block */
 };
 

@@ -8,24 +8,15 @@
 #include "shim/accounts/stats.h"
 #include "shim/driver/event.h"
 #include "shim/driver/internal_stream.h"
+#include "shim/resource/guard_scan.h"
 
-#define PATTERN    0xe5
 #define MOST_PITCH ((uint64_t)INT32_MAX) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far */
 #define NOBODY     UINT64_MAX            /* no block has this address */
-enum { EDGE = GM_GUARD_EDGE, CONTEXTS = 16, COPIES = 32 };
+#define NEAR       GM_GUARD_NEAR
+enum { CONTEXTS = 16, COPIES = 32, FIRST = 64 };
 
-/* The bytes on one side of the block that its mapping has and that hold the pattern. */
-static struct side {
-    uint64_t address;
-    size_t size;
-} side_of(const struct gm_guard_block *block, bool before) {
-    uint64_t end = block->address + block->size;
-    size_t room = block->address - block->mapping;
-    if (!before)
-        return (struct side){end, block->mapping + block->mapped - end};
-    room = room < EDGE ? room : EDGE;
-    return (struct side){block->address - room, room};
-}
+bool gm_guard_compares_all;
+
 
 /* Within the capture guard. The context is current. */
 static gm_status private_stream(const struct gm_guard_block *block, CUstream *stream) {
@@ -43,9 +34,9 @@ gm_status gm_guard_pattern_write(const struct gm_guard_block *block) {
     gm_status status = private_stream(block, &stream);
     bool waits = !status && (!__atomic_load_n(&held_up, __ATOMIC_RELAXED) || !gm_drv.stream_query(stream));
     for (int before = 0; before < 2 && !status; before++) {
-        struct side side = side_of(block, before);
+        struct gm_guard_bytes side = gm_guard_side_of(block, before);
         if (side.size)
-            status = (gm_status)gm_drv.memset_d8_async(side.address, PATTERN, side.size, stream);
+            status = (gm_status)gm_drv.memset_d8_async(side.address, GM_GUARD_PATTERN, side.size, stream);
         if (status && before)
             (void)gm_drv.stream_synchronize(stream);
     }
@@ -85,32 +76,14 @@ static gm_status enter(const struct gm_guard_block *block, struct entered *enter
     return status;
 }
 
-/* ---- comparison */
-
-static bool compare(const struct gm_guard_block *block, const unsigned char *bytes, size_t size, bool before,
-                    enum gm_guard_found found) {
-    size_t first = 0, last = size;
-    while (first < size && bytes[first] == PATTERN)
-        first++;
-    if (first == size)
-        return true;
-    while (bytes[last - 1] == PATTERN)
-        last--;
-    __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED);
-    struct gm_guard_damage damage = {.before = before,
-                                     .found = block->ended ? GM_GUARD_AT_CONTEXT_END : found,
-                                     .distance = before ? size - last : first,
-                                     .count = last - first,
-                                     .more = before && !first && block->address - block->mapping > size};
-    GM_PUBLISH(guard_damaged, block, &damage);
-    return false;
-}
-
-/* ---- copies of several blocks before one wait: the last EDGE bytes before the block, then the last ones of its
- * mapping, of which the rear ones hold the pattern */
+/* ---- copies of several blocks before one wait
+ *
+ * A block that has bytes before it ends close to the end of its mapping, because of its alignment alone. So there are
+ * fewer bytes behind it than before it, and two rows of the same length have both: they end where the block begins and
+ * where the mapping ends. A small block is copied as a whole, because the rows would overlap. */
 
 struct edges {
-    unsigned char bytes[2][EDGE];
+    unsigned char bytes[2][NEAR];
 };
 
 static struct room {
@@ -163,31 +136,54 @@ static unsigned take_copy(struct room *room, uint64_t address) {
     return COPIES;
 }
 
-static gm_status copy_rows(void *to, uint64_t from, uint64_t pitch, size_t rows, CUstream stream) {
+static gm_status copy_rows(void *to, uint64_t from, size_t width, uint64_t pitch, size_t rows, CUstream stream) {
     CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                           .srcDevice = from,
                           .srcPitch = pitch,
                           .dstMemoryType = CU_MEMORYTYPE_HOST,
                           .dstHost = to,
-                          .dstPitch = EDGE,
-                          .WidthInBytes = EDGE,
+                          .dstPitch = NEAR,
+                          .WidthInBytes = width,
                           .Height = rows};
     return (gm_status)gm_drv.memcpy_2d_async(&copy, stream);
 }
 
+static bool is_copied_whole(const struct gm_guard_block *block) {
+    size_t before = gm_guard_near_size(block, true), behind = gm_guard_near_size(block, false);
+    return before && behind && block->size + behind < before;
+}
+
 /* After a failure no copy is on its way. */
 static gm_status copy_edges(const struct gm_guard_block *block, struct edges *edges, CUstream stream) {
-    uint64_t first = block->address - EDGE, last = block->mapping + block->mapped - EDGE;
-    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
-    if (before && behind && last - first <= MOST_PITCH)
-        return copy_rows(edges->bytes[0], first, last - first, 2, stream);
-    gm_status status = before ? copy_rows(edges->bytes[0], first, EDGE, 1, stream) : GM_OK;
+    size_t before = gm_guard_near_size(block, true), behind = gm_guard_near_size(block, false),
+           width = before ? before : behind;
+    uint64_t first = block->address - before, last = block->mapping + block->mapped - width;
+    if (is_copied_whole(block))
+        return (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)edges, first, before + block->size + behind,
+                                              stream);
+    if (!before)
+        return behind ? copy_rows(edges->bytes[1] + NEAR - width, block->address + block->size, width, width, 1, stream)
+                      : GM_OK;
+    if (behind && last - first <= MOST_PITCH)
+        return copy_rows(edges->bytes[0] + NEAR - width, first, width, last - first, 2, stream);
+    gm_status status = copy_rows(edges->bytes[0] + NEAR - width, first, width, width, 1, stream);
     if (!status && behind) {
-        status = copy_rows(edges->bytes[1], last, EDGE, 1, stream);
-        if (status && before)
+        status = copy_rows(edges->bytes[1] + NEAR - width, last, width, width, 1, stream);
+        if (status)
             (void)gm_drv.stream_synchronize(stream);
     }
     return status;
+}
+
+static const unsigned char *copy_of(const struct gm_guard_block *block, const struct edges *edges, bool before) {
+    if (is_copied_whole(block))
+        return edges->bytes[0] + (before ? 0 : gm_guard_near_size(block, true) + block->size);
+    return edges->bytes[!before] + NEAR - gm_guard_near_size(block, before);
+}
+
+static void scan_edges(const struct gm_guard_block *block, const struct edges *edges, struct gm_guard_scan scans[2]) {
+    for (int before = 0; before < 2; before++)
+        gm_guard_scan(&scans[before], copy_of(block, edges, before), gm_guard_near_size(block, before), before);
 }
 
 /* While one of its copies is taken, a room stays. */
@@ -205,9 +201,8 @@ static void fetch(const struct gm_guard_block *block, CUstream stream) {
 }
 
 void gm_guard_pattern_fetch(const struct gm_guard_block *block) {
-    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
     struct entered entered;
-    if (behind > EDGE || !(before + behind) || enter(block, &entered))
+    if (block->size == block->mapped || enter(block, &entered))
         return;
     fetch(block, entered.stream);
     leave(&entered);
@@ -224,8 +219,8 @@ gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, uint64_t 
     return status;
 }
 
-/* Moves the bytes of the block's copy to *edges. False: there is none. */
-static bool take_fetched(const struct gm_guard_block *block, struct edges *edges) {
+/* Compares the block's copy. False: there is none. */
+static bool scan_fetched(const struct gm_guard_block *block, struct gm_guard_scan scans[2]) {
     int hold = gm_context_hold((CUcontext)(uintptr_t)block->context, block->context_id);
     bool found = false;
     if (hold < 0)
@@ -236,7 +231,7 @@ static bool take_fetched(const struct gm_guard_block *block, struct edges *edges
         found = __atomic_load_n(&room->blocks[i], __ATOMIC_ACQUIRE) == block->address;
         if (!found)
             continue;
-        memcpy(edges, &copies[i], sizeof *edges);
+        scan_edges(block, &copies[i], scans);
         __atomic_store_n(&room->blocks[i], 0, __ATOMIC_RELEASE);
     }
     gm_context_let_go(hold);
@@ -303,43 +298,116 @@ void gm_guard_pattern_after_fork(void) {
 
 /* ---- reads that wait */
 
-/* `all_behind` NULL: the bytes behind the block are at most EDGE, and go to *edges with those before it. */
-static gm_status read_now(const struct gm_guard_block *block, struct edges *edges, unsigned char *all_behind,
+static gm_status read_near(const struct gm_guard_block *block, struct edges *edges, struct gm_guard_scan scans[2],
+                           CUstream stream) {
+    gm_status status = copy_edges(block, edges, stream);
+    if (!status)
+        status = (gm_status)gm_drv.stream_synchronize(stream);
+    if (!status)
+        scan_edges(block, edges, scans);
+    return status;
+}
+
+static gm_status read_further(const struct gm_guard_block *block, struct edges *edges, struct gm_guard_scan scans[2],
+                              CUstream stream) {
+    gm_status status = GM_OK;
+    for (int before = 0; before < 2; before++) {
+        const struct gm_guard_bytes side = gm_guard_side_of(block, before);
+        while (!status && scans[before].compared < side.size) {
+            size_t done = scans[before].compared, left = side.size - done;
+            size_t part = left < sizeof *edges ? left : sizeof *edges;
+            status = (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)edges,
+                                                    side.address + (before ? left - part : done), part, stream);
+            if (!status)
+                status = (gm_status)gm_drv.stream_synchronize(stream);
+            if (!status)
+                gm_guard_scan(&scans[before], edges->bytes[0], part, before);
+        }
+    }
+    return status;
+}
+
+/* Pinned memory, or pages. */
+static struct edges *take_buffer(const struct gm_guard_block *block, struct room **room, unsigned *at) {
+    *room = find_room(block->context_id);
+    for (*at = 0; *room && __atomic_load_n(&(*room)->edges, __ATOMIC_ACQUIRE) && *at < COPIES; ++*at) {
+        uint64_t none = 0;
+        if (__atomic_compare_exchange_n(&(*room)->blocks[*at], &none, NOBODY, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return &(*room)->edges[*at];
+    }
+    *room = NULL;
+    return gm_pages(sizeof(struct edges));
+}
+
+static void drop_buffer(struct edges *edges, struct room *room, unsigned at) {
+    if (room)
+        __atomic_store_n(&room->blocks[at], 0, __ATOMIC_RELEASE);
+    else
+        munmap(edges, sizeof *edges);
+}
+
+/* `near`, `further`: which bytes are read. */
+static gm_status read_now(const struct gm_guard_block *block, struct gm_guard_scan scans[2], bool near, bool further,
                           bool waits) {
     struct entered entered;
+    struct room *room;
+    unsigned at;
     gm_status status = enter(block, &entered);
     if (status)
         return status;
-    if (!waits)
+    struct edges *edges = take_buffer(block, &room, &at);
+    if (!edges)
+        status = GM_OUT_OF_MEMORY;
+    if (!status && !waits)
         status = (gm_status)gm_drv.stream_query(entered.stream);
-    if (!status && all_behind) {
-        struct side side = side_of(block, false);
-        status =
-            (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)all_behind, side.address, side.size, entered.stream);
-    } else if (!status) {
-        status = copy_edges(block, edges, entered.stream);
-    }
-    if (!status)
-        status = (gm_status)gm_drv.stream_synchronize(entered.stream);
+    if (!status && near)
+        status = read_near(block, edges, scans, entered.stream);
+    if (!status && further)
+        status = read_further(block, edges, scans, entered.stream);
+    if (edges)
+        drop_buffer(edges, room, at);
     leave(&entered);
     return status;
 }
 
-bool gm_guard_pattern_check(const struct gm_guard_block *block, enum gm_guard_found found) {
-    size_t before = side_of(block, true).size, behind = side_of(block, false).size;
-    unsigned char *all_behind = behind > EDGE ? gm_pages(behind) : NULL;
-    struct edges edges;
-    if (behind > EDGE && !all_behind)
+/* Whether the bytes further away are compared. */
+static bool goes_further(const struct gm_guard_block *block, enum gm_guard_found found) {
+    static unsigned counts[GM_GUARD_AT_EXIT + 1];
+    if (!block->whole || gm_guard_is_all_near(block))
         return false;
-    bool freed = found == GM_GUARD_AT_FREE;
-    bool right = (freed && !all_behind && take_fetched(block, &edges)) || !read_now(block, &edges, all_behind, freed);
-    if (right)
-        __atomic_sub_fetch(&gm_stats->guard_uncompared, 1, __ATOMIC_RELAXED);
-    if (right)
-        right = compare(block, all_behind ? all_behind : &edges.bytes[1][EDGE - behind], behind, false, found);
-    if (right && !all_behind) /* a block at the beginning of its mapping has nothing before it */
-        right = compare(block, &edges.bytes[0][EDGE - before], before, true, found);
-    if (all_behind)
-        munmap(all_behind, behind);
-    return right;
+    return gm_guard_compares_all || __atomic_fetch_add(&counts[found], 1, __ATOMIC_RELAXED) < FIRST;
+}
+
+static void report(const struct gm_guard_block *block, const struct gm_guard_damage *damage) {
+    __atomic_add_fetch(&gm_stats->guard_errors, 1, __ATOMIC_RELAXED);
+    GM_PUBLISH(guard_damaged, block, damage);
+}
+
+enum gm_guard_pattern gm_guard_pattern_check(const struct gm_guard_block *block, enum gm_guard_found found) {
+    struct gm_guard_scan scans[2] = {{0}};
+    struct gm_guard_damage damage;
+    bool freed = found == GM_GUARD_AT_FREE, fetched = freed && scan_fetched(block, scans);
+    bool further = goes_further(block, found);
+    if ((!fetched || further) && read_now(block, scans, !fetched, further, freed))
+        return GM_GUARD_UNSURE;
+    __atomic_sub_fetch(&gm_stats->guard_uncompared, 1, __ATOMIC_RELAXED);
+    if (gm_guard_scan_damage(block, scans, block->ended ? GM_GUARD_AT_CONTEXT_END : found, &damage)) {
+        report(block, &damage);
+        return GM_GUARD_UNSURE;
+    }
+    return further || (block->whole && gm_guard_is_all_near(block)) ? GM_GUARD_ALL_RIGHT : GM_GUARD_NEAR_RIGHT;
+}
+
+bool gm_guard_pattern_look(const struct gm_guard_block *block, struct gm_guard_damage *damage) {
+    struct gm_guard_scan scans[2] = {{0}};
+    struct entered entered;
+    if (read_now(block, scans, true, block->whole, false) ||
+        !gm_guard_scan_damage(block, scans, GM_GUARD_AFTER_KERNEL, damage))
+        return false;
+    if (!enter(block, &entered)) {
+        (void)gm_guard_pattern_write(block);
+        leave(&entered);
+    }
+    return true;
 }

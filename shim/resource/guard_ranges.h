@@ -28,17 +28,18 @@ struct gm_guard_block {
     uint8_t released; /* freed, and nothing is mapped any more */
     uint8_t ended;    /* it was not freed: its context ended */
     uint8_t in_order; /* allocated in the order of a stream that the program created */
+    uint8_t whole;    /* all bytes beside it held the pattern at first; else only those near it (guard_pattern.h) */
     uint8_t reusable; /* it takes whole mappings, so others may have its memory before and after it */
 };
 
 /* Bytes beside a block that belong to its mapping were written. Called without locks. NULL: nobody wants to know. */
-enum gm_guard_found { GM_GUARD_AT_FREE, GM_GUARD_AT_CONTEXT_END, GM_GUARD_AT_EXIT };
+enum gm_guard_found { GM_GUARD_AT_FREE, GM_GUARD_AT_CONTEXT_END, GM_GUARD_AT_EXIT, GM_GUARD_AFTER_KERNEL };
 struct gm_guard_damage {
     bool before; /* before the start of the block, else behind its end */
     enum gm_guard_found found;
     size_t distance; /* bytes between the block and the nearest changed byte */
     size_t count;    /* bytes from the nearest to the farthest changed one */
-    bool more;       /* there may be others, further away than the pattern reaches */
+    bool more;       /* there may be others, further away than was compared */
 };
 
 #define GM_GUARD_GRANULE ((size_t)2 << 20)

@@ -103,6 +103,15 @@ CASE(rows_corner) { copy_rows(900, 19, 100, 1); }
 CASE(rows_none) { copy_rows(0, 20, 1000, 0); }
 CASE(rows_behind) { copy_rows(0, 15, 1000, 6); }
 
+CASE(pitched) {
+    CUdeviceptr rows;
+    size_t pitch;
+    MUST(cuMemAllocPitch(&rows, &pitch, 1000, 20, 4));
+    launch_words(rows, 0, 250, one);
+    wait_for(one);
+    drop(rows);
+}
+
 /* Of a block that ends with its last row, not with that row's pitch. */
 static void fill_rows(size_t height) {
     const size_t pitch = 1024, width = 1000;

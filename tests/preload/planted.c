@@ -231,6 +231,48 @@ CASE(far_before) {
     drop(block);
 }
 
+CASE(long_before) {
+    launch_words(make(4096), -20000, 20000, one);
+    drop(block);
+}
+
+/* In front of and behind the bytes that are compared for every block. */
+CASE(megabyte_before) {
+    launch_byte(make(1000), -(1 << 20));
+    drop(block);
+}
+
+CASE(megabyte_behind) {
+    launch_byte(make(1000), 1 << 20);
+    drop(block);
+}
+
+/* Reads one element. */
+static void read_at(CUdeviceptr from, int64_t at) {
+    CUdeviceptr to;
+    MUST(cuMemAlloc(&to, 4));
+    from += (CUdeviceptr)at;
+    launch(word, (void *[]){&to, &from}, one);
+    wait_for(one);
+}
+
+CASE(read_behind) { read_at(make(1000), 1000); }
+
+CASE(read_behind_sixteen) { read_at(make(1000), 1008); }
+
+CASE(read_last) {
+    read_at(make(1000), 996);
+    drop(block);
+}
+
+/* The second kernel is right. */
+CASE(beside_by_first) {
+    launch_byte(make(1000), 1000);
+    launch_words(block, 0, 250, one);
+    launch_byte(block, -5);
+    drop(block);
+}
+
 CASE(null_argument) {
     launch_words(0, 1, 8, one);
     wait_for(one);
@@ -381,9 +423,9 @@ CASE(many_live) {
 
 CASE(many_freed) { drop_many(300); }
 
-/* One of the next 16 blocks that ends where its mapping ends. */
+/* One of the next 64 blocks that ends where its mapping ends. */
 static CUdeviceptr next_sample(void) {
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 64; i++)
         if ((make(4096) + 4096) % (2 << 20) == 0)
             return block;
     printf(" none is guarded");
@@ -400,6 +442,12 @@ CASE(sampled) {
     launch_view(used, 0, 0);
     launch_words(used, 0, 1025, one);
     wait_for(one);
+}
+
+/* Where guarded blocks lie in their mappings. */
+CASE(sides) {
+    for (int i = 0; i < 64; i++)
+        printf(" %lld", (long long)(make(4001) % (2 << 20)));
 }
 
 int main(int count, char **arguments) { return run_planted("planted", count, arguments); }

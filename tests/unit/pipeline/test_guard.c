@@ -18,9 +18,12 @@ TEST(test_values) {
         {"all,begin", {1, true, false}},
         {"1/20,blocking,begin", {20, true, true}},
         {"all,noraces", {.every = 1, .noraces = true}},
+        {"all,align=1", {.every = 1, .align = 1}},
+        {"1/9,align=16,begin", {.every = 9, .begin = true, .align = 16}},
     };
-    static const char *const bad[] = {
-        "", "on", "1/0", "1/", "2/3", "1/x", "all,", "all,beginning", "all begin", "1/12345678901", "begin"};
+    static const char *const bad[] = {"",      "on",        "1/0",           "1/",          "2/3",
+                                      "1/x",   "all,",      "all,beginning", "all begin",   "1/12345678901",
+                                      "begin", "all,align", "all,align=",    "all,align=2", "all,align=16x"};
     char error[160];
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct gm_guard_choice choice;
@@ -30,6 +33,7 @@ TEST(test_values) {
         assert_int_equal(choice.begin, good[i].choice.begin);
         assert_int_equal(choice.blocking, good[i].choice.blocking);
         assert_int_equal(choice.noraces, good[i].choice.noraces);
+        assert_int_equal(choice.align, good[i].choice.align);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct gm_guard_choice choice = {.every = 77};
