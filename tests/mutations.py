@@ -819,7 +819,7 @@ MUTATIONS = [
        "a guarded block is unmapped by its free"),
     of("pattern_before_not_compared", "shim/resource/guard_scan.c", "gm_guard_scan_damage", swaps("before < 2", "before < 1"), "guard found",
        "a write before a guarded block is found at its free"),
-    of("only_near_bytes_compared", "shim/resource/guard_pattern.c", "goes_further", gives("false"), "guard slack",
+    of("only_near_bytes_compared", "shim/resource/guard_pattern.c", "goes_further", swaps("FIRST", "0"), "guard slack",
        "all bytes of its mapping beside a block are compared"),
     of("alignment_of_blocks_ignored", "shim/resource/guard.c", "place_in", swaps("gm_guard_alignment", "ALIGNMENT"), "guard aligned",
        "with a smaller alignment a read right behind a block faults"),

@@ -7,6 +7,7 @@
 #include "shim/base/function_name.h"
 #include "shim/base/map.h"
 #include "shim/accounts/stats.h"
+#include "shim/explain/explained.h"
 #include "shim/resource/registry.h"
 #include "shim/sites/site_text.h"
 
@@ -71,6 +72,25 @@ static struct work *begin_first(enum what what, uint32_t one, uint32_t two) {
 static void end_text(struct work *w) {
     gm_log_lines(GM_LOG_ERROR, &w->lines);
     munmap(w, sizeof *w);
+}
+
+/* `site`: of the call at fault, or that saw it. `block` NULL: none is known. */
+static void note_found_again(struct work *w, enum gm_memory_error error, uint32_t site,
+                             const struct gm_guard_block *block, const char *more, bool again) {
+    struct gm_explained found = {.error = error, .site = site, .device = -1, .again = again};
+    if (block) {
+        found.address = block->address;
+        found.bytes = block->size;
+        found.device = block->device;
+        found.allocated_at = block->allocated_at;
+        found.freed_at = block->state == GM_GUARD_FREED ? block->freed_at : 0;
+    }
+    gm_explained_note(&found, &w->lines, more);
+}
+
+static void note_found(struct work *w, enum gm_memory_error error, uint32_t site, const struct gm_guard_block *block,
+                       const char *more) {
+    note_found_again(w, error, site, block, more, false);
 }
 
 static const char *kernel_name(struct work *w, const struct gm_launch *launch) {
@@ -167,6 +187,7 @@ void gm_explain_access(const struct gm_access *access, const struct gm_guard_blo
     add_outside(w, access, block);
     gm_log_add(&w->lines, "  called by     %s", gm_site_text(&w->site, access->site));
     add_life(w, block, "");
+    note_found(w, block->state == GM_GUARD_FREED ? GM_ERROR_FREED : GM_ERROR_OUT_OF_BOUNDS, access->site, block, NULL);
     end_text(w);
 }
 
@@ -195,6 +216,7 @@ void gm_explain_argument(const struct gm_launch *launch, const struct gm_launch_
                pointer->argument, place_text(w, block, pointer->address));
     add_launcher(w, launch);
     add_life(w, block, "");
+    note_found(w, GM_ERROR_FREED, launch->site, block, NULL);
     end_text(w);
 }
 
@@ -207,6 +229,7 @@ void gm_explain_early_use(const struct gm_launch *launch, const struct gm_launch
                kernel_name(w, launch), pointer->argument, place_text(w, block, pointer->address));
     add_launcher(w, launch);
     add_life(w, block, ORDERED);
+    note_found(w, GM_ERROR_RACE, launch->site, block, NULL);
     end_race(w);
 }
 
@@ -219,6 +242,7 @@ void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_gua
     add_launcher(w, launch);
     gm_log_add(&w->lines, "  freed by      %s" ORDERED, gm_site_text(&w->site, site));
     add_life(w, block, "");
+    note_found(w, GM_ERROR_RACE, site, block, NULL);
     end_race(w);
 }
 
@@ -319,6 +343,20 @@ static bool was_told(const struct gm_fault *fault) {
     return told;
 }
 
+/* Where one launch is at fault, it is named, with the first of its blocks, a freed one rather than another. */
+static void note_fault(struct work *w, const struct gm_fault *fault) {
+    struct gm_guard_block seen, block = {0};
+    const struct gm_launch *launch = fault->exact || fault->count == 1 ? fault->launches : NULL;
+    for (unsigned i = 0; launch && i < launch->count; i++)
+        if (gm_guard_find(launch->pointers[i].address, &seen) &&
+            (!block.size || (seen.state == GM_GUARD_FREED && block.state != GM_GUARD_FREED)))
+            block = seen;
+    if (launch)
+        gm_format(w->place, sizeof w->place, "; kernel %s", kernel_name(w, launch));
+    note_found_again(w, GM_ERROR_FAULT, launch ? launch->site : fault->site, block.size ? &block : NULL,
+                     launch ? w->place : NULL, was_told(fault));
+}
+
 void gm_explain_fault(const struct gm_fault *fault) {
     struct work *w;
     if (__atomic_exchange_n(&faulted, true, __ATOMIC_RELAXED) || !(w = begin_text()))
@@ -335,6 +373,7 @@ void gm_explain_fault(const struct gm_fault *fault) {
         gm_log_add(&w->lines, "  kernel        not known: none was launched by a call that gpumem sees");
     else if (!fault->exact && fault->count > 1)
         gm_log_add(&w->lines, "  try           GPUMEM_GUARD=all,blocking, which names the kernel at fault");
+    note_fault(w, fault);
     end_text(w);
 }
 
@@ -358,6 +397,7 @@ void gm_explain_damage(const struct gm_guard_block *block, const struct gm_guard
                    damage->found == GM_GUARD_AT_EXIT ? "the process" : "its context");
     else
         gm_log_add(&w->lines, "  found         at its free by %s", gm_site_text(&w->site, block->freed_at));
+    note_found(w, GM_ERROR_OUT_OF_BOUNDS, 0, block, NULL);
     end_text(w);
 }
 
@@ -369,6 +409,8 @@ void gm_explain_damage_by(const struct gm_launch *launch, const struct gm_guard_
     add_damage(w, block, damage);
     gm_log_add(&w->lines, "  found         after kernel %s, launched by %s", kernel_name(w, launch),
                gm_site_text(&w->site, launch->site));
+    gm_format(w->place, sizeof w->place, "; kernel %s", kernel_name(w, launch));
+    note_found(w, GM_ERROR_OUT_OF_BOUNDS, launch->site, block, w->place);
     end_text(w);
 }
 

@@ -9,6 +9,7 @@
 #include "shim/accounts/stats.h"
 #include "shim/explain/account.h"
 #include "shim/explain/account_text.h"
+#include "shim/explain/explained.h"
 #include "shim/explain/freed.h"
 #include "shim/explain/holders.h"
 #include "shim/resource/registry.h"
@@ -274,6 +275,20 @@ static void note_block_around(const struct gm_block *block, void *arg) {
         w->inside = *block;
 }
 
+/* `allocated_at`, `freed_at`: call sites of the block; 0: none. */
+static void end_wrong_free(struct wrong_free *w, const struct gm_request *request, uint64_t bytes,
+                           uint32_t allocated_at, uint32_t freed_at) {
+    struct gm_explained found = {.error = GM_ERROR_WRONG_FREE,
+                                 .site = request->site,
+                                 .address = w->address,
+                                 .bytes = bytes,
+                                 .device = request->device,
+                                 .allocated_at = allocated_at,
+                                 .freed_at = freed_at};
+    gm_log_lines(GM_LOG_WARN, &w->lines);
+    gm_explained_note(&found, &w->lines, NULL);
+}
+
 static GM_RARE void explain_wrong_free(const struct gm_request *request, struct wrong_free *w, enum cause cause) {
     const char *call = gm_call_name(request->call);
     void *address = (void *)(uintptr_t)w->address;
@@ -292,7 +307,10 @@ static GM_RARE void explain_wrong_free(const struct gm_request *request, struct 
     if (cause == DOUBLE_FREE)
         gm_log_add(&w->lines, "  first freed   by %s", gm_site_text(&w->site, w->before.freed_at));
     gm_log_add(&w->lines, "  this free     by %s", gm_site_text(&w->site, request->site));
-    gm_log_lines(GM_LOG_WARN, &w->lines);
+    if (cause == DOUBLE_FREE)
+        end_wrong_free(w, request, w->before.size, w->before.allocated_at, w->before.freed_at);
+    else
+        end_wrong_free(w, request, w->inside.size, w->inside.site, 0);
 }
 
 /* Only the first frees of unknown addresses are searched in the registry, which may be large. */
@@ -333,7 +351,8 @@ void gm_explain_wrong_call(const struct gm_request *request, const struct gm_blo
                gm_call_name((enum gm_call)block->call));
     gm_log_add(&w->lines, "  allocated by  %s", gm_site_text(&w->site, block->site));
     gm_log_add(&w->lines, "  this free     by %s", gm_site_text(&w->site, request->site));
-    gm_log_lines(GM_LOG_WARN, &w->lines);
+    w->address = block->address;
+    end_wrong_free(w, request, block->size, block->site, 0);
     munmap(w, sizeof *w);
 }
 

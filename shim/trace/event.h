@@ -61,7 +61,25 @@
     X(GM_ACT_TOTAL, "total") /* end of the interval */                                                                \
     X(GM_ACT_KEPT, "kept")   /* recording begins or goes on: bytes of freed blocks of the kind that are kept now */   \
     X(GM_ACT_ACCOUNT, "account") /* behind "beyond": an item of the account of the device (shim/accounts/account.h);  \
-                                    site = item, bytes; of a pool address = handle, stream = bytes in use */
+                                    site = item, bytes; of a pool address = handle, stream = bytes in use */                                                  \
+    X(GM_ACT_ERROR, "memory_error") /* result = enum gm_memory_error; site = call at fault, or that saw it, 0 unknown \
+                                     */
+
+/* Of GM_ACT_ERROR. X(enumerator, name) */
+#define GM_MEMORY_ERRORS(X)                                                                       \
+    X(GM_ERROR_NONE, "none")                                                                      \
+    X(GM_ERROR_OUT_OF_BOUNDS, "out-of-bounds") /* a copy or fill, or bytes written by a kernel */ \
+    X(GM_ERROR_FREED, "use-after-free")                                                           \
+    X(GM_ERROR_FAULT, "device-fault") /* an error of the device, as 700 */                        \
+    X(GM_ERROR_WRONG_FREE, "wrong-free")                                                          \
+    X(GM_ERROR_RACE, "possible-race") /* it need not be an error */
+
+enum gm_memory_error {
+#define X(e, n) e,
+    GM_MEMORY_ERRORS(X)
+#undef X
+        GM_ERROR_COUNT
+};
 
 enum gm_action {
 #define X(e, n) e,
@@ -82,6 +100,11 @@ struct gm_event {
             uint32_t slack;       /* provided bytes - requested bytes, saturating */
             uint32_t duration_ns; /* saturating */
         };
+        struct {
+            uint64_t address, bytes;       /* of the block; 0: none is known */
+            uint32_t text, freed_at;       /* string id; call site, 0: it was not freed */
+            uint32_t allocated_at, unused; /* call site */
+        } error;
         struct {
             uint64_t alloc_bytes, live, most_live; /* bytes: allocated; live at the time; most live */
             uint32_t frees, allocs;                /* reason context-gone: blocks released with their context */

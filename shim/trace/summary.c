@@ -166,6 +166,7 @@ bool gm_summary_keeps(const struct gm_event *e) {
     case GM_ACT_PEER:
     case GM_ACT_UNTRACKED:
     case GM_ACT_ACCOUNT:
+    case GM_ACT_ERROR:
     case GM_ACT_HELD: return true;
     case GM_ACT_ALLOC_FAIL:
     case GM_ACT_FREE_FAIL:

@@ -472,6 +472,32 @@ def status(place):
         check(done.returncode == 2 and f"--guard-exit '{value}' is not a number from 0 to 255" in done.stderr, done.stderr)
 
 
+def recorded(place):
+    """A trace has each error, with its text and its call sites. What follows from an error, and possible races, do not count."""
+    def lines(*parts):
+        return ["    " + part for part in parts]
+    # each error, then lines of the report, and the status of a check
+    runs = {"after_free": (["use-after-free at .*", *lines("kernel write_words gets a pointer to freed memory: .*", "call .*", "allocated by .*", "freed by .*"),
+                            "device-fault at .*, follows from the one before", *lines("illegal address: .*; kernel write_words")], 1, 3),
+            "behind_byte": (["out-of-bounds at .*", *lines("1 byte was written right behind the end of a block of 1000 bytes", "allocated by .*", "freed by .*")], 1, 3),
+            "never_freed": (["out-of-bounds at .*", *lines("1 byte was written 1 bytes behind .*", "allocated by .*")], 1, 3),
+            "copy_behind": (["out-of-bounds at .*", *lines("cuMemcpyDtoH reads 2000 bytes, .*", "call .*copy_behind.*")], 1, 3),
+            "freed_twice": (["wrong-free at .*", *lines("cuMemFree of 0x.*, which was freed before: .*", "call .*", "allocated by .*", "freed by .*")], 1, 3),
+            "freed_as_host": (["wrong-free at .*", *lines("cuMemFreeHost of .*", "call .*freed_as_host.*", "allocated by .*")], 1, 3),
+            "before_ready": (["possible-race at .*", *lines("possible race: .*", "call .*", "allocated by .*before_ready.*")], 0, 0),
+            "none": (["none: .*"], None, 0)}
+    for name in ("e.gmt", "e.csv"):
+        for program, (patterns, count, status) in runs.items():
+            trace = place.fresh() / name
+            place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", f"--trace={trace}", "--", place.program("planted"), program])
+            done = place.run([place.options.gpumem, "report", "--memory-errors", "--fail-on-error", trace])
+            wanted = "\n".join(f"  {pattern}(?:\n    .*)*?" if pattern[0] != " " else pattern for pattern in patterns)
+            if is_simulated(place) or program != "after_free":
+                check(re.search(wanted, done.stdout), f"{program}: {wanted}\n{done.stdout}")
+            check(count is None or f"  memory errors: {count};" in done.stdout, f"{program}: {done.stdout}")
+            check(done.returncode == status, f"{program}: status {done.returncode}, {done.stderr}")
+
+
 UNHARMED = ["runtime_basic", "driver_linked", "driver_dlopened", "threads", "fork_child", "leaks", "managed", "advice", "async", "pitch", "pools",
             "host_memory", "arrays", "vmm", "per_thread_stream", "context_reset", "capture", "capture_memory", "lost_capture", "freed_pointers",
             "free_memory", "graph_memory", "two_devices", "peer_copies", "two_sites", "mapped", "relies_order", "relies_host"]
@@ -510,7 +536,7 @@ def ranges(place):
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, cached, switched, closers, silent, blocking, launches, failure, begin, aligned, slack, written, rules, poison, calls, wrong, counted, ends, status, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, cached, switched, closers, silent, blocking, launches, failure, begin, aligned, slack, written, rules, poison, calls, wrong, counted, ends, status, recorded, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

@@ -248,9 +248,21 @@ static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_eve
     }
 }
 
+static void on_error(struct gm_analysis_pass *p, const struct gm_event *e) {
+    struct gm_analysis *a = p->a;
+    if (!(a->error_count & (a->error_count - 1))) { /* the room is a power of two */
+        struct gm_event *more = realloc(a->errors, (a->error_count ? 2 * a->error_count : 1) * sizeof *more);
+        p->failed = !more;
+        if (!more)
+            return;
+        a->errors = more;
+    }
+    a->errors[a->error_count++] = *e;
+}
+
 static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
-    uint64_t end = e->time_ns + (e->action == GM_ACT_SUM ? 0 : e->duration_ns);
+    uint64_t end = e->time_ns + (e->action == GM_ACT_SUM || e->action == GM_ACT_ERROR ? 0 : e->duration_ns);
     struct gm_step step = {.event = e, .thread = thread, .now = a, .time_ns = e->time_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->event && !(*o)->event(*o, &step);
@@ -293,6 +305,7 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
     case GM_ACT_UNTRACKED: gm_pass_untracked(a, e); break;
     case GM_ACT_HELD: gm_pass_held(a, e); break;
     case GM_ACT_ACCOUNT: gm_pass_account(a, e); break;
+    case GM_ACT_ERROR: on_error(p, e); break;
     case GM_ACT_SUM: gm_pass_sum(p, e); break;
     case GM_ACT_PEAK: gm_pass_peak(p, e); break;
     case GM_ACT_TOTAL: gm_pass_total(p, e); break;
@@ -426,5 +439,6 @@ void gm_analysis_free(struct gm_analysis *a) {
     free(a->sites);
     free(a->sizes);
     free(a->sums);
+    free(a->errors);
     free(a);
 }

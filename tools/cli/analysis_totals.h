@@ -128,6 +128,8 @@ struct gm_analysis {
     uint64_t lifetime_count[GM_LIFETIME_BINS], lifetime_bytes[GM_LIFETIME_BINS];
     struct gm_failure failures[GM_FAILURES_MAX]; /* the first GM_FAILURES_MAX ones */
     unsigned failure_count;
+    struct gm_event *errors; /* array of GM_ACT_ERROR, in the order of the trace */
+    size_t error_count;
     struct gm_device_totals devices[GM_DEVICES];
     unsigned device_end;          /* no event has this device, or a higher one */
     struct gm_site_totals *sites; /* array */

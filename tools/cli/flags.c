@@ -36,6 +36,10 @@ const struct gm_flag gm_flags[] = {
      "Blocks never freed, by call site, blocks released with their context, and blocks held to the end, which were "
      "freed "
      "only after the last allocation."},
+    {"memory-errors", "", "report",
+     "What run --guard=all found, each error once: the call at fault, or that saw it, and the allocation and free of "
+     "the "
+     "block."},
     {"temporary", "", "report", "Blocks freed before their thread allocated again, by call site."},
     {"sizes", "", "report", "Sizes by powers of two: allocations, bytes, peak of live bytes."},
     {"lifetimes", "", "report",
@@ -56,13 +60,18 @@ const struct gm_flag gm_flags[] = {
     {"phases", "", "report",
      "Allocations, bytes and peak of each phase: the program's marks, and with run --nvtx its NVTX ranges."},
     {"processes", "", "report", "For several traces, only the table of processes and the peaks of devices."},
-    {"suppressions", "FILE", "report", "File of known leaks that do not count; may be given several times."},
+    {"suppressions", "FILE", "report",
+     "File of known leaks and memory errors that do not count; may be given several times."},
     {"fail-on-leak", "[BYTES]", "report",
      "Exit with 3 when more than BYTES leaked (default 0); suppressed leaks and leaks of toolkit libraries do not "
      "count."},
+    {"fail-on-error", "", "report",
+     "Exit with 3 when there are memory errors; suppressed ones and possible races do not count."},
     {"limit", "BYTES", "report", "Exit with 3 when the peak of live device memory is above BYTES."},
     {"worse", "PERCENT", "diff",
      "Exit with 3 when allocations, bytes, peak or leaks grew by more than PERCENT; time varies and does not count."},
+    {"sarif", "", "report",
+     "Memory errors and leaks as one SARIF document, which code hosts and editors show beside the source."},
     {"json", "", "report diff", "Everything as one JSON document, for programs."},
     {"all", "", "top",
      "All processes of this user, also later ones; for root those of all users. Default without a PID."},

@@ -33,6 +33,7 @@ void *gm_plot_report_end(struct gm_plot_report *report, struct gm_report *r) {
     }
     void *document = json ? gm_report_json_release(json) : NULL;
     free(r->sites);
+    free(r->error_suppressed);
     return trace ? document : NULL; /* without memory the process ends */
 }
 

@@ -13,7 +13,7 @@
 
 struct options {
     unsigned long top;
-    bool stacks, json, processes, fail_on_leak, has_limit;
+    bool stacks, json, sarif, processes, fail_on_leak, fail_on_error, has_limit;
     bool sections[GM_SECTION_COUNT];
     bool any_section;
     unsigned long long leak, limit;
@@ -53,6 +53,8 @@ static int take(void *options, const char *name, const char *value) {
     }
     o->stacks |= !strcmp(name, "stacks");
     o->json |= !strcmp(name, "json");
+    o->sarif |= !strcmp(name, "sarif");
+    o->fail_on_error |= !strcmp(name, "fail-on-error");
     o->processes |= !strcmp(name, "processes");
     return 0;
 }
@@ -78,8 +80,17 @@ static bool print_sections(struct gm_report *r, const struct options *o, struct 
     return true;
 }
 
+/* Where a report goes: none of both is text. */
+struct documents {
+    struct gm_report_json *json;
+    struct gm_report_sarif *sarif;
+};
+
 static bool print_trace(struct gm_report *r, const struct options *o, struct gm_observer *const *observer,
-                        struct gm_report_json *json) {
+                        const struct documents *documents) {
+    struct gm_report_json *json = documents->json;
+    if (documents->sarif)
+        return gm_report_sarif_add(documents->sarif, r);
     if (json) {
         void *object = gm_report_json_add(json, r);
         return object && print_sections(r, o, observer, object);
@@ -91,7 +102,7 @@ static bool print_trace(struct gm_report *r, const struct options *o, struct gm_
     return true;
 }
 
-/* Checks the limits of --fail-on-leak and --limit for continuous integration. Returns 0 or GM_EXIT_CHECK. */
+/* Checks --fail-on-leak, --fail-on-error and --limit for continuous integration. Returns 0 or GM_EXIT_CHECK. */
 static int check_trace(const struct gm_report *r, const struct options *o) {
     struct gm_text room[2];
     struct gm_leaks leaks = gm_report_leaks(r);
@@ -100,6 +111,11 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
         gm_complain("%s: %s %s in %s blocks", r->path,
                     r->header->finished == GM_TRACE_WHOLE ? "leaked" : "live where the trace ends:",
                     gm_text_bytes(&room[0], leaks.own.bytes), gm_text_count(&room[1], leaks.own.count));
+        status = GM_EXIT_CHECK;
+    }
+    struct gm_errors errors = gm_report_errors(r);
+    if (o->fail_on_error && errors.count) {
+        gm_complain("%s: memory errors: %s", r->path, gm_text_count(&room[0], errors.count));
         status = GM_EXIT_CHECK;
     }
     for (unsigned device = 0; o->has_limit && device < GM_DEVICES; device++) {
@@ -128,7 +144,7 @@ static bool can_show(const struct gm_job_trace *t, const struct options *o) {
 }
 
 static int report_trace(struct gm_job_trace *t, const struct options *o, struct gm_observer *const *observer,
-                        struct gm_report_json *json, bool quiet) {
+                        const struct documents *documents, bool quiet) {
     struct gm_report r = {.path = t->path,
                           .header = t->header,
                           .reader = t->reader,
@@ -143,11 +159,12 @@ static int report_trace(struct gm_job_trace *t, const struct options *o, struct 
         return 1;
     if (o->suppressions)
         gm_suppressions_reset_use(o->suppressions);
-    if (!r.symbols || !gm_report_make_sites(&r) || (!quiet && !print_trace(&r, o, observer, json)))
+    if (!r.symbols || !gm_report_make_sites(&r) || (!quiet && !print_trace(&r, o, observer, documents)))
         gm_complain("%s: no report: out of memory, or the file is missing", t->path);
     else
         status = check_trace(&r, o);
     free(r.sites);
+    free(r.error_suppressed);
     gm_symbols_free(r.symbols);
     return status;
 }
@@ -200,7 +217,8 @@ static int check_devices(const struct gm_trace_job *job, const struct options *o
 /* Combines two exit statuses: 1 (an error) first, then a failed check. */
 static int worse(int a, int b) { return a == 1 || b == 1 ? 1 : a > b ? a : b; }
 
-static int report_job(struct gm_trace_job *job, const struct options *o, struct gm_report_json *json) {
+static int report_job(struct gm_trace_job *job, const struct options *o, const struct documents *documents) {
+    struct gm_report_json *json = documents->json;
     struct gm_observer **observers = new_observers(job, o);
     int status = 0;
     if (!observers || !gm_job_read(job)) {
@@ -208,25 +226,38 @@ static int report_job(struct gm_trace_job *job, const struct options *o, struct 
         free_observers(observers, job->count);
         return 1;
     }
-    if (job->count > 1 || o->processes) {
+    if ((job->count > 1 || o->processes) && !documents->sarif) {
         struct gm_out out = {.top = (unsigned)o->top, .json = json ? gm_report_json_document(json) : NULL};
         gm_job_print(job, &out);
         status = check_devices(job, o);
     }
     for (size_t i = 0; i < job->count; i++) {
-        if (!json && !o->processes && job->count > 1)
+        if (!json && !documents->sarif && !o->processes && job->count > 1)
             putchar('\n');
-        status = worse(status, report_trace(&job->traces[i], o, &observers[i * GM_SECTION_COUNT], json, o->processes));
+        status =
+            worse(status, report_trace(&job->traces[i], o, &observers[i * GM_SECTION_COUNT], documents, o->processes));
     }
     free_observers(observers, job->count);
     return status;
 }
 
+static bool begin_documents(struct documents *documents, const struct options *o) {
+    if (o->sarif)
+        return (documents->sarif = gm_report_sarif_begin()) != NULL;
+    return !o->json || (documents->json = gm_report_json_begin());
+}
+
+static bool end_documents(struct documents *documents) {
+    if (documents->sarif)
+        return gm_report_sarif_end(documents->sarif);
+    return !documents->json || gm_report_json_end(documents->json);
+}
+
 static int report(int argc, char **argv, int first, struct options *o) {
     struct gm_trace_job *job = gm_job_new();
-    struct gm_report_json *json = NULL;
+    struct documents documents = {0};
     int status = 0;
-    if (!job || (o->json && !(json = gm_report_json_begin()))) {
+    if (!job || !begin_documents(&documents, o)) {
         fputs("gpumem: out of memory\n", stderr);
         gm_job_free(job);
         return 1;
@@ -235,8 +266,8 @@ static int report(int argc, char **argv, int first, struct options *o) {
         status |= gm_job_add(job, argv[i]) > 0;
     gm_job_sort(job);
     if (job->count)
-        status = worse(status, report_job(job, o, json));
-    bool written = !json || gm_report_json_end(json);
+        status = worse(status, report_job(job, o, &documents));
+    bool written = end_documents(&documents);
     if (fflush(stdout) || ferror(stdout) || !written) {
         fputs("gpumem: cannot write the report\n", stderr);
         status = 1;
@@ -250,8 +281,11 @@ int gm_command_report(int argc, char **argv) {
     int first, status = gm_flags_read(argc, argv, take, &options, gm_command_report_help, &first);
     if (status < 0 && first == argc)
         status = gm_usage_error("report: no trace given; usage: gpumem report [OPTION...] FILE|FOLDER...");
-    if (status < 0 && options.json && !gm_report_json_available())
-        status = gm_usage_error("report: this gpumem was built without jansson and has no --json");
+    if (status < 0 && (options.json || options.sarif) && !gm_report_json_available())
+        status = gm_usage_error("report: this gpumem was built without jansson and has no --%s",
+                                options.sarif ? "sarif" : "json");
+    if (status < 0 && options.sarif && (options.json || options.any_section || options.processes))
+        status = gm_usage_error("report: --sarif goes with no other form and no part of the report");
     if (status < 0)
         status = report(argc, argv, first, &options);
     gm_suppressions_free(options.suppressions);

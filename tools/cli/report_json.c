@@ -78,6 +78,7 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"peak_reserved_ns", a->peak_reserved_ns},
                 {"peak_beyond_bytes", a->untracked.peak},
                 {"peak_beyond_ns", a->untracked.peak_ns},
+                {"memory_errors", a->error_count},
                 {"leaked_blocks", a->leaked_count},
                 {"leaked_bytes", a->leaked_bytes},
                 {"released_blocks", a->released_count},

@@ -49,27 +49,56 @@ static struct gm_frame_name stack[GM_STACK_ROOM];
 
 /* A suppression may begin with the function that requested the memory, with the first one outside the known wrappers,
  * or with the call site. */
-static void suppress(struct gm_report *r, struct gm_site_totals *s) {
-    if (!r->suppressions || !s->leaked_count)
-        return;
-    bool covered = false;
+static bool is_covered(struct gm_report *r, enum gm_suppressed kind, uint32_t site, uint64_t blocks, uint64_t bytes) {
     static const enum gm_stack_begin begins[] = {GM_STACK_REQUESTER, GM_STACK_KNOWN, GM_STACK_SITE};
-    for (unsigned i = 0; i < sizeof begins / sizeof *begins && !covered; i++) {
-        unsigned count = gm_symbols_stack(r->symbols, s->id, begins[i], stack, GM_STACK_ROOM);
-        covered = gm_suppressions_cover(r->suppressions, stack, count, s->leaked_count, s->leaked_bytes);
+    for (unsigned i = 0; i < sizeof begins / sizeof *begins; i++) {
+        unsigned count = gm_symbols_stack(r->symbols, site, begins[i], stack, GM_STACK_ROOM);
+        if (gm_suppressions_cover(r->suppressions, kind, stack, count, blocks, bytes))
+            return true;
     }
-    if (!covered)
+    return false;
+}
+
+static void suppress(struct gm_report *r, struct gm_site_totals *s) {
+    if (!r->suppressions || !s->leaked_count ||
+        !is_covered(r, GM_SUPPRESSED_LEAK, s->id, s->leaked_count, s->leaked_bytes))
         return;
     s->suppressed_count = s->leaked_count;
     s->suppressed_bytes = s->leaked_bytes;
     s->leaked_count = s->leaked_bytes = 0;
 }
 
+/* The frames of a suppression are those of the call at fault, of the allocation, or of the free. */
+bool gm_report_make_errors(struct gm_report *r) {
+    r->error_suppressed = calloc(r->a->error_count + 1, sizeof *r->error_suppressed);
+    for (size_t i = 0; r->error_suppressed && r->suppressions && i < r->a->error_count; i++) {
+        const struct gm_event *e = &r->a->errors[i];
+        const uint32_t sites[] = {e->site, e->error.allocated_at, e->error.freed_at};
+        for (unsigned s = 0; s < 3 && !r->error_suppressed[i]; s++)
+            r->error_suppressed[i] = sites[s] && is_covered(r, GM_SUPPRESSED_ERROR, sites[s], 1, 0);
+    }
+    return r->error_suppressed != NULL;
+}
+
+struct gm_errors gm_report_errors(const struct gm_report *r) {
+    struct gm_errors sum = {0};
+    for (size_t i = 0; i < r->a->error_count; i++) {
+        bool race = r->a->errors[i].result == GM_ERROR_RACE;
+        if (r->error_suppressed[i])
+            sum.suppressed++;
+        else if (race)
+            sum.races++;
+        else
+            sum.count += !r->a->errors[i].hit;
+    }
+    return sum;
+}
+
 bool gm_report_make_sites(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
     size_t last_index = 0;
     r->sites = calloc(a->site_count + 1, sizeof *r->sites);
-    if (!r->sites)
+    if (!r->sites || !gm_report_make_errors(r))
         return false;
     for (size_t i = 0; i < a->site_count; i++) {
         r->sites[i].totals = a->sites[i];

@@ -376,6 +376,7 @@ void gm_report_text(struct gm_report *r) {
     print_totals(r);
     print_devices(r);
     print_failures(r);
+    gm_report_errors_text(r);
     print_leaks(r);
     print_peak(r);
     print_sites(r);

@@ -27,6 +27,7 @@ struct gm_observer *gm_observe_peak(void);
 void gm_drop_peak(struct gm_observer *observer);
 bool gm_print_peak(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 bool gm_print_leaks(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+bool gm_print_errors(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 bool gm_print_temporary(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 bool gm_print_kinds(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 

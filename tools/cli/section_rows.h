@@ -8,6 +8,7 @@
 #define GM_SECTION_ROWS(ROW)                                                              \
     ROW(peak, gm_observe_peak, gm_print_peak, gm_drop_peak, false)                        \
     ROW(leaks, NULL, gm_print_leaks, NULL, false)                                         \
+    ROW(memory-errors, NULL, gm_print_errors, NULL, false)                                \
     ROW(temporary, NULL, gm_print_temporary, NULL, true)                                  \
     ROW(sizes, gm_observe_sizes, gm_print_sizes, NULL, true)                              \
     ROW(lifetimes, gm_observe_lifetimes, gm_print_lifetimes, gm_drop_lifetimes, true)     \

@@ -18,6 +18,7 @@ struct pattern {
 
 struct suppression {
     char *name;
+    enum gm_suppressed kind;
     unsigned count;
     uint64_t blocks, bytes;
     struct suppression *next;
@@ -109,7 +110,10 @@ static const char *take_line(struct parser *p, const char *text) {
         return *text == '}' ? "a suppression without a name" : (p->open->name = strdup(text)) ? NULL : "out of memory";
     if (!p->has_kind) {
         p->has_kind = true;
-        return strcmp(text, "gpumem:leak") ? "expected gpumem:leak" : NULL;
+        p->open->kind = strcmp(text, "gpumem:error") ? GM_SUPPRESSED_LEAK : GM_SUPPRESSED_ERROR;
+        return p->open->kind == GM_SUPPRESSED_LEAK && strcmp(text, "gpumem:leak")
+                   ? "expected gpumem:leak or gpumem:error"
+                   : NULL;
     }
     if (strcmp(text, "}"))
         return add_pattern(p->open, text);
@@ -199,10 +203,10 @@ static bool covers(const struct suppression *s, const struct gm_frame_name *name
     return false;
 }
 
-bool gm_suppressions_cover(struct gm_suppressions *all, const struct gm_frame_name *names, unsigned count,
-                           uint64_t blocks, uint64_t bytes) {
+bool gm_suppressions_cover(struct gm_suppressions *all, enum gm_suppressed kind, const struct gm_frame_name *names,
+                           unsigned count, uint64_t blocks, uint64_t bytes) {
     for (struct suppression *s = all->first; s; s = s->next) {
-        if (!covers(s, names, count))
+        if (s->kind != kind || !covers(s, names, count))
             continue;
         s->blocks += blocks;
         s->bytes += bytes;
@@ -221,6 +225,6 @@ bool gm_suppressions_use(const struct gm_suppressions *all, size_t index, struct
     while (s && index--)
         s = s->next;
     if (s)
-        *use = (struct gm_suppression_use){s->name, s->blocks, s->bytes};
+        *use = (struct gm_suppression_use){s->name, s->kind, s->blocks, s->bytes};
     return s != NULL;
 }

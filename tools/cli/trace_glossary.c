@@ -86,6 +86,12 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_MARK] = "a phase mark of the program; site is the number of its text",
         [GM_ACT_CAPTURE_BEGIN] = "a stream began to capture",
         [GM_ACT_CAPTURE_END] = "a stream ended its capture",
+        [GM_ACT_ERROR] =
+            "a memory error was found (GPUMEM_GUARD): result is 1 for an access outside of a block, 2 after its "
+            "free, 3 for a fault of the device, 4 for a wrong free, 5 for a possible race; site is the call at "
+            "fault, or that saw it; hit is 1 where it follows from an error before; address and bytes are the "
+            "block's, bytes_got - bytes is the call site of its allocation; stream has the call site of its free "
+            "times 2^32, plus the number of the text",
         [GM_ACT_PEER] = "access to a peer device was enabled",
         [GM_ACT_CONTEXT] = "a context was created; address is its handle",
         [GM_ACT_CONTEXT_DESTROYED] = "a context was destroyed",

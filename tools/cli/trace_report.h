@@ -27,10 +27,16 @@ struct gm_report {
     bool stacks;                          /* each call chain has its own row, with its callers */
     bool devices;                         /* the process used several: rows, peaks and holders are of one each */
     struct gm_suppressions *suppressions; /* NULL = none */
+    bool *error_suppressed;               /* array: of each error of the analysis; NULL before gm_report_make_sites */
 };
 
 struct gm_leaks {
     struct gm_count_and_bytes own, toolkit, suppressed, freed_last;
+};
+
+/* A possible race is no error, and a fault that follows from an error is not counted again. */
+struct gm_errors {
+    uint64_t count, suppressed, races;
 };
 
 /* Reads the trace again for one observer. False = the trace is missing, or no memory. */
@@ -51,6 +57,23 @@ void gm_report_sort_sites(struct gm_report *report, enum gm_report_order order);
 struct gm_leaks gm_report_leaks(const struct gm_report *report);
 /* Names for a row of a table, with `stacks` also the callers. Valid until the next call. */
 struct gm_site_names gm_report_site_names(struct gm_report *report, const struct gm_report_site *site);
+
+/* Fills in error_suppressed; gm_report_make_sites calls it. False = no memory. */
+bool gm_report_make_errors(struct gm_report *report);
+struct gm_errors gm_report_errors(const struct gm_report *report);
+
+/* ---- report_errors.c */
+const char *gm_error_name(enum gm_memory_error error);
+const char *gm_error_text(const struct gm_report *report, const struct gm_event *error); /* one line */
+void gm_report_errors_text(struct gm_report *report);                                    /* nothing without errors */
+
+/* ---- report_sarif.c */
+/* Writes the memory errors and leaks of all reports as one SARIF 2.1.0 document: begin, add for each, end. As the
+ * functions of report_json.c. */
+struct gm_report_sarif;
+struct gm_report_sarif *gm_report_sarif_begin(void);
+bool gm_report_sarif_add(struct gm_report_sarif *sarif, struct gm_report *report);
+bool gm_report_sarif_end(struct gm_report_sarif *sarif);
 
 /* ---- report_text.c */
 void gm_report_head(const struct gm_report *report); /* identifies the trace */

@@ -157,11 +157,11 @@ static void parts(FILE *out) {
 #undef ROW
     };
     size_t count = sizeof names / sizeof *names;
-    for (size_t i = 0; i < count; i++)
-        fprintf(out, "%s.BR \\-\\-%s%s\n", i + 1 == count ? "and\n" : "", names[i],
-                i + 1 == count   ? " ."
-                : i + 2 == count ? ""
-                                 : " ,");
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, "%s.BR \\-\\-", i + 1 == count ? "and\n" : "");
+        text(out, names[i]);
+        fprintf(out, "%s\n", i + 1 == count ? " ." : i + 2 == count ? "" : " ,");
+    }
 }
 
 static void formats(FILE *out) {

@@ -29,7 +29,7 @@ static void try_bytes(const unsigned char *data, size_t size) {
     bool understood = gm_suppressions_parse(s, file, "name", error, sizeof error);
     if (understood != !*error || (!understood && strncmp(error, "name:", 5)))
         abort();
-    bool covered = gm_suppressions_cover(s, frames, sizeof frames / sizeof *frames, 3, 300);
+    bool covered = gm_suppressions_cover(s, GM_SUPPRESSED_LEAK, frames, sizeof frames / sizeof *frames, 3, 300);
     for (size_t i = 0; gm_suppressions_use(s, i, &use); i++)
         blocks += use.blocks;
     if (blocks != (covered ? 3 : 0))

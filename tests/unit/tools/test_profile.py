@@ -476,7 +476,7 @@ class Profile(ToolCase):
         self.assertEqual(self.suppress("", "--fail-on-leak")[0], 3)
 
     def test_suppressions_name_the_wrong_line(self):
-        for text, line in (("x\n", "s.txt:1: expected {"), ("{\n name\n Memcheck:Leak\n", "s.txt:3: expected gpumem:leak"),
+        for text, line in (("x\n", "s.txt:1: expected {"), ("{\n name\n Memcheck:Leak\n", "s.txt:3: expected gpumem:leak or gpumem:error"),
                            ("\n# c\n{\n n\n gpumem:leak\n what:x\n}\n", "s.txt:6: expected fun:, obj:, src:, site:, ... or }"),
                            ("{\n n\n gpumem:leak\n}\n", "s.txt:4: a suppression without frames"),
                            ("{\n}\n", "s.txt:2: a suppression without a name"),
@@ -487,6 +487,72 @@ class Profile(ToolCase):
             self.assertEqual((status, out, err.count("\n")), (2, "", 1))
             self.assertIn("gpumem: " + line, err)
         self.assertIn("No such file", self.run_tool("report", "--suppressions", "none", "x.trace")[2])
+
+    # memory errors
+
+    ERRORS = ((2, 1, 2, 3, b"kernel f gets a pointer to freed memory"), (3, 1, 2, 3, b"illegal address"), (1, 0, 3, 0, b"4 bytes were written"),
+              (5, 2, 1, 0, b"possible race: kernel f"))
+
+    def errors(self, *options, suppressions=None):
+        """Rows are kind, call, allocation, free, text; the second follows from the first."""
+        records = RECORDS + b"".join(t.string(0x80000000 + i, row[4]) for i, row in enumerate(self.ERRORS))
+        events = [t.event(1 + i, 1000, "memory_error", "none", 0x1000, M, result=kind, site=call, slack=allocated, hit=int(i == 1),
+                          stream=freed << 32 | 0x80000000 + i) for i, (kind, call, allocated, freed, _) in enumerate(self.ERRORS)]
+        if suppressions:
+            self.write("s.txt", suppressions)
+            options += "--suppressions", "s.txt"
+        return self.run_tool("report", *options, self.write("x.trace", trace(events, records)))
+
+    def test_memory_errors(self):
+        status, out, err = self.errors("--memory-errors")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual([re.sub(" +", " ", line) for line in out.split("MEMORY ERRORS")[1].split("\n")[1:7]],
+                         [" use-after-free at 1 us", " kernel f gets a pointer to freed memory", " call app+0x100", " allocated by libfoo.so+0x200",
+                          " freed by app+0x300", " device-fault at 1 us, follows from the one before"])
+        self.assertIn("memory errors: 2; suppressed: 0; possible races: 1\n", out)
+        self.assertIn("MEMORY ERRORS", self.errors()[1])
+        self.assertNotIn("MEMORY ERRORS", self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, M, site=1)]))
+        self.assertIn("  none: ", self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, M, site=1)], "--memory-errors"))
+
+    def test_fail_on_error(self):
+        status, _, err = self.errors("--fail-on-error")
+        self.assertEqual((status, err), (3, "gpumem: x.trace: memory errors: 2\n"))
+        self.assertEqual(self.errors()[0], 0)
+
+    def test_suppressed_errors(self):
+        freed, allocated = ("{\n %s\n gpumem:error\n site:app+0x300\n}\n" % name for name in "ab")
+        self.assertEqual(self.errors("--fail-on-error", suppressions=freed)[0], 0)
+        self.assertIn("memory errors: 0; suppressed: 3; possible races: 1\n", self.errors(suppressions=allocated)[1])
+        status, out, _ = self.errors("--fail-on-error", suppressions="{\n a\n gpumem:leak\n obj:*\n}\n{\n b\n gpumem:error\n obj:none\n}\n")
+        self.assertIn("memory errors: 2; suppressed: 0;", out)
+        self.assertEqual(status, 3)
+
+    @unittest.skipUnless(HAVE_JSON, "built without jansson")
+    def test_memory_errors_as_json(self):
+        found = json.loads(self.errors("--json", "--memory-errors")[1])["traces"][0]["memory_errors"]
+        self.assertEqual((found["count"], found["suppressed"], found["possible_races"], len(found["errors"])), (2, 0, 1, 4))
+        self.assertEqual(found["errors"][0], {"error": "use-after-free", "text": "kernel f gets a pointer to freed memory", "time_ns": 1000,
+                                              "address": "0x1000", "bytes": M, "device": 0, "state": None, "call": "app+0x100",
+                                              "allocated_by": "libfoo.so+0x200", "freed_by": "app+0x300"})
+
+    @unittest.skipUnless(HAVE_JSON, "built without jansson")
+    def test_sarif(self):
+        status, out, _ = self.errors("--sarif", "--fail-on-error", suppressions="{\n a\n gpumem:error\n site:app+0x300\n}\n")
+        document = json.loads(out)
+        (run,) = document["runs"]
+        self.assertEqual((status, document["version"], run["tool"]["driver"]["name"]), (0, "2.1.0", "gpumem"))
+        known = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+        self.assertEqual([(row["ruleId"], row["level"], "suppressions" in row) for row in run["results"]],
+                         [("use-after-free", "error", True), ("device-fault", "error", True), ("out-of-bounds", "error", True),
+                          ("possible-race", "note", False)])
+        self.assertTrue({row["ruleId"] for row in run["results"]} < known)
+        self.assertEqual([place["logicalLocations"][0]["fullyQualifiedName"] for row in run["results"][:1]
+                          for place in row["locations"] + row["relatedLocations"]], ["app+0x100", "libfoo.so+0x200", "app+0x300"])
+        self.assertEqual(run["results"][2]["locations"][0]["message"]["text"], "allocated here")
+        self.write("y.trace", trace([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, M, site=1)]))
+        (leak,) = json.loads(self.good("report", "--sarif", "y.trace"))["runs"][0]["results"]
+        self.assertEqual((leak["ruleId"], leak["message"]["text"]), ("leak", "1.00 MiB of GPU memory leaked in 1 block"))
+        self.assertEqual(self.run_tool("report", "--sarif", "--json", "y.trace")[0], 2)
 
     # several traces
 

@@ -7,7 +7,7 @@ CHUNK_MAGIC = 0x4B4E4843
 HEADER = 4096
 ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
                trim=10, drop=12, mark=13, context_gone=18, phase_begin=19, phase_end=20, copy_source=21, copy=22, pool_size=23, beyond=24, held=25,
-               sum=26, peak=27, total=28)
+               sum=26, peak=27, total=28, memory_error=31)
 CALLS = dict(none=0, cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemMap=14, cuMemFree=20, cuMemFreeAsync=21,
              cuMemFreeHost=22, cuMemAddressFree=26, cuMemRelease=27, cuMemUnmap=28, cuCtxDestroy=35)
 KINDS = dict(native=0, async_=1, managed=2, host=4, array=5, vmm=6, cache=11, host_numa=12, mapped=13)
