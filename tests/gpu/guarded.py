@@ -97,7 +97,7 @@ def guarded_blocks(options, build, framework, tool):
         yield planted(place, str(program), case, tool)
     for case in LATE:
         yield planted(place, str(program), case, None, before=80)
-    for case in ("refused", "sampled", "exported", "blocking", "begin", "rules", "poison"):
+    for case in ("refused", "sampled", "exported", "blocking", "begin", "aligned", "slack", "rules", "poison"):
         try:
             CASES[case](place)
             yield case, "ok", ""
