@@ -825,6 +825,8 @@ MUTATIONS = [
        "with a smaller alignment a read right behind a block faults"),
     of("kernels_of_one_table_only", "shim/hook/kernels.c", "find_further", swaps("table < TABLES", "table < 1"), "guard found",
        "kernels beyond the first 1024 have names"),
+    of("earlier_blocks_not_counted", "shim/resource/guard_ranges.c", "forget_places", swaps("had > most", "false"), "guard ranges",
+       "a late use may be of an earlier block at the addresses"),
     of("late_argument_lost", "shim/hook/kernels.c", "gm_launch_add_pointer", swaps("GM_LAUNCH_POINTERS : 0", "0 : 0"), "guard found",
        "a pointer to a freed block is kept rather than one to a live block"),
     of("loop_listed_whole", "shim/hook/kernels.c", "is_equal", gives("false"), "guard launches",

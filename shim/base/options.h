@@ -91,7 +91,7 @@ enum gm_option_type {
       "Find memory errors: give all blocks, or one of N, addresses of their own, so that wrong accesses fault; with "  \
       "begin exact before a block; with align=1 (4, 16) exact behind it; with blocking wait for each kernel, to name " \
       "it; with noraces no possible races of cudaMallocAsync.")                                                        \
-    X(GUARD_RANGE, BYTES, "guard-range", "256G", "bytes", NULL, 0, 0,                                                  \
+    X(GUARD_RANGE, BYTES, "guard-range", "4T", "bytes", NULL, 0, 0,                                                    \
       "Addresses that guarded blocks use up before those of the blocks that were freed longest ago are used again.")   \
     X(LIMIT, MEMORY, "limit", "0", "bytes|N%", NULL, 0, 0,                                                             \
       "Memory of each device that this process may hold, or a part of it (50%), as if the device were smaller; "       \

@@ -155,6 +155,9 @@ static void add_life(struct work *w, const struct gm_guard_block *block, const c
     gm_log_add(&w->lines, "  allocated by  %s%s", gm_site_text(&w->site, block->allocated_at), how);
     if (block->state == GM_GUARD_FREED)
         gm_log_add(&w->lines, "  freed by      %s", freed_by(w, block));
+    if (block->earlier)
+        gm_log_add(&w->lines, "  or            one of %u earlier blocks at these addresses: try GPUMEM_GUARD_RANGE",
+                   block->earlier);
 }
 
 static void add_launcher(struct work *w, const struct gm_launch *launch) {
@@ -233,6 +236,18 @@ void gm_explain_early_use(const struct gm_launch *launch, const struct gm_launch
     end_race(w);
 }
 
+void gm_explain_early_copy(const struct gm_access *access, const struct gm_guard_block *block) {
+    struct work *w = begin_race(RACE_ARGUMENT, access->site, block->allocated_at);
+    if (!w)
+        return;
+    gm_log_add(&w->lines, RACE "%s may %s memory before it is allocated: %lu bytes at %s", access->call,
+               access->writes ? "write" : "read", (unsigned long)access->size, place_text(w, block, access->address));
+    gm_log_add(&w->lines, "  called by     %s", gm_site_text(&w->site, access->site));
+    add_life(w, block, ORDERED);
+    note_found(w, GM_ERROR_RACE, access->site, block, NULL);
+    end_race(w);
+}
+
 void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block, uint32_t site) {
     struct work *w = begin_race(RACE_FREE, launch->site, site);
     if (!w)
@@ -306,6 +321,9 @@ static void add_pointers(struct work *w, const struct gm_launch *launch, bool fr
                    gm_site_text(&w->site, block.allocated_at));
         if (freed)
             gm_log_add(&w->lines, "      freed by  %s", freed_by(w, &block));
+        if (block.earlier)
+            gm_log_add(&w->lines, "      or        one of %u earlier blocks at these addresses: try GPUMEM_GUARD_RANGE",
+                       block.earlier);
     }
 }
 

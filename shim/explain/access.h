@@ -50,6 +50,8 @@ GM_INTERNAL void gm_explain_argument(const struct gm_launch *launch, const struc
  * program may do so by a flag in memory, so this is counted as a possible race and not as an error. */
 GM_INTERNAL void gm_explain_early_use(const struct gm_launch *launch, const struct gm_launch_pointer *pointer,
                                       const struct gm_guard_block *block);
+/* The same for a copy or fill. */
+GM_INTERNAL void gm_explain_early_copy(const struct gm_access *access, const struct gm_guard_block *block);
 /* The same for a block that is freed at `site` in the order of a stream, while a launch in another one may use it. */
 GM_INTERNAL void gm_explain_freed_in_use(const struct gm_launch *launch, const struct gm_guard_block *block,
                                          uint32_t site);

@@ -126,6 +126,20 @@ static const struct row *row_of(const struct gm_called *call) {
     return row;
 }
 
+/* ---- the order of streams */
+
+/* Under all, no call passes unseen that may order streams. */
+static bool sees_order(CUstream stream) {
+    return gm_guard_every == 1 && !ignores_races && gm_guard_order_now() && stream > CU_STREAM_PER_THREAD &&
+           !gm_capture_any();
+}
+
+/* Memory in the order of another stream, behind which nothing has ordered this one. */
+static bool is_early(const struct gm_guard_block *block, CUstream stream) {
+    return block->in_order && block->stream != (uintptr_t)stream && block->order == gm_guard_order_now() &&
+           sees_order(stream);
+}
+
 /* ---- copies and fills
  *
  * One that leaves a guarded block, or uses a freed one, is refused as natively. The driver refuses some of them, but
@@ -139,11 +153,15 @@ static bool look_at_range(const struct gm_called *call, bool writes, uint64_t ad
     if (GM_LIKELY(!gm_guard_covers(address)) || !size || !gm_guard_find(address, &block))
         return true;
     bool inside = address >= block.address && address + size <= block.address + block.size;
-    if (GM_LIKELY(inside && block.state == GM_GUARD_LIVE))
+    bool right = inside && block.state == GM_GUARD_LIVE, early = right && is_early(&block, gm_called_stream(call));
+    if (GM_LIKELY(right && !early))
         return true;
     struct gm_access access = {call->row->name, site_of(call), writes, address, size};
-    gm_explain_access(&access, &block);
-    return false;
+    if (early)
+        gm_explain_early_copy(&access, &block);
+    else
+        gm_explain_access(&access, &block);
+    return right;
 }
 
 static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t layer) {
@@ -249,19 +267,11 @@ static bool may_order(const struct gm_called *call, CUstream stream) {
            call->row->meaning == GM_MEANING_CONTEXT_WAIT || stream <= CU_STREAM_PER_THREAD;
 }
 
-/* Under all, no call passes unseen that may order streams. */
-static bool sees_order(CUstream stream) {
-    return gm_guard_every == 1 && !ignores_races && gm_guard_order_now() && stream > CU_STREAM_PER_THREAD &&
-           !gm_capture_any();
-}
-
-/* Memory in the order of another stream, behind which nothing has ordered this one. */
 static void look_at_order(CUstream stream, const struct gm_launch *launch) {
     struct gm_guard_block block;
     for (unsigned i = 0; i < launch->count && sees_order(stream); i++)
         if (launch->pointers[i].alone && gm_guard_find(launch->pointers[i].address, &block) &&
-            block.state == GM_GUARD_LIVE && block.in_order && block.order == gm_guard_order_now() &&
-            block.stream != (uintptr_t)stream)
+            block.state == GM_GUARD_LIVE && is_early(&block, stream))
             gm_explain_early_use(launch, &launch->pointers[i], &block);
 }
 
@@ -300,8 +310,8 @@ static void read_launch(const struct gm_called *call, const struct row *row, str
 
 static void look_at_launch(const struct gm_called *call, const struct row *row, struct gm_launch *launch) {
     read_launch(call, row, launch);
-    if (launch->closes && gm_guard_any_waits())
-        gm_guard_settle(); /* so a use faults */
+    if ((launch->closes || gm_guard_every == 1) && gm_guard_any_waits())
+        gm_guard_settle(); /* so a use faults, under all also by an address that the kernel reads from memory */
 }
 
 /* ---- results */
@@ -370,7 +380,7 @@ static void launched(const struct making *made) {
     if (is_fault(result))
         returned_fault(result, made, &made->launch);
     else
-        gm_launches_ended(made->stream, false);
+        gm_launches_waited(made->stream);
     if (result == CUDA_SUCCESS)
         look_beside_arguments(&made->launch);
 }

@@ -262,17 +262,25 @@ static struct kept {
     CUstream stream;
     uint64_t order; /* gm_guard_order_now() at the launch */
     unsigned times;
-    bool open;
+    bool open, waited; /* it may not have ended, as far as the program knows; it has */
 } ring[GM_LAUNCHES];
 static unsigned newest; /* the next place */
 static uint64_t lost;   /* launches that had to make room and may not have ended */
 static bool any_open;   /* at least one may be */
 static gm_spin ring_lock;
 
+/* Not by memcmp, because the structures have padding. */
+static bool has_equal_pointers(const struct gm_launch *one, const struct gm_launch *two) {
+    for (unsigned i = 0; i < one->count; i++)
+        if (one->pointers[i].address != two->pointers[i].address ||
+            one->pointers[i].argument != two->pointers[i].argument || one->pointers[i].alone != two->pointers[i].alone)
+            return false;
+    return true;
+}
+
 static bool is_equal(const struct kept *kept, const struct gm_launch *launch, CUstream stream) {
     return kept->open && kept->launch.kernel == launch->kernel && kept->launch.site == launch->site &&
-           kept->stream == stream && kept->launch.count == launch->count &&
-           !memcmp(kept->launch.pointers, launch->pointers, launch->count * sizeof *launch->pointers);
+           kept->stream == stream && kept->launch.count == launch->count && has_equal_pointers(&kept->launch, launch);
 }
 
 /* An equal one among the latest launches. */
@@ -291,7 +299,7 @@ void gm_launches_add(const struct gm_launch *launch, CUstream stream) {
     struct kept *kept = any_open ? find_equal(launch, stream) : NULL;
     if (!kept) {
         kept = &ring[newest];
-        lost = any_open ? lost + (kept->open ? kept->times : 0) : 0;
+        lost = any_open ? lost + (kept->open && !kept->waited ? kept->times : 0) : 0;
         kept->launch = *launch;
         kept->stream = stream;
         kept->times = 0;
@@ -300,6 +308,7 @@ void gm_launches_add(const struct gm_launch *launch, CUstream stream) {
     }
     kept->launch.told |= launch->told;
     kept->times++;
+    kept->waited = false;
     kept->order = gm_guard_order_now();
     __atomic_store_n(&any_open, true, __ATOMIC_RELAXED);
     gm_spin_unlock(&ring_lock);
@@ -325,6 +334,13 @@ bool gm_launches_find(const struct gm_guard_block *block, CUstream stream, uint6
     return found;
 }
 
+void gm_launches_waited(CUstream stream) {
+    gm_spin_lock(&ring_lock);
+    for (unsigned i = 0; i < GM_LAUNCHES; i++)
+        ring[i].waited |= ring[i].open && ring[i].stream == stream;
+    gm_spin_unlock(&ring_lock);
+}
+
 void gm_launches_ended(CUstream stream, bool all) {
     bool open = false;
     if (GM_LIKELY(!__atomic_load_n(&any_open, __ATOMIC_RELAXED)))
@@ -342,7 +358,7 @@ unsigned gm_launches_copy(struct gm_launch launches[GM_LAUNCHES], unsigned times
     *more = lost;
     for (unsigned i = 1; i <= GM_LAUNCHES; i++) {
         unsigned at = (newest + GM_LAUNCHES - i) % GM_LAUNCHES;
-        if (!ring[at].open)
+        if (!ring[at].open || ring[at].waited)
             continue;
         times[count] = ring[at].times;
         launches[count++] = ring[at].launch;

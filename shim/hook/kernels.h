@@ -25,6 +25,9 @@ GM_INTERNAL void gm_launches_add(const struct gm_launch *launch, CUstream stream
  * the block. */
 GM_INTERNAL bool gm_launches_find(const struct gm_guard_block *block, CUstream stream, uint64_t order,
                                   struct gm_launch *launch);
+/* The work of the stream has ended because gpumem waited for it. So it is at no fault, but the program does not know
+ * that it has ended. */
+GM_INTERNAL void gm_launches_waited(CUstream stream);
 /* The work of the stream has ended, or (all) of every stream. */
 GM_INTERNAL void gm_launches_ended(CUstream stream, bool all);
 /* Copies the launches that may not have ended, the latest first, and how often each was made in a row with others.

@@ -100,15 +100,20 @@ static void set_places(struct arena *arena, uint32_t place, uint32_t count, uint
         arena->first[place + i] = first;
 }
 
-/* Forgets the freed blocks in these places, with all places that they have. */
-static void forget_places(struct arena *arena, uint32_t place, uint32_t count) {
+/* Forgets the freed blocks in these places, with all places that they have. Returns the most blocks that a place had.
+ */
+static uint32_t forget_places(struct arena *arena, uint32_t place, uint32_t count) {
+    uint32_t most = 0;
     for (uint32_t i = place; i < place + count; i++) {
         struct gm_guard_block *old = block_of(arena, i);
         if (!old)
             continue;
+        uint32_t had = old->earlier + (old->state != GM_GUARD_NONE);
+        most = had > most ? had : most;
         set_places(arena, arena->first[i] - 1, places_for(old->mapped), 0);
         old->state = GM_GUARD_NONE;
     }
+    return most;
 }
 
 /* Looks for `count` places in [from, to) of an arena. 0: there are none. */
@@ -130,9 +135,9 @@ static uint32_t search(const struct arena *arena, uint32_t from, uint32_t to, ui
 
 static uint64_t occupy(struct arena *arena, uint32_t place, uint32_t count, size_t mapped) {
     uint64_t mapping = arena->start + (uint64_t)place * PLACE;
-    forget_places(arena, place, count);
+    uint32_t earlier = forget_places(arena, place, count);
     set_places(arena, place, count, place + 1);
-    arena->blocks[place] = (struct gm_guard_block){.mapping = mapping, .mapped = mapped};
+    arena->blocks[place] = (struct gm_guard_block){.mapping = mapping, .mapped = mapped, .earlier = earlier};
     cursor.arena = (unsigned)(arena - arenas);
     cursor.place = place + count;
     return mapping;
@@ -174,7 +179,9 @@ void gm_guard_range_live(const struct gm_guard_block *block) {
         return;
     gm_spin_lock(&lock);
     struct gm_guard_block *own = &arena->blocks[place_of(arena, block->mapping)];
+    uint32_t earlier = own->earlier;
     *own = *block;
+    own->earlier = earlier;
     own->state = GM_GUARD_LIVE;
     own->released = false;
     gm_spin_unlock(&lock);

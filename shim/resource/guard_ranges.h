@@ -23,6 +23,7 @@ struct gm_guard_block {
     uint64_t context, context_id;
     uint64_t stream, order;          /* in_order: its stream, and gm_guard_order_now() when it was allocated */
     uint32_t allocated_at, freed_at; /* call sites; 0 = unknown */
+    uint32_t earlier;                /* blocks that had these addresses before: a late use may be of one of them */
     int16_t device;
     uint8_t state;    /* enum gm_guard_state */
     uint8_t released; /* freed, and nothing is mapped any more */

@@ -311,6 +311,13 @@ CASE(before_ready) {
     wait_for(two);
 }
 
+CASE(copied_before_ready) {
+    char bytes[100] = {0};
+    MUST(cuMemAllocAsync(&block, 4096, one));
+    MUST(cuMemcpyHtoDAsync(block, bytes, sizeof bytes, two));
+    wait_for(two);
+}
+
 /* The host polls a flag that the first stream sets behind the allocation. */
 CASE(ready_by_flag) {
     volatile uint32_t *flag;

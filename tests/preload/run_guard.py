@@ -61,6 +61,8 @@ FOUND = {
                      "allocated by .*before_ready.*, in the order of another stream", "not seen +an event or a wait",
                      "GPUMEM_GUARD=all,noraces"],
     "ready_by_flag": ["possible race: kernel write_words may use memory before it is allocated: argument 1 points to a block of 4.00 KiB"],
+    "copied_before_ready": ["possible race: cuMemcpyHtoDAsync may write memory before it is allocated: 100 bytes at a block of 4.00 KiB",
+                            "called by .*copied_before_ready", "allocated by .*copied_before_ready.*, in the order of another stream"],
     "ready_by_event": [],
     "freed_in_use": ["possible race: kernel write_words may still use a block of 4.00 KiB that is freed now", "launched by .*freed_in_use",
                      "freed by .*freed_in_use.*, in the order of another stream"],
@@ -144,8 +146,6 @@ def uses(place):
     a process and of later ones, which wait to be unmapped."""
     for program, patterns in USES.items():
         for before, settings in ((0, {}), (80, {}), (0, {"policy": "async"}), (0, {"value": "all,blocking"})):
-            if before and program == "table_freed":
-                continue  # the address is in memory, and the block may not be unmapped yet; half a second later it is
             done = guarded(place, program, before=before, source="guard_uses", **settings)
             label = f"{program}, {before} before, {settings}"
             check(done.returncode == 0 and done.stdout.endswith("ok uses\n"), f"{label}: status {done.returncode}\n{done.stdout}{done.stderr}")
@@ -194,7 +194,7 @@ def exported(place):
 
 def races(place):
     """What no call orders may be ordered by a flag in memory: it is no error, and can be switched off."""
-    for program in ("before_ready", "ready_by_flag", "freed_in_use"):
+    for program in ("before_ready", "ready_by_flag", "freed_in_use", "copied_before_ready"):
         command = [place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", "--", place.program("planted"), program]
         done = place.run(command)
         check("possible race: " in done.stderr and re.search(r"memory errors +none found", done.stderr), done.stderr)
@@ -227,6 +227,7 @@ def blocking(place):
     """Of several kernels in flight, the one at fault is named."""
     done = guarded(place, "one_of_many", "all,blocking")
     check_said(done, ["illegal address: ", "at fault +write_words", "argument 1  a block of 8.00 KiB, allocated by .*one_of_many"], "blocking")
+    check_said(guarded(place, "freed_in_use", "all,blocking"), FOUND["freed_in_use"], "freed in use, blocking")
     check("try  " not in done.stderr and "  kernel  " not in done.stderr, done.stderr)
     done = guarded(place, "beside_by_first", "all,blocking")
     check_said(done, ["1 byte was written right behind the end of a block of 1000 bytes", "allocated by .*beside_by_first",
@@ -530,10 +531,16 @@ def shortage(place):
 
 
 def ranges(place):
-    """The addresses of freed blocks come back when the budget of addresses ends; nothing fails."""
+    """The addresses of freed blocks come back when the budget of addresses ends; nothing fails. A late use may be of an earlier block there."""
     command = [place.program("planted"), "many_freed"]
     done = place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", "--guard-range=64M", "--", *command])
     check(done.returncode == 0 and re.search(r"guarded +300, ", done.stderr), done.stdout + done.stderr)
+    check_said(guarded(place, "after_free", before=300), FOUND["after_free"], "after few frees")
+    stale = ["kernel write_words gets a pointer to freed memory", "freed by", "or +one of [0-9]+ earlier blocks at these addresses: try GPUMEM_GUARD_RANGE",
+             "illegal address: ", "or +one of [0-9]+ earlier blocks at these addresses"]
+    done = guarded(place, "after_free", before=300, GPUMEM_GUARD_RANGE="64M")
+    check_said(done, stale, "after many frees")
+    check("earlier blocks" not in guarded(place, "after_free", before=300).stderr, "addresses that no block had before")
 
 
 CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, cached, switched, closers, silent, blocking, launches, failure, begin, aligned, slack, written, rules, poison, calls, wrong, counted, ends, status, recorded, unharmed, shortage, ranges)}
