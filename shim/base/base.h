@@ -39,6 +39,9 @@ const char *gm_size_text(struct gm_size_text *room, uint64_t bytes);
  * characters with which a name could act in a terminal, or begin a line, are shown as "\x1b" (foreign.h). */
 enum gm_log_level { GM_LOG_OFF, GM_LOG_ERROR, GM_LOG_WARN, GM_LOG_INFO, GM_LOG_DEBUG };
 void gm_log_set(enum gm_log_level level); /* default GM_LOG_WARN */
+/* Appends the lines to this file instead; "" = standard error. Call before other threads log. Where the file cannot be
+ * opened they go to standard error. */
+GM_INTERNAL void gm_log_to(const char *path);
 void gm_log(enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Logs only the first time. `once` is a static flag of the caller, initially 0. */
 void gm_log_once(int *once, enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));

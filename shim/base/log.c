@@ -4,14 +4,30 @@
 #include "shim/base/file.h"
 #include "shim/base/foreign.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LINE 1024
 static const char prefix[] = "gpumem: ";
-enum { HEAD = sizeof prefix - 1 };
+enum { HEAD = sizeof prefix - 1, PATH = 4096 };
 
 static int threshold = GM_LOG_WARN;
+static char file[PATH]; /* "": standard error */
+
+/* The file is open for one write only: the program may close any descriptor. */
+static void say(const char *text, size_t bytes) {
+    int saved = errno;
+    int fd = *file ? gm_open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    if (fd < 0) {
+        gm_safe_say(STDERR_FILENO, text, bytes);
+    } else {
+        gm_safe_write(fd, text, bytes);
+        gm_close(fd);
+    }
+    errno = saved;
+}
 
 /* Takes away what a text would do in a terminal. Returns its length, which `size` may cut. */
 static GM_APART size_t show(char *text, size_t size) {
@@ -26,8 +42,8 @@ static size_t format_shown(char *text, size_t size, const char *format, va_list 
     return gm_foreign_is_plain(text) ? length : show(text, size);
 }
 
-/* The line has a prefix already, of `head` bytes. */
-static void write_line(int fd, char line[LINE], size_t head, const char *format, va_list args) {
+/* The line has a prefix already, of `head` bytes. Returns its length. */
+static size_t end_line(char line[LINE], size_t head, const char *format, va_list args) {
     static const char more[] = "...";
     size_t length = format_shown(line + head, LINE - head - 1, format, args), end = head + strlen(line + head);
     if (head + length > end) {
@@ -37,21 +53,21 @@ static void write_line(int fd, char line[LINE], size_t head, const char *format,
         end += sizeof more - 1;
     }
     line[end++] = '\n';
-    gm_safe_say(fd, line, end);
+    return end;
 }
 
 void gm_say_line(int fd, const char *format, ...) {
     char line[LINE];
     va_list args;
     va_start(args, format);
-    write_line(fd, line, 0, format, args);
+    gm_safe_say(fd, line, end_line(line, 0, format, args));
     va_end(args);
 }
 
 static void log_line(const char *format, va_list args) {
     char line[LINE];
     memcpy(line, prefix, HEAD);
-    write_line(STDERR_FILENO, line, HEAD, format, args);
+    say(line, end_line(line, HEAD, format, args));
 }
 
 static bool enabled(enum gm_log_level level) {
@@ -66,6 +82,16 @@ void gm_assert_failed(const char *text, const char *file, int line) {
 #endif
 
 void gm_log_set(enum gm_log_level level) { __atomic_store_n(&threshold, (int)level, __ATOMIC_RELAXED); }
+
+void gm_log_to(const char *path) {
+    char folder[PATH] = "";
+    if (*path && *path != '/' && syscall(SYS_getcwd, folder, sizeof folder) < 0)
+        return;
+    if (!*path || *path == '/')
+        gm_format(file, sizeof file, "%s", path);
+    else
+        gm_format(file, sizeof file, "%s/%s", folder, path);
+}
 
 void gm_log(enum gm_log_level level, const char *format, ...) {
     if (!enabled(level))
@@ -103,5 +129,5 @@ void gm_log_add(struct gm_log_lines *lines, const char *format, ...) {
 
 void gm_log_lines(enum gm_log_level level, const struct gm_log_lines *lines) {
     if (enabled(level) && lines->length)
-        gm_safe_say(STDERR_FILENO, lines->text, lines->length);
+        say(lines->text, lines->length);
 }

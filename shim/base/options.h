@@ -55,6 +55,9 @@ enum gm_option_type {
       "is the first frame outside them, in explanations of errors, reports, exports and pictures; none: the tools do " \
       "not step past functions of the program through which nearly all call stacks pass.")                             \
     X(LOG, CHOICE, "log", "warn", "", "off error warn info debug", 0, 0, "Which messages to write to standard error.") \
+    X(LOG_FILE, TEXT, "log-file", "", "FILE", NULL, 0, 0,                                                              \
+      "Append the messages to this file instead; %p becomes the process id, %h the host, %r the rank, %% a percent "   \
+      "sign; the closing lines of gpumem run stay on standard error.")                                                 \
     X(COVERAGE, BOOL, "coverage", "0", "", NULL, 0, 0,                                                                 \
       "At exit, print which functions of the driver were called, and which were possibly bypassed.")                   \
     X(FREE, CHOICE, "free", "safe", "", "safe wait order async", 0, 0,                                                 \

@@ -12,6 +12,8 @@
     X("gpumem",         FUNCTION, "gm_*")                     \
     X("gpumem",         FUNCTION, "gpumem::*")                \
     X("CUDA runtime",   MODULE,   "libcudart*")               \
+    X("CUDA runtime",   FUNCTION, "__device_stub__*")         \
+    X("CUDA runtime",   FUNCTION, "cudaLaunchKernel*")        \
     X("CUDA driver",    TOOLKIT,  "libcuda.so*")              \
     X("CUDA driver",    FUNCTION, "cuMem*")                   \
     X("CUDA C++",       FUNCTION, "cuda::*")                  \

@@ -63,11 +63,11 @@ CUresult CUDAAPI gm_hook_cuMemRelease(CUmemGenericAllocationHandle handle) {
     LEAVE(result);
 }
 
-/* Natively memory that no mapping of the program serves has no handle. */
+/* Natively memory that no mapping of the program serves has no handle; nor have the bytes beside a guarded block. */
 static bool is_served(CUdeviceptr address) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    return registry && gm_registry_find_range(registry, address, &block) && block.owner;
+    return gm_guard_covers(address) || (registry && gm_registry_find_range(registry, address, &block) && block.owner);
 }
 
 /* Allocators retain the handle of their own buffer in order to release it twice. Whoever retains another handle, or one

@@ -99,6 +99,15 @@ static void set_up_sites(bool sites, bool guards, bool of_policy) {
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
 }
 
+static void name_log(void) {
+    static char name[4096];
+    if (gm_trace_expand(gm_option_text(GM_OPT_LOG_FILE), name, sizeof name))
+        gm_log(GM_LOG_WARN, "GPUMEM_LOG_FILE=%.80s: too long, or a %% that is not one of %%p %%h %%r %%%%",
+               gm_option_text(GM_OPT_LOG_FILE));
+    else
+        gm_log_to(name);
+}
+
 void gm_process_start(void) {
     bool user_named;
     uint32_t wants = 0;
@@ -106,6 +115,7 @@ void gm_process_start(void) {
     gm_clock_init();
     gm_options_load(environ);
     gm_log_set((enum gm_log_level)gm_option_number(GM_OPT_LOG));
+    name_log();
     __atomic_store_n(&gm_coverage_on, gm_option_bool(GM_OPT_COVERAGE), __ATOMIC_RELAXED);
     const struct gm_policy *policy = gm_process_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));

@@ -103,6 +103,16 @@ CASE(rows_corner) { copy_rows(900, 19, 100, 1); }
 CASE(rows_none) { copy_rows(0, 20, 1000, 0); }
 CASE(rows_behind) { copy_rows(0, 15, 1000, 6); }
 
+/* Natively memory of cuMemAlloc has no handle. */
+CASE(retained) {
+    CUmemGenericAllocationHandle handle;
+    const CUdeviceptr at[] = {make(4096), block + 4095, block - 64, block - 4096};
+    for (int i = 0; i < 4; i++)
+        printf(" retain %d", cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)at[i]));
+    drop(block);
+    printf(" retain %d", cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)block));
+}
+
 CASE(pitched) {
     CUdeviceptr rows;
     size_t pitch;

@@ -75,7 +75,7 @@ FOUND = {
 
 # What is said of the programs of guard_uses.c.
 USES = {
-    **{name: [] for name in ("vector_grows", "pieces", "pool_of_program", "table", "view_inside", "pitched", "rows_whole", "rows_corner", "rows_none", "fill_edge",
+    **{name: [] for name in ("vector_grows", "pieces", "pool_of_program", "table", "view_inside", "pitched", "retained", "rows_whole", "rows_corner", "rows_none", "fill_edge",
                              "volume_whole", "peer_whole", "batch_whole", "layers_whole", "graph_built", "graph_unused", "cooperative_inside", "packed_inside",
                              "not_guarded", "ready_by_host", "used_after_reset")},
     "vector_stale": ["kernel write_words gets a pointer to freed memory: argument 1 points to 512 bytes inside a block of 1.00 MiB that was freed"],
@@ -187,6 +187,8 @@ def exported(place):
         check_said(done, ["GPUMEM_GUARD=1/2: MPI, UCX or a similar library is loaded and may export memory, .*: no more samples of cudaMalloc"], "with MPI")
     for program, call in (("exported", "cuIpcGetMemHandle"), ("marked", "cuPointerSetAttribute")):
         check_said(run(program, "all"), [line.format(call if line.startswith("{}") else program) for line in EXPORTED], f"{program}, all")
+    native, done = place.run_native([place.program("guard_uses"), "retained"]), run("retained", "all")
+    check(done.stdout == native.stdout and not done.stderr, f"retained: {done.stdout}{done.stderr}, natively {native.stdout}")
     native = place.run_native([place.program("guard_uses"), "asked"])
     done = run("asked", "all")
     check(done.stdout == native.stdout and not done.stderr, f"{done.stdout}{done.stderr}, natively {native.stdout}")
@@ -499,6 +501,22 @@ def recorded(place):
             check(done.returncode == status, f"{program}: status {done.returncode}, {done.stderr}")
 
 
+def logged(place):
+    """The messages go to a file, also after the program changed its folder; where that is not possible, to standard error."""
+    folder = place.fresh()
+    name = folder / "%p.log"
+    done = guarded(place, "behind_byte", GPUMEM_LOG_FILE=str(name))
+    (log,) = folder.glob("*.log")
+    check(not done.stderr and "1 byte was written right behind" in log.read_text(), f"{done.stderr}{log.read_text()}")
+    for value in (str(folder / "none" / "x.log"), "x%q"):
+        done = guarded(place, "behind_byte", GPUMEM_LOG_FILE=value)
+        check("1 byte was written right behind" in done.stderr, f"{value}: {done.stderr}")
+    log = folder / "all.log"
+    for _ in range(2):
+        place.run([place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", f"--log-file={log}", "--", place.program("planted"), "behind_byte"])
+    check(log.read_text().count("1 byte was written right behind") == 2, log.read_text())
+
+
 UNHARMED = ["runtime_basic", "driver_linked", "driver_dlopened", "threads", "fork_child", "leaks", "managed", "advice", "async", "pitch", "pools",
             "host_memory", "arrays", "vmm", "per_thread_stream", "context_reset", "capture", "capture_memory", "lost_capture", "freed_pointers",
             "free_memory", "graph_memory", "two_devices", "peer_copies", "two_sites", "mapped", "relies_order", "relies_host"]
@@ -543,7 +561,7 @@ def ranges(place):
     check("earlier blocks" not in guarded(place, "after_free", before=300).stderr, "addresses that no block had before")
 
 
-CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, cached, switched, closers, silent, blocking, launches, failure, begin, aligned, slack, written, rules, poison, calls, wrong, counted, ends, status, recorded, unharmed, shortage, ranges)}
+CASES = {case.__name__: case for case in (found, waiting, uses, refused, sampled, exported, races, cached, switched, closers, silent, blocking, launches, failure, begin, aligned, slack, written, rules, poison, calls, wrong, counted, ends, status, recorded, logged, unharmed, shortage, ranges)}
 
 
 if __name__ == "__main__":

@@ -82,6 +82,9 @@ TEST(test_known_wrappers) {
     assert_int_equal(kind("_ZN3cub6detail5allocEv", "/home/me/app", "/home/me/app.cu"), GM_WRAPPER_LAYER);
     assert_int_equal(kind("load", "<python>", "/venv/lib/python3.12/site-packages/torch/cuda/memory.py"),
                      GM_WRAPPER_LAYER);
+    assert_int_equal(kind("_ZL31__device_stub__Z8saxpy_gpuPfS_iPfS_i", "/x/app", NULL), GM_WRAPPER_LAYER);
+    assert_int_equal(kind("_ZL16cudaLaunchKernelIcE9cudaErrorPT_4dim3S3_PPvmP11CUstream_st", "/x/app", NULL),
+                     GM_WRAPPER_LAYER);
     assert_int_equal(kind("_ZN2at6native5emptyEi", "/x/libtorch_cpu.so", NULL), GM_WRAPPER_LAYER);
     static const char *const dispatching[] = {"_ZN3c104impl28wrap_kernel_functor_unboxed_IiFiiEE4callEPi",
                                               "_ZNK3c1010Dispatcher4callIiEEiv",
