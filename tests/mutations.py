@@ -827,6 +827,8 @@ MUTATIONS = [
        "kernels beyond the first 1024 have names"),
     of("earlier_blocks_not_counted", "shim/resource/guard_ranges.c", "forget_places", swaps("had > most", "false"), "guard ranges",
        "a late use may be of an earlier block at the addresses"),
+    of("memory_errors_not_recorded", "shim/explain/explained.c", "gm_explained_note", returns(""), "guard recorded",
+       "a trace has each memory error"),
     of("late_argument_lost", "shim/hook/kernels.c", "gm_launch_add_pointer", swaps("GM_LAUNCH_POINTERS : 0", "0 : 0"), "guard found",
        "a pointer to a freed block is kept rather than one to a live block"),
     of("loop_listed_whole", "shim/hook/kernels.c", "is_equal", gives("false"), "guard launches",

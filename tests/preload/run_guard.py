@@ -528,7 +528,7 @@ def unharmed(place):
     for program in UNHARMED:
         devices = {"SIMCUDA_DEVICES": "2"} if program in ("two_devices", "peer_copies") else {}
         native = place.run([place.program(program)], **devices)
-        for value, policy in (("all", "auto"), ("all", "async"), ("1/3", "cache"), ("all,begin", "observe")):
+        for value, policy in (("all", "auto"), ("all", "async"), ("1/3,align=16", "cache"), ("all,begin", "observe"), ("all,align=16", "managed")):
             done = place.run_shimmed([place.program(program)], policy, trace=False, GPUMEM_GUARD=value, **devices)
             label = f"{program}, guard {value}, policy {policy}"
             check((done.returncode, done.stdout) == (native.returncode, native.stdout),

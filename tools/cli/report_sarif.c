@@ -25,6 +25,13 @@ struct gm_report_sarif *gm_report_sarif_begin(void) {
 
 static json_t *message(const char *text) { return json_pack("{s:o}", "text", gm_json_string(text)); }
 
+/* A whole path is no URI without a scheme. */
+static json_t *uri(const char *path) {
+    char text[sizeof(((struct gm_frame_name *)0)->file) + 8];
+    snprintf(text, sizeof text, "%s%s", *path == '/' ? "file://" : "", path);
+    return gm_json_string(text);
+}
+
 /* NULL: nothing is known of the site. Without debug information a location is a name. */
 static json_t *location(struct gm_report *r, uint32_t site, const char *words) {
     static struct gm_frame_name name;
@@ -35,8 +42,8 @@ static json_t *location(struct gm_report *r, uint32_t site, const char *words) {
                              gm_json_string(name.function[0] ? name.function : name.text));
     if (name.file[0])
         json_object_set_new(made, "physicalLocation",
-                            json_pack("{s:{s:o}, s:{s:i}}", "artifactLocation", "uri", gm_json_string(name.file),
-                                      "region", "startLine", name.line > 0 ? name.line : 1));
+                            json_pack("{s:{s:o}, s:{s:i}}", "artifactLocation", "uri", uri(name.file), "region",
+                                      "startLine", name.line > 0 ? name.line : 1));
     if (words)
         json_object_set_new(made, "message", message(words));
     return made;
