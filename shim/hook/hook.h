@@ -62,6 +62,14 @@ static const struct gm_hook_facts {
 #undef CALL
 };
 
+/* Loading code may let kernels print, but promises no order of streams (guard_ranges.h). The first launch of a kernel
+ * by CUDA's runtime makes such calls. */
+static inline bool gm_hook_only_loads(enum gm_call_number number) {
+    return number == GM_AT_cuLibraryGetKernel || number == GM_AT_cuLibraryGetModule ||
+           number == GM_AT_cuLibraryLoadData || number == GM_AT_cuModuleLoadData ||
+           number == GM_AT_cuModuleLoadDataEx || number == GM_AT_cuModuleLoadFatBinary;
+}
+
 /* What the row's role asks of a call while gm_watch is not zero (calls.h). A call of a resource that gpumem serves
  * decides itself. */
 static GM_IN_PLACE void gm_hook_look(enum gm_call_number number) {
@@ -75,7 +83,7 @@ static GM_IN_PLACE void gm_hook_look(enum gm_call_number number) {
         gm_free_sync_submit(false);
     if (role == GM_ROLE_NOTICES && GM_UNLIKELY(gm_in_flight_state()))
         gm_free_sync_notice();
-    if (role != GM_ROLE_SUBMITS && role != GM_ROLE_BLIND)
+    if (role != GM_ROLE_SUBMITS && role != GM_ROLE_BLIND && !gm_hook_only_loads(number))
         gm_guard_orders();
 }
 

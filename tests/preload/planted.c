@@ -311,6 +311,18 @@ CASE(before_ready) {
     wait_for(two);
 }
 
+/* By a kernel that is loaded in between, as CUDA's runtime does at the first launch. */
+CASE(loaded_before_ready) {
+    CUlibrary library;
+    CUkernel kernel;
+    MUST(cuMemAllocAsync(&block, 4096, one));
+    MUST(cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&kernel, library, "write_words"));
+    MUST(cuKernelGetFunction(&words, kernel));
+    launch_words(block, 0, 8, two);
+    wait_for(two);
+}
+
 CASE(copied_before_ready) {
     char bytes[100] = {0};
     MUST(cuMemAllocAsync(&block, 4096, one));
@@ -323,8 +335,6 @@ CASE(ready_by_flag) {
     volatile uint32_t *flag;
     MUST(cuMemAllocHost((void **)&flag, 4));
     *flag = 0;
-    launch_words((CUdeviceptr)(uintptr_t)flag, 0, 0,
-                 one); /* the first launch loads the kernel, which may order streams */
     MUST(cuMemAllocAsync(&block, 4096, one));
     launch_words((CUdeviceptr)(uintptr_t)flag, 0, 1, one);
     while (!*flag)

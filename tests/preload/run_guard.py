@@ -61,6 +61,7 @@ FOUND = {
                      "allocated by .*before_ready.*, in the order of another stream", "not seen +an event or a wait",
                      "GPUMEM_GUARD=all,noraces"],
     "ready_by_flag": ["possible race: kernel write_words may use memory before it is allocated: argument 1 points to a block of 4.00 KiB"],
+    "loaded_before_ready": ["possible race: kernel write_words may use memory before it is allocated", "launched by .*loaded_before_ready"],
     "copied_before_ready": ["possible race: cuMemcpyHtoDAsync may write memory before it is allocated: 100 bytes at a block of 4.00 KiB",
                             "called by .*copied_before_ready", "allocated by .*copied_before_ready.*, in the order of another stream"],
     "ready_by_event": [],
@@ -196,7 +197,7 @@ def exported(place):
 
 def races(place):
     """What no call orders may be ordered by a flag in memory: it is no error, and can be switched off."""
-    for program in ("before_ready", "ready_by_flag", "freed_in_use", "copied_before_ready"):
+    for program in ("before_ready", "ready_by_flag", "freed_in_use", "loaded_before_ready", "copied_before_ready"):
         command = [place.options.gpumem, "run", f"--library={place.options.shim}", "--guard=all", "--", place.program("planted"), program]
         done = place.run(command)
         check("possible race: " in done.stderr and re.search(r"memory errors +none found", done.stderr), done.stderr)
