@@ -217,6 +217,8 @@ ERRORS = {
     "before_byte": "1 byte before the start",
     "before_stride": "2 MiB before the start",
     "far_before": "4,000 bytes before the start",
+    "long_before": "80,000 bytes before the start",
+    "beside_by_first": "1 byte behind the end by the first of three kernels",
     "never_freed": "the second byte behind the end, of a block that is never freed",
     "in_a_struct": "behind the end, the pointer in a structure",
     "behind_grown": "behind the end of an array that grows in place",
@@ -229,6 +231,8 @@ ERRORS = {
     "after_free_late_argument": "after the free, the pointer behind sixteen others",
     "graph_freed": "a graph uses a block that was freed since its capture",
     "before_ready": "stream-ordered memory in another stream, before it is ready",
+    "loaded_before_ready": "the same, by a kernel that is loaded in between",
+    "copied_before_ready": "the same, by a copy",
     "freed_in_use": "cudaFreeAsync while another stream uses the block",
     "host_pointer": "a host pointer given to a kernel",
     "null_argument": "a null pointer given to a kernel",
@@ -277,7 +281,7 @@ def suite(text):
 
 
 # When the words of each tool come.
-GPUMEM = (("gets a pointer|may use", "before the launch"), ("illegal address", "at the fault"), ("closing lines|at the end of", "at the end"),
+GPUMEM = (("gets a pointer|may (use|write)", "before the launch"), ("illegal address", "at the fault"), ("closing lines|at the end of", "at the end"),
           ("w(as|ere) written|may still|cuMemFree", "at the free"), ("reads|writes", "at the call"), ("poison", "no; poison shows it"),
           ("refuses", "no; the driver refuses the call"))
 SANITIZER = (("Invalid|Uninitialized", "in the kernel"), ("Program hit", "at the call"), ("Leaked", "at the end"), ("nothing", "no"))

@@ -211,7 +211,7 @@ ok       guard blocking
     def test_each_planted_error_has_a_row(self):
         sys.path.insert(0, str(BENCH.parents[1] / "tests" / "preload"))
         from run_guard import FOUND
-        self.assertEqual(set(FOUND) - set(guard.ERRORS), {"none", "stale_member", "graph_updated", "ready_by_event", "ready_by_flag"})
+        self.assertEqual(set(FOUND) - set(guard.ERRORS), {"none", "read_last", "stale_member", "graph_updated", "ready_by_event", "ready_by_flag"})
         for name in guard.ERRORS:
             self.assertTrue(guard.when(guard.SILENT.get(name) or guard.words(FOUND[name]), guard.GPUMEM), name)
 
