@@ -79,6 +79,21 @@ CUresult sim_cuGraphExecUpdate_v2(CUgraphExec x, CUgraph g, CUgraphExecUpdateRes
     return CUDA_SUCCESS;
 }
 
+/* A node names addresses. Mapped memory may have been unmapped since, and other memory mapped there. */
+static struct sim_op *clone_now(const struct sim_op *from) {
+    struct sim_op *op = sim_op_clone(from);
+    for (unsigned i = 0; i < op->range_count; i++) {
+        struct sim_range *r = &op->ranges[i];
+        struct sim_block *now = r->block->kind == KIND_VMM ? sim_block_at(r->addr) : NULL;
+        if (!now || now->kind != KIND_VMM || r->size > now->size - (r->addr - now->addr))
+            continue;
+        now->refs++;
+        sim_block_unref(r->block);
+        r->block = now;
+    }
+    return op;
+}
+
 /* Nodes with all dependencies submitted follow; a graph has no cycles, so that each round makes progress. */
 static CUresult submit_all(struct CUgraph_st *g, struct sim_stream *s) {
     bool left, progress;
@@ -100,7 +115,7 @@ static CUresult submit_all(struct CUgraph_st *g, struct sim_stream *s) {
             if (n->child)
                 SIM_TRY(submit_all(n->child, s));
             if (n->op)
-                SIM_TRY(sim_submit(s, sim_op_clone(n->op)));
+                SIM_TRY(sim_submit(s, clone_now(n->op)));
         }
     } while (left && progress);
     return left ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
