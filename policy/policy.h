@@ -183,7 +183,9 @@ enum gm_kind_trait {
     /* device memory that the program mapped itself (cuMemMap) */                                                      \
     X(GM_KIND_MAPPED, "mapped", "#882255", GM_TRAIT_DEVICE | GM_TRAIT_OWN_RANGE | GM_TRAIT_KEPT)                       \
     /* a mapping of its own between addresses that are never mapped */                                                 \
-    X(GM_KIND_GUARD, "guard", "#AA3377", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)
+    X(GM_KIND_GUARD, "guard", "#AA3377", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)                           \
+    /* pages that can leave the device and come back (GPUMEM_SUSPEND) */                                               \
+    X(GM_KIND_SUSPENDABLE, "suspendable", "#0F7B6C", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)
 // clang-format on
 
 enum gm_kind {

@@ -356,8 +356,8 @@ void gm_cache_pass(struct gm_resource *self) {
 
 static void set_up_shards(struct gm_resource *self) {
     struct gm_cache *state = self->state;
-    state->timelines =
-        (struct gm_fence_timelines){.reach = self->kind == GM_KIND_CACHE ? GM_FENCE_ACCESS : GM_FENCE_COPIES};
+    state->timelines = (struct gm_fence_timelines){.reach = self->upstream->kind == GM_KIND_NATIVE ? GM_FENCE_ACCESS
+                                                                                                   : GM_FENCE_COPIES};
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
         shard->cache = state;
@@ -402,7 +402,7 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
     if (self->alignment == GM_ALIGNMENT_ANY) /* a free block has the alignment of its first request */
         self->alignment = 4;
-    if (self->kind == GM_KIND_NATIVE)
+    if (self->kind == GM_KIND_NATIVE || self->kind == GM_KIND_SUSPENDABLE) /* which serves in its place */
         self->kind = GM_KIND_CACHE;
     set_up_shards(self);
     return GM_OK;

@@ -11,7 +11,9 @@
     X(new_delete)            \
     X(limit) X(fail_nth) X(log) X(statistics) X(track) X(aligned) X(fallback) X(stream_bound) X(retry) X(prime)
 #define GM_RESOURCES_CUDA(X) \
-    X(native) X(async) X(cache) X(managed) X(managed_pool) X(host_numa) X(vmm) X(guard) X(pinned) X(fill) X(prefetch)
+    X(native)                \
+    X(async)                 \
+    X(cache) X(managed) X(managed_pool) X(host_numa) X(vmm) X(guard) X(pinned) X(fill) X(prefetch) X(suspendable)
 
 #define X(name) GM_INTERNAL extern const struct gm_resource_ops gm_resource_##name;
 GM_RESOURCES_PURE(X)

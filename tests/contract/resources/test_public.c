@@ -381,7 +381,8 @@ TEST_WITH(test_plain_memory_is_ready_on_every_stream, open_world, close_world) {
 }
 
 TEST_WITH(test_stream_order, open_world, close_world) {
-    static const char *const ordered[] = {"native", "async", "managed", "managed-pool", "pinned", "host-numa", "guard"};
+    static const char *const ordered[] = {"native", "async",     "managed", "managed-pool",
+                                          "pinned", "host-numa", "guard",   "suspendable"};
     for (size_t i = 0; i < sizeof ordered / sizeof *ordered; i++) {
         struct gpumem_resource *resource = create(ordered[i]);
         void *memory;

@@ -1,0 +1,455 @@
+/* Ranges in a list and a hash table; one lock that many threads hold shared, or one alone (suspendable_memory.h). */
+#include "shim/resource/suspendable_memory.h"
+
+#include <sys/mman.h>
+
+#include "shim/base/futex.h"
+#include "shim/resource/vmm.h"
+
+#define UNIT   512u
+#define SMALL  ((size_t)1 << 20) /* larger blocks have a range of their own */
+#define SLAB   ((size_t)GM_SUSPENDABLE_UNITS * UNIT)
+#define HASHED 4096u
+
+static struct gm_suspendable_range *ranges, *hash[HASHED];
+static uint64_t lowest, highest; /* of all ranges that ever were */
+GM_LOCK(lock);                   /* of the lists, and of the units of slabs */
+GM_ZERO_IN_CHILD(ranges);
+GM_ZERO_IN_CHILD(hash);
+
+/* ---- shared or alone: in `holders` the number of threads that hold it shared, and ALONE */
+
+#define ALONE 0x80000000u
+static uint32_t holders;
+GM_ZERO_IN_CHILD(holders);
+
+static void lock_shared(void) {
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&holders, __ATOMIC_ACQUIRE);
+        if (seen & ALONE)
+            gm_futex_wait(&holders, seen, NULL);
+        else if (__atomic_compare_exchange_n(&holders, &seen, seen + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+static void unlock_shared(void) {
+    if (__atomic_sub_fetch(&holders, 1, __ATOMIC_ACQ_REL) == ALONE)
+        gm_futex_wake(&holders);
+}
+
+void gm_suspendable_lock(void) {
+    uint32_t seen;
+    while ((seen = __atomic_fetch_or(&holders, ALONE, __ATOMIC_ACQUIRE)) &
+           ALONE) /* another thread has it, or wants it */
+        gm_futex_wait(&holders, seen, NULL);
+    while ((seen = __atomic_load_n(&holders, __ATOMIC_ACQUIRE)) != ALONE)
+        gm_futex_wait(&holders, seen, NULL);
+}
+
+void gm_suspendable_unlock(void) {
+    __atomic_store_n(&holders, 0, __ATOMIC_RELEASE);
+    gm_futex_wake(&holders);
+}
+
+/* ---- ranges */
+
+static unsigned slot_of(uint64_t address) { return (unsigned)(address / SLAB * 0x9e3779b97f4a7c15ull >> 52) % HASHED; }
+
+/* The range that begins there. The lock is held. */
+static struct gm_suspendable_range *find_start(uint64_t address) {
+    struct gm_suspendable_range *range = hash[slot_of(address)];
+    while (range && range->address != address)
+        range = range->next_in_hash;
+    return range;
+}
+
+/* The range of a block: its own, or the slab that it lies in. The lock is held. */
+static struct gm_suspendable_range *find_of_block(uint64_t address) {
+    struct gm_suspendable_range *range = find_start(address);
+    return range ? range : find_start(address - address % SLAB);
+}
+
+static void insert(struct gm_suspendable_range *range) {
+    gm_spin_lock(&lock);
+    range->next = ranges;
+    ranges = range;
+    struct gm_suspendable_range **slot = &hash[slot_of(range->address)];
+    range->next_in_hash = *slot;
+    *slot = range;
+    if (!lowest || range->address < lowest)
+        __atomic_store_n(&lowest, range->address, __ATOMIC_RELAXED);
+    if (range->address + range->size > highest)
+        __atomic_store_n(&highest, range->address + range->size, __ATOMIC_RELAXED);
+    gm_spin_unlock(&lock);
+}
+
+/* The lock is held. */
+static void take_out(struct gm_suspendable_range *range) {
+    struct gm_suspendable_range **at = &ranges, **in_hash = &hash[slot_of(range->address)];
+    while (*at != range)
+        at = &(*at)->next;
+    *at = range->next;
+    while (*in_hash != range)
+        in_hash = &(*in_hash)->next_in_hash;
+    *in_hash = range->next_in_hash;
+}
+
+struct gm_suspendable_range *gm_suspendable_first(void) {
+    return ranges;
+}
+
+struct gm_suspendable_range *gm_suspendable_of_block(uint64_t address) {
+    gm_spin_lock(&lock);
+    struct gm_suspendable_range *range = find_of_block(address);
+    gm_spin_unlock(&lock);
+    return range;
+}
+
+/* The lock is held. */
+static struct gm_suspendable_range *find_around(uint64_t address) {
+    struct gm_suspendable_range *range = ranges;
+    while (range && address - range->address >= range->size)
+        range = range->next;
+    return range;
+}
+
+bool gm_suspendable_covers(uint64_t address) {
+    if (address < __atomic_load_n(&lowest, __ATOMIC_RELAXED) || address >= __atomic_load_n(&highest, __ATOMIC_RELAXED))
+        return false;
+    gm_spin_lock(&lock);
+    bool covers = find_around(address) != NULL;
+    gm_spin_unlock(&lock);
+    return covers;
+}
+
+void gm_suspendable_stay(uint64_t address, const char *why) {
+    gm_spin_lock(&lock);
+    struct gm_suspendable_range *range = find_around(address);
+    if (range)
+        range->stays = why;
+    gm_spin_unlock(&lock);
+}
+
+void gm_suspendable_set_tag(uint64_t address, uint8_t tag) {
+    gm_spin_lock(&lock);
+    struct gm_suspendable_range *range = find_of_block(address);
+    if (range && !range->slab)
+        range->tag = tag;
+    bool lacks = range && range->slab && !range->tags && tag;
+    gm_spin_unlock(&lock);
+    uint8_t *tags = lacks ? gm_pages(GM_SUSPENDABLE_UNITS) : NULL, *spare = tags;
+    gm_spin_lock(&lock);
+    if (range && range->slab) { /* the block lives, so its slab does */
+        if (!range->tags) {
+            range->tags = tags;
+            spare = NULL;
+        }
+        if (range->tags)
+            range->tags[(address - range->address) / UNIT] = tag;
+    }
+    gm_spin_unlock(&lock);
+    if (spare)
+        munmap(spare, GM_SUSPENDABLE_UNITS);
+}
+
+uint8_t gm_suspendable_tag_of(uint64_t address) {
+    gm_spin_lock(&lock);
+    const struct gm_suspendable_range *range = find_of_block(address);
+    uint8_t tag = !range         ? 0
+                  : !range->slab ? range->tag
+                  : range->tags  ? range->tags[(address - range->address) / UNIT]
+                                 : 0;
+    gm_spin_unlock(&lock);
+    return tag;
+}
+
+/* ---- pages */
+
+static struct gm_location location_of(int device) { return (struct gm_location){.device = device, .node = -1}; }
+
+gm_status gm_suspendable_create(struct gm_suspendable_range *range) {
+    struct gm_location location = location_of(range->device);
+    for (unsigned i = 0; i < range->count; i++) {
+        gm_status status = gm_extent_create(&gm_drv, &location, range->extents[i].size, &range->extents[i]);
+        if (status) {
+            gm_extents_release(&gm_drv, range->extents, i);
+            return status;
+        }
+    }
+    return GM_OK;
+}
+
+void gm_suspendable_uncreate(struct gm_suspendable_range *range) {
+    gm_extents_release(&gm_drv, range->extents, range->count);
+}
+
+gm_status gm_suspendable_map(struct gm_suspendable_range *range) {
+    gm_status status = gm_vmm_map(range->device, range->address, range->extents, range->count);
+    if (!status)
+        range->away = false;
+    return status;
+}
+
+/* Some extents may be unmapped already. */
+static bool map_again(struct gm_suspendable_range *range, unsigned unmapped) {
+    return !unmapped || !gm_vmm_map(range->device, range->address, range->extents, unmapped);
+}
+
+gm_status gm_suspendable_leave(struct gm_suspendable_range *range) {
+    gm_status status = GM_OK;
+    uint64_t at = range->address;
+    unsigned done = 0;
+    for (; done < range->count; at += range->extents[done++].size)
+        if ((status = GM_TWICE(gm_drv.mem_unmap(at, range->extents[done].size))) != GM_OK)
+            break;
+    if (status && map_again(range, done))
+        return status;
+    if (status) /* the contents are copied: the pages that are mapped still are given up, too */
+        for (; done < range->count; at += range->extents[done++].size)
+            gm_drv.mem_unmap(at, range->extents[done].size);
+    gm_suspendable_uncreate(range);
+    range->away = true;
+    return status;
+}
+
+static void discard(struct gm_suspendable_range *range) {
+    gm_suspendable_drop_copy(range);
+    if (range->extents)
+        munmap(range->extents, range->count * sizeof *range->extents);
+    if (range->tags)
+        munmap(range->tags, GM_SUSPENDABLE_UNITS);
+    munmap(range, sizeof *range);
+}
+
+static struct gm_suspendable_range *new_range(size_t size, int device) {
+    struct gm_suspendable_range *range = gm_pages(sizeof *range);
+    if (!range)
+        return NULL;
+    range->size = size;
+    range->device = device;
+    range->count = (unsigned)((size + GM_SUSPENDABLE_EXTENT - 1) / GM_SUSPENDABLE_EXTENT);
+    range->extents = gm_pages(range->count * sizeof *range->extents);
+    if (!range->extents) {
+        discard(range);
+        return NULL;
+    }
+    for (unsigned i = 0; i < range->count; i++) {
+        size_t rest = size - i * GM_SUSPENDABLE_EXTENT;
+        range->extents[i].size = rest < GM_SUSPENDABLE_EXTENT ? rest : GM_SUSPENDABLE_EXTENT;
+    }
+    return range;
+}
+
+/* Addresses with pages. On success the range is not in the lists yet. */
+static gm_status make(size_t size, int device, struct gm_suspendable_range **made) {
+    struct gm_suspendable_range *range = new_range(size, device);
+    CUdeviceptr address;
+    gm_status status = range ? GM_OK : GM_OUT_OF_MEMORY;
+    if (status)
+        return status;
+    status = gm_drv.mem_address_reserve(&address, size, SLAB, 0, 0);
+    if (status)
+        goto discard;
+    range->address = address;
+    status = gm_suspendable_create(range);
+    if (status)
+        goto unreserve;
+    status = gm_suspendable_map(range);
+    if (status)
+        goto uncreate;
+    *made = range;
+    return GM_OK;
+uncreate:
+    gm_suspendable_uncreate(range);
+unreserve:
+    gm_addresses_free(&gm_drv, address, size);
+discard:
+    discard(range);
+    return status;
+}
+
+/* The range is out of the lists. After an error it is as before. */
+static gm_status unmake(struct gm_suspendable_range *range, bool lost) {
+    uint64_t at = range->address;
+    if (lost) {
+        for (unsigned i = 0; !range->away && i < range->count; at += range->extents[i++].size) {
+            gm_drv.mem_unmap(at, range->extents[i].size);
+            gm_drv.mem_release(range->extents[i].handle);
+        }
+        gm_drv.mem_address_free(range->address, range->size);
+        discard(range);
+        return GM_OK;
+    }
+    if (!range->away) {
+        gm_status status = gm_suspendable_leave(range);
+        if (status && !range->away)
+            return status;
+    }
+    gm_addresses_free(&gm_drv, range->address, range->size);
+    discard(range);
+    return GM_OK;
+}
+
+/* ---- copies on the host */
+
+bool gm_suspendable_make_copy(struct gm_suspendable_range *range) {
+    struct gm_suspendable_copy *copy = &range->copy;
+    size_t pages = gm_suspendable_pages(range);
+    if (copy->backing)
+        return true;
+    void *backing = mmap(NULL, range->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *zero = backing == MAP_FAILED ? NULL : gm_pages(pages);
+    if (!zero) {
+        if (backing != MAP_FAILED)
+            munmap(backing, range->size);
+        return false;
+    }
+    madvise(backing, range->size, MADV_HUGEPAGE);
+    *copy = (struct gm_suspendable_copy){.backing = backing, .zero = zero};
+    return true;
+}
+
+void gm_suspendable_drop_copy(struct gm_suspendable_range *range) {
+    struct gm_suspendable_copy *copy = &range->copy;
+    if (copy->backing)
+        munmap(copy->backing, range->size);
+    if (copy->zero)
+        munmap(copy->zero, gm_suspendable_pages(range));
+    *copy = (struct gm_suspendable_copy){0};
+}
+
+/* ---- units of a slab. The lock is held. */
+
+static bool is_set(const uint64_t *bits, unsigned at) { return bits[at / 64] >> at % 64 & 1; }
+static void set_bit(uint64_t *bits, unsigned at) { bits[at / 64] |= 1ull << at % 64; }
+static void clear_bit(uint64_t *bits, unsigned at) { bits[at / 64] &= ~(1ull << at % 64); }
+
+/* The first unit of a row of so many free units; GM_SUSPENDABLE_UNITS: there is none. */
+static unsigned find_row(const uint64_t *used, unsigned units) {
+    unsigned row = 0;
+    for (unsigned at = 0; at < GM_SUSPENDABLE_UNITS; at++) {
+        if (at % 64 == 0 && used[at / 64] == UINT64_MAX) {
+            row = 0;
+            at += 63;
+            continue;
+        }
+        row = is_set(used, at) ? 0 : row + 1;
+        if (row == units)
+            return at + 1 - units;
+    }
+    return GM_SUSPENDABLE_UNITS;
+}
+
+static bool take_units(struct gm_suspendable_range *slab, unsigned units, uint64_t *address) {
+    if (units > slab->free_units || units > slab->longest)
+        return false;
+    unsigned at = find_row(slab->used, units);
+    if (at == GM_SUSPENDABLE_UNITS) {
+        slab->longest = units - 1;
+        return false;
+    }
+    set_bit(slab->starts, at);
+    for (unsigned i = at; i < at + units; i++)
+        set_bit(slab->used, i);
+    slab->free_units -= units;
+    slab->blocks++;
+    *address = slab->address + (uint64_t)at * UNIT;
+    return true;
+}
+
+/* False: no block starts there. */
+static bool give_units(struct gm_suspendable_range *slab, uint64_t address) {
+    unsigned at = (unsigned)((address - slab->address) / UNIT);
+    if ((address - slab->address) % UNIT || !is_set(slab->starts, at))
+        return false;
+    clear_bit(slab->starts, at);
+    for (; at < GM_SUSPENDABLE_UNITS && is_set(slab->used, at) && !is_set(slab->starts, at); at++) {
+        clear_bit(slab->used, at);
+        slab->free_units++;
+    }
+    slab->longest = GM_SUSPENDABLE_UNITS;
+    slab->blocks--;
+    return true;
+}
+
+static bool take_from_slabs(int device, unsigned units, uint64_t *address) {
+    bool taken = false;
+    gm_spin_lock(&lock);
+    for (struct gm_suspendable_range *range = ranges; range && !taken; range = range->next)
+        taken = range->slab && range->device == device && !range->stays && take_units(range, units, address);
+    gm_spin_unlock(&lock);
+    return taken;
+}
+
+/* ---- blocks */
+
+static gm_status take_small(int device, size_t size, uint64_t *address, size_t *reserved) {
+    unsigned units = (unsigned)((size + UNIT - 1) / UNIT);
+    struct gm_suspendable_range *slab;
+    *reserved = (size_t)units * UNIT;
+    if (take_from_slabs(device, units, address))
+        return GM_OK;
+    gm_status status = make(SLAB, device, &slab);
+    if (status)
+        return status;
+    slab->slab = true;
+    slab->free_units = slab->longest = GM_SUSPENDABLE_UNITS;
+    take_units(slab, units, address);
+    insert(slab);
+    return GM_OK;
+}
+
+gm_status gm_suspendable_take(const struct gm_request *request, size_t size, uint64_t *address, size_t *reserved) {
+    size_t granularity;
+    gm_status status = gm_vmm_prepare(request, &granularity);
+    if (status || granularity > SLAB || SLAB % granularity)
+        return status ? status : GM_NOT_SUPPORTED;
+    lock_shared();
+    if (size <= SMALL) {
+        status = take_small(request->device, size, address, reserved);
+    } else {
+        struct gm_suspendable_range *range;
+        size_t over = size % SLAB, whole;
+        bool fits = !__builtin_add_overflow(size, over ? SLAB - over : 0, &whole) && whole < SIZE_MAX / 2;
+        status = fits ? make(whole, request->device, &range) : GM_OUT_OF_MEMORY;
+        if (!status) {
+            *address = range->address;
+            *reserved = whole;
+            insert(range);
+        }
+    }
+    unlock_shared();
+    return status;
+}
+
+gm_status gm_suspendable_give(uint64_t address, bool lost) {
+    gm_status status = GM_OK;
+    lock_shared();
+    gm_spin_lock(&lock);
+    struct gm_suspendable_range *range = find_of_block(address);
+    bool known = range && (range->slab ? give_units(range, address) : range->address == address);
+    bool last = known && (!range->slab || !range->blocks);
+    if (last)
+        take_out(range);
+    gm_spin_unlock(&lock);
+    if (!known)
+        status = GM_INVALID_VALUE;
+    else if (last && (status = unmake(range, lost)) != GM_OK) {
+        insert(range);
+        status = range->slab ? GM_OK : status; /* an empty slab serves again */
+    }
+    unlock_shared();
+    return status;
+}
+
+bool gm_suspendable_open_to(int device) {
+    bool opened = true;
+    gm_suspendable_lock();
+    for (const struct gm_suspendable_range *range = ranges; range; range = range->next)
+        if (!range->away && range->device != device)
+            opened &=
+                !gm_mapping_open_to(&gm_drv, range->address, range->size, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    gm_suspendable_unlock();
+    return opened;
+}

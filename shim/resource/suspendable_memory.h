@@ -1,0 +1,91 @@
+/* Device memory whose pages can leave the device and come back under the same addresses: what resource "suspendable"
+ * serves, and what shim/suspend moves.
+ *
+ * A range is a row of reserved addresses with extents mapped into it side by side: 64 MiB each, the last one smaller. A
+ * block above 1 MiB has a range of its own. Smaller blocks lie in slabs, ranges of one granule that are cut by units of
+ * 512 bytes. A range whose last block was freed is destroyed: the cache in front keeps what is reused.
+ *
+ * Many threads take and free blocks at once, and hold the memory shared meanwhile. Who moves pages holds it alone. */
+#ifndef GM_RESOURCE_SUSPENDABLE_MEMORY_H
+#define GM_RESOURCE_SUSPENDABLE_MEMORY_H
+
+#include "shim/base/base.h"
+#include "shim/driver/mapping.h"
+#include "shim/resource/resource.h"
+
+#define GM_SUSPENDABLE_EXTENT ((size_t)64 << 20)
+#define GM_SUSPENDABLE_PAGE                                                                  \
+    ((size_t)2 << 20) /* contents are looked at by so many bytes; a multiple of all granules \
+                       */
+
+enum { GM_SUSPENDABLE_UNITS = 4096 };
+
+struct gm_suspendable_range {
+    struct gm_suspendable_range *next, *next_in_hash;
+    uint64_t address;
+    size_t size;
+    int device;
+    bool slab;
+    bool away;         /* its pages are not on the device: nothing is mapped */
+    const char *stays; /* why it cannot leave; NULL: it can */
+    unsigned count;    /* extents, with handles unless the range is away */
+    struct gm_extent *extents;
+    /* Its contents on the host while it is away, and the pages of zeros that are not stored. `backing` NULL: it has
+     * none, and comes back as zeros. */
+    struct gm_suspendable_copy {
+        char *backing;
+        uint8_t *zero; /* for each page: it is zero */
+    } copy;
+    int choice;  /* of who holds the memory alone */
+    uint8_t tag; /* of the block, 0 = none */
+    /* of a slab */
+    unsigned blocks, free_units, longest; /* no longer row of free units exists */
+    uint8_t *tags;                        /* of the blocks, by unit; NULL: no block had one */
+    uint64_t used[GM_SUSPENDABLE_UNITS / 64], starts[GM_SUSPENDABLE_UNITS / 64];
+};
+
+/* ---- blocks */
+
+/* Maps `size` bytes for a request. *address and *reserved: the block. Errors: GM_NOT_SUPPORTED, as gm_vmm_prepare;
+ * those of the driver. The caller is within the capture guard. */
+GM_INTERNAL gm_status gm_suspendable_take(const struct gm_request *request, size_t size, uint64_t *address,
+                                          size_t *reserved);
+/* Frees the block that starts at `address`, which no work uses any more. After an error it lives on. `lost`: a reset of
+ * the device may have unmapped it already, so errors of the driver are ignored. */
+GM_INTERNAL gm_status gm_suspendable_give(uint64_t address, bool lost);
+/* Opens all pages to a device that got a context. False: the driver refused some. */
+GM_INTERNAL bool gm_suspendable_open_to(int device);
+/* A range contains the address. False too where there never was one. */
+GM_INTERNAL bool gm_suspendable_covers(uint64_t address);
+/* The memory of this address cannot leave from now on, for example because it is exported. `why`: static text. */
+GM_INTERNAL void gm_suspendable_stay(uint64_t address, const char *why);
+/* A number that the block that starts at `address` has until it is set again; 0 at first. */
+GM_INTERNAL void gm_suspendable_set_tag(uint64_t address, uint8_t tag);
+GM_INTERNAL uint8_t gm_suspendable_tag_of(uint64_t address);
+
+/* ---- pages; the caller holds the memory alone, and a context of the device is current where pages come back */
+
+GM_INTERNAL void gm_suspendable_lock(void);
+GM_INTERNAL void gm_suspendable_unlock(void);
+/* The ranges, the latest first; NULL: there is none. */
+GM_INTERNAL struct gm_suspendable_range *gm_suspendable_first(void);
+/* The range of the block that starts at `address`; NULL: there is none. */
+GM_INTERNAL struct gm_suspendable_range *gm_suspendable_of_block(uint64_t address);
+/* Unmaps and releases the pages: the range is away. After an error it is not, and its pages are mapped, unless the
+ * driver refuses that, too: then it is away. */
+GM_INTERNAL gm_status gm_suspendable_leave(struct gm_suspendable_range *range);
+/* Creates the pages of a range that is away, without a mapping. After an error there are none. */
+GM_INTERNAL gm_status gm_suspendable_create(struct gm_suspendable_range *range);
+/* Releases the pages again. */
+GM_INTERNAL void gm_suspendable_uncreate(struct gm_suspendable_range *range);
+/* Maps the created pages with the access that they had: the range is not away any more. After an error nothing is
+ * mapped, and the pages are still created. */
+GM_INTERNAL gm_status gm_suspendable_map(struct gm_suspendable_range *range);
+/* Room for a copy of the range on the host, zeros at first. False: there is no memory. */
+GM_INTERNAL bool gm_suspendable_make_copy(struct gm_suspendable_range *range);
+GM_INTERNAL void gm_suspendable_drop_copy(struct gm_suspendable_range *range);
+static inline size_t gm_suspendable_pages(const struct gm_suspendable_range *range) {
+    return (range->size + GM_SUSPENDABLE_PAGE - 1) / GM_SUSPENDABLE_PAGE;
+}
+
+#endif
