@@ -15,7 +15,7 @@ programs of driver calls; FUZZ_SECONDS, default 120; FUZZ_SEED: the first), pres
 needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), starved (launches and other calls that need what was freed; fills the card),
 accounts (the list of what the card's memory is, when a request for all of it fails; others may use the card, but their memory must not change),
 region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
-it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), doors (PyTorch, CuPy
+it), suspend (PyTorch and CuPy while their memory leaves the card and comes back; SUSPEND_RUNS for each program, default 3), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), doors (PyTorch, CuPy
 and Numba with gpumem plugged in; resources in C++, CCCL and Thrust), guard (planted memory errors, PyTorch under GPUMEM_GUARD), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
 eviction policy of examples/hadron against the host's numbers). Ends with 77 without a GPU, peers and nccl without two.
 
@@ -48,6 +48,7 @@ from in_flight import in_flight  # noqa: E402
 from order_rows import order_rows  # noqa: E402
 from place import SKIP, Failure, Place  # noqa: E402
 from products import spgemm  # noqa: E402
+from suspended_programs import suspended  # noqa: E402
 from run_preload import CASES, POLICIES  # noqa: E402
 
 WORKERS = 6  # programs at a time: each brings up a context of its own
@@ -644,6 +645,7 @@ def main():
              "pressure": pressure, "starved": starved, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
              "fuzz": fuzz, "accounts": lambda options: card_accounts(options, execute), "order_rows": order_rows, "blind_calls": blind_calls,
              "guard": lambda options: guarded_blocks(options, build, framework, sanitizer_tool(options)),
+             "suspend": lambda options: suspended(options, framework),
              "doors": lambda options: doors(options, execute), "spgemm": lambda options: spgemm(options, WORKERS), "hadron": lambda options: hadron(options, WORKERS)}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""How long device memory takes to leave the card and to come back: by gpumem suspend, by the driver's checkpoint API, and by copies
+between mapped memory and pinned memory, side by side.
+
+usage: suspend.py [--build DIR] [--bytes GIB] [--rounds N] [--out FILE.json]
+
+Each way moves the same bytes of random contents (default 16 GiB), in a process of its own, round by round (default 3). "again" rows
+are the second and later moves of a process. Prints seconds and GB/s (median of the rounds), and writes FILE.json (default
+suspend.json). Ends with 77 without a GPU.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+GIB = 1 << 30
+PIECE = 1 << 30
+
+
+class Driver:
+    def __init__(self):
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self.call("cuInit", 0)
+        self.context = ctypes.c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), 0)
+        self.call("cuCtxSetCurrent", self.context)
+
+    def call(self, name, *arguments):
+        status = getattr(self.cuda, name)(*arguments)
+        if status:
+            raise RuntimeError(f"{name}: {status}")
+
+    def fill(self, size):
+        """Blocks with contents that are not zero and differ."""
+        blocks, seed = [], os.urandom(1 << 20) * 64
+        for done in range(0, size, PIECE):
+            address = ctypes.c_uint64()
+            self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(PIECE))
+            for offset in range(0, PIECE, len(seed)):
+                self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address.value + offset), seed, ctypes.c_size_t(len(seed)))
+            blocks.append(address)
+        self.call("cuCtxSynchronize")
+        return blocks, seed
+
+    def check(self, blocks, seed):
+        host = ctypes.create_string_buffer(len(seed))
+        for address in blocks:
+            self.call("cuMemcpyDtoH_v2", host, address, ctypes.c_size_t(len(seed)))
+            assert host.raw == seed, "the contents have changed"
+
+
+def timed(step):
+    begin = time.perf_counter()
+    step()
+    return time.perf_counter() - begin
+
+
+def by_gpumem(driver, blocks, seed):
+    library = ctypes.CDLL(None)
+    library.gpumem_last_error.restype = ctypes.c_char_p
+
+    def step(name, *arguments):
+        if getattr(library, name)(*arguments):
+            raise RuntimeError(library.gpumem_last_error().decode())
+
+    for _ in range(3):
+        out = timed(lambda: step("gpumem_suspend", None, None))
+        back = timed(lambda: step("gpumem_resume", None, None))
+        driver.check(blocks, seed)
+        yield out, back
+
+
+def by_checkpoint(driver, blocks, seed):
+    """The driver suspends the whole process, this one included, by calls with its own id."""
+    for _ in range(2):
+        child = subprocess.run([sys.executable, __file__, "--checkpoint", str(os.getpid())], capture_output=True, text=True)
+        if child.returncode:
+            raise RuntimeError(child.stderr.strip() or "the driver has no checkpoint API")
+        out, back = map(float, child.stdout.split())
+        driver.check(blocks, seed)
+        yield out, back
+
+
+def checkpoint(pid):
+    cuda = ctypes.CDLL("libcuda.so.1")
+    arguments = (ctypes.c_uint64 * 8)()
+
+    def step(name):
+        status = getattr(cuda, name)(pid, ctypes.byref(arguments))
+        if status:
+            raise SystemExit(f"{name}: {status}")
+
+    cuda.cuInit(0)
+    step("cuCheckpointProcessLock")
+    out = timed(lambda: step("cuCheckpointProcessCheckpoint"))
+    back = timed(lambda: step("cuCheckpointProcessRestore"))
+    step("cuCheckpointProcessUnlock")
+    print(out, back)
+
+
+def by_pinned(driver, blocks, seed):
+    """What a copy needs at least: one pinned buffer for each block, made before."""
+    buffers = []
+    for _ in blocks:
+        buffer = ctypes.c_void_p()
+        driver.call("cuMemHostAlloc", ctypes.byref(buffer), ctypes.c_size_t(PIECE), 0)
+        buffers.append(buffer)
+
+    def copy(name, pairs):
+        for to, source in pairs:
+            driver.call(name, to, source, ctypes.c_size_t(PIECE), None)
+        driver.call("cuCtxSynchronize")
+
+    for _ in range(3):
+        out = timed(lambda: copy("cuMemcpyDtoHAsync_v2", zip(buffers, blocks)))
+        back = timed(lambda: copy("cuMemcpyHtoDAsync_v2", zip(blocks, buffers)))
+        yield out, back
+    driver.check(blocks, seed)
+
+
+WAYS = {"gpumem": by_gpumem, "checkpoint": by_checkpoint, "pinned": by_pinned}
+
+
+def one(way, size):
+    driver = Driver()
+    blocks, seed = driver.fill(size)
+    print(json.dumps(list(WAYS[way](driver, blocks, seed))))
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default="build")
+    parser.add_argument("--bytes", type=int, default=16, help="GiB")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=pathlib.Path, default="suspend.json")
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--checkpoint", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.checkpoint:
+        return checkpoint(options.checkpoint)
+    if options.way:
+        return one(options.way, options.bytes * GIB)
+    try:
+        Driver()
+    except (OSError, RuntimeError):
+        print("skipped: no GPU")
+        return 77
+    times = {}
+    for _ in range(options.rounds):
+        for way in WAYS:
+            environment = dict(os.environ)
+            if way == "gpumem":
+                environment.update(LD_PRELOAD=str((options.build / "shim" / "libgpumem.so").resolve()), GPUMEM_SUSPEND="on")
+            done = subprocess.run([sys.executable, __file__, "--way", way, "--bytes", str(options.bytes)], env=environment,
+                                  capture_output=True, text=True)
+            if done.returncode:
+                print(f"{way}: left out: {done.stderr.strip().splitlines()[-1:]}")
+                continue
+            for number, (out, back) in enumerate(json.loads(done.stdout)):
+                row = times.setdefault(way + (" again" if number else ""), {"out_s": [], "in_s": []})
+                row["out_s"].append(out)
+                row["in_s"].append(back)
+    size = options.bytes * GIB
+    for name, row in times.items():
+        out, back = statistics.median(row["out_s"]), statistics.median(row["in_s"])
+        print(f"{name:20} out {out:7.3f} s {size / out / 1e9:6.1f} GB/s   in {back:7.3f} s {size / back / 1e9:6.1f} GB/s")
+    options.out.write_text(json.dumps({"bytes": size, "rows": times}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
