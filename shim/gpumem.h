@@ -102,6 +102,52 @@ enum gpumem_status gpumem_trim(size_t bytes, size_t *released);
  * nothing where no trace is written. A trace begins with the process's first CUDA call; marks before it are lost. */
 void gpumem_mark(const char *text);
 
+/* ---- suspend and resume (GPUMEM_SUSPEND=on): the process gives its device memory back and gets it again, with its
+ * contents and under the same addresses.
+ *
+ * Blocks of cudaMalloc take part. All other memory stays on the device: of cudaMallocAsync and pools, pitched, managed,
+ * pinned and imported memory, arrays, what the program maps itself, and blocks that were exported. A suspended process
+ * runs on: calls that allocate, free, query and wait are served, and the first call that submits work (a launch, a
+ * copy, an event) resumes it. Without the preloaded library, or without GPUMEM_SUSPEND, the first three calls of this
+ * part answer GPUMEM_NOT_SUPPORTED and 0. */
+
+enum gpumem_suspend_flags {
+    GPUMEM_SUSPEND_WAIT = 1, /* calls that submit work wait until gpumem_resume, or gpumem resume PID */
+};
+
+/* Zero in all fields but the first: everything is copied, and comes back with the first call that submits work. A glob
+ * (* stands for any text, ? for one character) names blocks by their tag, or by a part of their call site's text, such
+ * as "load_weights". NULL: none. */
+struct gpumem_suspend_options {
+    size_t struct_size;   /* sizeof(struct gpumem_suspend_options), set by the caller */
+    const char *keep;     /* these blocks stay on the device */
+    const char *drop;     /* these are not copied, and come back as zeros */
+    uint64_t flags;       /* enum gpumem_suspend_flags */
+    uint64_t patience_ns; /* how long to wait for the work in flight, nanoseconds; 0: 10 s */
+};
+
+/* Waits for the work in flight, copies the memory to the host and gives it back to the device. Returns when that is
+ * done; calls of other threads that submit work wait meanwhile. Not to be called by a function that the driver calls.
+ * *bytes (may be NULL): bytes that left the device. After an error the process is as before. options NULL: all fields
+ * zero. Errors: GPUMEM_NOT_SUPPORTED (see above, and for an unknown flag), GPUMEM_STREAM_CAPTURE, GPUMEM_OUT_OF_MEMORY
+ * (of the host), those of struct_size, and the driver's own. CUDA_ERROR_NOT_READY (600): the work in flight does not
+ * end. GPUMEM_NOT_SUPPORTED, too: a network card may know the memory. */
+enum gpumem_status gpumem_suspend(const struct gpumem_suspend_options *options, size_t *bytes);
+
+/* Brings back what `glob` names (NULL: everything), and lets held calls go on when everything is back. A process that
+ * is not suspended stays as it is. *bytes (may be NULL): bytes that came back. GPUMEM_OUT_OF_MEMORY: the device has too
+ * little free memory, the process stays suspended, and a later call can succeed. Other errors: the driver's own. */
+enum gpumem_status gpumem_resume(const char *glob, size_t *bytes);
+
+/* 1 while the process is suspended, in part or as a whole, else 0. */
+int gpumem_suspended(void);
+
+/* Blocks that the calling thread allocates from now on have this tag, until gpumem_tag_pop returns to the tag before: a
+ * word of at most 31 bytes. Tags may be nested, at most 8. At most 255 different tags have an effect. */
+void gpumem_tag_push(const char *tag);
+/* GPUMEM_INVALID_VALUE: the thread has no tag. */
+enum gpumem_status gpumem_tag_pop(void);
+
 /* ---- regions: device memory that grows and shrinks at its end without moving.
  *
  * A region reserves addresses, which cost no memory, and maps memory to their start as it grows. A step makes one

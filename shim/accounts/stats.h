@@ -9,7 +9,7 @@
 #include "shim/accounts/account.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x4553544154534d47ull /* "GMSTATSE": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x4653544154534d47ull /* "GMSTATSF": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
 #define GM_STATS_DEVICES 16             /* devices whose bytes are counted one by one */
@@ -72,7 +72,14 @@ struct gm_stats_reliance {
 /* Recording is started and stopped from outside (gpumem trace start, stop). The tool raises `request` to an odd number,
  * fills the fields, raises it once more, and sets GM_STATS_REQUESTED. The process notices it at its next call, and
  * while it records at the next flush; it sets `answered` to the number of the request. */
-enum gm_stats_wanted { GM_STATS_START = 1, GM_STATS_STOP = 2 };
+enum gm_stats_wanted {
+    GM_STATS_START = 1,
+    GM_STATS_STOP = 2,
+    /* Of shim/start/suspender.h, which looks at the request by itself. `name`: globs to keep and to drop, or of what
+     * comes back, a line each; `stacks`: calls wait for a resume. */
+    GM_STATS_SUSPEND = 3,
+    GM_STATS_RESUME = 4,
+};
 enum gm_stats_state { GM_STATS_OFF, GM_STATS_RECORDS, GM_STATS_WAITS }; /* for a range of GPUMEM_TRACE_RANGE */
 struct gm_stats_recording {
     uint32_t request, answered;
@@ -144,6 +151,13 @@ struct gm_stats {
     uint32_t host_relies;    /* the host relied on such a free */
     uint32_t reliance_count; /* number of all call sites; the most frequent ones are stored here */
     struct gm_stats_reliance reliances[GM_STATS_RELIANCES];
+    struct gm_stats_suspended { /* GPUMEM_SUSPEND */
+        uint32_t on, asleep;
+        uint64_t suspends, resumes;
+        uint64_t away;          /* bytes that are not on the device now */
+        uint64_t stored;        /* bytes of them that the host holds; the others are zero */
+        uint64_t out_ns, in_ns; /* the latest suspend and resume took */
+    } suspended;
 } __attribute__((aligned(4096)));
 
 /* The levels of GPUMEM_FREE that keep the order on which the run relied; static text. */

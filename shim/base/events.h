@@ -11,6 +11,7 @@ struct gm_context;
 struct gm_event;
 struct gm_guard_block;
 struct gm_guard_damage;
+struct gm_request;
 
 /* When the account of a device is taken (shim/start/untracked.h). */
 enum gm_moment {
@@ -50,6 +51,8 @@ enum gm_moment {
       "memory grew or ran out, a viewer watches, or a context ends; one is current")                                   \
     X(guard_damaged, gm_explain_damage, void,                                                                          \
       (const struct gm_guard_block *block, const struct gm_guard_damage *damage), "bytes beside a block were written") \
+    X(request_spared, gm_select_spares, bool, (const struct gm_request *request),                                      \
+      "whether native memory has to serve a request, as its call site exports blocks")                                 \
     X(quota_short, gm_process_trim_managed, void, (void),                                                              \
       "managed memory has no room left: free blocks of caches go before those of makers")                              \
     X(trace_keeps, gm_pipeline_is_live, bool, (const struct gm_event *event),                                          \

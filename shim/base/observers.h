@@ -15,7 +15,8 @@
     X(TIMES, "the time of calls is measured")                                                                      \
     X(POLICY, "the policy decides each request")                                                                   \
     X(COVERAGE, "calls are counted by symbol")                                                                     \
-    X(GUARD, "`GPUMEM_GUARD` takes each request")
+    X(GUARD, "`GPUMEM_GUARD` takes each request")                                                                  \
+    X(BLOCKS, "blocks have tags, or those of some call sites are native")
 
 #define X(name, meaning) GM_OBSERVER_##name,
 enum gm_observer_number { GM_OBSERVERS(X) GM_OBSERVER_COUNT };

@@ -126,6 +126,12 @@ enum gm_option_type {
     X(WORKSPACE_SIZE, BYTES, "workspace-size", "0", "bytes", NULL, 0, 0,                                               \
       "Fixed size of each workspace that a library makes by gpumem_workspace_create and to which it gives no size "    \
       "itself; 0 = managed: 1 MiB at first, and larger when a call needs more.")                                       \
+    X(SUSPEND, BOOL, "suspend", "0", "", NULL, 0, 0,                                                                   \
+      "Serve cudaMalloc from memory that gpumem suspend PID copies to the host and gives back to the device, and "     \
+      "that "                                                                                                          \
+      "returns under the same addresses at the next call that submits work, or by gpumem resume PID.")                 \
+    X(SUSPEND_IDLE, TIME, "suspend-idle", "0", "us, ms, s or min", NULL, 0, 0,                                         \
+      "With GPUMEM_SUSPEND, suspend the process when it has submitted no work for this time; 0 = never.")              \
     X(CONFIG, TEXT, "config", "", "FILE", NULL, 0, 0,                                                                  \
       "Read options from this file, one a line such as policy = cache; variables come before it; libgpumem(7) "        \
       "describes the file.")                                                                                           \

@@ -12,7 +12,7 @@
 /* The parts, and the bytes that each has: multiples of 8. */
 struct gm_room_parts {
     char clock[32], trace[64], sites[288], ranges[288], error[352], named[512], halves[128], samples[64], making[448],
-        moment[8];
+        moment[8], tags[264];
 };
 enum gm_room_part {
     GM_ROOM_CLOCK = offsetof(struct gm_room_parts, clock),
@@ -25,6 +25,7 @@ enum gm_room_part {
     GM_ROOM_SAMPLES = offsetof(struct gm_room_parts, samples),
     GM_ROOM_MAKING = offsetof(struct gm_room_parts, making),
     GM_ROOM_MOMENT = offsetof(struct gm_room_parts, moment),
+    GM_ROOM_TAGS = offsetof(struct gm_room_parts, tags),
     GM_ROOM_BYTES = sizeof(struct gm_room_parts),
 };
 /* Stands behind the type of what a part holds. */

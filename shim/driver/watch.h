@@ -12,7 +12,8 @@ enum gm_watch_flag {
     GM_WATCH_CAPTURES = 8,    /* a stream captures */
     GM_WATCH_PER_THREAD = 16, /* per-thread default streams were not used before */
     GM_WATCH_GUARDS = 32,     /* blocks are guarded: what calls do to them is looked at */
-    GM_WATCH_KEPT = 64        /* gm_watch_kept */
+    GM_WATCH_KEPT = 64,       /* gm_watch_kept */
+    GM_WATCH_SUSPENDS = 128,  /* GPUMEM_SUSPEND is on: calls that submit work are counted, and may be held */
 };
 
 /* The entries read it as one word: the state in the lower half. */

@@ -10,6 +10,7 @@
 #include "shim/hook/entry_points.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
+#include "shim/suspend/suspend.h"
 
 static void submits(const struct gm_called *call) {
     CUstream stream = gm_called_stream(call);
@@ -68,15 +69,44 @@ static const struct gm_call_row unknown = {
     .role = GM_ROLE_NOTICES, .stream = GM_STREAM_NONE, .why = GM_SYNC_NO, .memory = GM_MEMORY_CALL};
 
 /* Functions of entry.S. */
-GM_INTERNAL void gm_again(void), gm_again_unknown(void);
+GM_INTERNAL void gm_again(void), gm_again_unknown(void), gm_counted(void), gm_counted_unknown(void);
 
 /* How the entry goes on: it jumps to `at` with `target` in a register, where gm_again finds it. In this order. */
 struct gm_way {
     void *target, *at;
 };
 
+/* A call under GPUMEM_SUSPEND; one without a row may submit work. */
+static bool is_counted(const struct gm_called *call) {
+    return GM_UNLIKELY(gm_watch_has(GM_WATCH_SUSPENDS)) && !call->row->hooked &&
+           (call->row == &unknown || gm_submits_work((enum gm_role)call->row->role, call->row->stream));
+}
+
+static bool is_made_again(const struct gm_called *call, const void *target) {
+    return gm_watch_has(GM_WATCH_KEPT) && gm_call_is_made_again(call->row) && target == call->function;
+}
+
+/* Called by gm_counted (entry.S) with the result of the call; -1: it is to be made once more. */
+GM_INTERNAL int gm_call_counted(int result);
+int gm_call_counted(int result) {
+    struct gm_submissions_mine *mine = &gm_submissions_mine;
+    bool again = mine->again && mine->inside == 1 && result == CUDA_ERROR_OUT_OF_MEMORY;
+    mine->again &= mine->inside > 1;
+    if (GM_UNLIKELY(again) && gm_call_trim())
+        return -1;
+    gm_submission_end();
+    return result;
+}
+
+static struct gm_way way_counted(const struct gm_called *call, void *target) {
+    void *by = call->row == &unknown ? (void *)gm_counted_unknown : (void *)gm_counted;
+    if (gm_submissions_mine.inside == 1) /* a call inside another one is not made again */
+        gm_submissions_mine.again = is_made_again(call, target);
+    return (struct gm_way){target, by};
+}
+
 static struct gm_way way_of(const struct gm_called *call, void *target) {
-    bool again = gm_watch_has(GM_WATCH_KEPT) && gm_call_is_made_again(call->row) && target == call->function;
+    bool again = is_made_again(call, target);
     void *by = call->row == &unknown ? (void *)gm_again_unknown : (void *)gm_again;
     return (struct gm_way){target, again ? by : target};
 }
@@ -90,11 +120,16 @@ struct gm_way gm_called(unsigned number, const uint64_t *registers, const uint64
     call.row = number < GM_CALL_ROWS ? &gm_call_rows[number] : &unknown;
     void *next = gm_call_target(number, &call.function);
     if (ready && gm_mine.depth == 0) {
+        bool counted = is_counted(&call);
+        if (counted)
+            gm_submission_begin();
         gm_mine.depth = 1;
         look(&call);
         if (GM_UNLIKELY(gm_watch_has(GM_WATCH_GUARDS)))
             next = gm_guard_observe(&call, next);
         gm_mine.depth = 0;
+        if (counted)
+            return way_counted(&call, next);
     }
     return way_of(&call, next);
 }

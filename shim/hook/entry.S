@@ -13,6 +13,9 @@
  * out of memory, gm_call_trim releases what gpumem keeps, and the function is called once more. Entries of calls that
  * can need device memory (the column memory of calls.h) go this way while GM_WATCH_KEPT is set.
  *
+ * gm_counted does the same for calls that submit work while GM_WATCH_SUSPENDS is set (shim/suspend/submissions.h). After
+ * each call gm_call_counted says what the caller gets, or -1: the function is called once more.
+ *
  * Libraries such as UCX watch memory by code that they write over the first bytes of a driver's function, after they
  * moved these instructions to where they can be called. They know few instructions. So all callers of a function pass
  * one entry, and each entry begins with enough of those that they know (PATCHABLE): 13 bytes on x86-64, 20 on aarch64.
@@ -31,11 +34,13 @@
 #define PER_THREAD 0x100000
 #define GUARDS     0x200000
 #define KEPT       0x400000
+#define SUSPENDS   0x800000
 
 #define LOOKS_BLIND   (CLOSED | CHECKS)
 #define LOOKS_WAITS   (CLOSED | CHECKS | GUARDS)
-#define LOOKS_SUBMITS (CLOSED | CHECKS | GUARDS | HANDOVER | CAPTURES | OPEN)
+#define LOOKS_SUBMITS (CLOSED | CHECKS | GUARDS | HANDOVER | CAPTURES | OPEN | SUSPENDS)
 #define LOOKS_NOTICES (CLOSED | CHECKS | GUARDS | HANDOVER | PENDING)
+#define LOOKS_UNKNOWN (LOOKS_NOTICES | SUSPENDS)
 
 #define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 
@@ -115,7 +120,7 @@
 
 #define UNKNOWN_ENTRY mov $unknown, %eax; jmp gm_unknown
 #define COMMON_UNKNOWN                                                                                       \
-        TEST(LOOKS_NOTICES); jne 1f;                                                                         \
+        TEST(LOOKS_UNKNOWN); jne 1f;                                                                         \
         lea gm_unknown_functions(%rip), %r11; mov (%r11, %rax, 8), %r11;                                     \
         TEST(KEPT); jne gm_again_unknown; jmp *%r11;                                                         \
         1: add $number, %eax; jmp gm_call
@@ -138,6 +143,20 @@
         pop %rdi; pop %rsi; pop %rdx; pop %rcx; pop %r8; pop %r9; pop %r11;                                  \
         pop %rbp; .cfi_def_cfa %rsp, 8; .cfi_restore %rbp;                                                   \
         jmp *%r11
+/* The same stack of arguments, and the call is made as often as gm_call_counted says. */
+#define COMMON_COUNTED(words)                                                                                \
+        push %rbp; .cfi_def_cfa_offset 16; .cfi_offset %rbp, -16;                                            \
+        mov %rsp, %rbp; .cfi_def_cfa_register %rbp;                                                          \
+        push %r11; push %r9; push %r8; push %rcx; push %rdx; push %rsi; push %rdi;                           \
+        sub $32, %rsp; movups %xmm0, (%rsp); movups %xmm1, 16(%rsp);                                         \
+        1: .set word, words; .rept words; push 8 + 8 * word(%rbp); .set word, word - 1; .endr;               \
+        call *%r11;                                                                                          \
+        mov %eax, %edi; call gm_call_counted;                                                                \
+        cmp $-1, %eax; je 2f;                                                                                \
+        .cfi_remember_state; leave; .cfi_def_cfa %rsp, 8; .cfi_restore %rbp; ret; .cfi_restore_state;        \
+        2: lea -88(%rbp), %rsp; movups (%rsp), %xmm0; movups 16(%rsp), %xmm1;                                \
+        mov -56(%rbp), %rdi; mov -48(%rbp), %rsi; mov -40(%rbp), %rdx; mov -32(%rbp), %rcx;                  \
+        mov -24(%rbp), %r8; mov -16(%rbp), %r9; mov -8(%rbp), %r11; jmp 1b
 #define ARGUMENT_WORDS 5  /* eleven arguments */
 #define UNKNOWN_WORDS  17
 
@@ -215,7 +234,7 @@
 
 #define UNKNOWN_ENTRY mov w9, unknown; b gm_unknown
 #define COMMON_UNKNOWN                                                                                       \
-        TEST(LOOKS_NOTICES); b.ne 1f;                                                                        \
+        TEST(LOOKS_UNKNOWN); b.ne 1f;                                                                        \
         adrp x10, gm_unknown_functions; add x10, x10, :lo12:gm_unknown_functions; ldr x10, [x10, x9, lsl #3]; \
         TEST(KEPT); mov x16, x10; b.ne gm_again_unknown; br x16;                                             \
         1: mov w10, number; add w9, w9, w10; b gm_call
@@ -241,6 +260,21 @@
         2: ldr x16, [x29, #96]; ldp d0, d1, [x29, #80];                                                      \
         ldp x6, x7, [x29, #64]; ldp x4, x5, [x29, #48]; ldp x2, x3, [x29, #32]; ldp x0, x1, [x29, #16];      \
         LEAVE_AGAIN; br x16
+#define COMMON_COUNTED(words)                                                                                \
+        stp x29, x30, [sp, #-112]!; .cfi_def_cfa_offset 112; .cfi_offset 29, -112; .cfi_offset 30, -104;     \
+        mov x29, sp; .cfi_def_cfa x29, 112;                                                                  \
+        stp x0, x1, [x29, #16]; stp x2, x3, [x29, #32]; stp x4, x5, [x29, #48]; stp x6, x7, [x29, #64];      \
+        stp d0, d1, [x29, #80]; str x16, [x29, #96];                                                         \
+        sub sp, sp, #(8 * words);                                                                            \
+        1: .set word, 0; .rept words / 2; ldp x9, x10, [x29, #(112 + 8 * word)];                             \
+        stp x9, x10, [sp, #(8 * word)]; .set word, word + 2; .endr;                                          \
+        blr x16;                                                                                             \
+        bl gm_call_counted;                                                                                  \
+        cmn w0, 1; b.eq 2f;                                                                                  \
+        .cfi_remember_state; LEAVE_AGAIN; ret; .cfi_restore_state;                                           \
+        2: ldr x16, [x29, #96]; ldp d0, d1, [x29, #80];                                                      \
+        ldp x6, x7, [x29, #64]; ldp x4, x5, [x29, #48]; ldp x2, x3, [x29, #32]; ldp x0, x1, [x29, #16];      \
+        b 1b
 #define ARGUMENT_WORDS 4  /* eleven arguments */
 #define UNKNOWN_WORDS  16
 
@@ -345,5 +379,13 @@ gm_unknown_entries:
         FUNCTION(gm_again_unknown, .hidden)
         COMMON_AGAIN(UNKNOWN_WORDS)
         .cfi_endproc; .size gm_again_unknown, . - gm_again_unknown
+
+        FUNCTION(gm_counted, .hidden)
+        COMMON_COUNTED(ARGUMENT_WORDS)
+        .cfi_endproc; .size gm_counted, . - gm_counted
+
+        FUNCTION(gm_counted_unknown, .hidden)
+        COMMON_COUNTED(UNKNOWN_WORDS)
+        .cfi_endproc; .size gm_counted_unknown, . - gm_counted_unknown
 
         .section .note.GNU-stack, "", %progbits

@@ -8,6 +8,7 @@
  * not detected. */
 #include "shim/driver/transports.h"
 #include "shim/resource/registry.h"
+#include "shim/resource/suspendable_memory.h"
 #include "shim/hook/hook.h"
 
 /* Whether there ever was a block of a kind with one of these traits. */
@@ -26,7 +27,9 @@ static enum gm_known known_of(const struct gm_block *block) {
     return native ? GM_KNOWN_TO_DRIVER : GM_KNOWN_BLOCK;
 }
 
-static bool has_many_starts(void) { return was_used(GM_TRAIT_POOLED | GM_TRAIT_MAPPED); }
+static bool has_many_starts(CUdeviceptr address) {
+    return was_used(GM_TRAIT_POOLED | GM_TRAIT_MAPPED) || gm_suspendable_covers(address);
+}
 
 /* For addresses at which no live block starts. */
 static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdeviceptr address, struct gm_block *block) {
@@ -35,7 +38,7 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
         return GM_KNOWN_TO_DRIVER; /* the driver reports that there is nothing */
     if (start != address && gm_registry_find(registry, start, block) && address - start < block->reserved)
         return address - start < block->size ? known_of(block) : known_of(block) ? GM_KNOWN_FREED : GM_KNOWN_TO_DRIVER;
-    if (has_many_starts() && gm_registry_find_range(registry, address, block))
+    if (has_many_starts(address) && gm_registry_find_range(registry, address, block))
         return known_of(block);
     if (gm_guard_covers(address)) /* beside a guarded block */
         return GM_KNOWN_FREED;
@@ -47,6 +50,8 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
 enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block) {
     struct gm_registry *registry = gm_registry_shared();
     gm_rdma_in_process(); /* whoever registers memory asks about it first */
+    if (GM_UNLIKELY(gm_submissions_are_closed()) && gm_suspendable_covers(address))
+        gm_submission_begin_hook(); /* the driver knows nothing of memory that is away */
     if (!registry || !was_used(GM_TRAIT_KEPT | GM_TRAIT_MAPPED))
         return GM_KNOWN_TO_DRIVER;
     return gm_registry_find(registry, address, block) ? known_of(block) : look_inside(registry, address, block);

@@ -18,6 +18,7 @@
 #include "shim/grow/handover.h"
 #include "shim/pipeline/guard.h"
 #include "shim/resource/guard_ranges.h"
+#include "shim/suspend/suspend.h"
 #include "shim/trace/writer.h"
 
 #define GM_IF_HOOK(...) __VA_ARGS__
@@ -55,9 +56,10 @@ GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
 /* What the table says of a row. The compiler knows the answers. */
 static const struct gm_hook_facts {
     uint8_t role, meaning;
-    bool twin;
+    bool twin, submits;
 } gm_hook_facts[GM_CALL_ROWS] = {
-#define CALL(symbol, name, version, twin, how, role, stream, meaning, ...) {GM_ROLE_##role, GM_MEANING_##meaning, twin},
+#define CALL(symbol, name, version, twin, how, role, stream, meaning, ...) \
+    {GM_ROLE_##role, GM_MEANING_##meaning, twin, GM_ROLE_##role == GM_ROLE_SUBMITS},
     GM_DRIVER_CALLS(CALL)
 #undef CALL
 };
@@ -74,6 +76,8 @@ static inline bool gm_hook_only_loads(enum gm_call_number number) {
  * decides itself. */
 static GM_IN_PLACE void gm_hook_look(enum gm_call_number number) {
     enum gm_role role = (enum gm_role)gm_hook_facts[number].role;
+    if (gm_hook_facts[number].submits && GM_UNLIKELY(gm_watch_has(GM_WATCH_SUSPENDS)))
+        gm_submission_begin_hook();
     if (GM_UNLIKELY(gm_watch_has(GM_WATCH_HANDOVER)) &&
         gm_call_ends_handover(role, (enum gm_meaning)gm_hook_facts[number].meaning))
         gm_handover_driver_entered();
@@ -100,6 +104,7 @@ static inline enum gm_pass gm_hook_enter(enum gm_call_number number) {
 }
 
 static inline void gm_hook_leave(void) {
+    gm_submission_end_hook();
     gm_stats_settle();
     gm_mine.depth = 0;
 }

@@ -3,11 +3,13 @@
 #include "shim/grow/grow.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/hook.h"
+#include "shim/suspend/select.h"
 
 static void seen_by_address(enum gm_call call, CUdeviceptr address) {
     gm_guard_spare(gm_call_name(call));
     gm_hook_pin(address);
     gm_grow_exported(address);
+    gm_select_exported(address, gm_call_name(call));
 }
 #define UNLESS_FREED(made)                                \
     (gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE \

@@ -8,6 +8,8 @@
 #include "shim/hook/hook.h"
 #include "shim/resource/registry.h"
 #include "shim/accounts/limit.h"
+#include "shim/resource/suspendable_memory.h"
+#include "shim/suspend/select.h"
 
 /* An address that no memory can have, to get the driver's answer for unknown addresses. */
 #define UNKNOWN_ADDRESS ((CUdeviceptr)4096)
@@ -45,6 +47,8 @@ static GM_APART CUresult alloc(CUdeviceptr *address, size_t size, uintptr_t call
     if (status == GM_OK) {
         *address = scope.block.address;
         gm_fast_begin();
+        if (GM_UNLIKELY(gm_select_tags))
+            gm_select_tag(scope.block.address);
         if (GM_UNLIKELY(gm_grow_mode >= GM_GROW_MOVE))
             gm_handover_created(&scope.block);
         if (GM_UNLIKELY(gm_coverage_on))
@@ -232,7 +236,8 @@ CUresult CUDAAPI gm_hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size
             *size = 0;
         LEAVE(CUDA_ERROR_NOT_FOUND);
     }
-    bool mapped = known == GM_KNOWN_BLOCK && block.kind == GM_KIND_VMM; /* it may consist of several mappings */
+    /* It may consist of several mappings, or of none now. */
+    bool mapped = known == GM_KNOWN_BLOCK && (block.kind == GM_KIND_VMM || gm_suspendable_covers(block.address));
     CUresult result = mapped ? CUDA_SUCCESS : gm_real.cuMemGetAddressRange_v2(base, size, address);
     if (result == CUDA_SUCCESS && known == GM_KNOWN_BLOCK && base)
         *base = block.address;
@@ -250,7 +255,8 @@ static void note_question(const char *call, CUpointer_attribute attribute) {
 
 /* The driver knows no context of mapped memory. */
 static bool is_asked_for_context(CUpointer_attribute attribute, enum gm_known known, const struct gm_block *block) {
-    return attribute == CU_POINTER_ATTRIBUTE_CONTEXT && known == GM_KNOWN_BLOCK && block->kind == GM_KIND_GUARD;
+    return attribute == CU_POINTER_ATTRIBUTE_CONTEXT && known == GM_KNOWN_BLOCK &&
+           (block->kind == GM_KIND_GUARD || gm_suspendable_covers(block->address));
 }
 
 static void correct_answer(void *data, CUpointer_attribute attribute, CUdeviceptr address, enum gm_known known,

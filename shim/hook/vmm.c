@@ -6,6 +6,7 @@
 #include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/registry.h"
+#include "shim/resource/suspendable_memory.h"
 
 /* The addresses of a kept buffer serve, or those that the call reserves. */
 #define RESERVED(call) gm_mapped_reserve(&scope.request, address, size, alignment, wanted, flags)
@@ -146,6 +147,7 @@ static void seen_by_peers(CUmemGenericAllocationHandle handle) {
 static void seen_at_address(CUdeviceptr address) {
     gm_free_sync_note(GM_SYNC_PEERS);
     gm_hook_pin(address);
+    gm_suspendable_stay(address, "bound to a multicast object");
 }
 
 PASSES(cuMulticastBindMem,

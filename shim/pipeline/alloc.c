@@ -2,6 +2,7 @@
 #include "shim/pipeline/pipeline.h"
 
 #include "shim/accounts/limit.h"
+#include "shim/base/events.h"
 #include "shim/pipeline/counts.h"
 #include "shim/pipeline/events.h"
 #include "shim/explain/explain.h"
@@ -249,6 +250,13 @@ static GM_APART gm_status serve_within_limit(struct gm_scope *scope, struct gm_d
 
 /* ---- the whole allocation */
 
+bool gm_pipeline_spares;
+
+/* No free block may serve the request, and no policy decides about it. */
+static bool is_spared(const struct gm_request *request) {
+    return GM_UNLIKELY(__atomic_load_n(&gm_pipeline_spares, __ATOMIC_RELAXED)) && GM_ASK(request_spared, request);
+}
+
 static bool is_movable(const struct gm_request *request) { return request->size > 0 && gm_call_is_movable(request); }
 
 /* Decides about a movable request. */
@@ -309,7 +317,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     const struct gm_decision *reuse = gm_pipeline.policy->reuse;
     bool looked = false;
     request->promises = promises_of(request);
-    if (GM_LIKELY(is_movable(request))) {
+    if (GM_LIKELY(is_movable(request)) && !is_spared(request)) {
         if (gm_guard_is_on() && gm_guard_takes(request)) {
             decision = (struct gm_decision){.kind = GM_KIND_GUARD, .reason = GM_REASON_GUARD, .verdict = GM_KIND_GUARD};
         } else {

@@ -15,6 +15,14 @@ void gm_pipeline_observe(bool observes) {
 #endif
 }
 
+void gm_pipeline_observe_blocks(void) {
+    gm_observers_set(GM_OBSERVED_BLOCKS, true);
+#ifdef GM_HAVE_CUDA
+    if (gm_keeper)
+        gm_cache_pass(gm_keeper);
+#endif
+}
+
 #ifdef GM_HAVE_CUDA
 void gm_fast_begin(void) {
     bool may = gm_keeper && gm_mine.counts && !gm_observers_now();

@@ -60,6 +60,10 @@ GM_INTERNAL void gm_pipeline_record_live(void);
 /* Calls are observed from now on, for a trace or call sites, or not any more: before gm_trace_on is set. When it
  * returns with true, no thread is in the fast case of a call (fast.h). */
 GM_INTERNAL void gm_pipeline_observe(bool observes);
+/* The same for good, because of GM_OBSERVED_BLOCKS. */
+GM_INTERNAL void gm_pipeline_observe_blocks(void);
+/* Requests may be spared (the event request_spared): no free block serves them, but the server of GM_KIND_NATIVE. */
+GM_INTERNAL extern bool gm_pipeline_spares;
 /* The event of each free that has begun is written. Threads without a shard of their own are not seen. */
 GM_INTERNAL bool gm_pipeline_wrote_frees(void);
 /* Starts a scope with an empty request and the time. `site` is 0 without a trace. An allocation or free fills

@@ -6,6 +6,8 @@
 #include "shim/accounts/stats.h"
 #include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
+#include "shim/start/suspender.h"
+#include "shim/suspend/suspend.h"
 #include "shim/trace/writer.h"
 
 bool gm_process_uuid(int device, unsigned char uuid[16]) {
@@ -20,7 +22,8 @@ bool gm_process_uuid(int device, unsigned char uuid[16]) {
 gm_status gm_process_synchronise(const struct gm_block *block, bool *settled) {
     gm_status status =
         gm_free_sync_before((CUcontext)(uintptr_t)block->context, block->context_id, block->device, settled);
-    if (*settled && gm_kind_traits(block->kind) & GM_TRAIT_PLACED && gm_context_other(block->device))
+    bool placed = gm_kind_traits(block->kind) & GM_TRAIT_PLACED || gm_suspend_is_on();
+    if (*settled && placed && gm_context_other(block->device))
         *settled = false;
     return status;
 }
@@ -75,6 +78,7 @@ static void publish_device(int device) {
 void gm_process_context(const struct gm_context *context) {
     publish_device(context->device);
     gm_free_sync_context(context);
+    gm_suspender_begin();
     gm_hook_device_used(context->handle, context->device);
     describe_context(context);
 }

@@ -14,6 +14,8 @@
 #include "shim/sites/site.h"
 #include "shim/start/lender.h"
 #include "shim/start/recording.h"
+#include "shim/start/suspender.h"
+#include "shim/suspend/suspend.h"
 #include "shim/trace/writer.h"
 
 static void in_child(void) {
@@ -30,6 +32,8 @@ static void in_child(void) {
     gm_limit_publish();
     gm_guard_after_fork();
     gm_lender_after_fork();
+    gm_suspend_after_fork();
+    gm_suspender_after_fork();
 }
 
 /* Work that may wait for locks of the C library. Called by any thread before the start. */

@@ -8,9 +8,12 @@
 #include "shim/cache/mapped.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/placement/oom.h"
+#include "shim/grow/grow.h"
+#include "shim/pipeline/guard.h"
 #include "shim/placement/router.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/stack.h"
+#include "shim/suspend/suspend.h"
 
 static struct gm_resource *build_resource(const char *text) {
     char error[400];
@@ -83,6 +86,15 @@ void gm_process_report_stacks(void) {
 
 void gm_process_trim_managed(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
 
+/* GPUMEM_SUSPEND: in the place of native memory. The program's own call serves what cannot leave. */
+static void serve_suspendable(void) {
+    struct gm_resource *cache = build_resource("cache(suspendable)");
+    gm_router_call_natively(gm_router_server(GM_KIND_NATIVE));
+    gm_router_serve(GM_KIND_NATIVE, gm_router_server(GM_KIND_SUSPENDABLE));
+    if (cache)
+        gm_router_serve(GM_KIND_CACHE, cache);
+}
+
 struct gm_resource *gm_process_resources(const struct gm_policy *policy) {
     static const char *const fills[] = {"off", "zero", "poison"};
     unsigned long long nth = gm_option_number(GM_OPT_FAIL_NTH);
@@ -95,6 +107,8 @@ struct gm_resource *gm_process_resources(const struct gm_policy *policy) {
     serve_by_users();
     if (policy->keeps_mapped)
         gm_router_serve(GM_KIND_MAPPED, gm_mapped_start());
+    if (gm_suspend_start(fill || gm_guard_is_on() || gm_grow_mode > GM_GROW_REPORT))
+        serve_suspendable();
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);

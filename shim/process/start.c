@@ -24,6 +24,7 @@
 #include "shim/start/lender.h"
 #include "shim/start/recording.h"
 #include "shim/start/untracked.h"
+#include "shim/suspend/select.h"
 #include "shim/trace/writer.h"
 
 extern char **environ;

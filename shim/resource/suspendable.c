@@ -1,15 +1,12 @@
 /* Resource "suspendable": device memory whose pages can leave and come back (suspendable_memory.h). cuMemUnmap does not
  * wait for the GPU, so a free first waits for the work submitted before it, as a native cudaFree does. */
-#include "shim/resource/suspendable.h"
-
+#include "shim/base/events.h"
 #include "shim/driver/transports.h"
 #include "shim/resource/block.h"
 #include "shim/resource/deferred_free.h"
 #include "shim/resource/pitch.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/suspendable_memory.h"
-
-bool (*gm_suspendable_spares)(const struct gm_request *request);
 
 static gm_status free_now(const struct gm_deferred_block *deferred) {
     return gm_suspendable_give(deferred->address, false);
@@ -22,8 +19,7 @@ static gm_status suspendable_alloc(struct gm_resource *self, const struct gm_req
                                    const struct gm_decision *decision, struct gm_block *block) {
     CUstreamCaptureMode mode;
     struct gm_piece piece;
-    if (!gm_request_is_uncaptured(request) || gm_buffers_in_process() ||
-        (gm_suspendable_spares && gm_suspendable_spares(request)))
+    if (!gm_request_is_uncaptured(request) || gm_buffers_in_process() || GM_ASK(request_spared, request))
         return GM_NOT_SUPPORTED;
     gm_deferred_free_flush(&deferred_frees);
     gm_status status = gm_shape_of(request, &piece);

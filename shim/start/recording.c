@@ -13,6 +13,7 @@
 #include "shim/sites/python.h"
 #include "shim/sites/site.h"
 #include "shim/start/untracked.h"
+#include "shim/suspend/suspend.h"
 #include "shim/trace/summary.h"
 
 enum { POLL_NS = 1000000, POLLS = 1000 }; /* how long a stop waits for calls that are being recorded */
@@ -137,7 +138,12 @@ static void serve_request(void) {
     uint32_t number = read_request(&request);
     if (!number || number == request.answered)
         return;
-    if (request.wanted == GM_STATS_START)
+    bool moves = request.wanted == GM_STATS_SUSPEND || request.wanted == GM_STATS_RESUME;
+    if (moves && gm_suspend_is_on()) /* its own thread answers */
+        return;
+    if (moves)
+        answer_request(number, "it does not run with GPUMEM_SUSPEND=on", true);
+    else if (request.wanted == GM_STATS_START)
         answer_start(number, request.name, request.stacks);
     else if (request.wanted == GM_STATS_STOP)
         answer_stop(number);

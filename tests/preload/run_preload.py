@@ -23,6 +23,7 @@ from frees import LATE, OLD_DRIVER, free_async, free_memory, free_sync, known_st
 from frees import self_waiting, starved, starved_launch
 from mapped import MAPPED
 from place import SKIP, check, check_same_output, is_simulated, run_case
+from suspended import SUSPEND
 from traces import brief, check_trace, number, read_trace
 
 
@@ -321,6 +322,7 @@ CASES = {
     "arrays": plain("arrays"),
     "vmm": plain("vmm"),
     **MAPPED,
+    **SUSPEND,
     "per_thread_stream": plain("per_thread_stream"),
     "weak_runtime": unchanged("weak_runtime"),
     "weak_driver": unchanged("weak_driver"),

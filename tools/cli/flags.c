@@ -85,6 +85,9 @@ const struct gm_flag gm_flags[] = {
      "Live bytes by call site, from the trace that a process writes. Default for one PID on a terminal."},
     {"prometheus", "", "top", "One reading in the text format that Prometheus and its exporters read."},
     {"remove", "", "limit", "Remove a group without running processes, and its limit."},
+    {"keep", "GLOB", "suspend", "Blocks with such a tag or call site stay on the device."},
+    {"drop", "GLOB", "suspend", "Blocks with such a tag or call site are not copied; they come back as zeros."},
+    {"wait", "", "suspend", "Calls that submit work wait for gpumem resume, instead of resuming the process."},
     {"to", GM_EXPORT_NAMES, "export", "Format to write."},
     {"trace", "FILE", "trace",
      "Of start: name of the trace, where %p is the process id; default gpumem.%p.gmt in the current folder."},
@@ -120,7 +123,8 @@ const struct gm_flag gm_flags[] = {
     {"json", "", "replay", "Everything as one JSON document, for programs."},
     {"color", "auto|always|never", "run top report diff",
      "Colours of the text; auto (the default) uses them on a terminal unless NO_COLOR is set."},
-    {"help", "", "run top limit trace report diff export plot html plan replay", "Print a summary and exit."},
+    {"help", "", "run top limit suspend resume trace report diff export plot html plan replay",
+     "Print a summary and exit."},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -14,6 +14,8 @@ static const struct gm_command commands[] = {
     {"top", "show live counters of processes that run under libgpumem", gm_command_top, gm_command_top_help},
     {"limit", "show or change the memory limit of a group or a process while it runs", gm_command_limit,
      gm_command_limit_help},
+    {"suspend", "let a process give its device memory back for a while", gm_command_suspend, gm_command_suspend_help},
+    {"resume", "bring the memory of a suspended process back", gm_command_resume, gm_command_resume_help},
     {"trace", "start, stop or copy the trace of a running process", gm_command_trace, gm_command_trace_help},
     {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report, gm_command_report_help},
     {"diff", "compare two traces by call site and kind of memory", gm_command_diff, gm_command_diff_help},

@@ -84,6 +84,14 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
                             "policy", gm_json_string(s->policy), "group",
                             s->group[0] ? gm_json_string(s->group) : json_null(), "limit_bytes", limit_bytes(s->limit),
                             "limit_percent", limit_percent(s->limit), "finished", s->finished, "ended", ended);
+    json_t *suspended =
+        !s->suspended.on
+            ? json_null()
+            : json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "asleep", (int)s->suspended.asleep, "away_bytes",
+                        gm_json_number(s->suspended.away), "stored_bytes", gm_json_number(s->suspended.stored),
+                        "suspends", gm_json_number(s->suspended.suspends), "resumes",
+                        gm_json_number(s->suspended.resumes), "out_ns", gm_json_number(s->suspended.out_ns), "in_ns",
+                        gm_json_number(s->suspended.in_ns));
     json_t *counts = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", gm_json_number(s->allocs), "frees",
         gm_json_number(s->frees), "failed_allocs", gm_json_number(s->total.failed_allocs), "failed_frees",
@@ -96,7 +104,8 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
                   gm_json_number(s->cached_all), "reserved_bytes", gm_json_number(s->reserved_all), "peak_bytes",
                   gm_json_number(s->peak_all), "beyond_bytes", gm_json_number(s->untracked), "peak_reserved_bytes",
                   gm_json_number(s->peak_reserved_all), "by_kind", kinds(s), "by_device", devices(s));
-    bool done = all && !json_object_set_new(all, "counts", counts) && !json_object_set_new(all, "rates", rates(r)) &&
+    bool done = all && !json_object_set_new(all, "counts", counts) &&
+                !json_object_set_new(all, "suspended", suspended) && !json_object_set_new(all, "rates", rates(r)) &&
                 !json_object_set_new(all, "fences", fences(s, r)) && !json_object_set_new(all, "memory", memory) &&
                 (!sites || !json_object_set_new(all, "sites", call_sites(sites))) &&
                 !json_dumpf(all, out, JSON_COMPACT) && fputc('\n', out) != EOF;

@@ -341,7 +341,8 @@ void gm_gen_fish(FILE *out) {
         short_help(out, flag->help, "\\");
         fputs("'\n", out);
     }
-    fputs("complete -c gpumem -n '__fish_seen_subcommand_from top trace limit' -f -a '(__fish_complete_pids)'\n"
+    fputs("complete -c gpumem -n '__fish_seen_subcommand_from top trace limit suspend resume' -f -a "
+          "'(__fish_complete_pids)'\n"
           "complete -c gpumem -n '__fish_seen_subcommand_from trace' -f -a 'start stop dump'\n"
           "complete -c gpumem -n '__fish_seen_subcommand_from limit' -f -a '(ls /dev/shm 2>/dev/null | string replace "
           "-rf \"^gpumem-group-\"(id -u)\"-\" \"\")'\n",

@@ -17,7 +17,7 @@ import sys
 # Folders from the bottom up, one list for each tree that stands by itself.
 ROOMS = {
     "shim": ["policy", "policy/eviction", "shim/base", "shim/accounts", "shim/trace", "shim/driver", "shim/resource", "shim/cache",
-             "shim/placement", "shim/region", "shim/residency", "shim/workspace", "shim/sites", "shim/explain", "shim/pipeline",
+             "shim/placement", "shim/region", "shim/residency", "shim/workspace", "shim/sites", "shim/explain", "shim/pipeline", "shim/suspend",
              "shim/api", "shim/plug", "shim/grow", "shim/start", "shim/hook", "shim/process"],
     "spgemm": ["spgemm"],
     "tools": ["tools/cli"],

@@ -1,0 +1,36 @@
+/* Which memory leaves, and which comes back: globs of tags and call sites. A tag is a word that a thread gives to the
+ * blocks that it allocates (gpumem_tag_push). The text of a call site is that of explanations of errors, such as
+ * "load_weights (app+0x12a0) < main (app+0x1f00)"; a glob of it need not begin and end with a star. */
+#ifndef GM_SUSPEND_SELECT_H
+#define GM_SUSPEND_SELECT_H
+
+#include "shim/base/base.h"
+#include "shim/resource/resource.h"
+
+/* gm_suspendable_range.choice */
+enum gm_suspend_choice {
+    GM_CHOICE_STAY,
+    GM_CHOICE_COPY, /* leaves, with a copy */
+    GM_CHOICE_DROP, /* leaves without */
+    GM_CHOICE_BACK, /* is away, and comes back */
+};
+
+/* Choose for all ranges. The memory is held alone. NULL or "": no glob; of those that come back, all. */
+GM_INTERNAL void gm_select_out(const char *keep, const char *drop);
+GM_INTERNAL void gm_select_back(const char *glob);
+
+/* A stack of tags for each thread: at most 8, of 31 bytes, beyond that and longer ones are cut. NULL is an empty tag.
+ */
+GM_INTERNAL void gm_select_push(const char *tag);
+/* False: there is none. */
+GM_INTERNAL bool gm_select_pop(void);
+/* A block was allocated by this thread. */
+GM_INTERNAL extern bool gm_select_tags;
+GM_INTERNAL void gm_select_tag(uint64_t address);
+
+/* Whether native memory has to serve a request. */
+GM_INTERNAL bool gm_select_spares(const struct gm_request *request);
+/* The block that contains the address was exported, or was to be: blocks of its call site are native from now on. */
+GM_INTERNAL void gm_select_exported(uint64_t address, const char *call);
+
+#endif

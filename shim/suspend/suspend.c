@@ -1,0 +1,431 @@
+/* One thread at a time moves the process between awake and asleep (suspend.h). */
+#include "shim/suspend/suspend.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/base/file.h"
+#include "shim/base/futex.h"
+#include "shim/base/hostmem.h"
+#include "shim/accounts/loans.h"
+#include "shim/base/options.h"
+#include "shim/accounts/stats.h"
+#include "shim/driver/fence.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/driver/transports.h"
+#include "shim/resource/suspendable_memory.h"
+#include "shim/suspend/copying.h"
+#include "shim/suspend/select.h"
+#include "shim/suspend/submissions.h"
+
+enum { CONTEXTS = 64, POLL_NS = 50000 };
+#define PATIENCE_NS 10000000000ull
+#define AGAIN_NS    250000000 /* between two attempts of a held call */
+
+static bool on;
+static uint32_t asleep; /* what held calls sleep on */
+static bool waits;      /* they wait for gm_resume */
+static uint32_t turn;   /* a thread suspends or resumes */
+static bool said;       /* why a resume does not succeed; for this sleep */
+GM_ZERO_IN_CHILD(asleep);
+GM_ZERO_IN_CHILD(turn);
+
+bool gm_suspend_is_on(void) { return on; }
+bool gm_suspend_is_asleep(void) { return __atomic_load_n(&asleep, __ATOMIC_ACQUIRE); }
+uint64_t gm_suspend_idle_since(void) { return gm_submissions_idle_since(); }
+
+static void take_turn(void) {
+    while (__atomic_exchange_n(&turn, 1, __ATOMIC_ACQUIRE))
+        gm_futex_wait(&turn, 1, NULL);
+}
+
+static void end_turn(void) {
+    __atomic_store_n(&turn, 0, __ATOMIC_RELEASE);
+    gm_futex_wake(&turn);
+}
+
+static gm_status refuse(char *why, gm_status status, const char *text) {
+    gm_format(why, GM_SUSPEND_WHY, "%s", text);
+    return status;
+}
+
+/* ---- the work in flight */
+
+static struct gm_context contexts[CONTEXTS]; /* of the thread whose turn it is */
+static unsigned context_count;
+
+static void note_context(const struct gm_context *context) {
+    if (context_count < CONTEXTS)
+        contexts[context_count] = *context;
+    context_count++;
+}
+
+/* GM_FENCE_PENDING: the time is over. */
+static gm_status wait_for_fence(const struct gm_fence *fence, uint64_t until_ns) {
+    CUstreamCaptureMode mode;
+    gm_status status = GM_FENCE_PENDING;
+    while (status == GM_FENCE_PENDING && gm_now_ns() < until_ns) {
+        if (!gm_capture_guard_enter(&mode))
+            return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        status = gm_fence_query(fence);
+        gm_capture_guard_leave(mode);
+        if (status == GM_FENCE_PENDING)
+            gm_sleep(POLL_NS);
+    }
+    return status;
+}
+
+static gm_status finish_context(const struct gm_context *context, uint64_t until_ns) {
+    CUstreamCaptureMode mode;
+    struct gm_fence *fence = gm_fence_take();
+    if (!fence)
+        return GM_OUT_OF_MEMORY;
+    gm_status status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (gm_capture_guard_enter(&mode)) {
+        status = gm_fence_record_or_wait(fence, context, GM_FENCE_OWN);
+        gm_capture_guard_leave(mode);
+    }
+    if (!status)
+        status = wait_for_fence(fence, until_ns);
+    gm_fence_give(fence);
+    bool ended = gm_context_life(context->handle, context->id) == GM_CONTEXT_DESTROYED;
+    return ended ? GM_OK : status;
+}
+
+/* The entries are closed: waits until neither a call nor the device is at work. */
+static gm_status finish_work(uint64_t until_ns, char *why) {
+    if (!gm_submissions_wait(until_ns))
+        return refuse(why, CUDA_ERROR_NOT_READY, "a call of the program does not return");
+    if (gm_capture_any() && !gm_capture_recheck())
+        return refuse(why, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a stream is being captured");
+    context_count = 0;
+    gm_contexts_each(note_context);
+    if (context_count > CONTEXTS)
+        return refuse(why, GM_NOT_SUPPORTED, "the process has more than 64 contexts");
+    for (unsigned i = 0; i < context_count; i++) {
+        gm_status status = finish_context(&contexts[i], until_ns);
+        if (status == GM_FENCE_PENDING)
+            return refuse(why, CUDA_ERROR_NOT_READY,
+                          "work of the program does not end; it may wait for a call that is held");
+        if (gm_is_capture_error(status))
+            return refuse(why, status, "a stream is being captured");
+        if (status) {
+            gm_format(why, GM_SUSPEND_WHY, "the driver answers %d to a wait for the work in flight", status);
+            return status;
+        }
+    }
+    return GM_OK;
+}
+
+/* ---- copies */
+
+static bool is_moved(const struct gm_suspendable_range *range, int choice, int device) {
+    return range->choice == choice && range->device == device;
+}
+
+/* Copies all ranges of the device with this choice. */
+static gm_status copy_device(int device, int choice, bool out) {
+    struct gm_context context;
+    unsigned count = 0, at = 0;
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
+        count += is_moved(range, choice, device) ? range->count : 0;
+    if (!count)
+        return GM_OK;
+    if (!gm_context_on(device, &context))
+        return GM_INVALID_CONTEXT;
+    int hold = gm_context_hold(context.handle, context.id);
+    if (hold < 0)
+        return GM_INVALID_CONTEXT;
+    gm_status status = GM_OUT_OF_MEMORY;
+    struct gm_copy_piece *pieces = gm_pages(count * sizeof *pieces);
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); pieces && range; range = range->next) {
+        size_t offset = 0;
+        for (unsigned i = 0; is_moved(range, choice, device) && i < range->count; offset += range->extents[i++].size)
+            pieces[at++] = (struct gm_copy_piece){
+                .device = range->address + offset,
+                .host = range->copy.backing ? range->copy.backing + offset : NULL,
+                .zero = range->copy.zero ? range->copy.zero + offset / GM_SUSPENDABLE_PAGE : NULL,
+                .size = range->extents[i].size,
+            };
+    }
+    if (pieces) {
+        status = out ? gm_copy_out(&context, pieces, count) : gm_copy_in(&context, pieces, count);
+        munmap(pieces, count * sizeof *pieces);
+    }
+    gm_context_let_go(hold);
+    return status;
+}
+
+static gm_status copy_ranges(int choice, bool out) {
+    gm_status status = GM_OK;
+    for (int device = 0; !status && device < GM_LOCATION_DEVICES; device++)
+        status = copy_device(device, choice, out);
+    return status;
+}
+
+/* ---- resume; the memory is held alone. Ranges with the choice GM_CHOICE_BACK come back. */
+
+static void release_created(const struct gm_suspendable_range *end) {
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range != end; range = range->next)
+        if (range->choice == GM_CHOICE_BACK)
+            gm_suspendable_uncreate(range);
+}
+
+/* All pages, or none: two processes that each had a part of theirs would wait for each other. */
+static gm_status create_all(void) {
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
+        gm_status status = range->choice == GM_CHOICE_BACK ? gm_suspendable_create(range) : GM_OK;
+        if (status == GM_OUT_OF_MEMORY && gm_loans_ask(range->device)) /* other processes keep memory for reuse */
+            status = gm_suspendable_create(range);
+        if (status) {
+            release_created(range);
+            return status;
+        }
+    }
+    return GM_OK;
+}
+
+/* After an error the ranges that are mapped leave again, and the pages of the others are released. */
+static void leave_all(void) {
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
+        if (range->choice != GM_CHOICE_BACK)
+            continue;
+        if (range->away)
+            gm_suspendable_uncreate(range);
+        else if (gm_suspendable_leave(range) && !range->away)
+            gm_log(GM_LOG_ERROR, "%zu bytes cannot be unmapped again", range->size);
+    }
+}
+
+static gm_status bring_back(uint64_t *bytes) {
+    gm_status status = create_all();
+    if (status)
+        return status;
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); !status && range; range = range->next)
+        if (range->choice == GM_CHOICE_BACK)
+            status = gm_suspendable_map(range);
+    if (!status)
+        status = copy_ranges(GM_CHOICE_BACK, false);
+    if (status) {
+        leave_all();
+        return status;
+    }
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
+        if (range->choice == GM_CHOICE_BACK) {
+            *bytes += range->size;
+            gm_suspendable_drop_copy(range);
+        }
+    return GM_OK;
+}
+
+/* For gpumem top. Returns whether anything is away. */
+static bool publish(void) {
+    struct gm_stats_suspended *shown = &gm_stats->suspended;
+    uint64_t away = 0, stored = 0;
+    for (const struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
+        away += range->away ? range->size : 0;
+        for (size_t page = 0; range->away && range->copy.zero && page < gm_suspendable_pages(range); page++)
+            stored += range->copy.zero[page] ? 0 : GM_SUSPENDABLE_PAGE;
+    }
+    __atomic_store_n(&shown->away, away, __ATOMIC_RELAXED);
+    __atomic_store_n(&shown->stored, stored, __ATOMIC_RELAXED);
+    return away;
+}
+
+static void count_move(bool out, uint64_t ns) {
+    struct gm_stats_suspended *shown = &gm_stats->suspended;
+    __atomic_add_fetch(out ? &shown->suspends : &shown->resumes, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(out ? &shown->out_ns : &shown->in_ns, ns, __ATOMIC_RELAXED);
+}
+
+static void set_asleep(bool value) {
+    __atomic_store_n(&asleep, value, __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_stats->suspended.asleep, value, __ATOMIC_RELAXED);
+}
+
+/* It is this thread's turn. */
+static gm_status resume_now(const char *glob, uint64_t *bytes, char *why) {
+    uint64_t begin = gm_now_ns();
+    gm_suspendable_lock();
+    gm_select_back(glob);
+    gm_status status = bring_back(bytes);
+    bool away = publish();
+    gm_suspendable_unlock();
+    if (status)
+        gm_format(why, GM_SUSPEND_WHY, "%s%d%s",
+                  status == GM_OUT_OF_MEMORY ? "the device has too little free memory (error " : "the driver answers ",
+                  status, status == GM_OUT_OF_MEMORY ? ")" : "");
+    if (!status)
+        count_move(false, gm_now_ns() - begin);
+    if (!away) {
+        set_asleep(false);
+        gm_submissions_open();
+        gm_futex_wake(&asleep);
+    }
+    return status;
+}
+
+gm_status gm_resume(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
+    uint64_t back = 0;
+    gm_status status = GM_OK;
+    if (!on)
+        return refuse(why, GM_NOT_SUPPORTED, "GPUMEM_SUSPEND is not on");
+    take_turn();
+    if (gm_suspend_is_asleep())
+        status = resume_now(glob, &back, why);
+    end_turn();
+    if (bytes)
+        *bytes = back;
+    return status;
+}
+
+/* A submitting call is held: the first one resumes, unless the suspend says otherwise. */
+static void held(void) {
+    const struct timespec again = {.tv_nsec = AGAIN_NS};
+    char why[GM_SUSPEND_WHY];
+    int depth = gm_mine.depth;
+    gm_status status = GM_OK;
+    gm_mine.depth = 1;
+    gm_cancel_hold();
+    if (gm_suspend_is_asleep() && !__atomic_load_n(&waits, __ATOMIC_RELAXED) &&
+        (status = gm_resume(NULL, NULL, why)) != GM_OK && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+        gm_log(GM_LOG_WARN, "the suspended process cannot resume yet: %s; it tries again four times a second", why);
+    if (gm_submissions_are_closed()) {
+        if (gm_suspend_is_asleep())
+            gm_futex_wait(&asleep, 1, &again);
+        else
+            gm_sleep(POLL_NS); /* a suspend has begun */
+    }
+    gm_cancel_release();
+    gm_mine.depth = (__typeof__(gm_mine.depth))depth;
+}
+
+void gm_submission_begin(void) {
+    while (GM_UNLIKELY(!gm_submission_try()))
+        held();
+}
+
+/* ---- suspend */
+
+static bool host_has_room(char *why) {
+    struct gm_hostmem memory;
+    uint64_t needed = 0;
+    for (const struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
+        needed += range->choice == GM_CHOICE_COPY ? range->size : 0;
+    if (!needed || !gm_hostmem_read("", -1, &memory) || needed <= gm_hostmem_takeable(&memory))
+        return true;
+    gm_format(why, GM_SUSPEND_WHY, "the host has room for %llu MiB, and %llu MiB would be copied",
+              (unsigned long long)gm_hostmem_takeable(&memory) >> 20, (unsigned long long)needed >> 20);
+    return false;
+}
+
+static bool make_copies(void) {
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
+        if (range->choice == GM_CHOICE_COPY && !gm_suspendable_make_copy(range))
+            return false;
+    return true;
+}
+
+static void drop_copies(void) {
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
+        if (!range->away)
+            gm_suspendable_drop_copy(range);
+}
+
+/* Ranges that have left come back. */
+static void undo(char *why) {
+    uint64_t bytes = 0;
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
+        bool left = range->away && range->choice == GM_CHOICE_COPY;
+        range->choice = left ? GM_CHOICE_BACK : GM_CHOICE_STAY;
+    }
+    if (bring_back(&bytes))
+        gm_log(GM_LOG_ERROR, "a suspend failed (%s), and so does the way back: the process tries it again", why);
+}
+
+/* The memory is held alone, and nothing is in flight. */
+static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, char *why) {
+    gm_select_out(wish->keep, wish->drop);
+    if (!host_has_room(why))
+        return GM_OUT_OF_MEMORY;
+    gm_status status = make_copies() ? copy_ranges(GM_CHOICE_COPY, true) : GM_OUT_OF_MEMORY;
+    if (status) {
+        drop_copies();
+        gm_format(why, GM_SUSPEND_WHY, "the copy to the host fails with error %d", status);
+        return status;
+    }
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
+        if (range->choice != GM_CHOICE_COPY)
+            continue;
+        status = gm_suspendable_leave(range);
+        if (status) {
+            gm_format(why, GM_SUSPEND_WHY, "the driver answers %d to cuMemUnmap", status);
+            undo(why);
+            drop_copies();
+            return status;
+        }
+        *bytes += range->size;
+    }
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
+        if (range->choice == GM_CHOICE_DROP && (!gm_suspendable_leave(range) || range->away))
+            *bytes += range->size; /* what the driver does not unmap stays, with its contents */
+    return GM_OK;
+}
+
+static const char *refusal(void) {
+    return !on                          ? "GPUMEM_SUSPEND is not on"
+           : gm_submissions_mine.inside ? "it is called from inside a call of the driver"
+           : gm_rdma_in_process()       ? "memory of the process may be registered with a network card"
+                                        : NULL;
+}
+
+gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
+    uint64_t left = 0, patience = wish->patience_ns ? wish->patience_ns : PATIENCE_NS;
+    const char *refused = refusal();
+    if (refused)
+        return refuse(why, GM_NOT_SUPPORTED, refused);
+    take_turn();
+    bool was_asleep = gm_suspend_is_asleep();
+    gm_submissions_close();
+    gm_status status = finish_work(gm_now_ns() + patience, why);
+    if (!status) {
+        uint64_t begin = gm_now_ns();
+        gm_suspendable_lock();
+        status = move_out(wish, &left, why);
+        bool sleeps = publish() || !status;
+        if (!status)
+            count_move(true, gm_now_ns() - begin);
+        gm_suspendable_unlock();
+        if (!status)
+            __atomic_store_n(&waits, wish->wait, __ATOMIC_RELAXED);
+        __atomic_store_n(&said, false, __ATOMIC_RELAXED);
+        set_asleep(sleeps);
+        was_asleep = sleeps;
+    }
+    if (!was_asleep)
+        gm_submissions_open();
+    end_turn();
+    if (bytes)
+        *bytes = left;
+    return status;
+}
+
+/* ---- life */
+
+bool gm_suspend_start(bool excluded) {
+    if (!gm_option_bool(GM_OPT_SUSPEND))
+        return false;
+    if (excluded) {
+        gm_log(GM_LOG_WARN,
+               "%s: not together with GPUMEM_GUARD, GPUMEM_FILL and GPUMEM_GROW, which work on memory "
+               "themselves: it is off",
+               gm_option_label(GM_OPT_SUSPEND).text);
+        return false;
+    }
+    on = true;
+    gm_stats->suspended.on = 1;
+    gm_watch_set(GM_WATCH_SUSPENDS, true);
+    return true;
+}
+
+void gm_suspend_after_fork(void) { said = waits = false; }

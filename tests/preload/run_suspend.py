@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""gpumem suspend and gpumem resume reach a process that makes no call, and gpumem top shows it.
+
+usage: run_suspend.py GPUMEM PROGRAM CUDA-FOLDER
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+GPUMEM, PROGRAM, CUDA = sys.argv[1:4]
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit(f"FAILED: {message}")
+
+
+class Process:
+    """PROGRAM under gpumem run."""
+
+    def __init__(self, *flags):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("GPUMEM_", "SIMCUDA_"))}
+        environment["LD_LIBRARY_PATH"] = CUDA
+        self.run = subprocess.Popen([GPUMEM, "run", *flags, "--", "sh", "-c", 'echo $$; exec "$0" outside', PROGRAM], env=environment,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.pid = self.run.stdout.readline().strip()
+        check(self.run.stdout.readline() == "ready\n", "the program has not begun")
+
+    def ask(self, word, lines):
+        self.run.stdin.write(word + "\n")
+        self.run.stdin.flush()
+        return [self.run.stdout.readline().strip() for _ in range(lines)]
+
+    def used(self):
+        return int(self.ask("look", 1)[0].split()[1])
+
+    def end(self):
+        self.run.stdin.write("end\n")
+        out, error = self.run.communicate(timeout=100)
+        check(self.run.returncode == 0 and "ok suspend" in out, f"the program ends with {self.run.returncode}: {out}{error}")
+
+
+def gpumem(*arguments):
+    return subprocess.run([GPUMEM, *arguments], capture_output=True, text=True, timeout=200)
+
+
+def moved(*arguments):
+    done = gpumem(*arguments)
+    check(done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}")
+    return int(re.search(r": (\d+) MiB (left|came back to) the device in \d+ ms$", done.stdout.strip()).group(1))
+
+
+def refused(words, *arguments):
+    done = gpumem(*arguments)
+    check(done.returncode and words in done.stderr, f"{arguments}: {done.returncode} {done.stdout}{done.stderr}")
+
+
+def suspended():
+    process = Process("--suspend=on")
+    full = process.used()
+    check(moved("suspend", process.pid) == 70, "all leaves")
+    check(process.used() == full - 70, f"the card has {process.used()} MiB of {full}")
+    shown = json.loads(gpumem("top", "--json", "--count=1", process.pid).stdout)["suspended"]
+    check(shown["asleep"] and shown["away_bytes"] == 70 << 20 and shown["suspends"] == 1, str(shown))
+    check(process.ask("use", 2) == [f"used {full - 70}", "kv 91"] and process.used() == full, "the first copy brings all back")
+    check(moved("suspend", "--keep=weights", "--drop=k?", "--wait", process.pid) == 40, "one of two blocks leaves")
+    check(moved("resume", process.pid, "weights") == 0 and moved("resume", process.pid, "*v") == 40, "it comes back")
+    check(process.ask("use", 2) == [f"used {full}", "kv 0"], "what was dropped is zero")
+    refused("expected a process id", "suspend")
+    refused("not a process id", "resume", "none")
+    process.end()
+
+
+def idle():
+    process = Process("--suspend=on", "--suspend-idle=200ms")
+    full = process.used()
+    for _ in range(200):
+        if process.used() == full - 70:
+            break
+        time.sleep(0.05)
+    check(process.used() == full - 70, "an idle process is not suspended")
+    check(process.ask("use", 2)[1] == "kv 91", "the contents are gone")
+    process.end()
+
+
+def without():
+    process = Process()
+    refused("does not run with GPUMEM_SUSPEND=on", "suspend", process.pid)
+    refused("does not run with GPUMEM_SUSPEND=on", "resume", process.pid)
+    process.end()
+
+
+suspended()
+idle()
+without()

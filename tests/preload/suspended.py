@@ -1,0 +1,69 @@
+"""GPUMEM_SUSPEND: memory leaves and comes back under programs that do not know, whatever fails meanwhile (suspend.c)."""
+
+import itertools
+
+from place import check
+
+ON = {"GPUMEM_SUSPEND": "on"}
+STREAMS = ("immediate", "random:7")
+# Every function that a suspend or resume calls, and those around them.
+STEPS = ("cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuMemAddressFree", "cuMemHostAlloc",
+         "cuStreamCreate", "cuStreamSynchronize", "cuMemcpyAsync", "cuMemsetD8Async", "cuCtxRecordEvent", "cuEventQuery",
+         "cuEventCreate", "cuCtxPushCurrent_v2", "cuMemFreeHost")  # fmt: skip
+
+
+def suspended(place, arguments, policy="auto", warned=False, **more):
+    """The program's own checks hold natively and while its memory comes and goes."""
+    command = [place.program("suspend"), *arguments.split()]
+    label = f"suspend {arguments} under {policy} {more}"
+    done = place.run_shimmed(command, policy, trace=False, **{**ON, **more})
+    check(done.returncode == 0 and done.stdout == "ok suspend\n", f"{label}: {done.returncode}\n{done.stdout}{done.stderr}")
+    check(warned or not done.stderr, f"{label}: {done.stderr}")
+    return done
+
+
+def single(name, words=""):
+    def run(place):
+        place.run_native([place.program("suspend"), name])
+        for policy, streams in itertools.product(("observe", "cache", "auto"), STREAMS):
+            done = suspended(place, name, policy, bool(words), SIMCUDA_STREAMS=streams)
+            check(words in done.stderr, f"{name}: '{words}' is not said:\n{done.stderr}")
+
+    return run
+
+
+def random_programs(place):
+    for seed in range(1, 4):
+        place.run_native([place.program("suspend"), "random", str(seed)])
+        for policy, batch in (("observe", "16"), ("auto", "1")):
+            suspended(place, f"random {seed}", policy, GPUMEM_FENCE_BATCH=batch)
+
+
+def failures(place):
+    """The n-th call of each step fails, once or several times in a row: nothing is lost, nothing hangs."""
+    for step, n, times in itertools.product(STEPS, (1, 2, 7), (1,)):
+        arguments = {"SIMCUDA_FAIL": f"{step}:{n}:2:{times}"}
+        done = place.run_shimmed([place.program("suspend"), "failing"], "auto", trace=False, **{**ON, **arguments})
+        text = done.stdout + done.stderr
+        # The program itself makes some of these calls, by the runtime's way of memory: their error is its own.
+        own = "cuMemAlloc(" in text or "cuMemcpy" in text.replace("cuMemcpyAsync", "") or "cuMemsetD8(" in text
+        check(done.returncode == 0 or own, f"{arguments}: {done.returncode}\n{text}")
+
+
+def off(place):
+    """Without the option nothing takes part."""
+    done = place.run_shimmed([place.program("suspend"), "off"], "auto", trace=False)
+    check(done.returncode == 0, f"off: {done.stdout}{done.stderr}")
+    for other in ({"GPUMEM_FILL": "zero"}, {"GPUMEM_GUARD": "all"}, {"GPUMEM_GROW": "vmm"}):
+        done = place.run_shimmed([place.program("suspend"), "off"], "auto", trace=False, **ON, **other)
+        check(done.returncode == 0 and "it is off" in done.stderr, f"{other}: {done.stdout}{done.stderr}")
+
+
+SUSPEND = {
+    **{f"suspend_{name}": single(name) for name in ("capture", "tags", "waits", "busy", "ends", "fork", "queries", "threads")},
+    "suspend_full": single("full", "cannot resume yet"),
+    "suspend_exported": single("exported", "which other processes cannot open"),
+    "suspend_random": random_programs,
+    "suspend_failures": failures,
+    "suspend_off": off,
+}
