@@ -12,6 +12,7 @@ import sys
 
 import check_includes
 
+RECORD = "shim/resource/record.h"
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -58,7 +59,18 @@ def events(source):
         yield f"| {f'`{event}`: ' if event else ''}`{function}` | {places} | {when} |"
 
 
-TABLES = {"observers": observers, "events": events}
+def states(source):
+    names = {enumerator.removeprefix("GM_BLOCK_"): (name, what) for enumerator, name, what in rows(source, RECORD, "GM_BLOCK_STATES")}
+    transitions = list(rows(source, RECORD, "GM_BLOCK_TRANSITIONS"))
+    yield "| state | the block is | next state | when |"
+    yield "| --- | --- | --- | --- |"
+    for state, (name, what) in names.items():
+        for _, to, when in (row for row in transitions if row[0] == state):
+            yield f"| {name} | {what} | {names[to][0]} | {when} |"
+            name = what = ""
+
+
+TABLES = {"observers": observers, "events": events, "states": states}
 
 
 def main():
