@@ -99,7 +99,7 @@ struct gpumem_resource_context {
  *     async           device memory, a private pool         pinned          page-locked host memory
  *     vmm             device memory, growable               host-numa       host memory mapped to the device
  *     managed         managed memory                        guard           device memory, faults outside of a block
- *     managed-pool    managed memory, a private pool
+ *     managed-pool    managed memory, a private pool        suspendable     device memory that can leave the device
  *
  *     log(R)                  one log line for each allocation and free
  *     limit(BYTES,R)          out of memory above so many live bytes

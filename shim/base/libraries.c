@@ -24,7 +24,7 @@ const struct gm_library gm_libraries[GM_LIBRARIES] = {
     {"libucp.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
     {"libuct.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
     {"libnccl.so", GM_LIBRARY_TRANSPORT, NULL},
-    {"libnvshmem", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
+    {"libnvshmem", GM_LIBRARY_TRANSPORT, NULL},
     {"libfabric.so", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS, NULL},
     {"libc10_cuda.so", GM_LIBRARY_PYTORCH, NULL},
 };

@@ -17,7 +17,6 @@ enum { CONTEXTS = 16, COPIES = 32, FIRST = 64 };
 
 bool gm_guard_compares_all;
 
-
 /* Within the capture guard. The context is current. */
 static gm_status private_stream(const struct gm_guard_block *block, CUstream *stream) {
     struct gm_internal internal;

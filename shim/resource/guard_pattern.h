@@ -30,9 +30,9 @@ GM_INTERNAL void gm_guard_pattern_fetch(const struct gm_guard_block *block);
  * GM_INVALID_CONTEXT: the context ended, so nothing is on its way and nothing can be read; GM_NOT_SUPPORTED during
  * captures; or the driver's own. */
 GM_INTERNAL gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, uint64_t patience_ns);
-/* Compares the pattern and reports a difference (the event guard_damaged). Memory that cannot be read, as after a fault or the
- * end of its context, is not compared. Neither is that of a live block whose pattern may not be written yet, because a
- * kernel that has all of the device may never end. */
+/* Compares the pattern and reports a difference (the event guard_damaged). Memory that cannot be read, as after a fault
+ * or the end of its context, is not compared. Neither is that of a live block whose pattern may not be written yet,
+ * because a kernel that has all of the device may never end. */
 enum gm_guard_pattern { GM_GUARD_UNSURE, GM_GUARD_NEAR_RIGHT, GM_GUARD_ALL_RIGHT };
 GM_INTERNAL enum gm_guard_pattern gm_guard_pattern_check(const struct gm_guard_block *block, enum gm_guard_found found);
 /* Compares all of the pattern of a live block that no work uses now, and reports nothing. True: it is damaged, and

@@ -13,6 +13,7 @@ void gm_kept_hand_out(struct gm_block_record *record, const struct gm_request *r
     gm_registry_remove(gm_registry_shared(), record);
     gm_block_fill(block, kept.owner, request, &piece);
     block->kind = kept.kind;
+    block->served = kept.served;
     block->bin = kept.bin;
     block->hit = 1;
 }

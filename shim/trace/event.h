@@ -61,7 +61,7 @@
     X(GM_ACT_TOTAL, "total") /* end of the interval */                                                                \
     X(GM_ACT_KEPT, "kept")   /* recording begins or goes on: bytes of freed blocks of the kind that are kept now */   \
     X(GM_ACT_ACCOUNT, "account") /* behind "beyond": an item of the account of the device (shim/accounts/account.h);  \
-                                    site = item, bytes; of a pool address = handle, stream = bytes in use */                                                  \
+                                    site = item, bytes; of a pool address = handle, stream = bytes in use */          \
     X(GM_ACT_ERROR, "memory_error") /* result = enum gm_memory_error; site = call at fault, or that saw it, 0 unknown \
                                      */
 

@@ -19,7 +19,7 @@ TEST(names_and_traits) {
         {"/usr/lib/libibverbs.so.1", GM_LIBRARY_RDMA},
         {"/usr/lib/libgdrapi.so.2", GM_LIBRARY_RDMA},
         {"/usr/lib/libmpi.so.40", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS},
-        {"/usr/lib/libnvshmem_host.so.3", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS},
+        {"/usr/lib/libnvshmem_host.so.3", GM_LIBRARY_TRANSPORT},
         {"/usr/lib/libfabric.so.1", GM_LIBRARY_TRANSPORT | GM_LIBRARY_BUFFERS},
         {"", 0},
         {"/opt/libcuda.so.1/app", 0}, /* a folder of that name */
