@@ -650,7 +650,7 @@ MUTATIONS = [
        "preload starved_launch", "memory is released on the device that the call names"),
     of("wide_handle_is_passed_on", "shim/driver/calls.h", "GM_ROW(X, IpcOpenEventHandle", passes("GM_ROW", 4, "JUMP"), "driver_calls",
        "a call with a wide argument that is made again has a hook"),
-    of("second_call_with_other_arguments", "shim/hook/entry.S", "", swaps("add $32, %rsp", "add $40, %rsp"),
+    of("second_call_with_other_arguments", "shim/hook/entry.S", "", swaps("add $32", "add $40"),
        "preload starved", "the second call has the arguments of the first"),
     of("launch_overtakes", "shim/hook/arguments.c", "is_ordinary", always("value"), "preload relies_order",
        "a launch that may overtake its stream runs behind the work before a free"),
