@@ -19,7 +19,9 @@ import subprocess
 import sys
 import time
 
-GIB = 1 << 30
+import common
+from figure_text import GIB, block, span, titled
+
 PIECE = 1 << 30
 
 
@@ -170,8 +172,23 @@ def main():
     for name, row in times.items():
         out, back = statistics.median(row["out_s"]), statistics.median(row["in_s"])
         print(f"{name:20} out {out:7.3f} s {size / out / 1e9:6.1f} GB/s   in {back:7.3f} s {size / back / 1e9:6.1f} GB/s")
-    options.out.write_text(json.dumps({"bytes": size, "rows": times}, indent=1) + "\n")
+    gpu, driver = common.card()
+    document = {"commit": common.commit(), "gpu": gpu, "driver": driver, "bytes": size, "rows": times}
+    options.out.write_text(json.dumps(document, indent=1) + "\n")
     return 0
+
+
+NAMES = {"gpumem": "gpumem suspend and resume", "checkpoint": "the driver's checkpoint API", "pinned": "copies to pinned memory made before"}
+
+
+@block("*-suspend.json")
+def suspend(run):
+    rows = []
+    for name, row in run["rows"].items():
+        way = NAMES[name.removesuffix(" again")] + (", again" if name.endswith(" again") else "")
+        cells = [f"{statistics.median(row[key]):.2f} s ({span(row[key])})" for key in ("out_s", "in_s")]
+        rows.append([way, *cells])
+    return titled(f"{run.made} ({run.file}); {run['bytes'] / GIB:.0f} GiB of random contents, medians, least and most:", ["", "out", "in"], rows)
 
 
 if __name__ == "__main__":
