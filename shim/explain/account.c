@@ -63,7 +63,7 @@ static void add_block(const struct gm_block *block, void *arg) {
     if (block->device != g->device || !gm_kind_is_on_device((enum gm_kind)block->kind))
         return;
     if (gm_block_is_handle(block))
-        g->facts.handles += block->size - block->pitch;
+        g->facts.handles += block->size - block->mapped;
     if (!gm_block_is_memory(block))
         return;
     uint64_t slack = block->reserved > block->size ? block->reserved - block->size : 0;

@@ -11,7 +11,7 @@
 
 /* Bytes of the block, and of a handle those that are not mapped. */
 static size_t held_bytes(const struct gm_block *block) {
-    return gm_block_is_handle(block) ? block->size - block->pitch : gm_block_is_memory(block) ? block->size : 0;
+    return gm_block_is_handle(block) ? block->size - block->mapped : gm_block_is_memory(block) ? block->size : 0;
 }
 
 static bool is_asked_for(const struct gm_holders *holders, const struct gm_block *block) {

@@ -18,7 +18,7 @@ void gm_count_handle_created(const struct gm_block *block) {
 }
 
 void gm_count_handle_destroyed(const struct gm_block *block, bool kept) {
-    size_t unmapped = block->size - block->pitch;
+    size_t unmapped = block->size - block->mapped;
     gm_stats_give((enum gm_kind)block->kind, block->device, unmapped);
     if (kept)
         gm_stats_take(GM_KIND_MAPPED, block->device, unmapped);
@@ -28,7 +28,7 @@ void gm_count_handle_destroyed(const struct gm_block *block, bool kept) {
 
 bool gm_count_returned_to_handle(const struct gm_block *mapping) {
     struct gm_block handle;
-    return gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_HANDLE, mapping->stream), -(int64_t)mapping->size,
+    return gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_HANDLE, mapping->handle), -(int64_t)mapping->size,
                            &handle);
 }
 

@@ -404,9 +404,9 @@ static struct gm_block_record *lock_handle(struct gm_registry *registry, uint64_
 bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, struct gm_block *handle) {
     struct gm_registry_shard *shard;
     struct gm_block_record *node = lock_handle(registry, key, &shard);
-    bool found = node && node->block.pitch + (uint64_t)bytes <= node->block.size;
+    bool found = node && node->block.mapped + (uint64_t)bytes <= node->block.size;
     if (found) {
-        node->block.pitch += (uint64_t)bytes;
+        node->block.mapped += (uint64_t)bytes;
         gm_record_read(node, handle);
     }
     gm_spin_unlock(&shard->lock);
@@ -416,9 +416,9 @@ bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, 
 bool gm_registry_refer(struct gm_registry *registry, uint64_t key, bool add) {
     struct gm_registry_shard *shard;
     struct gm_block_record *node = lock_handle(registry, key, &shard);
-    bool found = node && (add || node->block.stream);
+    bool found = node && (add || node->block.references);
     if (found)
-        node->block.stream += add ? 1 : UINT64_MAX;
+        node->block.references += add ? 1 : UINT64_MAX;
     gm_spin_unlock(&shard->lock);
     return found;
 }

@@ -38,14 +38,20 @@ enum gm_property {
 /* One block of memory that the program uses. alloc fills it, the registry stores it, free gets it back. */
 struct gm_block {
     uint64_t address;
-    size_t size;               /* bytes requested */
-    size_t reserved;           /* bytes that the block takes, >= size where known, else size */
-    size_t pitch;              /* pitched memory: bytes between rows; handle of memory: bytes that are mapped; else 0 */
+    size_t size;       /* bytes requested */
+    size_t reserved;   /* bytes that the block takes, >= size where known, else size */
+    union {            /* by what the block is (gm_block_is_handle, GM_KIND_MAPPED) */
+        size_t pitch;  /* pitched memory: bytes between rows; else 0 */
+        size_t mapped; /* handle of memory: bytes that are mapped */
+    };
     struct gm_resource *owner; /* the resource that frees it; NULL = only observed, the program's own call frees it */
     uint64_t context;          /* handle of its context */
     uint64_t context_id;       /* generation */
-    uint64_t stream;           /* stream-ordered: stream of the allocation; mapped memory: its handle; handle of memory:
-                                  references of the program beyond the first */
+    union {
+        uint64_t stream;     /* stream-ordered memory: the stream of the allocation; else 0 */
+        uint64_t handle;     /* mapped memory: its handle */
+        uint64_t references; /* handle of memory: those of the program beyond the first */
+    };
     union {
         uint64_t sequence; /* of a copy, trace: seq of its release, if its context was destroyed first */
         uint64_t freed;    /* of a free block of a cache: about when it was freed; ticks */
@@ -65,13 +71,15 @@ struct gm_block {
         };
         uint8_t bits;
     };
-    uint8_t reason;    /* enum gm_reason when the block was not served as wanted, else 0 */
-    uint8_t state;     /* of a record: enum gm_block_state (record.h) */
-    uint8_t bin;       /* set and read by the cache: its size class */
-    uint8_t in_range;  /* set and read by the registry */
-    uint8_t served;    /* set and read by the router: which of its servers has the block */
-    uint8_t alignment; /* set and read by a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */
-    uint8_t requested; /* by gpumem_resource.h: log2 of the alignment that the program requested */
+    uint8_t reason;        /* enum gm_reason when the block was not served as wanted, else 0 */
+    uint8_t state;         /* of a record: enum gm_block_state (record.h) */
+    struct {               /* each set and read by one room alone */
+        uint8_t bin;       /* the cache: its size class */
+        uint8_t in_range;  /* the registry */
+        uint8_t served;    /* the router: which of its servers has the block */
+        uint8_t alignment; /* a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */
+        uint8_t requested; /* gpumem_resource.h: log2 of the alignment that the program requested */
+    };
     uint32_t recorded; /* whether the trace holds the block (shim/trace/recorded.h) */
 };
 
