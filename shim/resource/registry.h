@@ -39,8 +39,8 @@ bool gm_registry_mark(struct gm_registry *registry, uint64_t address);
 /* Adds `bytes` to the mapped bytes of a handle's block (gm_block.mapped) and copies the block to *handle. False: there
  * is no handle with this key, or the mapped bytes would leave the range from 0 to its size. */
 bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, struct gm_block *handle);
-/* Adds one more reference of the program to the block of a handle, or (`add` false) takes one away (gm_block.references).
- * False: there is no handle with this key, or it has no further reference. */
+/* Adds one more reference of the program to the block of a handle, or (`add` false) takes one away
+ * (gm_block.references). False: there is no handle with this key, or it has no further reference. */
 bool gm_registry_refer(struct gm_registry *registry, uint64_t key, bool add);
 /* Copies the block that contains `address` to *block. False: there is no such block. */
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block);
