@@ -1,8 +1,7 @@
 /* Functions of the cache that other folders call, beside its ops (gm_resource_cache in shim/resource/rows.h).
  *
  * A block that is reused goes one way: by put() into the cache and by take() out of it, with its record. fast.h has the
- * first lines of both. The ops alloc() and free() serve callers without a record, such as adaptors: free() adds one
- * before put(), alloc() removes it after take(). */
+ * shortest form of both. The ops alloc() and free() obtain memory and give it back. */
 #ifndef GM_CACHE_CACHE_H
 #define GM_CACHE_CACHE_H
 
