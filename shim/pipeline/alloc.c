@@ -197,20 +197,26 @@ static gm_status serve(struct gm_scope *scope, const struct gm_decision *decisio
     return *taken ? GM_OK : gm_pipeline.root->ops->alloc(gm_pipeline.root, &scope->request, decision, &scope->block);
 }
 
-/* The block cannot be served after all. */
-static gm_status give_back(struct gm_scope *scope, struct gm_block_record *taken) {
-    const struct gm_request *request = &scope->request;
+/* The block of a record that was taken goes back to the keeper. After an error the block is there still, without the
+ * record, and its memory was counted before. */
+static gm_status put_back(struct gm_scope *scope, struct gm_block_record *taken) {
     bool kept = false;
-    struct gm_free_request how = {.call = GM_CALL_FREE, .kept = &kept, .settled = taken != NULL};
-    if (request->call == GM_CALL_ALLOC_ASYNC)
-        how = (struct gm_free_request){
-            .call = GM_CALL_FREE_ASYNC, .stream = request->stream, .per_thread = request->per_thread};
-    if (!taken)
-        return gm_resource_free(scope->block.owner, &scope->block, &how);
+    const struct gm_free_request how = {.call = GM_CALL_FREE, .kept = &kept, .settled = true};
     gm_status status = gm_keeper->ops->put(gm_keeper, taken, &how);
     if (!kept)
         gm_stats_uncached(scope->block.kind, scope->block.reserved);
+    scope->block.hit = 1;
     return status;
+}
+
+/* The block cannot be served after all. */
+static gm_status give_back(struct gm_scope *scope) {
+    const struct gm_request *request = &scope->request;
+    struct gm_free_request how = {.call = GM_CALL_FREE};
+    if (request->call == GM_CALL_ALLOC_ASYNC)
+        how = (struct gm_free_request){
+            .call = GM_CALL_FREE_ASYNC, .stream = request->stream, .per_thread = request->per_thread};
+    return gm_resource_free(scope->block.owner, &scope->block, &how);
 }
 
 /* Memory that is not on the device takes nothing from the limit. Pitched memory may need more than its rows. */
@@ -236,7 +242,9 @@ static GM_APART gm_status serve_within_limit(struct gm_scope *scope, struct gm_d
             uncharge(scope);
         if (status || !scope->charged || settle_charge(scope))
             return status;
-        if (give_back(scope, *taken)) {
+        status = *taken ? put_back(scope, *taken) : give_back(scope);
+        *taken = NULL;
+        if (status) {
             gm_limit_force(scope->request.device, scope->block.reserved - scope->charged);
             scope->block.charged = 1; /* no smaller block is possible, and the free failed */
             return GM_OK;
