@@ -5,6 +5,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "shim/accounts/limit.h"
+#include "shim/pipeline/parts.h"
+
 TEST(test_alloc_and_free) {
     uint64_t a, b;
     struct gpumem_block block = {.struct_size = sizeof block};
@@ -44,6 +47,59 @@ TEST(test_rounding_counts_as_reserved) {
     assert_int_equal(gm_stats->peak_reserved, 3 * 1024);
     assert_int_equal(give(scope.block.address), GM_OK);
     assert_int_equal(gm_stats->reserved_bytes[GM_KIND_SIM], 0);
+    check_balance();
+}
+
+/* ---- a resource that keeps one block with its record, and whose native frees may fail */
+
+enum { KEPT = 0x7d0000000000, REQUESTED = 4000, RESERVED = 4608 };
+static struct gm_block_record *kept_record;
+static gm_status answer_to_put;
+
+static struct gm_block_record *keeping_take(struct gm_resource *self, const struct gm_request *request,
+                                            const struct gm_decision *decision) {
+    struct gm_block_record *record = kept_record;
+    kept_record = NULL;
+    return record;
+}
+static gm_status keeping_put(struct gm_resource *self, struct gm_block_record *record,
+                             const struct gm_free_request *how) {
+    gm_registry_remove(gm_registry_shared(), record);
+    *how->kept = false;
+    return answer_to_put;
+}
+
+static const struct gm_resource_ops keeping_row = {
+    .name = "keeping", .properties = ~0u, .take = keeping_take, .put = keeping_put};
+static struct gm_resource keeping = {.ops = &keeping_row, .kind = GM_KIND_CACHE};
+
+/* The limit has room for the request and not for the whole block, and the driver refuses to free that. */
+TEST(test_a_block_that_cannot_go_back_is_known) {
+    struct gm_block out, block = {.address = KEPT,
+                                  .size = REQUESTED,
+                                  .reserved = RESERVED,
+                                  .owner = &keeping,
+                                  .context_id = 7,
+                                  .call = GM_CALL_ALLOC,
+                                  .kind = GM_KIND_CACHE};
+    uint64_t address = 0;
+    begin_test("cannot_go_back", &keeping);
+    gm_keeper = &keeping;
+    gm_limit_bytes = RESERVED - 1;
+    gm_stats_take(GM_KIND_CACHE, 0, RESERVED);
+    kept_record = gm_registry_add_held(gm_registry_shared(), &block, NULL);
+    answer_to_put = 999;
+    assert_int_equal(get(REQUESTED, &address), GM_OK);
+    assert_true(address == KEPT && gm_registry_find(gm_registry_shared(), KEPT, &out) && out.charged);
+    assert_int_equal(gm_limit_live(0), RESERVED);
+    assert_int_equal(gm_stats->reserved_bytes[GM_KIND_CACHE], RESERVED);
+    answer_to_put = GM_OK;
+    assert_int_equal(give(KEPT), GM_OK);
+    assert_false(gm_registry_find(gm_registry_shared(), KEPT, &out));
+    assert_int_equal(gm_limit_live(0), 0);
+    assert_int_equal(gm_stats->reserved_bytes[GM_KIND_CACHE], 0);
+    gm_limit_bytes = 0;
+    gm_keeper = NULL;
     check_balance();
 }
 
