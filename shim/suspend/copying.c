@@ -173,38 +173,34 @@ static void give_buffers(const struct gm_context *context, char *pinned) {
     gm_drv.ctx_pop(&popped);
 }
 
-static gm_status copy_all(struct copy *copy) {
-    unsigned threads = threads_for(copy->count);
-    if (!copy->count)
+static void copy_all(struct copy *copy, unsigned threads) {
+    copy->threads = 1;
+    for (unsigned i = 1; i < threads; i++) {
+        __atomic_add_fetch(&copy->working, 1, __ATOMIC_RELAXED);
+        if (gm_thread_start(run, copy)) {
+            __atomic_sub_fetch(&copy->working, 1, __ATOMIC_RELAXED);
+            break;
+        }
+    }
+    work(copy, 0);
+    for (uint32_t working; (working = __atomic_load_n(&copy->working, __ATOMIC_ACQUIRE));)
+        gm_futex_wait(&copy->working, working, NULL);
+}
+
+gm_status gm_copy_pieces(const struct gm_context *context, const struct gm_copy_piece *pieces, unsigned count,
+                         bool out) {
+    struct copy copy = {.context = context, .pieces = pieces, .count = count, .out = out};
+    unsigned threads = threads_for(count);
+    if (!count)
         return GM_OK;
     CUstreamCaptureMode mode = gm_capture_relax();
-    copy->pinned = take_buffers(copy->context, &threads);
-    if (copy->pinned) {
-        copy->threads = 1;
-        for (unsigned i = 1; i < threads; i++) {
-            __atomic_add_fetch(&copy->working, 1, __ATOMIC_RELAXED);
-            if (gm_thread_start(run, copy)) {
-                __atomic_sub_fetch(&copy->working, 1, __ATOMIC_RELAXED);
-                break;
-            }
-        }
-        work(copy, 0);
-        for (uint32_t working; (working = __atomic_load_n(&copy->working, __ATOMIC_ACQUIRE));)
-            gm_futex_wait(&copy->working, working, NULL);
-        give_buffers(copy->context, copy->pinned);
+    copy.pinned = take_buffers(context, &threads);
+    if (copy.pinned) {
+        copy_all(&copy, threads);
+        give_buffers(context, copy.pinned);
     } else {
-        copy->status = GM_OUT_OF_MEMORY;
+        copy.status = GM_OUT_OF_MEMORY;
     }
     gm_capture_unrelax(mode);
-    return copy->status;
-}
-
-gm_status gm_copy_out(const struct gm_context *context, const struct gm_copy_piece *pieces, unsigned count) {
-    struct copy copy = {.context = context, .pieces = pieces, .count = count, .out = true};
-    return copy_all(&copy);
-}
-
-gm_status gm_copy_in(const struct gm_context *context, const struct gm_copy_piece *pieces, unsigned count) {
-    struct copy copy = {.context = context, .pieces = pieces, .count = count};
-    return copy_all(&copy);
+    return copy.status;
 }

@@ -12,9 +12,9 @@ struct gm_copy_piece {
     size_t size;
 };
 
-/* Copies all pieces, of memory of the context's device, and returns when that is done. Errors: GM_OUT_OF_MEMORY
- * without memory for buffers, the driver's own. */
-GM_INTERNAL gm_status gm_copy_out(const struct gm_context *context, const struct gm_copy_piece *pieces, unsigned count);
-GM_INTERNAL gm_status gm_copy_in(const struct gm_context *context, const struct gm_copy_piece *pieces, unsigned count);
+/* Copies all pieces, of memory of the context's device, to the host (`out`) or back, and returns when that is done.
+ * Errors: GM_OUT_OF_MEMORY without memory for buffers, the driver's own. */
+GM_INTERNAL gm_status gm_copy_pieces(const struct gm_context *context, const struct gm_copy_piece *pieces,
+                                     unsigned count, bool out);
 
 #endif

@@ -149,7 +149,7 @@ static gm_status copy_device(int device, int choice, bool out) {
             };
     }
     if (pieces) {
-        status = out ? gm_copy_out(&context, pieces, count) : gm_copy_in(&context, pieces, count);
+        status = gm_copy_pieces(&context, pieces, count, out);
         munmap(pieces, count * sizeof *pieces);
     }
     gm_context_let_go(hold);
