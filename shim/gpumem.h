@@ -113,6 +113,9 @@ void gpumem_mark(const char *text);
 
 enum gpumem_suspend_flags {
     GPUMEM_SUSPEND_WAIT = 1, /* calls that submit work wait until gpumem_resume, or gpumem resume PID */
+    /* No call is held: the process goes on without this memory, and must not use it before gpumem_resume brought it
+     * back. It can be freed meanwhile. Blocks of up to 1 MiB stay. */
+    GPUMEM_SUSPEND_ASIDE = 2,
 };
 
 /* Zero in all fields but the first: everything is copied, and comes back with the first call that submits work. A glob
@@ -124,6 +127,7 @@ struct gpumem_suspend_options {
     const char *drop;     /* these are not copied, and come back as zeros */
     uint64_t flags;       /* enum gpumem_suspend_flags */
     uint64_t patience_ns; /* how long to wait for the work in flight, nanoseconds; 0: 10 s */
+    const char *only;     /* these alone leave; NULL: all */
 };
 
 /* Waits for the work in flight, copies the memory to the host and gives it back to the device. Returns when that is
@@ -139,7 +143,7 @@ enum gpumem_status gpumem_suspend(const struct gpumem_suspend_options *options, 
  * little free memory, the process stays suspended, and a later call can succeed. Other errors: the driver's own. */
 enum gpumem_status gpumem_resume(const char *glob, size_t *bytes);
 
-/* 1 while the process is suspended, in part or as a whole, else 0. */
+/* 1 while calls that submit work are held, else 0. */
 int gpumem_suspended(void);
 
 /* Blocks that the calling thread allocates from now on have this tag, until gpumem_tag_pop returns to the tag before: a

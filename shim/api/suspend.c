@@ -14,16 +14,20 @@ enum request { SUSPEND, RESUME, IS_SUSPENDED, PUSH, POP };
 /* What one library asks the other one. */
 struct asked {
     enum request request;
-    const char *keep, *drop; /* RESUME: `keep` is the glob; PUSH: the tag */
-    uint64_t patience_ns;
-    int wait;
+    const char *keep, *drop, *only; /* RESUME: `keep` is the glob; PUSH: the tag */
+    uint64_t patience_ns, flags;
     uint64_t bytes; /* result */
     char why[GM_SUSPEND_WHY];
 };
 
 #ifdef GM_SHIM
 static int ask(struct asked *asked) {
-    struct gm_suspend_wish wish = {asked->keep, asked->drop, asked->wait, asked->patience_ns};
+    struct gm_suspend_wish wish = {.keep = asked->keep,
+                                   .drop = asked->drop,
+                                   .only = asked->only,
+                                   .wait = (asked->flags & GPUMEM_SUSPEND_WAIT) != 0,
+                                   .aside = (asked->flags & GPUMEM_SUSPEND_ASIDE) != 0,
+                                   .patience_ns = asked->patience_ns};
     switch (asked->request) {
     case SUSPEND: return gm_suspend(&wish, &asked->bytes, asked->why);
     case RESUME: return gm_resume(asked->keep, &asked->bytes, asked->why);
@@ -61,13 +65,16 @@ GM_PUBLIC enum gpumem_status gpumem_suspend(const struct gpumem_suspend_options 
         options ? gm_struct_read("gpumem_suspend_options", &wanted, sizeof wanted, options) : (gm_status)GM_OK;
     if (status)
         return (enum gpumem_status)status;
-    if (wanted.flags & ~(uint64_t)GPUMEM_SUSPEND_WAIT)
+    if (wanted.flags & ~(uint64_t)(GPUMEM_SUSPEND_WAIT | GPUMEM_SUSPEND_ASIDE))
         return gm_fail(GPUMEM_NOT_SUPPORTED, "flags %#llx are not known", (unsigned long long)wanted.flags);
+    if (wanted.flags == (GPUMEM_SUSPEND_WAIT | GPUMEM_SUSPEND_ASIDE))
+        return gm_fail(GPUMEM_INVALID_VALUE, "no call waits for memory that is set aside: accepted: one of both flags");
     struct asked asked = {.request = SUSPEND,
                           .keep = wanted.keep,
                           .drop = wanted.drop,
+                          .only = wanted.only,
                           .patience_ns = wanted.patience_ns,
-                          .wait = (wanted.flags & GPUMEM_SUSPEND_WAIT) != 0};
+                          .flags = wanted.flags};
     status = ask(&asked);
     return answer(&asked, status, bytes);
 }

@@ -187,7 +187,7 @@ void gm_suspendable_uncreate(struct gm_suspendable_range *range) {
 gm_status gm_suspendable_map(struct gm_suspendable_range *range) {
     gm_status status = gm_vmm_map(range->device, range->address, range->extents, range->count);
     if (!status)
-        range->away = false;
+        range->away = range->aside = false;
     return status;
 }
 

@@ -27,6 +27,7 @@ struct gm_suspendable_range {
     int device;
     bool slab;
     bool away;         /* its pages are not on the device: nothing is mapped */
+    bool aside;        /* it is away, and the program goes on without it */
     const char *stays; /* why it cannot leave; NULL: it can */
     unsigned count;    /* extents, with handles unless the range is away */
     struct gm_extent *extents;

@@ -13,6 +13,7 @@
 #include "shim/resource/suspendable_memory.h"
 #include "shim/sites/site.h"
 #include "shim/sites/site_text.h"
+#include "shim/suspend/suspend.h"
 
 enum { TAGS = 256, DEPTH = 8, TEXT = 32, SITES = 1 << 17, ANSWERS = 256 };
 
@@ -105,7 +106,8 @@ static bool names(struct glob *glob, const struct gm_block *block) {
 
 /* ---- choices */
 
-static struct glob kept, dropped; /* of the thread whose turn it is */
+static struct glob kept, dropped, only; /* of the thread whose turn it is */
+static bool sets_aside;
 enum { UNSEEN = -1, FREE = -2, NOT_DROPPED = -3, KEPT = -4 };
 
 /* A block that is free has no contents. Small ones lie beside others. */
@@ -115,12 +117,25 @@ static void see_record(const struct gm_block *block, void *unused) {
         range->choice = FREE;
 }
 
+/* From now on the free of a block gives its memory back: nobody gets it again while it is set aside. False: it was
+ * freed. */
+static bool mark_aside(const struct gm_block *block) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block seen;
+    return gm_registry_mark(registry, block->address) && gm_registry_find(registry, block->address, &seen);
+}
+
+static bool stays(const struct gm_block *block, const struct gm_suspendable_range *range) {
+    return names(&kept, block) || (only.text && !names(&only, block)) ||
+           (sets_aside && (range->slab || !mark_aside(block)));
+}
+
 static void see_live(const struct gm_block *block, void *unused) {
     struct gm_suspendable_range *range = gm_suspendable_of_block(block->address);
-    if (!range || !gm_block_is_memory(block))
+    if (!range || range->away || !gm_block_is_memory(block))
         return;
     bool drops = names(&dropped, block);
-    if (names(&kept, block))
+    if (stays(block, range))
         range->choice = KEPT;
     else if (range->choice != KEPT && (!drops || range->choice == NOT_DROPPED))
         range->choice = NOT_DROPPED;
@@ -128,10 +143,12 @@ static void see_live(const struct gm_block *block, void *unused) {
         range->choice = GM_CHOICE_DROP;
 }
 
-void gm_select_out(const char *keep, const char *drop) {
+void gm_select_out(const struct gm_suspend_wish *wish) {
     struct gm_registry *registry = gm_registry_shared();
-    read_glob(&kept, keep);
-    read_glob(&dropped, drop);
+    read_glob(&kept, wish->keep);
+    read_glob(&dropped, wish->drop);
+    read_glob(&only, wish->only);
+    sets_aside = wish->aside;
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
         range->choice = UNSEEN;
     if (registry) {
@@ -140,9 +157,10 @@ void gm_select_out(const char *keep, const char *drop) {
     }
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
         bool drops = range->choice == GM_CHOICE_DROP || range->choice == FREE;
-        range->choice = range->away || range->stays || range->choice == KEPT ? GM_CHOICE_STAY
-                        : drops                                              ? GM_CHOICE_DROP
-                                                                             : GM_CHOICE_COPY;
+        bool unnamed = (only.text || sets_aside) && (range->choice == FREE || range->choice == UNSEEN);
+        range->choice = range->away || range->stays || unnamed || range->choice == KEPT ? GM_CHOICE_STAY
+                        : drops                                                         ? GM_CHOICE_DROP
+                                                                                        : GM_CHOICE_COPY;
     }
 }
 
@@ -152,11 +170,11 @@ static void see_back(const struct gm_block *block, void *unused) {
         range->choice = GM_CHOICE_BACK;
 }
 
-void gm_select_back(const char *glob) {
+void gm_select_back(const char *glob, bool aside) {
     struct gm_registry *registry = gm_registry_shared();
     read_glob(&kept, glob);
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        range->choice = range->away && !kept.text ? GM_CHOICE_BACK : GM_CHOICE_STAY;
+        range->choice = range->away && !kept.text && (aside || !range->aside) ? GM_CHOICE_BACK : GM_CHOICE_STAY;
     if (kept.text && registry)
         gm_registry_each(registry, see_back, NULL);
 }

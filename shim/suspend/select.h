@@ -15,9 +15,12 @@ enum gm_suspend_choice {
     GM_CHOICE_BACK, /* is away, and comes back */
 };
 
-/* Choose for all ranges. The memory is held alone. NULL or "": no glob; of those that come back, all. */
-GM_INTERNAL void gm_select_out(const char *keep, const char *drop);
-GM_INTERNAL void gm_select_back(const char *glob);
+struct gm_suspend_wish;
+
+/* Choose for all ranges. The memory is held alone. */
+GM_INTERNAL void gm_select_out(const struct gm_suspend_wish *wish);
+/* What a glob names, NULL or "" = everything; `aside`: of what is set aside, too. */
+GM_INTERNAL void gm_select_back(const char *glob, bool aside);
 
 /* A stack of tags for each thread: at most 8, of 31 bytes, beyond that and longer ones are cut. NULL is an empty tag.
  */

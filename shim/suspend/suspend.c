@@ -218,18 +218,19 @@ static gm_status bring_back(uint64_t *bytes) {
     return GM_OK;
 }
 
-/* For gpumem top. Returns whether anything is away. */
+/* For gpumem top. Returns whether anything is away that calls wait for. */
 static bool publish(void) {
     struct gm_stats_suspended *shown = &gm_stats->suspended;
-    uint64_t away = 0, stored = 0;
+    uint64_t away = 0, stored = 0, awaited = 0;
     for (const struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
         away += range->away ? range->size : 0;
+        awaited += range->away && !range->aside ? range->size : 0;
         for (size_t page = 0; range->away && range->copy.zero && page < gm_suspendable_pages(range); page++)
             stored += range->copy.zero[page] ? 0 : GM_SUSPENDABLE_PAGE;
     }
     __atomic_store_n(&shown->away, away, __ATOMIC_RELAXED);
     __atomic_store_n(&shown->stored, stored, __ATOMIC_RELAXED);
-    return away;
+    return awaited;
 }
 
 static void count_move(bool out, uint64_t ns) {
@@ -244,10 +245,10 @@ static void set_asleep(bool value) {
 }
 
 /* It is this thread's turn. */
-static gm_status resume_now(const char *glob, uint64_t *bytes, char *why) {
+static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char *why) {
     uint64_t begin = gm_now_ns();
     gm_suspendable_lock();
-    gm_select_back(glob);
+    gm_select_back(glob, aside);
     gm_status status = bring_back(bytes);
     bool away = publish();
     gm_suspendable_unlock();
@@ -257,7 +258,7 @@ static gm_status resume_now(const char *glob, uint64_t *bytes, char *why) {
                   status, status == GM_OUT_OF_MEMORY ? ")" : "");
     if (!status)
         count_move(false, gm_now_ns() - begin);
-    if (!away) {
+    if (!away && gm_suspend_is_asleep()) {
         set_asleep(false);
         gm_submissions_open();
         gm_futex_wake(&asleep);
@@ -265,17 +266,28 @@ static gm_status resume_now(const char *glob, uint64_t *bytes, char *why) {
     return status;
 }
 
+static bool any_away(void) { return __atomic_load_n(&gm_stats->suspended.away, __ATOMIC_RELAXED); }
+
 gm_status gm_resume(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
     uint64_t back = 0;
     gm_status status = GM_OK;
     if (!on)
         return refuse(why, GM_NOT_SUPPORTED, "GPUMEM_SUSPEND is not on");
     take_turn();
-    if (gm_suspend_is_asleep())
-        status = resume_now(glob, &back, why);
+    if (gm_suspend_is_asleep() || any_away())
+        status = resume_now(glob, true, &back, why);
     end_turn();
     if (bytes)
         *bytes = back;
+    return status;
+}
+
+/* For a held call: what calls wait for. */
+static gm_status wake_up(char why[GM_SUSPEND_WHY]) {
+    uint64_t back = 0;
+    take_turn();
+    gm_status status = gm_suspend_is_asleep() ? resume_now(NULL, false, &back, why) : (gm_status)GM_OK;
+    end_turn();
     return status;
 }
 
@@ -287,8 +299,8 @@ static void held(void) {
     gm_status status = GM_OK;
     gm_mine.depth = 1;
     gm_cancel_hold();
-    if (gm_suspend_is_asleep() && !__atomic_load_n(&waits, __ATOMIC_RELAXED) &&
-        (status = gm_resume(NULL, NULL, why)) != GM_OK && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+    if (gm_suspend_is_asleep() && !__atomic_load_n(&waits, __ATOMIC_RELAXED) && (status = wake_up(why)) != GM_OK &&
+        !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
         gm_log(GM_LOG_WARN, "the suspended process cannot resume yet: %s; it tries again four times a second", why);
     if (gm_submissions_are_closed()) {
         if (gm_suspend_is_asleep())
@@ -345,7 +357,7 @@ static void undo(char *why) {
 
 /* The memory is held alone, and nothing is in flight. */
 static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, char *why) {
-    gm_select_out(wish->keep, wish->drop);
+    gm_select_out(wish);
     if (!host_has_room(why))
         return GM_OUT_OF_MEMORY;
     gm_status status = make_copies() ? copy_ranges(GM_CHOICE_COPY, true) : GM_OUT_OF_MEMORY;
@@ -369,6 +381,9 @@ static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, c
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
         if (range->choice == GM_CHOICE_DROP && (!gm_suspendable_leave(range) || range->away))
             *bytes += range->size; /* what the driver does not unmap stays, with its contents */
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
+        if (range->away && range->choice != GM_CHOICE_STAY)
+            range->aside = wish->aside;
     return GM_OK;
 }
 
@@ -392,11 +407,11 @@ gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char w
         uint64_t begin = gm_now_ns();
         gm_suspendable_lock();
         status = move_out(wish, &left, why);
-        bool sleeps = publish() || !status;
+        bool sleeps = publish() || (!status && !wish->aside);
         if (!status)
             count_move(true, gm_now_ns() - begin);
         gm_suspendable_unlock();
-        if (!status)
+        if (!status && !wish->aside)
             __atomic_store_n(&waits, wish->wait, __ATOMIC_RELAXED);
         __atomic_store_n(&said, false, __ATOMIC_RELAXED);
         set_asleep(sleeps);

@@ -5,6 +5,8 @@
  *     asleep     calls that submit work are held at their entries (submissions.h). Unless the suspend says `wait`, the
  *                first one of them resumes the process
  *
+ * A suspend that says `aside` leaves the process awake: the program does not use what is away until it asks for it.
+ *
  * A suspend closes the entries, waits until the work in flight is done, copies what has contents to the host, unmaps it
  * and releases it. Whatever fails, the process is afterwards as it was before. A resume makes all pages first, then
  * maps them, then copies. If one step fails, the process stays asleep and has its copies still, and the next resume
@@ -19,10 +21,12 @@
 #include "shim/suspend/submissions.h"
 
 struct gm_suspend_wish {
-    const char *keep, *drop; /* globs of tags and call sites (select.h), NULL or "" = none: what stays on the device,
-                                and what is not copied and comes back as zeros */
-    bool wait;               /* held calls wait for a resume by gm_resume */
-    uint64_t patience_ns;    /* how long the work in flight may take; 0 = 10 s */
+    /* Globs of tags and call sites (select.h), NULL or "" = none: what stays on the device, what is not copied and
+     * comes back as zeros, and what alone leaves. */
+    const char *keep, *drop, *only;
+    bool wait;            /* held calls wait for a resume by gm_resume */
+    bool aside;           /* no call is held for this memory. Blocks of slabs stay */
+    uint64_t patience_ns; /* how long the work in flight may take; 0 = 10 s */
 };
 
 enum { GM_SUSPEND_WHY = 240 };
@@ -36,7 +40,8 @@ GM_INTERNAL bool gm_suspend_is_on(void);
  * call that is held itself; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; CUDA_ERROR_NOT_READY, the work in flight took too
  * long; GM_OUT_OF_MEMORY, of the host; the driver's own. */
 GM_INTERNAL gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char why[GM_SUSPEND_WHY]);
-/* Brings back what a glob names, NULL or "" = everything. The entries open when nothing is away any more. Errors:
+/* Brings back what a glob names, NULL or "" = everything. The entries open when nothing but what was set aside is away.
+ * Errors:
  * GM_OUT_OF_MEMORY, of the device; the driver's own. The process stays asleep then. */
 GM_INTERNAL gm_status gm_resume(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]);
 GM_INTERNAL bool gm_suspend_is_asleep(void);

@@ -1,7 +1,7 @@
 /* A program whose memory leaves the device and comes back meanwhile. It compares all contents with a model on the host.
  *
- * usage: suspend random SEED | threads | capture | full | tags | waits | busy | ends | fork | exported | failing | off
- * | outside | queries */
+ * usage: suspend random SEED | threads | capture | full | tags | aside | waits | busy | ends | fork | exported |
+ * failing | off | outside | queries */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -317,6 +317,66 @@ static void tags(void) {
     compare(&weights);
 }
 
+static size_t free_bytes(void) {
+    size_t unused, total;
+    MUST(cuMemGetInfo(&unused, &total));
+    return unused;
+}
+
+static size_t set_aside(const char *only, const char *drop) {
+    const struct gpumem_suspend_options options = {
+        .struct_size = sizeof options, .only = only, .drop = drop, .flags = GPUMEM_SUSPEND_ASIDE};
+    size_t bytes = 0;
+    EXPECT(!suspend_(&options, &bytes) && !suspended_());
+    return bytes;
+}
+
+static void fill_tagged(struct block *block, const char *tag, size_t size) {
+    tag_push_(tag);
+    fill_model(block, size);
+    EXPECT(!tag_pop_());
+}
+
+/* The program goes on without a part of its memory. */
+static void aside(void) {
+    struct block weights, cache, small, unused;
+    size_t bytes;
+    if (!is_shimmed())
+        return;
+    fill_tagged(&weights, "weights", 6 * MIB);
+    fill_tagged(&cache, "kv", 8 * MIB);
+    fill_tagged(&small, "kv", 4096);
+    fill_model(&unused, 12 * MIB);
+    MUST(cuMemFree(unused.address));
+    size_t before = free_bytes();
+    EXPECT(set_aside("kv", NULL) == 8 * MIB && free_bytes() == before + 8 * MIB);
+    compare(&weights);
+    compare(&small);
+    EXPECT(set_aside(NULL, NULL) == 6 * MIB); /* neither free blocks nor slabs */
+    EXPECT(!resume_("weights", &bytes) && bytes == 6 * MIB);
+
+    /* The first call of a suspended process does not bring back what was set aside. */
+    EXPECT(!suspend_as(NULL, NULL, false, &bytes) && bytes >= 6 * MIB && suspended_());
+    compare(&weights);
+    EXPECT(!suspended_() && free_bytes() == before + 8 * MIB);
+    EXPECT(!resume_("kv", &bytes) && bytes == 8 * MIB && free_bytes() == before);
+    compare(&cache);
+
+    /* What is freed meanwhile serves no other request. */
+    EXPECT(set_aside("kv", NULL) == 8 * MIB);
+    MUST(cuMemFree(cache.address));
+    fill_tagged(&cache, "kv", 8 * MIB);
+    compare(&cache);
+    EXPECT(!resume_(NULL, &bytes) && !bytes);
+    EXPECT(set_aside("kv", "k*") == 8 * MIB && !resume_(NULL, &bytes) && bytes == 8 * MIB);
+    memset(cache.model, 0, cache.size);
+    compare(&cache);
+
+    const struct gpumem_suspend_options both = {.struct_size = sizeof both,
+                                                .flags = GPUMEM_SUSPEND_ASIDE | GPUMEM_SUSPEND_WAIT};
+    EXPECT(suspend_(&both, NULL) == GPUMEM_INVALID_VALUE);
+}
+
 static void waits(void) {
     struct block block;
     pthread_t thread;
@@ -492,10 +552,10 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"threads", threads},   {"capture", capture}, {"full", full}, {"tags", tags},
-                 {"waits", waits},       {"busy", busy},       {"ends", ends}, {"fork", forks},
-                 {"exported", exported}, {"failing", failing}, {"off", off},   {"outside", outside},
-                 {"queries", queries}};
+    } cases[] = {{"threads", threads}, {"capture", capture},   {"full", full},       {"tags", tags},
+                 {"aside", aside},     {"waits", waits},       {"busy", busy},       {"ends", ends},
+                 {"fork", forks},      {"exported", exported}, {"failing", failing}, {"off", off},
+                 {"outside", outside}, {"queries", queries}};
     EXPECT(argc > 1);
     start();
     if (!strcmp(argv[1], "random"))
