@@ -1,6 +1,7 @@
 """As much of PyTorch as plugs in an allocator: tensors of floats whose memory comes from it. Runs on the simulated CUDA, where
 the host reaches device memory."""
 
+import contextlib
 import ctypes
 import types
 
@@ -70,4 +71,6 @@ def _change(allocator):
 cuda = types.SimpleNamespace(
     memory=types.SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=_change),
     empty_cache=lambda: _plugged.reset(),
+    MemPool=object,
+    use_mem_pool=contextlib.nullcontext,
 )

@@ -4,8 +4,12 @@
         train_step()
     gpumem.mark("epoch 3")
     print(gpumem.peak())
+    with gpumem.tag("kv"):
+        cache = make_cache()
+    with gpumem.asleep(drop="kv"):
+        wait_for_requests()
 
-trace() and peak() need the process to run under gpumem (`gpumem run -- python train.py`, or LD_PRELOAD=libgpumem.so). They
+suspend() and what belongs to it need `gpumem run --suspend=on`. trace() and peak() need the process to run under gpumem (`gpumem run -- python train.py`, or LD_PRELOAD=libgpumem.so). They
 run the program `gpumem`, so a call takes some milliseconds. Without gpumem mark() does nothing.
 """
 
@@ -17,6 +21,8 @@ import pathlib
 import shutil
 import subprocess
 import time
+
+from gpumem._suspend import asleep, resume, suspend, suspended, tag  # noqa: F401
 
 _prefix = pathlib.Path(__file__).resolve().parent
 
