@@ -9,7 +9,7 @@
 #include "shim/accounts/account.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC   0x4653544154534d47ull /* "GMSTATSF": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC   0x4753544154534d47ull /* "GMSTATSG": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS   128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS  64
 #define GM_STATS_DEVICES 16             /* devices whose bytes are counted one by one */
@@ -76,9 +76,14 @@ enum gm_stats_wanted {
     GM_STATS_START = 1,
     GM_STATS_STOP = 2,
     /* Of shim/start/suspender.h, which looks at the request by itself. `name`: globs to keep and to drop, or of what
-     * comes back, a line each; `stacks`: calls wait for a resume. */
+     * comes back, a line each; `stacks`: enum gm_stats_sleep. */
     GM_STATS_SUSPEND = 3,
     GM_STATS_RESUME = 4,
+};
+enum gm_stats_sleep {
+    GM_STATS_WAKES,  /* the first call that submits work resumes the process */
+    GM_STATS_SLEEPS, /* such calls wait for a resume */
+    GM_STATS_WHOLE,  /* and the driver saves the rest of the process meanwhile */
 };
 enum gm_stats_state { GM_STATS_OFF, GM_STATS_RECORDS, GM_STATS_WAITS }; /* for a range of GPUMEM_TRACE_RANGE */
 struct gm_stats_recording {
@@ -153,6 +158,7 @@ struct gm_stats {
     struct gm_stats_reliance reliances[GM_STATS_RELIANCES];
     struct gm_stats_suspended { /* GPUMEM_SUSPEND */
         uint32_t on, asleep;
+        uint64_t context; /* a suspend said GM_STATS_WHOLE */
         uint64_t suspends, resumes;
         uint64_t away;          /* bytes that are not on the device now */
         uint64_t stored;        /* bytes of them that the host holds; the others are zero */

@@ -52,12 +52,15 @@ static void serve_request(void) {
     if (!number)
         return;
     bool leaves = request.wanted == GM_STATS_SUSPEND;
-    const struct gm_suspend_wish wish = {.keep = lines[0], .drop = lines[1], .wait = request.stacks};
+    const struct gm_suspend_wish wish = {.keep = lines[0], .drop = lines[1], .wait = request.stacks != GM_STATS_WAKES};
+    bool whole = leaves && request.stacks == GM_STATS_WHOLE;
     gm_status status = leaves ? gm_suspend(&wish, &bytes, why) : gm_resume(lines[0], &bytes, why);
     const struct gm_stats_suspended *seen = &gm_stats->suspended;
     if (status)
         gm_format(text, sizeof text, "%s", why);
     else
+        __atomic_store_n(&gm_stats->suspended.context, whole, __ATOMIC_RELAXED);
+    if (!status)
         gm_format(text, sizeof text, "%llu MiB %s the device in %llu ms", (unsigned long long)bytes >> 20,
                   leaves ? "left" : "came back to",
                   (unsigned long long)(bytes ? leaves ? seen->out_ns : seen->in_ns : 0) / 1000000);

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """gpumem suspend and gpumem resume reach a process that makes no call, and gpumem top shows it.
 
-usage: run_suspend.py GPUMEM PROGRAM CUDA-FOLDER
+usage: run_suspend.py GPUMEM PROGRAM CUDA-FOLDER CHECKPOINT-DRIVER
 """
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
-GPUMEM, PROGRAM, CUDA = sys.argv[1:4]
+GPUMEM, PROGRAM, CUDA, CHECKPOINT = sys.argv[1:5]
 
 
 def check(condition, message):
@@ -44,8 +46,8 @@ class Process:
         check(self.run.returncode == 0 and "ok suspend" in out, f"the program ends with {self.run.returncode}: {out}{error}")
 
 
-def gpumem(*arguments):
-    return subprocess.run([GPUMEM, *arguments], capture_output=True, text=True, timeout=200)
+def gpumem(*arguments, environment=None):
+    return subprocess.run([GPUMEM, *arguments], capture_output=True, text=True, timeout=200, env=environment)
 
 
 def moved(*arguments):
@@ -87,6 +89,40 @@ def idle():
     process.end()
 
 
+def whole(flags, first, left, back):
+    """The driver saves what is left. `first`: what gpumem serves, in words that stdout begins with, and for the other two words."""
+    process = Process(*flags)
+    with tempfile.TemporaryDirectory() as folder:
+        state = pathlib.Path(folder, "state")
+        pathlib.Path(folder, "libcuda.so.1").symlink_to(CHECKPOINT)
+        driver = os.environ | {"LD_LIBRARY_PATH": folder, "CHECKPOINT_STATE": str(state)}
+
+        def ask(words, *arguments, fails="", status=0):
+            done = gpumem(*arguments, process.pid, environment=driver | {"CHECKPOINT_FAILS": fails})
+            check(done.returncode == status, f"{arguments} {fails}: {done.returncode} {done.stdout}{done.stderr}")
+            pattern = "".join(f"process {process.pid}: {each}\n" for each in words)
+            check(re.fullmatch(pattern, done.stdout + done.stderr.replace("gpumem: suspend: ", "").replace("gpumem: resume: ", "")),
+                  f"{arguments} {fails}: {done.stdout}{done.stderr}; expected {words}")
+
+        full = process.used()
+        for fails in "Lock", "Checkpoint":
+            ask([*first, *(["[0-9]+ MiB came back.*"] if first else []), f".*cuCheckpointProcess{fails} answers CUDA_ERROR_OUT_OF_MEMORY .2."],
+                "suspend", "--context", fails=fails.lower(), status=1)
+            check(process.used() == full and state.read_text() != "2\n" if state.exists() else True, "a failed suspend changes something")
+        ask([*first, left], "suspend", "--context")
+        check(state.read_text() == "2\n", "it is not checkpointed")
+        ask([".*cuCheckpointProcessRestore answers CUDA_ERROR_OUT_OF_MEMORY .2."], "resume", fails="restore", status=1)
+        check(state.read_text() == "2\n", "it is not checkpointed any more")
+        ask([back, *(["[0-9]+ MiB came back.*"] if first else [])], "resume")
+        check(state.read_text() == "0\n" and process.used() == full, "it is not back")
+        if first:
+            ask(["0 MiB came back.*"], "resume", fails="restore")
+        else:
+            ask([".*it does not run with GPUMEM_SUSPEND=on, and the driver has not suspended it"], "resume", status=1)
+            ask(["--keep and --drop need .*"], "suspend", "--context", "--drop=kv", status=1)
+    process.end()
+
+
 def without():
     process = Process()
     refused("does not run with GPUMEM_SUSPEND=on", "suspend", process.pid)
@@ -95,5 +131,8 @@ def without():
 
 
 suspended()
+whole(["--suspend=on"], ["70 MiB left the device in [0-9]+ ms"], "its context and what was left left the device in [0-9]+ ms",
+      "its context and what was left came back to the device in [0-9]+ ms")
+whole([], [], "all that it has left the device in [0-9]+ ms, by the driver alone.*", "all that it has came back to the device in [0-9]+ ms")
 idle()
 without()

@@ -88,6 +88,9 @@ const struct gm_flag gm_flags[] = {
     {"keep", "GLOB", "suspend", "Blocks with such a tag or call site stay on the device."},
     {"drop", "GLOB", "suspend", "Blocks with such a tag or call site are not copied; they come back as zeros."},
     {"wait", "", "suspend", "Calls that submit work wait for gpumem resume, instead of resuming the process."},
+    {"context", "", "suspend",
+     "The process leaves the device as a whole, until gpumem resume: what gpumem does not serve is saved by the "
+     "driver's checkpoint API (driver 570 and later)."},
     {"to", GM_EXPORT_NAMES, "export", "Format to write."},
     {"trace", "FILE", "trace",
      "Of start: name of the trace, where %p is the process id; default gpumem.%p.gmt in the current folder."},

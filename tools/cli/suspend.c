@@ -1,4 +1,5 @@
 /* gpumem suspend and resume: a request in the memory of the process's counters (shim/start/suspender.h). */
+#include "tools/cli/checkpoint.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/process_counters.h"
@@ -9,26 +10,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { LOCK_MS = 5000, WAIT_MS = 600000 };
+enum { LINES = sizeof((struct gm_stats_recording *)0)->name };
+enum { LOCK_MS = 5000, WAIT_MS = 600000, CALLS_MS = 10000, WHY = 200 };
 
 void gm_command_suspend_help(void) {
     puts("usage: gpumem suspend [OPTIONS] PID\n\n"
          "Lets a process that runs with GPUMEM_SUSPEND=on (gpumem run --suspend=on) give its device memory back: the\n"
          "contents are copied to the host. They return under the same addresses with the first call that submits\n"
-         "work, or by gpumem resume. A GLOB names tags (gpumem_tag_push) or a part of call sites.\n");
+         "work, or by gpumem resume. A GLOB names tags (gpumem_tag_push) or a part of call sites.\n"
+         "With --context the driver then saves what is left, and the whole process leaves the device; a process\n"
+         "without gpumem leaves by the driver alone.\n");
     gm_flags_help("suspend");
 }
 
 void gm_command_resume_help(void) {
     puts("usage: gpumem resume PID [GLOB]\n\n"
-         "Brings the memory of a suspended process back, or only the blocks that GLOB names by tag or call site.\n");
+         "Brings the memory of a suspended process back, or only the blocks that GLOB names by tag or call site.\n"
+         "A process that left by --context comes back to the device first.\n");
     gm_flags_help("resume");
 }
 
+static const char not_on[] = "it does not run with GPUMEM_SUSPEND=on";
+
 struct arguments {
     const char *keep, *drop;
-    bool wait;
+    bool wait, context;
 };
 
 static int take(void *data, const char *name, const char *value) {
@@ -37,6 +45,8 @@ static int take(void *data, const char *name, const char *value) {
         a->keep = value;
     else if (!strcmp(name, "drop"))
         a->drop = value;
+    else if (!strcmp(name, "context"))
+        a->context = true;
     else
         a->wait = true;
     return 0;
@@ -48,7 +58,7 @@ static int trouble(const char *command, long pid, const char *what) {
 }
 
 static int send(const char *command, long pid, struct gm_process_counters *counters, enum gm_stats_wanted wanted,
-                const char *lines, bool wait) {
+                const char *lines, enum gm_stats_sleep sleep) {
     static struct gm_stats stats;
     char text[sizeof stats.recording.text];
     bool failed = false;
@@ -58,8 +68,8 @@ static int send(const char *command, long pid, struct gm_process_counters *count
     if (status)
         return trouble(command, pid, gm_process_counters_reason(status));
     if (!stats.suspended.on)
-        return trouble(command, pid, "it does not run with GPUMEM_SUSPEND=on");
-    uint32_t number = gm_process_counters_request(counters, wanted, lines, wait);
+        return trouble(command, pid, not_on);
+    uint32_t number = gm_process_counters_request(counters, wanted, lines, sleep);
     if (!number)
         return trouble(command, pid, "no request can be made from here: its counters are not writable");
     if (!gm_process_counters_answer(counters, number, WAIT_MS, &failed, text, sizeof text))
@@ -70,14 +80,78 @@ static int send(const char *command, long pid, struct gm_process_counters *count
     return 0;
 }
 
-static int request(const char *command, long pid, enum gm_stats_wanted wanted, const char *lines, bool wait) {
+static int request(const char *command, long pid, enum gm_stats_wanted wanted, const char *lines,
+                   enum gm_stats_sleep sleep) {
     struct gm_process_counters *counters;
     enum gm_counters_status status = gm_process_counters_open((pid_t)pid, &counters);
     if (status)
         return trouble(command, pid, gm_process_counters_reason(status));
-    int result = send(command, pid, counters, wanted, lines, wait);
+    int result = send(command, pid, counters, wanted, lines, sleep);
     gm_process_counters_close(counters);
     return result;
+}
+
+/* NULL: the process can suspend itself. *whole: its context has left, too. */
+static const char *why_not_suspendable(long pid, bool *whole) {
+    static struct gm_stats stats;
+    struct gm_process_counters *counters;
+    enum gm_counters_status status = gm_process_counters_open((pid_t)pid, &counters);
+    if (!status)
+        status = gm_process_counters_read(counters, &stats);
+    gm_process_counters_close(counters);
+    *whole = !status && stats.suspended.context;
+    return status ? gm_process_counters_reason(status) : stats.suspended.on ? NULL : not_on;
+}
+
+static unsigned long long ms_since(const struct timespec *begin) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long long)((now.tv_sec - begin->tv_sec) * 1000 + (now.tv_nsec - begin->tv_nsec) / 1000000);
+}
+
+/* First what gpumem serves, since its calls then wait outside of the driver, and its copies are faster. */
+static int leave_whole(long pid, const char *lines) {
+    bool whole;
+    const char *reason = why_not_suspendable(pid, &whole);
+    char why[WHY], text[2 * WHY];
+    struct timespec begin;
+    int status = reason ? 0 : request("suspend", pid, GM_STATS_SUSPEND, lines, GM_STATS_WHOLE);
+    if (status)
+        return status;
+    if (reason && strcmp(lines, "\n") != 0)
+        return trouble("suspend", pid, "--keep and --drop need a process that runs with GPUMEM_SUSPEND=on");
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (!gm_checkpoint_leave(pid, CALLS_MS, why, sizeof why)) {
+        printf("process %ld: %s left the device in %llu ms%s\n", pid,
+               reason ? "all that it has" : "its context and what was left", ms_since(&begin),
+               reason ? ", by the driver alone: as a whole, until gpumem resume" : "");
+        return 0;
+    }
+    if (reason)
+        snprintf(text, sizeof text, "%s, and %s", reason, why);
+    else
+        request("resume", pid, GM_STATS_RESUME, "\n", GM_STATS_WAKES);
+    return trouble("suspend", pid, reason ? text : why);
+}
+
+static int come_back(long pid, const char *lines) {
+    bool whole;
+    char why[WHY], text[2 * WHY];
+    struct timespec begin;
+    const char *reason = why_not_suspendable(pid, &whole);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    enum gm_checkpoint found = reason || whole ? gm_checkpoint_return(pid, why, sizeof why) : GM_CHECKPOINT_NOTHING;
+    if (found == GM_CHECKPOINT_FAILED)
+        return trouble("resume", pid, why);
+    if (found == GM_CHECKPOINT_DONE)
+        printf("process %ld: %s came back to the device in %llu ms\n", pid,
+               reason ? "all that it has" : "its context and what was left", ms_since(&begin));
+    if (!reason)
+        return request("resume", pid, GM_STATS_RESUME, lines, GM_STATS_WAKES);
+    if (found == GM_CHECKPOINT_DONE)
+        return 0;
+    snprintf(text, sizeof text, "%s, and %s", reason, why);
+    return trouble("resume", pid, text);
 }
 
 /* 0: the text is none. */
@@ -88,39 +162,45 @@ static long read_pid(const char *text) {
     return end == text || *end || errno || pid <= 0 || pid > INT32_MAX ? 0 : pid;
 }
 
-/* Two globs as two lines. */
 static bool join(char *lines, size_t size, const char *first, const char *second) {
     return !strchr(first, '\n') && !strchr(second, '\n') &&
            (size_t)snprintf(lines, size, "%s\n%s", first, second) < size;
 }
 
-static int ask(const char *command, const char *process, enum gm_stats_wanted wanted, const char *first,
-               const char *second, bool wait) {
-    char lines[sizeof((struct gm_stats_recording *)0)->name];
+/* The process, and two globs as two lines. 0: usage was shown. */
+static long read_arguments(const char *command, const char *process, const char *first, const char *second,
+                           char lines[LINES]) {
     long pid = read_pid(process);
     if (!pid)
-        return gm_usage_error("%s: '%s' is not a process id", command, process);
-    if (!join(lines, sizeof lines, first, second))
-        return gm_usage_error("%s: accepted: globs of one line, %zu bytes together", command, sizeof lines - 2);
-    return request(command, pid, wanted, lines, wait);
+        gm_usage_error("%s: '%s' is not a process id", command, process);
+    if (join(lines, LINES, first, second))
+        return pid;
+    gm_usage_error("%s: accepted: globs of one line, %zu bytes together", command, (size_t)LINES - 2);
+    return 0;
 }
 
 int gm_command_suspend(int argc, char **argv) {
-    struct arguments a = {"", "", false};
+    struct arguments a = {"", "", false, false};
     int first, status = gm_flags_read(argc, argv, take, &a, gm_command_suspend_help, &first);
     if (status >= 0)
         return status;
     if (argc - first != 1)
         return gm_usage_error("suspend: expected a process id");
-    return ask("suspend", argv[first], GM_STATS_SUSPEND, a.keep, a.drop, a.wait);
+    char lines[LINES];
+    long pid = read_arguments("suspend", argv[first], a.keep, a.drop, lines);
+    return !pid        ? GM_EXIT_USAGE
+           : a.context ? leave_whole(pid, lines)
+                       : request("suspend", pid, GM_STATS_SUSPEND, lines, a.wait ? GM_STATS_SLEEPS : GM_STATS_WAKES);
 }
 
 int gm_command_resume(int argc, char **argv) {
-    struct arguments a = {"", "", false};
+    struct arguments a = {"", "", false, false};
     int first, status = gm_flags_read(argc, argv, take, &a, gm_command_resume_help, &first);
     if (status >= 0)
         return status;
     if (argc - first != 1 && argc - first != 2)
         return gm_usage_error("resume: expected a process id, and perhaps a GLOB");
-    return ask("resume", argv[first], GM_STATS_RESUME, argc - first == 2 ? argv[first + 1] : "", "", false);
+    char lines[LINES];
+    long pid = read_arguments("resume", argv[first], argc - first == 2 ? argv[first + 1] : "", "", lines);
+    return pid ? come_back(pid, lines) : GM_EXIT_USAGE;
 }
