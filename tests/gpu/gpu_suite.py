@@ -259,8 +259,9 @@ def peers(options):
     here = options.source / "tests" / "gpu"
     launcher = shutil.which("torchrun")
     torchrun = [launcher, "--nproc-per-node", "2"] if launcher else None
+    often = torchrun and [*torchrun, str(here / "suspend_often.py"), "1"]
     for script, launch, settings in (("torch_allreduce", torchrun, ARENAS["uncached"]), ("torch_ddp", torchrun, ARENAS["caching"]),
-                                     ("torch_ddp", torchrun, ARENAS["uncached"]), ("jax_two_devices", [sys.executable], {})):
+                                     ("torch_ddp", torchrun, ARENAS["uncached"]), ("torch_ddp", often, {"GPUMEM_SUSPEND": "on", "DDP_STEPS": "400"}), ("jax_two_devices", [sys.executable], {})):
         yield from as_natively(options, script, launch and [*launch, str(here / f"{script}.py")], settings)
 
 
@@ -645,7 +646,7 @@ def main():
              "pressure": pressure, "starved": starved, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
              "fuzz": fuzz, "accounts": lambda options: card_accounts(options, execute), "order_rows": order_rows, "blind_calls": blind_calls,
              "guard": lambda options: guarded_blocks(options, build, framework, sanitizer_tool(options)),
-             "suspend": lambda options: suspended(options, framework),
+             "suspend": lambda options: suspended(options, framework, execute),
              "doors": lambda options: doors(options, execute), "spgemm": lambda options: spgemm(options, WORKERS), "hadron": lambda options: hadron(options, WORKERS)}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()

@@ -7,7 +7,7 @@ import torch
 import torch.distributed
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 12
+STEPS = int(os.environ.get("DDP_STEPS", "12"))
 rank = int(os.environ["RANK"])
 device = torch.device("cuda", rank)
 torch.cuda.set_device(device)
