@@ -2,8 +2,9 @@
 #ifndef GM_COMMANDS_H
 #define GM_COMMANDS_H
 
-#define GM_EXIT_USAGE 2 /* a bad option or value; nothing was started */
-#define GM_EXIT_CHECK 3 /* the command worked, and a requested check failed */
+#define GM_EXIT_USAGE    2 /* a bad option or value; nothing was started */
+#define GM_EXIT_CHECK    3 /* the command worked, and a requested check failed */
+#define GM_EXIT_UNPROVEN 4 /* a requested check found nothing in a trace that lacks a part */
 
 struct gm_command {
     const char *name;

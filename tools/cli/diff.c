@@ -41,6 +41,7 @@ struct known {
 struct diff {
     struct gm_observer observer;
     struct gm_reader *definitions[2];
+    bool judges, lacks; /* --worse; one of both traces is not whole */
     struct gm_symbols *symbols[2];
     unsigned depths[2];
     int side; /* the trace being read: 0 = A, 1 = B */
@@ -211,7 +212,9 @@ static bool read_side(struct diff *d, const char *path, int side) {
     for (unsigned device = 0; a && device < GM_DEVICES; device++)
         d->device_peaks[side][device] = a->devices[device].peak;
     bool done = a && add_leaks(d, a);
-    if (a)
+    if (a && d->judges)
+        d->lacks |= !gm_reader_is_whole(events);
+    else if (a)
         gm_reader_warn(path, gm_reader_damaged(events));
     gm_analysis_free(a);
     gm_reader_close(events);
@@ -484,7 +487,7 @@ static int judge(const struct diff *d, unsigned long percent) {
                     t->show(&from, t->a), t->show(&to, t->b), percent);
         status = GM_EXIT_CHECK;
     }
-    return status;
+    return d->lacks && !status ? GM_EXIT_UNPROVEN : status;
 }
 
 static void print_depths(const struct diff *d, struct gm_out *out) {
@@ -533,6 +536,7 @@ int gm_command_diff(int argc, char **argv) {
         return gm_usage_error("diff: two traces are needed; usage: gpumem diff [OPTION...] A B");
     if (options.json && !gm_report_json_available())
         return gm_usage_error("diff: this gpumem was built without jansson and has no --json");
+    d.judges = options.judge;
     bool read = open_sides(&d, argv + first) && read_side(&d, argv[first], 0) && read_side(&d, argv[first + 1], 1);
     status = read && match_positions(&d) ? print(&d, &options) : 1;
     for (int side = 0; side < 2; side++) {

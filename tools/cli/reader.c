@@ -120,6 +120,16 @@ const char *gm_reader_path(const struct gm_reader *r) { return r->file.path; }
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) { return &r->file.header; }
 uint64_t gm_reader_damaged(const struct gm_reader *r) { return r->file.damaged; }
 
+bool gm_reader_is_whole(const struct gm_reader *r) {
+    uint64_t damaged = r->file.damaged, lost = r->file.header.dropped;
+    if (damaged || lost)
+        gm_complain("%s: %" PRIu64 " damaged or missing parts, %" PRIu64
+                    " lost events: what was asked to be checked may "
+                    "lie there",
+                    r->file.path, damaged, lost);
+    return !damaged && !lost;
+}
+
 void gm_reader_warn(const char *path, uint64_t damaged) {
     if (damaged)
         gm_complain("%s: %" PRIu64 " damaged or missing parts of the file were skipped", path, damaged);

@@ -102,7 +102,8 @@ static bool print_trace(struct gm_report *r, const struct options *o, struct gm_
     return true;
 }
 
-/* Checks --fail-on-leak, --fail-on-error and --limit for continuous integration. Returns 0 or GM_EXIT_CHECK. */
+/* Checks --fail-on-leak, --fail-on-error and --limit for continuous integration. Returns 0, GM_EXIT_CHECK or
+ * GM_EXIT_UNPROVEN. */
 static int check_trace(const struct gm_report *r, const struct options *o) {
     struct gm_text room[2];
     struct gm_leaks leaks = gm_report_leaks(r);
@@ -128,7 +129,8 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
                     gm_text_bytes(&room[0], r->a->devices[device].peak), gm_text_bytes(&room[1], o->limit));
         status = GM_EXIT_CHECK;
     }
-    return status;
+    bool checks = o->fail_on_leak || o->fail_on_error || o->has_limit;
+    return checks && !gm_reader_is_whole(r->reader) && !status ? GM_EXIT_UNPROVEN : status;
 }
 
 static bool can_show(const struct gm_job_trace *t, const struct options *o) {
@@ -214,8 +216,14 @@ static int check_devices(const struct gm_trace_job *job, const struct options *o
     return status;
 }
 
-/* Combines two exit statuses: 1 (an error) first, then a failed check. */
-static int worse(int a, int b) { return a == 1 || b == 1 ? 1 : a > b ? a : b; }
+/* Combines two exit statuses: 1 (an error) first, then a failed check, then one without proof. */
+static int worse(int a, int b) {
+    static const int order[] = {1, GM_EXIT_CHECK, GM_EXIT_UNPROVEN};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (a == order[i] || b == order[i])
+            return order[i];
+    return 0;
+}
 
 static int report_job(struct gm_trace_job *job, const struct options *o, const struct documents *documents) {
     struct gm_report_json *json = documents->json;

@@ -98,6 +98,9 @@ class Diff(ToolCase):
         self.assertEqual((status, err.count("\n")), (3, 4))
         self.assertEqual(self.run_tool("diff", "--worse=0", "b", "a")[0], 0)
         self.assertEqual(self.run_tool("diff", "--worse=0", "a", "a")[0], 0)
+        self.write("lost", t.header(dropped=5))
+        status, _, err = self.run_tool("diff", "--worse=0", "a", "lost")
+        self.assertEqual((status, "lost: 0 damaged" in err), (4, True), err)
 
     def test_usage_and_bad_files(self):
         for arguments, status, words in ((["a"], 2, "two traces"), (["--worse=x", "a", "b"], 2, "--worse 'x' is not a number"),

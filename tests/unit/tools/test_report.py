@@ -206,6 +206,20 @@ class Report(unittest.TestCase):
         self.assertNotIn("missing parts", self.report(whole)[1])
         self.assertIn("note: 1 damaged or missing parts", self.report(whole[: -len(chunks[1])])[1])
 
+    def test_checks_prove_nothing_on_damaged_evidence(self):
+        chunks = [t.chunk(t.event(i, i, action, "cuMemAlloc" if action == "alloc" else "cuMemFree", 0x1000, 10))
+                  for i, action in ((1, "alloc"), (2, "free"))]
+        whole = t.header(file_bytes=t.HEADER + sum(map(len, chunks))) + b"".join(chunks)
+        for check in "--fail-on-leak", "--fail-on-error", "--limit=1M":
+            self.assertEqual(self.report(whole, "x.trace", check)[0], 0)
+            for data in (whole + t.chunk(b"\xff" * 64), t.header(dropped=3) + chunks[0] + chunks[1]):
+                status, _, err = self.report(data, "x.trace", check)
+                self.assertEqual(status, 4, err)
+                self.assertIn("x.trace: ", err)
+        # what is leaked, or too much, in a trace that is cut off is so still
+        for check in "--fail-on-leak", "--limit=1":
+            self.assertEqual(self.report(whole[: -len(chunks[1])], "x.trace", check)[0], 3)
+
     def test_lost_events_are_said(self):
         self.assertIn("note: 1,234 events were lost", self.report(t.header(dropped=1234))[1])
         self.assertIn("note: 1,234 events did not fit below GPUMEM_TRACE_LIMIT=1.00 MiB\n", self.report(t.header(dropped=1234, limit=1 << 20))[1])
