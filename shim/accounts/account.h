@@ -50,6 +50,17 @@ struct gm_account {
     struct gm_account_pool pools[GM_ACCOUNT_POOLS_SHOWN];
 };
 
+/* What the card says. */
+struct gm_card {
+    uint64_t free, total;
+    uint64_t own;    /* in use by this process; 0: unknown, or not asked */
+    bool alone;      /* with `own`: the card lists one process only */
+    uint64_t graphs; /* reserved for graphs */
+    uint64_t pools;  /* reserved by all pools of the program */
+    uint64_t pool_count;
+    struct gm_account_pool shown[GM_ACCOUNT_POOLS_SHOWN]; /* the largest of them, the largest first */
+};
+
 /* What was found out about a device. */
 struct gm_account_facts {
     uint64_t total, free; /* of the card */

@@ -73,6 +73,9 @@ enum gm_option_type {
       "driver has it.")                                                                                                \
     X(MANAGED_HEADROOM, BYTES, "managed-headroom", "512M", "bytes", NULL, 0, 0,                                        \
       "Free device memory that managed placement does not use; a request that would need it is refused.")              \
+    X(MANAGED_OVERSUBSCRIBE, BOOL, "managed-oversubscribe", "0", "", NULL, 0, 0,                                       \
+      "Let managed memory exceed the device's free memory, as far as the host has room; only while no other process "  \
+      "has memory of the device, as it can hang the device for all.")                                                  \
     X(MANAGED_PREFETCH, BOOL, "managed-prefetch", "0", "", NULL, 0, 0,                                                 \
       "Move a managed block to its device before the program gets it, so that the first kernel does not fault page "   \
       "by page.")                                                                                                      \

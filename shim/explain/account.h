@@ -4,16 +4,6 @@
 
 #include "shim/accounts/account.h"
 
-/* What the card says. */
-struct gm_card {
-    uint64_t free, total;
-    uint64_t own;    /* in use by this process; 0: unknown, or not asked */
-    uint64_t graphs; /* reserved for graphs */
-    uint64_t pools;  /* reserved by all pools of the program */
-    uint64_t pool_count;
-    struct gm_account_pool shown[GM_ACCOUNT_POOLS_SHOWN]; /* the largest of them, the largest first */
-};
-
 /* Takes the account of now. False: the card cannot be asked, and *account is unchanged. */
 GM_INTERNAL bool gm_account_take(int device, struct gm_account *account);
 

@@ -1,7 +1,9 @@
 /* The managed quota (managed_quota.h). A charge first uses the last reported free memory, if it is young and the sum is
  * below half of it. Otherwise it queries the driver. If the sum is too large then, it releases free blocks and tries
  * once more. */
+#include "shim/accounts/account.h"
 #include "shim/base/events.h"
+#include "shim/base/hostmem.h"
 #include "shim/base/options.h"
 #include "shim/driver/driver.h"
 #include "shim/resource/byte_counters.h"
@@ -75,6 +77,35 @@ static void release_all(void) {
     maker->release();
 }
 
+static bool is_alone(int device) {
+    struct gm_card card = {0};
+    return GM_ASK(card_asked, &device, true, &card) && card.alone;
+}
+
+/* GPUMEM_MANAGED_OVERSUBSCRIBE (hybrid-allocation-he, III.A and III.B): the host has room for what the device has not.
+ */
+static bool charge_beyond(uint64_t context_id, int device, uint64_t bytes, uint64_t available) {
+    static int refused, once;
+    struct gm_hostmem host;
+    if (!gm_option_bool(GM_OPT_MANAGED_OVERSUBSCRIBE) || !gm_hostmem_read("", -1, &host))
+        return false;
+    if (!is_alone(device)) {
+        gm_log_once(
+            &refused, GM_LOG_WARN,
+            "GPUMEM_MANAGED_OVERSUBSCRIBE: device %d is not known to be free of other processes: managed memory "
+            "stays below its free memory",
+            device);
+        return false;
+    }
+    if (!gm_byte_counters_add(&own_bytes, context_id, bytes, ceiling_for(available + gm_hostmem_takeable(&host))))
+        return false;
+    gm_log_once(&once, GM_LOG_WARN,
+                "GPUMEM_MANAGED_OVERSUBSCRIBE: managed memory exceeds the free memory of device %d from now on: pages "
+                "move to and from the host at each use, and the device can hang",
+                device);
+    return true;
+}
+
 gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
     static int once;
     uint64_t available = 0;
@@ -88,6 +119,8 @@ gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
         return status;
     release_all();
     status = charge_by_new_figure(context_id, device, bytes, &available);
+    if (status == GM_OUT_OF_MEMORY && charge_beyond(context_id, device, bytes, available))
+        return GM_OK;
     if (status == GM_OUT_OF_MEMORY)
         gm_log_once(&once, GM_LOG_WARN,
                     "managed memory refused: %llu bytes requested, %llu managed bytes live, %llu free on device %d, "

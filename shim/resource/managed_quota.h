@@ -12,9 +12,10 @@
  *
  * with the free memory that the driver reports. The rule does not depend on residency: managed pages that already lie
  * on the device reduce the free memory and also count as live bytes, which errs on the safe side. Check and addition
- * are one step, so parallel requests cannot exceed the quota together. The driver is queried unless its last figure is
- * younger than a millisecond and the sum is below half of it. Errors: GM_OUT_OF_MEMORY when free blocks were released
- * and the rule still fails (logged once), the driver's own. */
+ * are one step, so parallel requests cannot exceed the quota together. With GPUMEM_MANAGED_OVERSUBSCRIBE the host's
+ * free memory counts, too, while no other process has memory of the device. The driver is queried unless its last
+ * figure is younger than a millisecond and the sum is below half of it. Errors: GM_OUT_OF_MEMORY when free blocks were
+ * released and the rule still fails (logged once), the driver's own. */
 GM_INTERNAL gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes);
 /* Subtracts a charge whose memory was freed, or was never allocated. */
 GM_INTERNAL void gm_managed_discharge(uint64_t context_id, uint64_t bytes);

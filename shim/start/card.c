@@ -60,10 +60,11 @@ static bool find_card(int device) {
 /* Bytes that this process has in use on the card; 0: unknown, or another thread asks now. In a container the numbers of
  * processes may be those of the host. Then a process that is alone on the card, and has at least `reserved` bytes, is
  * this one. */
-static uint64_t find_process(int device, uint64_t reserved) {
+static uint64_t find_process(int device, uint64_t reserved, bool *alone) {
     unsigned count = PROCESSES;
     if (!find_nvml() || !find_card(device) || nvml.processes(nvml.cards[device], &count, processes))
         return 0;
+    *alone = count == 1;
     for (unsigned i = 0; i < count && i < PROCESSES; i++)
         if ((processes[i].pid == (unsigned)getpid() || count == 1) && processes[i].bytes != ~0ull &&
             processes[i].bytes >= reserved)
@@ -71,18 +72,18 @@ static uint64_t find_process(int device, uint64_t reserved) {
     return 0;
 }
 
-static uint64_t bytes_of_process(int device) {
+static uint64_t bytes_of_process(int device, bool *alone) {
     static int busy;
     if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
         return 0;
-    uint64_t bytes = find_process(device, __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED));
+    uint64_t bytes = find_process(device, __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED), alone);
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
     return bytes;
 }
 
 uint64_t gm_card_own_at_end(int device) {
-    bool found = nvml.pid == getpid() && nvml.cards[device];
-    return found ? bytes_of_process(device) : 0;
+    bool found = nvml.pid == getpid() && nvml.cards[device], alone;
+    return found ? bytes_of_process(device, &alone) : 0;
 }
 
 /* ---- the driver; the device's context is current */
@@ -152,6 +153,6 @@ bool gm_card_ask(int *device, bool own, struct gm_card *card) {
     }
     gm_context_leave(pushed);
     if (known && card && own)
-        card->own = bytes_of_process(*device);
+        card->own = bytes_of_process(*device, &card->alone);
     return known;
 }

@@ -13,7 +13,6 @@
 #include "shim/resource/suspendable_memory.h"
 #include "shim/sites/site.h"
 #include "shim/sites/site_text.h"
-#include "shim/suspend/suspend.h"
 
 enum { TAGS = 256, DEPTH = 8, TEXT = 32, SITES = 1 << 17, ANSWERS = 256 };
 

@@ -15,7 +15,14 @@ enum gm_suspend_choice {
     GM_CHOICE_BACK, /* is away, and comes back */
 };
 
-struct gm_suspend_wish;
+struct gm_suspend_wish {
+    /* Globs of tags and call sites (select.h), NULL or "" = none: what stays on the device, what is not copied and
+     * comes back as zeros, and what alone leaves. */
+    const char *keep, *drop, *only;
+    bool wait;            /* held calls wait for a resume by gm_resume */
+    bool aside;           /* no call is held for this memory. Blocks of slabs stay */
+    uint64_t patience_ns; /* how long the work in flight may take; 0 = 10 s */
+};
 
 /* Choose for all ranges. The memory is held alone. */
 GM_INTERNAL void gm_select_out(const struct gm_suspend_wish *wish);

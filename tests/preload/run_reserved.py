@@ -221,6 +221,23 @@ def beyond():
     check(done.returncode == 0 and "nvidia-ml" not in done.stderr, "looked for the library without a reader")
 
 
+def oversubscribed():
+    """GPUMEM_MANAGED_OVERSUBSCRIBE: managed memory exceeds the card, unless another process may have memory of it."""
+    def run(**more):
+        return subprocess.run([PROGRAM, "40x64m", "-"], env=environment(
+            LD_PRELOAD=os.path.join(os.path.dirname(GPUMEM), "../shim/libgpumem.so"), GPUMEM_POLICY="managed", GPUMEM_OOM="fail",
+            SIMCUDA_MEMORY=str(2 << 30), SIMCUDA_BEYOND=str(4 << 30), **more), capture_output=True, text=True)
+
+    beyond, mine = "exceeds the free memory of device 0", fake_nvml(f"me:{MIB}")
+    done = run(GPUMEM_MANAGED_OVERSUBSCRIBE="1", **mine)
+    check(done.returncode == 0 and done.stderr.count(beyond) == 1, done.stderr)
+    others = fake_nvml(f"me:{MIB} 1:{MIB}"), fake_nvml("refused"), {}
+    for more in ({"GPUMEM_MANAGED_OVERSUBSCRIBE": "0", **mine}, *({"GPUMEM_MANAGED_OVERSUBSCRIBE": "1", **each} for each in others)):
+        done = run(**more)
+        check(done.returncode and beyond not in done.stderr, f"{more}: {done.stderr}")
+        equal(done.stderr.count("not known to be free of other processes"), int(more["GPUMEM_MANAGED_OVERSUBSCRIBE"]), done.stderr)
+
+
 def held():
     """Unused memory that cannot be given back, by reason, when it is measured."""
     def rows(policy, *plan):
@@ -369,7 +386,7 @@ def unkept():
     check(False, lines)
 
 
-CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, two_devices, trims, beyond, held, host_memory, accounts,
+CASES = {case.__name__: case for case in (same_figure, rounding, mapped, mapped_otherwise, two_devices, trims, beyond, oversubscribed, held, host_memory, accounts,
                                           ran_out, holders, unkept)}
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@
  *   SIMCUDA_PEERS=all|none    which devices can access each other's memory; a copy between two that cannot is staged for
  *                             plain memory and refused for memory of pools and mappings
  *   SIMCUDA_MEMORY=BYTES      of each device, also with K, M, G; 4 GiB; every kind of device and managed memory counts
+ *   SIMCUDA_BEYOND=BYTES      by so much managed memory may exceed a device: the host would have the rest; 0
  *   SIMCUDA_CARD=FILE         processes that name the same file share the memory of the devices; memory that one of them
  *                             opens of another one counts for both
  *   SIMCUDA_VERSION=13000     driver version; newer names are unknown to cuGetProcAddress

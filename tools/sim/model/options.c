@@ -270,6 +270,7 @@ void sim_options_read(void) {
     sim_opt.devices = (int)number("SIMCUDA_DEVICES", 1, SIM_MAX_DEVICES);
     sim_card_share(getenv("SIMCUDA_CARD"));
     sim_opt.memory = number("SIMCUDA_MEMORY", UINT64_C(4) << 30, UINT64_C(1) << 46);
+    sim_opt.beyond = number("SIMCUDA_BEYOND", 0, UINT64_C(1) << 34);
     sim_opt.version = (int)number("SIMCUDA_VERSION", 13000, 99999);
     sim_opt.strict = number("SIMCUDA_STRICT", 0, 1);
     sim_opt.noop_kernels = number("SIMCUDA_NOOP_KERNELS", 0, 1);

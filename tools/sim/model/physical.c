@@ -79,7 +79,8 @@ bool sim_has_room(struct sim_device *d, uint64_t bytes) {
 
 CUresult sim_extent_take(struct sim_device *d, size_t size, int window, struct sim_extent **out) {
     size = SIM_ROUND(size, SIM_CHUNK);
-    if (size == 0 || !sim_has_room(d, size))
+    bool beyond = window && d->used + size <= sim_opt.memory + sim_opt.beyond;
+    if (size == 0 || (!sim_has_room(d, size) && !beyond))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct sim_extent **link = &d->free_extents, *e;
     while (*link && (*link)->size < size)

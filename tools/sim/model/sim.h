@@ -48,7 +48,7 @@ CUresult sim_leave(struct sim_call *call, CUresult result, const uint64_t *value
 enum sim_mode { SIM_IMMEDIATE, SIM_MANUAL, SIM_RANDOM };
 struct sim_options {
     int devices, version;
-    size_t memory;
+    size_t memory, beyond;
     enum sim_mode mode;
     uint64_t seed, answer_ns;
     bool strict, noop_kernels, free_waits_for_device, free_locks, latency, blind_fence, whole_segments, no_peers;
