@@ -162,6 +162,8 @@ struct gm_stats {
         uint64_t suspends, resumes;
         uint64_t away;          /* bytes that are not on the device now */
         uint64_t stored;        /* bytes of them that the host holds; the others are zero */
+        uint64_t kept;          /* bytes that the host holds of memory that is on the device */
+        uint64_t registered;    /* bytes that the host holds and that are registered with the driver */
         uint64_t out_ns, in_ns; /* the latest suspend and resume took */
     } suspended;
 } __attribute__((aligned(4096)));

@@ -135,6 +135,10 @@ enum gm_option_type {
       "returns under the same addresses at the next call that submits work, or by gpumem resume PID.")                 \
     X(SUSPEND_IDLE, TIME, "suspend-idle", "0", "us, ms, s or min", NULL, 0, 0,                                         \
       "With GPUMEM_SUSPEND, suspend the process when it has submitted no work for this time; 0 = never.")              \
+    X(SUSPEND_BACKING, CHOICE, "suspend-backing", "registered", "", "dropped kept registered", 0, 0,                   \
+      "What becomes of the host's copy after a resume: dropped; kept, so that the next suspend copies only what "      \
+      "changed; registered, also with the driver in the background, so that it is copied at the speed of the link; "   \
+      "when the host runs short of memory it is dropped.")                                                             \
     X(CONFIG, TEXT, "config", "", "FILE", NULL, 0, 0,                                                                  \
       "Read options from this file, one a line such as policy = cache; variables come before it; libgpumem(7) "        \
       "describes the file.")                                                                                           \

@@ -69,6 +69,9 @@
     X(memcpy_2d_async, cuMemcpy2DAsync_v2, 0)                             \
     X(memset_d8_async, cuMemsetD8Async, 0)                                \
     X(memset_d8_async_ptsz, cuMemsetD8Async_ptsz, 0)                      \
+    X(module_load_data, cuModuleLoadData, 0)                              \
+    X(module_get_function, cuModuleGetFunction, 0)                        \
+    X(launch_kernel, cuLaunchKernel, 0)                                   \
     X(stream_create, cuStreamCreate, 0)                                   \
     X(stream_destroy, cuStreamDestroy_v2, 0)                              \
     X(stream_query, cuStreamQuery, 0)                                     \

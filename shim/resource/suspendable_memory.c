@@ -213,8 +213,13 @@ gm_status gm_suspendable_leave(struct gm_suspendable_range *range) {
     return status;
 }
 
+void gm_suspendable_drop_backing(struct gm_suspendable_range *range) {
+    gm_backing_give(range->backing);
+    range->backing = NULL;
+}
+
 static void discard(struct gm_suspendable_range *range) {
-    gm_suspendable_drop_copy(range);
+    gm_suspendable_drop_backing(range);
     if (range->extents)
         munmap(range->extents, range->count * sizeof *range->extents);
     if (range->tags)
@@ -289,34 +294,6 @@ static gm_status unmake(struct gm_suspendable_range *range, bool lost) {
     gm_addresses_free(&gm_drv, range->address, range->size);
     discard(range);
     return GM_OK;
-}
-
-/* ---- copies on the host */
-
-bool gm_suspendable_make_copy(struct gm_suspendable_range *range) {
-    struct gm_suspendable_copy *copy = &range->copy;
-    size_t pages = gm_suspendable_pages(range);
-    if (copy->backing)
-        return true;
-    void *backing = mmap(NULL, range->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    uint8_t *zero = backing == MAP_FAILED ? NULL : gm_pages(pages);
-    if (!zero) {
-        if (backing != MAP_FAILED)
-            munmap(backing, range->size);
-        return false;
-    }
-    madvise(backing, range->size, MADV_HUGEPAGE);
-    *copy = (struct gm_suspendable_copy){.backing = backing, .zero = zero};
-    return true;
-}
-
-void gm_suspendable_drop_copy(struct gm_suspendable_range *range) {
-    struct gm_suspendable_copy *copy = &range->copy;
-    if (copy->backing)
-        munmap(copy->backing, range->size);
-    if (copy->zero)
-        munmap(copy->zero, gm_suspendable_pages(range));
-    *copy = (struct gm_suspendable_copy){0};
 }
 
 /* ---- units of a slab. The lock is held. */

@@ -11,12 +11,10 @@
 
 #include "shim/base/base.h"
 #include "shim/driver/mapping.h"
+#include "shim/resource/backing.h"
 #include "shim/resource/resource.h"
 
-#define GM_SUSPENDABLE_EXTENT ((size_t)64 << 20)
-#define GM_SUSPENDABLE_PAGE                                                                  \
-    ((size_t)2 << 20) /* contents are looked at by so many bytes; a multiple of all granules \
-                       */
+#define GM_SUSPENDABLE_EXTENT GM_SUSPENDABLE_PIECE
 
 enum { GM_SUSPENDABLE_UNITS = 4096 };
 
@@ -31,12 +29,7 @@ struct gm_suspendable_range {
     const char *stays; /* why it cannot leave; NULL: it can */
     unsigned count;    /* extents, with handles unless the range is away */
     struct gm_extent *extents;
-    /* Its contents on the host while it is away, and the pages of zeros that are not stored. `backing` NULL: it has
-     * none, and comes back as zeros. */
-    struct gm_suspendable_copy {
-        char *backing;
-        uint8_t *zero; /* for each page: it is zero */
-    } copy;
+    struct gm_backing *backing; /* its contents on the host; NULL while it is away: it comes back as zeros */
     int choice;  /* of who holds the memory alone */
     uint8_t tag; /* of the block, 0 = none */
     /* of a slab */
@@ -82,11 +75,7 @@ GM_INTERNAL void gm_suspendable_uncreate(struct gm_suspendable_range *range);
 /* Maps the created pages with the access that they had: the range is not away any more. After an error nothing is
  * mapped, and the pages are still created. */
 GM_INTERNAL gm_status gm_suspendable_map(struct gm_suspendable_range *range);
-/* Room for a copy of the range on the host, zeros at first. False: there is no memory. */
-GM_INTERNAL bool gm_suspendable_make_copy(struct gm_suspendable_range *range);
-GM_INTERNAL void gm_suspendable_drop_copy(struct gm_suspendable_range *range);
-static inline size_t gm_suspendable_pages(const struct gm_suspendable_range *range) {
-    return (range->size + GM_SUSPENDABLE_PAGE - 1) / GM_SUSPENDABLE_PAGE;
-}
+/* Gives up what the host holds of the range. */
+GM_INTERNAL void gm_suspendable_drop_backing(struct gm_suspendable_range *range);
 
 #endif

@@ -80,6 +80,7 @@ static void suspend_idle(void) {
 }
 
 static void *run(void *unused) {
+    bool more = false;
     gm_mine.depth = 1;
     (void)gm_capture_relax();
     while (__atomic_load_n(&state, __ATOMIC_RELAXED) == WATCHES) {
@@ -87,9 +88,11 @@ static void *run(void *unused) {
         if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == WATCHES) {
             serve_request();
             suspend_idle();
+            more = gm_suspend_tend();
         }
         __atomic_store_n(&inside, false, __ATOMIC_SEQ_CST);
-        gm_sleep(TICK_NS);
+        if (!more)
+            gm_sleep(TICK_NS);
     }
     return unused;
 }

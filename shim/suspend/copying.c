@@ -1,5 +1,6 @@
-/* Each thread takes piece after piece and moves its pages through a few buffers, each with a stream of its own
- * (copying.h). The calling thread is one of them, so the copy does not depend on others. */
+/* What is registered with the driver is copied as it is. Otherwise each thread takes piece after piece and moves its
+ * pages through a few pinned buffers, each with a stream of its own (copying.h). The calling thread is one of them, so
+ * the copy does not depend on others. */
 #include "shim/suspend/copying.h"
 
 #include <string.h>
@@ -7,17 +8,19 @@
 
 #include "shim/base/futex.h"
 #include "shim/base/real_dl.h"
-#include "shim/resource/suspendable_memory.h"
 
-enum { THREADS = 8, BUFFERS = 4 };
+/* The first copy of a page takes a thread ten times as long as the link, since the kernel has to clear it: so many
+ * threads as there are processors, but no more buffers than are made quickly. */
+enum { THREADS = 16, BUFFERS = 2 };
 #define PAGE GM_SUSPENDABLE_PAGE
+enum { PAGES = GM_SUSPENDABLE_PIECE / GM_SUSPENDABLE_PAGE };
 
 struct copy {
     const struct gm_context *context;
     const struct gm_copy_piece *pieces;
     unsigned count;
     bool out;
-    char *pinned;
+    char *pinned;     /* NULL: no piece needs buffers */
     unsigned next;    /* the next piece */
     uint32_t working; /* other threads that have not ended */
     unsigned threads; /* that have buffers */
@@ -37,7 +40,34 @@ static void failed(struct copy *copy, gm_status status) {
 
 static bool goes_on(const struct copy *copy) { return !__atomic_load_n(&copy->status, __ATOMIC_ACQUIRE); }
 
-/* ---- pages */
+/* ---- pages of a piece */
+
+static unsigned pages_of(const struct gm_copy_piece *piece) { return (unsigned)((piece->size + PAGE - 1) / PAGE); }
+
+static size_t bytes_of(const struct gm_copy_piece *piece, unsigned page, unsigned count) {
+    size_t rest = piece->size - page * PAGE;
+    return rest < count * PAGE ? rest : count * PAGE;
+}
+
+static enum gm_page_state moved_state(const struct copy *copy) { return copy->out ? GM_PAGE_NONE : GM_PAGE_STORED; }
+
+/* The next row of pages with this state from *page on: its length, and its begin in *page. 0: there is none. */
+static unsigned next_row(const struct gm_copy_piece *piece, enum gm_page_state state, unsigned *page) {
+    unsigned end, pages = pages_of(piece);
+    while (*page < pages && gm_copy_page(piece, *page)->state != state)
+        ++*page;
+    for (end = *page; end < pages && gm_copy_page(piece, end)->state == state;)
+        end++;
+    return end - *page;
+}
+
+static unsigned list_pages(const struct copy *copy, const struct gm_copy_piece *piece, unsigned list[PAGES]) {
+    unsigned count = 0;
+    for (unsigned i = 0; piece->backing && i < pages_of(piece); i++)
+        if (gm_copy_page(piece, i)->state == moved_state(copy))
+            list[count++] = i;
+    return count;
+}
 
 static bool is_zero(const char *page, size_t size) {
     const uint64_t *words = (const uint64_t *)page;
@@ -47,58 +77,84 @@ static bool is_zero(const char *page, size_t size) {
     return true;
 }
 
-static size_t bytes_of(const struct gm_copy_piece *piece, size_t page) {
-    size_t rest = piece->size - page * PAGE;
-    return rest < PAGE ? rest : PAGE;
+/* ---- copies of a piece */
+
+static gm_status clear(struct worker *worker, const struct gm_copy_piece *piece) {
+    gm_status status = GM_OK;
+    if (!piece->backing)
+        return gm_drv.memset_d8_async(piece->device, 0, piece->size, worker->streams[0]);
+    for (unsigned at = 0, row; !status && (row = next_row(piece, GM_PAGE_ZERO, &at)); at += row)
+        status = gm_drv.memset_d8_async(piece->device + at * PAGE, 0, bytes_of(piece, at, row), worker->streams[0]);
+    return status;
 }
 
-static void store_page(const struct gm_copy_piece *piece, size_t page, const char *buffer) {
-    size_t size = bytes_of(piece, page);
-    piece->zero[page] = is_zero(buffer, size);
-    if (!piece->zero[page])
-        memcpy(piece->host + page * PAGE, buffer, size);
+static gm_status copy_registered(struct worker *worker, const struct gm_copy_piece *piece) {
+    gm_status status = GM_OK;
+    unsigned copies = 0;
+    for (unsigned at = 0, row; !status && (row = next_row(piece, moved_state(worker->copy), &at)); at += row) {
+        CUdeviceptr device = piece->device + at * PAGE;
+        CUdeviceptr host = (CUdeviceptr)(uintptr_t)(piece->backing->memory + piece->offset + at * PAGE);
+        status = gm_drv.memcpy_async(worker->copy->out ? host : device, worker->copy->out ? device : host,
+                                     bytes_of(piece, at, row), worker->streams[copies++ % BUFFERS]);
+    }
+    return status;
 }
 
-static gm_status piece_out(struct worker *worker, const struct gm_copy_piece *piece) {
-    size_t pages = (piece->size + PAGE - 1) / PAGE;
-    for (size_t i = 0; i < pages + BUFFERS; i++) {
+static void store_page(const struct gm_copy_piece *piece, unsigned at, const char *buffer) {
+    struct gm_page *page = gm_copy_page(piece, at);
+    size_t size = bytes_of(piece, at, 1);
+    if (!gm_checksum_is_known(&page->sum) && is_zero(buffer, size))
+        page->state = GM_PAGE_ZERO;
+    else
+        memcpy(piece->backing->memory + piece->offset + at * PAGE, buffer, size);
+}
+
+static gm_status copy_out(struct worker *worker, const struct gm_copy_piece *piece) {
+    unsigned list[PAGES], count = list_pages(worker->copy, piece, list);
+    for (unsigned i = 0; i < count + BUFFERS; i++) {
         CUstream stream = worker->streams[i % BUFFERS];
         char *buffer = worker->buffers + i % BUFFERS * PAGE;
-        if (i >= BUFFERS && i - BUFFERS < pages) {
-            gm_status status = gm_drv.stream_synchronize(stream);
-            if (status)
-                return status;
-            store_page(piece, i - BUFFERS, buffer);
-        }
-        gm_status status = i < pages
-                               ? (gm_status)gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)buffer,
-                                                                piece->device + i * PAGE, bytes_of(piece, i), stream)
-                               : GM_OK;
+        gm_status status = GM_OK;
+        if (i >= BUFFERS && i - BUFFERS < count && !(status = gm_drv.stream_synchronize(stream)))
+            store_page(piece, list[i - BUFFERS], buffer);
+        if (!status && i < count)
+            status = gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)buffer, piece->device + list[i] * PAGE,
+                                         bytes_of(piece, list[i], 1), stream);
         if (status)
             return status;
     }
     return GM_OK;
 }
 
-static gm_status piece_in(struct worker *worker, const struct gm_copy_piece *piece) {
-    size_t pages = (piece->size + PAGE - 1) / PAGE;
-    for (size_t i = 0; i < pages; i++) {
+static gm_status copy_in(struct worker *worker, const struct gm_copy_piece *piece) {
+    unsigned list[PAGES], count = list_pages(worker->copy, piece, list);
+    for (unsigned i = 0; i < count; i++) {
         CUstream stream = worker->streams[i % BUFFERS];
         char *buffer = worker->buffers + i % BUFFERS * PAGE;
-        size_t size = bytes_of(piece, i);
+        size_t size = bytes_of(piece, list[i], 1);
         gm_status status = gm_drv.stream_synchronize(stream);
         if (status)
             return status;
-        if (!piece->host || piece->zero[i]) {
-            status = gm_drv.memset_d8_async(piece->device + i * PAGE, 0, size, stream);
-        } else {
-            memcpy(buffer, piece->host + i * PAGE, size);
-            status = gm_drv.memcpy_async(piece->device + i * PAGE, (CUdeviceptr)(uintptr_t)buffer, size, stream);
-        }
+        memcpy(buffer, piece->backing->memory + piece->offset + list[i] * PAGE, size);
+        status = gm_drv.memcpy_async(piece->device + list[i] * PAGE, (CUdeviceptr)(uintptr_t)buffer, size, stream);
         if (status)
             return status;
     }
     return GM_OK;
+}
+
+static bool is_registered(const struct copy *copy, const struct gm_copy_piece *piece) {
+    return gm_backing_is_registered(piece->backing, piece->offset, copy->context->id);
+}
+
+static gm_status copy_piece(struct worker *worker, const struct gm_copy_piece *piece) {
+    const struct copy *copy = worker->copy;
+    gm_status status = copy->out ? (gm_status)GM_OK : clear(worker, piece);
+    if (status || !piece->backing)
+        return status;
+    return is_registered(copy, piece) ? copy_registered(worker, piece)
+           : copy->out                ? copy_out(worker, piece)
+                                      : copy_in(worker, piece);
 }
 
 /* ---- threads */
@@ -108,7 +164,7 @@ static gm_status copy_pieces(struct worker *worker) {
     gm_status status = GM_OK;
     for (unsigned at;
          !status && goes_on(copy) && (at = __atomic_fetch_add(&copy->next, 1, __ATOMIC_RELAXED)) < copy->count;)
-        status = copy->out ? piece_out(worker, &copy->pieces[at]) : piece_in(worker, &copy->pieces[at]);
+        status = copy_piece(worker, &copy->pieces[at]);
     for (unsigned i = 0; i < BUFFERS; i++) {
         gm_status last = gm_drv.stream_synchronize(worker->streams[i]);
         status = status ? status : last;
@@ -117,7 +173,7 @@ static gm_status copy_pieces(struct worker *worker) {
 }
 
 static void work(struct copy *copy, unsigned number) {
-    struct worker worker = {.copy = copy, .buffers = copy->pinned + number * BUFFERS * PAGE};
+    struct worker worker = {.copy = copy, .buffers = copy->pinned ? copy->pinned + number * BUFFERS * PAGE : NULL};
     CUcontext popped;
     unsigned made = 0;
     gm_status status = gm_drv.ctx_push(copy->context->handle);
@@ -145,6 +201,14 @@ static void *run(void *arg) {
     __atomic_sub_fetch(&copy->working, 1, __ATOMIC_RELEASE);
     gm_futex_wake(&copy->working);
     return NULL;
+}
+
+/* Pieces that need buffers, and with them threads. */
+static unsigned count_buffered(const struct copy *copy) {
+    unsigned list[PAGES], count = 0;
+    for (unsigned i = 0; i < copy->count; i++)
+        count += list_pages(copy, &copy->pieces[i], list) && !is_registered(copy, &copy->pieces[i]);
+    return count;
 }
 
 static unsigned threads_for(unsigned pieces) {
@@ -190,17 +254,16 @@ static void copy_all(struct copy *copy, unsigned threads) {
 gm_status gm_copy_pieces(const struct gm_context *context, const struct gm_copy_piece *pieces, unsigned count,
                          bool out) {
     struct copy copy = {.context = context, .pieces = pieces, .count = count, .out = out};
-    unsigned threads = threads_for(count);
-    if (!count)
-        return GM_OK;
+    unsigned threads = threads_for(count_buffered(&copy));
     CUstreamCaptureMode mode = gm_capture_relax();
-    copy.pinned = take_buffers(context, &threads);
-    if (copy.pinned) {
+    if (threads)
+        copy.pinned = take_buffers(context, &threads);
+    if (!threads || copy.pinned)
         copy_all(&copy, threads);
-        give_buffers(context, copy.pinned);
-    } else {
+    else
         copy.status = GM_OUT_OF_MEMORY;
-    }
+    if (copy.pinned)
+        give_buffers(context, copy.pinned);
     gm_capture_unrelax(mode);
     return copy.status;
 }

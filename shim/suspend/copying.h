@@ -1,19 +1,26 @@
-/* Copies between device memory and pageable memory of the host, by several threads through pinned buffers. */
+/* Copies between device memory and the host's backing of it. */
 #ifndef GM_SUSPEND_COPYING_H
 #define GM_SUSPEND_COPYING_H
 
 #include "shim/driver/driver.h"
+#include "shim/resource/backing.h"
 
-/* At most 64 MiB. Pages have GM_SUSPENDABLE_PAGE bytes. */
+/* Of a range: at most GM_SUSPENDABLE_PIECE bytes, from a multiple of it on. */
 struct gm_copy_piece {
     uint64_t device;
-    char *host;    /* NULL: zeros, only to the device */
-    uint8_t *zero; /* for each page: it is zero, and not stored; NULL where host is NULL */
+    struct gm_backing *backing; /* NULL: zeros, only to the device */
+    size_t offset;              /* in the backing */
     size_t size;
 };
 
-/* Copies all pieces, of memory of the context's device, to the host (`out`) or back, and returns when that is done.
- * Errors: GM_OUT_OF_MEMORY without memory for buffers, the driver's own. */
+static inline struct gm_page *gm_copy_page(const struct gm_copy_piece *piece, size_t page) {
+    return &piece->backing->pages[piece->offset / GM_SUSPENDABLE_PAGE + page];
+}
+
+/* Copies all pieces, of memory of the context's device, and returns when that is done. `out`: pages of state
+ * GM_PAGE_NONE go to the host. They keep that state, but for those without a checksum that are zero: they are not
+ * stored. Otherwise pages that are zero or stored go to the device. Errors: GM_OUT_OF_MEMORY without memory for
+ * buffers, the driver's own. */
 GM_INTERNAL gm_status gm_copy_pieces(const struct gm_context *context, const struct gm_copy_piece *pieces,
                                      unsigned count, bool out);
 

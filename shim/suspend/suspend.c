@@ -2,7 +2,6 @@
 #include "shim/suspend/suspend.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "shim/base/file.h"
 #include "shim/base/futex.h"
@@ -14,13 +13,16 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/transports.h"
 #include "shim/resource/suspendable_memory.h"
-#include "shim/suspend/copying.h"
+#include "shim/suspend/contents.h"
+#include "shim/suspend/kept.h"
 #include "shim/suspend/select.h"
 #include "shim/suspend/submissions.h"
 
 enum { CONTEXTS = 64, POLL_NS = 50000 };
-#define PATIENCE_NS 10000000000ull
-#define AGAIN_NS    250000000 /* between two attempts of a held call */
+#define PATIENCE_NS   10000000000ull
+#define AGAIN_NS      250000000 /* between two attempts of a held call */
+#define IDLE_NS       1000000ull
+#define IDLE_AGAIN_NS 1000000000ull /* between two attempts to find nothing at work */
 
 static bool on;
 static uint32_t asleep; /* what held calls sleep on */
@@ -117,52 +119,6 @@ static gm_status finish_work(uint64_t until_ns, char *why) {
     return GM_OK;
 }
 
-/* ---- copies */
-
-static bool is_moved(const struct gm_suspendable_range *range, int choice, int device) {
-    return range->choice == choice && range->device == device;
-}
-
-/* Copies all ranges of the device with this choice. */
-static gm_status copy_device(int device, int choice, bool out) {
-    struct gm_context context;
-    unsigned count = 0, at = 0;
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        count += is_moved(range, choice, device) ? range->count : 0;
-    if (!count)
-        return GM_OK;
-    if (!gm_context_on(device, &context))
-        return GM_INVALID_CONTEXT;
-    int hold = gm_context_hold(context.handle, context.id);
-    if (hold < 0)
-        return GM_INVALID_CONTEXT;
-    gm_status status = GM_OUT_OF_MEMORY;
-    struct gm_copy_piece *pieces = gm_pages(count * sizeof *pieces);
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); pieces && range; range = range->next) {
-        size_t offset = 0;
-        for (unsigned i = 0; is_moved(range, choice, device) && i < range->count; offset += range->extents[i++].size)
-            pieces[at++] = (struct gm_copy_piece){
-                .device = range->address + offset,
-                .host = range->copy.backing ? range->copy.backing + offset : NULL,
-                .zero = range->copy.zero ? range->copy.zero + offset / GM_SUSPENDABLE_PAGE : NULL,
-                .size = range->extents[i].size,
-            };
-    }
-    if (pieces) {
-        status = gm_copy_pieces(&context, pieces, count, out);
-        munmap(pieces, count * sizeof *pieces);
-    }
-    gm_context_let_go(hold);
-    return status;
-}
-
-static gm_status copy_ranges(int choice, bool out) {
-    gm_status status = GM_OK;
-    for (int device = 0; !status && device < GM_LOCATION_DEVICES; device++)
-        status = copy_device(device, choice, out);
-    return status;
-}
-
 /* ---- resume; the memory is held alone. Ranges with the choice GM_CHOICE_BACK come back. */
 
 static void release_created(const struct gm_suspendable_range *end) {
@@ -197,39 +153,38 @@ static void leave_all(void) {
     }
 }
 
-static gm_status bring_back(uint64_t *bytes) {
+static gm_status bring_back(uint64_t *bytes, unsigned *other) {
     gm_status status = create_all();
+    *other = 0;
     if (status)
         return status;
     for (struct gm_suspendable_range *range = gm_suspendable_first(); !status && range; range = range->next)
         if (range->choice == GM_CHOICE_BACK)
             status = gm_suspendable_map(range);
     if (!status)
-        status = copy_ranges(GM_CHOICE_BACK, false);
+        status = gm_contents_back(other);
     if (status) {
         leave_all();
         return status;
     }
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        if (range->choice == GM_CHOICE_BACK) {
-            *bytes += range->size;
-            gm_suspendable_drop_copy(range);
-        }
+        *bytes += range->choice == GM_CHOICE_BACK ? range->size : 0;
+    gm_kept_after_resume();
     return GM_OK;
 }
 
 /* For gpumem top. Returns whether anything is away that calls wait for. */
 static bool publish(void) {
     struct gm_stats_suspended *shown = &gm_stats->suspended;
-    uint64_t away = 0, stored = 0, awaited = 0;
+    uint64_t away = 0, stored = 0, kept = 0, awaited = 0;
     for (const struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
         away += range->away ? range->size : 0;
         awaited += range->away && !range->aside ? range->size : 0;
-        for (size_t page = 0; range->away && range->copy.zero && page < gm_suspendable_pages(range); page++)
-            stored += range->copy.zero[page] ? 0 : GM_SUSPENDABLE_PAGE;
+        *(range->away ? &stored : &kept) += range->backing ? gm_backing_stored(range->backing) : 0;
     }
     __atomic_store_n(&shown->away, away, __ATOMIC_RELAXED);
     __atomic_store_n(&shown->stored, stored, __ATOMIC_RELAXED);
+    __atomic_store_n(&shown->kept, kept, __ATOMIC_RELAXED);
     return awaited;
 }
 
@@ -247,12 +202,15 @@ static void set_asleep(bool value) {
 /* It is this thread's turn. */
 static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char *why) {
     uint64_t begin = gm_now_ns();
+    unsigned other;
     gm_suspendable_lock();
     gm_select_back(glob, aside);
-    gm_status status = bring_back(bytes);
+    gm_status status = bring_back(bytes, &other);
     bool away = publish();
     gm_suspendable_unlock();
-    if (status)
+    if (other)
+        gm_format(why, GM_SUSPEND_WHY, "%u pages came back with other contents than they left with", other);
+    else if (status)
         gm_format(why, GM_SUSPEND_WHY, "%s%d%s",
                   status == GM_OUT_OF_MEMORY ? "the device has too little free memory (error " : "the driver answers ",
                   status, status == GM_OUT_OF_MEMORY ? ")" : "");
@@ -319,50 +277,34 @@ void gm_submission_begin(void) {
 
 /* ---- suspend */
 
-static bool host_has_room(char *why) {
-    struct gm_hostmem memory;
-    uint64_t needed = 0;
-    for (const struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        needed += range->choice == GM_CHOICE_COPY ? range->size : 0;
-    if (!needed || !gm_hostmem_read("", -1, &memory) || needed <= gm_hostmem_takeable(&memory))
-        return true;
-    gm_format(why, GM_SUSPEND_WHY, "the host has room for %llu MiB, and %llu MiB would be copied",
-              (unsigned long long)gm_hostmem_takeable(&memory) >> 20, (unsigned long long)needed >> 20);
-    return false;
-}
-
-static bool make_copies(void) {
+static bool make_backings(void) {
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        if (range->choice == GM_CHOICE_COPY && !gm_suspendable_make_copy(range))
+        if (range->choice == GM_CHOICE_COPY && !range->backing &&
+            !(range->backing = gm_backing_create(range->size, range->device)))
             return false;
     return true;
-}
-
-static void drop_copies(void) {
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        if (!range->away)
-            gm_suspendable_drop_copy(range);
 }
 
 /* Ranges that have left come back. */
 static void undo(char *why) {
     uint64_t bytes = 0;
+    unsigned other;
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
         bool left = range->away && range->choice == GM_CHOICE_COPY;
         range->choice = left ? GM_CHOICE_BACK : GM_CHOICE_STAY;
     }
-    if (bring_back(&bytes))
+    if (bring_back(&bytes, &other))
         gm_log(GM_LOG_ERROR, "a suspend failed (%s), and so does the way back: the process tries it again", why);
 }
 
 /* The memory is held alone, and nothing is in flight. */
 static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, char *why) {
     gm_select_out(wish);
-    if (!host_has_room(why))
+    if (!gm_kept_make_room(why, GM_SUSPEND_WHY))
         return GM_OUT_OF_MEMORY;
-    gm_status status = make_copies() ? copy_ranges(GM_CHOICE_COPY, true) : GM_OUT_OF_MEMORY;
+    gm_status status = make_backings() ? gm_contents_out() : GM_OUT_OF_MEMORY;
     if (status) {
-        drop_copies();
+        gm_kept_drop();
         gm_format(why, GM_SUSPEND_WHY, "the copy to the host fails with error %d", status);
         return status;
     }
@@ -373,14 +315,17 @@ static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, c
         if (status) {
             gm_format(why, GM_SUSPEND_WHY, "the driver answers %d to cuMemUnmap", status);
             undo(why);
-            drop_copies();
             return status;
         }
         *bytes += range->size;
     }
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        if (range->choice == GM_CHOICE_DROP && (!gm_suspendable_leave(range) || range->away))
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
+        if (range->choice != GM_CHOICE_DROP)
+            continue;
+        gm_suspendable_drop_backing(range);
+        if (!gm_suspendable_leave(range) || range->away)
             *bytes += range->size; /* what the driver does not unmap stays, with its contents */
+    }
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
         if (range->away && range->choice != GM_CHOICE_STAY)
             range->aside = wish->aside;
@@ -423,6 +368,32 @@ gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char w
     if (bytes)
         *bytes = left;
     return status;
+}
+
+/* ---- memory of the host */
+
+/* Holds calls for a moment, in which nothing runs on the device. False: something does. */
+static bool begin_idle(void) {
+    char why[GM_SUSPEND_WHY];
+    gm_submissions_close();
+    bool idle = gm_suspend_is_asleep() || !finish_work(gm_now_ns() + IDLE_NS, why);
+    if (!idle)
+        gm_submissions_open();
+    return idle;
+}
+
+bool gm_suspend_tend(void) {
+    static uint64_t again;
+    if (__atomic_exchange_n(&turn, 1, __ATOMIC_ACQUIRE))
+        return false;
+    bool tries = gm_backing_waits() && gm_now_ns() >= again, idle = tries && begin_idle();
+    if (tries && !idle)
+        again = gm_now_ns() + IDLE_AGAIN_NS;
+    bool more = gm_kept_tend(idle);
+    if (idle && !gm_suspend_is_asleep())
+        gm_submissions_open();
+    end_turn();
+    return more;
 }
 
 /* ---- life */

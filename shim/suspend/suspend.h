@@ -37,6 +37,9 @@ GM_INTERNAL gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *b
  * GM_OUT_OF_MEMORY, of the device; the driver's own. The process stays asleep then. */
 GM_INTERNAL gm_status gm_resume(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]);
 GM_INTERNAL bool gm_suspend_is_asleep(void);
+/* Registers and releases memory of the host, for at most some ten milliseconds, unless a thread suspends or resumes.
+ * True: soon again. To be called now and then by a thread in relaxed capture mode. */
+GM_INTERNAL bool gm_suspend_tend(void);
 /* Since when no call has submitted work, as far as calls of this function show; nanoseconds. */
 GM_INTERNAL uint64_t gm_suspend_idle_since(void);
 

@@ -214,7 +214,7 @@ def memory_file(pid):
         equal(os.readlink(link), "/memfd:gpumem-stats (deleted)", "name")
         check(int(link.name) >= 100, f"descriptor {link.name}")
         page = link.read_bytes()
-        equal(page[:8], b"GMSTATSF", "magic")
+        equal(page[:8], b"GMSTATSG", "magic")
         return [int.from_bytes(page[i : i + 8], "little") for i in range(0, len(page), 8)]
     raise AssertionError("no memory file")
 

@@ -1,7 +1,7 @@
 /* A program whose memory leaves the device and comes back meanwhile. It compares all contents with a model on the host.
  *
  * usage: suspend random SEED | threads | capture | full | tags | aside | waits | busy | ends | fork | exported |
- * failing | off | outside | queries */
+ * failing | off | outside | queries | kept | dropped | registered | other */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -515,6 +515,121 @@ static void failing(void) {
     }
 }
 
+/* ---- what the host keeps after a resume */
+
+static void sleep_and_wake(void) {
+    EXPECT(!suspend_as(NULL, NULL, true, NULL));
+    EXPECT(!is_shimmed() || !resume_(NULL, NULL));
+}
+
+static uint64_t copies_of_suspend(void) {
+    uint64_t before = simcuda_calls("cuMemcpyAsync");
+    EXPECT(!suspend_as(NULL, NULL, true, NULL));
+    uint64_t copies = simcuda_calls("cuMemcpyAsync") - before;
+    EXPECT(!is_shimmed() || !resume_(NULL, NULL));
+    return copies;
+}
+
+/* Only pages that changed are copied, and none that are zero. */
+static void kept(void) {
+    struct block block, small;
+    fill_model(&block, 10 * MIB);
+    fill_model(&small, 5000);
+    EXPECT(!is_shimmed() || copies_of_suspend() == 6);
+    EXPECT(copies_of_suspend() == 0);
+    MUST(cuMemsetD8(block.address + 5 * MIB - 1, 3, 1));
+    block.model[5 * MIB - 1] = 3;
+    EXPECT(!is_shimmed() || copies_of_suspend() == 1);
+    compare(&block);
+    MUST(cuMemsetD8(block.address, 0, block.size));
+    memset(block.model, 0, block.size);
+    EXPECT(copies_of_suspend() == 0);
+    compare(&block);
+    compare(&small);
+    MUST(cuMemcpyHtoD(block.address, small.model, 4)); /* the page was zero, and has other contents on the host */
+    memcpy(block.model, small.model, 4);
+    EXPECT(!is_shimmed() || copies_of_suspend() == 1);
+    compare(&block);
+    if (is_shimmed()) { /* what is dropped does not come back from an earlier copy */
+        EXPECT(!suspend_as(NULL, "*", true, NULL) && !resume_(NULL, NULL));
+        memset(block.model, 0, block.size);
+        compare(&block);
+    }
+}
+
+/* GPUMEM_SUSPEND_BACKING=dropped. */
+static void dropped(void) {
+    struct block block;
+    fill_model(&block, 10 * MIB);
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(!is_shimmed() || copies_of_suspend() == 5);
+    compare(&block);
+}
+
+static bool reaches(const char *call, uint64_t count) {
+    for (unsigned i = 0; i < 2000 && simcuda_calls(call) < count; i++)
+        usleep(5000);
+    return simcuda_calls(call) >= count;
+}
+
+static void fill_again(struct block *block, unsigned char value) {
+    memset(block->model, value, block->size);
+    MUST(cuMemsetD8(block->address, value, block->size));
+}
+
+/* A thread registers what the host keeps; it is copied by pieces of 64 MiB then. It ends with its range, or with its
+ * context. */
+static void registered(void) {
+    struct block block;
+    CUdevice device;
+    int status;
+    MUST(cuDeviceGet(&device, 0));
+    fill_model(&block, 66 * MIB);
+    sleep_and_wake();
+    EXPECT(!is_shimmed() || reaches("cuMemHostRegister_v2", 2));
+    fill_again(&block, 3);
+    EXPECT(!is_shimmed() || copies_of_suspend() == 2);
+    compare(&block);
+    pid_t child = fork();
+    if (!child)
+        _exit(0);
+    EXPECT(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+    end(&block);
+    MUST(cuCtxSynchronize());
+    EXPECT(!is_shimmed() || reaches("cuMemHostUnregister", 2));
+    fill_model(&block, 4 * MIB);
+    suspend();
+    EXPECT(!is_shimmed() || reaches("cuMemHostRegister_v2", 3));
+    compare(&block);
+    MUST(cuDevicePrimaryCtxReset(device));
+    start_driver();
+    fill_model(&block, 4 * MIB);
+    suspend();
+    EXPECT(!is_shimmed() || reaches("cuMemHostRegister_v2", 4));
+    compare(&block);
+    sleep_and_wake();
+    compare(&block);
+}
+
+static volatile unsigned char *spoilt;
+static void spoil(void) { *spoilt = 77; }
+
+/* What comes back is not what left: nothing runs on it. */
+static void other(void) {
+    struct block block;
+    fill_model(&block, 5 * MIB);
+    if (!is_shimmed())
+        return;
+    EXPECT(!suspend_as(NULL, NULL, true, NULL));
+    spoilt = (unsigned char *)(uintptr_t)(block.address + 3 * MIB);
+    EXPECT(block.model[3 * MIB] != 77);
+    simcuda_set_after("cuStreamSynchronize", spoil);
+    EXPECT(resume_(NULL, NULL) && suspended_() && strstr(last_error_(), "1 pages came back with other contents"));
+    simcuda_set_after("cuStreamSynchronize", NULL);
+    EXPECT(!resume_(NULL, NULL) && !suspended_());
+    compare(&block);
+}
+
 /* GPUMEM_SUSPEND is off. */
 static void off(void) {
     struct block block;
@@ -552,10 +667,24 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"threads", threads}, {"capture", capture},   {"full", full},       {"tags", tags},
-                 {"aside", aside},     {"waits", waits},       {"busy", busy},       {"ends", ends},
-                 {"fork", forks},      {"exported", exported}, {"failing", failing}, {"off", off},
-                 {"outside", outside}, {"queries", queries}};
+    } cases[] = {{"threads", threads},
+                 {"capture", capture},
+                 {"full", full},
+                 {"tags", tags},
+                 {"aside", aside},
+                 {"waits", waits},
+                 {"busy", busy},
+                 {"ends", ends},
+                 {"fork", forks},
+                 {"exported", exported},
+                 {"failing", failing},
+                 {"off", off},
+                 {"outside", outside},
+                 {"queries", queries},
+                 {"kept", kept},
+                 {"dropped", dropped},
+                 {"registered", registered},
+                 {"other", other}};
     EXPECT(argc > 1);
     start();
     if (!strcmp(argv[1], "random"))

@@ -10,6 +10,8 @@ STREAMS = ("immediate", "random:7")
 STEPS = ("cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuMemAddressFree", "cuMemHostAlloc",
          "cuStreamCreate", "cuStreamSynchronize", "cuMemcpyAsync", "cuMemsetD8Async", "cuCtxRecordEvent", "cuEventQuery",
          "cuEventCreate", "cuCtxPushCurrent_v2", "cuMemFreeHost")  # fmt: skip
+OF_KERNEL = ("cuModuleLoadData", "cuModuleGetFunction")  # that computes checksums; the program itself has one, too
+OF_BACKING = ("cuLaunchKernel", "cuMemHostRegister_v2", "cuMemHostUnregister")
 OFTEN = ("cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuMemcpyAsync", "cuEventQuery")  # in each suspend
 
 
@@ -42,13 +44,26 @@ def random_programs(place):
 
 def failures(place):
     """A call of each step fails, the first one or one between others: nothing is lost, nothing hangs."""
-    for step, n in [(step, 1) for step in STEPS] + [(step, 7) for step in OFTEN]:
+    for step, n in [(step, 1) for step in (*STEPS, *OF_BACKING)] + [(step, 2) for step in OF_KERNEL] + [(step, 7) for step in OFTEN]:
         arguments = {"SIMCUDA_FAIL": f"{step}:{n}:2:1"}
         done = place.run_shimmed([place.program("suspend"), "failing"], "auto", trace=False, **{**ON, **arguments})
         text = done.stdout + done.stderr
         # The program itself makes some of these calls, by the runtime's way of memory: their error is its own.
         own = "cuMemAlloc(" in text or "cuMemcpy" in text.replace("cuMemcpyAsync", "") or "cuMemsetD8(" in text
         check(done.returncode == 0 or own, f"{arguments}: {done.returncode}\n{text}")
+
+
+def unchecked(place):
+    """Without checksums everything is copied each time, which is said once."""
+    for step in ("cuModuleLoadData:2", "cuLaunchKernel:1"):
+        done = suspended(place, "failing", warned=True, SIMCUDA_FAIL=f"{step}:2:1000")
+        check(done.stderr.count("the device computes no checksums (error 2)") == 1, f"{step}: {done.stderr}")
+
+
+def backings(place):
+    """What the host keeps of memory that is back."""
+    for backing, streams in itertools.product(("kept", "dropped", "registered"), STREAMS):
+        suspended(place, backing, "observe", SIMCUDA_STREAMS=streams, GPUMEM_SUSPEND_BACKING=backing)
 
 
 def off(place):
@@ -66,5 +81,8 @@ SUSPEND = {
     "suspend_exported": single("exported", "which other processes cannot open"),
     "suspend_random": random_programs,
     "suspend_failures": failures,
+    "suspend_backings": backings,
+    "suspend_other": single("other", "came back from the host with other contents"),
+    "suspend_unchecked": unchecked,
     "suspend_off": off,
 }

@@ -87,11 +87,12 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
     json_t *suspended =
         !s->suspended.on
             ? json_null()
-            : json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "asleep", (int)s->suspended.asleep, "away_bytes",
-                        gm_json_number(s->suspended.away), "stored_bytes", gm_json_number(s->suspended.stored),
-                        "suspends", gm_json_number(s->suspended.suspends), "resumes",
-                        gm_json_number(s->suspended.resumes), "out_ns", gm_json_number(s->suspended.out_ns), "in_ns",
-                        gm_json_number(s->suspended.in_ns));
+            : json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asleep", (int)s->suspended.asleep,
+                        "away_bytes", gm_json_number(s->suspended.away), "stored_bytes",
+                        gm_json_number(s->suspended.stored), "kept_bytes", gm_json_number(s->suspended.kept),
+                        "registered_bytes", gm_json_number(s->suspended.registered), "suspends",
+                        gm_json_number(s->suspended.suspends), "resumes", gm_json_number(s->suspended.resumes),
+                        "out_ns", gm_json_number(s->suspended.out_ns), "in_ns", gm_json_number(s->suspended.in_ns));
     json_t *counts = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", gm_json_number(s->allocs), "frees",
         gm_json_number(s->frees), "failed_allocs", gm_json_number(s->total.failed_allocs), "failed_frees",

@@ -1,0 +1,21 @@
+/* Backings after a resume. They are kept (GPUMEM_SUSPEND_BACKING), so that the next suspend copies only what changed,
+ * and a thread registers them. They go with their ranges, when a suspend needs the room for others, and when the host
+ * runs short of memory.
+ *
+ * One thread at a time. But for gm_kept_tend the memory is held alone, and nothing runs on the device. */
+#ifndef GM_SUSPEND_KEPT_H
+#define GM_SUSPEND_KEPT_H
+
+#include "shim/base/base.h"
+
+/* Whether the host has room for the ranges with GM_CHOICE_COPY. Otherwise `why` says it. */
+GM_INTERNAL bool gm_kept_make_room(char *why, size_t size);
+/* Gives up the backings of all ranges that are not away. */
+GM_INTERNAL void gm_kept_drop(void);
+/* The same unless they are to be kept. */
+GM_INTERNAL void gm_kept_after_resume(void);
+/* Registers or releases a piece. To be called now and then, by a thread in relaxed capture mode. `idle`: nothing runs
+ * on the device. True: soon again, there may be more. */
+GM_INTERNAL bool gm_kept_tend(bool idle);
+
+#endif
