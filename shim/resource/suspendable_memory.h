@@ -30,8 +30,8 @@ struct gm_suspendable_range {
     unsigned count;    /* extents, with handles unless the range is away */
     struct gm_extent *extents;
     struct gm_backing *backing; /* its contents on the host; NULL while it is away: it comes back as zeros */
-    int choice;  /* of who holds the memory alone */
-    uint8_t tag; /* of the block, 0 = none */
+    int choice;                 /* of who holds the memory alone */
+    uint8_t tag;                /* of the block, 0 = none */
     /* of a slab */
     unsigned blocks, free_units, longest; /* no longer row of free units exists */
     uint8_t *tags;                        /* of the blocks, by unit; NULL: no block had one */

@@ -9,11 +9,12 @@
 #include "shim/base/futex.h"
 #include "shim/base/real_dl.h"
 
-/* The first copy of a page takes a thread ten times as long as the link, since the kernel has to clear it: so many
- * threads as there are processors, but no more buffers than are made quickly. */
+/* The first copy of a page takes a thread ten times as long as the link, since the kernel has to clear it: there are as
+ * many threads as processors. Few small buffers are made quickly, and stay in the cache of the processor. */
 enum { THREADS = 16, BUFFERS = 2 };
-#define PAGE GM_SUSPENDABLE_PAGE
-enum { PAGES = GM_SUSPENDABLE_PIECE / GM_SUSPENDABLE_PAGE };
+#define BUFFER ((size_t)1 << 20)
+#define PAGE   GM_SUSPENDABLE_PAGE
+enum { CHUNKS = GM_SUSPENDABLE_PIECE / BUFFER };
 
 struct copy {
     const struct gm_context *context;
@@ -61,20 +62,17 @@ static unsigned next_row(const struct gm_copy_piece *piece, enum gm_page_state s
     return end - *page;
 }
 
-static unsigned list_pages(const struct copy *copy, const struct gm_copy_piece *piece, unsigned list[PAGES]) {
+/* Where parts that fill a buffer begin. */
+static unsigned list_chunks(const struct copy *copy, const struct gm_copy_piece *piece, size_t list[CHUNKS]) {
     unsigned count = 0;
-    for (unsigned i = 0; piece->backing && i < pages_of(piece); i++)
-        if (gm_copy_page(piece, i)->state == moved_state(copy))
-            list[count++] = i;
+    for (size_t at = 0; piece->backing && at < piece->size; at += BUFFER)
+        if (gm_copy_page(piece, at / PAGE)->state == moved_state(copy))
+            list[count++] = at;
     return count;
 }
 
-static bool is_zero(const char *page, size_t size) {
-    const uint64_t *words = (const uint64_t *)page;
-    for (size_t i = 0; i < size / sizeof *words; i++)
-        if (words[i])
-            return false;
-    return true;
+static size_t chunk_bytes(const struct gm_copy_piece *piece, size_t at) {
+    return piece->size - at < BUFFER ? piece->size - at : BUFFER;
 }
 
 /* ---- copies of a piece */
@@ -100,26 +98,20 @@ static gm_status copy_registered(struct worker *worker, const struct gm_copy_pie
     return status;
 }
 
-static void store_page(const struct gm_copy_piece *piece, unsigned at, const char *buffer) {
-    struct gm_page *page = gm_copy_page(piece, at);
-    size_t size = bytes_of(piece, at, 1);
-    if (!gm_checksum_is_known(&page->sum) && is_zero(buffer, size))
-        page->state = GM_PAGE_ZERO;
-    else
-        memcpy(piece->backing->memory + piece->offset + at * PAGE, buffer, size);
-}
-
 static gm_status copy_out(struct worker *worker, const struct gm_copy_piece *piece) {
-    unsigned list[PAGES], count = list_pages(worker->copy, piece, list);
+    char *host = piece->backing->memory + piece->offset;
+    size_t list[CHUNKS];
+    unsigned count = list_chunks(worker->copy, piece, list);
     for (unsigned i = 0; i < count + BUFFERS; i++) {
         CUstream stream = worker->streams[i % BUFFERS];
-        char *buffer = worker->buffers + i % BUFFERS * PAGE;
+        char *buffer = worker->buffers + i % BUFFERS * BUFFER;
+        size_t done = i >= BUFFERS && i - BUFFERS < count ? list[i - BUFFERS] : piece->size;
         gm_status status = GM_OK;
-        if (i >= BUFFERS && i - BUFFERS < count && !(status = gm_drv.stream_synchronize(stream)))
-            store_page(piece, list[i - BUFFERS], buffer);
+        if (done < piece->size && !(status = gm_drv.stream_synchronize(stream)))
+            memcpy(host + done, buffer, chunk_bytes(piece, done));
         if (!status && i < count)
-            status = gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)buffer, piece->device + list[i] * PAGE,
-                                         bytes_of(piece, list[i], 1), stream);
+            status = gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)buffer, piece->device + list[i],
+                                         chunk_bytes(piece, list[i]), stream);
         if (status)
             return status;
     }
@@ -127,16 +119,18 @@ static gm_status copy_out(struct worker *worker, const struct gm_copy_piece *pie
 }
 
 static gm_status copy_in(struct worker *worker, const struct gm_copy_piece *piece) {
-    unsigned list[PAGES], count = list_pages(worker->copy, piece, list);
+    const char *host = piece->backing->memory + piece->offset;
+    size_t list[CHUNKS];
+    unsigned count = list_chunks(worker->copy, piece, list);
     for (unsigned i = 0; i < count; i++) {
         CUstream stream = worker->streams[i % BUFFERS];
-        char *buffer = worker->buffers + i % BUFFERS * PAGE;
-        size_t size = bytes_of(piece, list[i], 1);
+        char *buffer = worker->buffers + i % BUFFERS * BUFFER;
+        size_t bytes = chunk_bytes(piece, list[i]);
         gm_status status = gm_drv.stream_synchronize(stream);
         if (status)
             return status;
-        memcpy(buffer, piece->backing->memory + piece->offset + list[i] * PAGE, size);
-        status = gm_drv.memcpy_async(piece->device + list[i] * PAGE, (CUdeviceptr)(uintptr_t)buffer, size, stream);
+        memcpy(buffer, host + list[i], bytes);
+        status = gm_drv.memcpy_async(piece->device + list[i], (CUdeviceptr)(uintptr_t)buffer, bytes, stream);
         if (status)
             return status;
     }
@@ -173,7 +167,7 @@ static gm_status copy_pieces(struct worker *worker) {
 }
 
 static void work(struct copy *copy, unsigned number) {
-    struct worker worker = {.copy = copy, .buffers = copy->pinned ? copy->pinned + number * BUFFERS * PAGE : NULL};
+    struct worker worker = {.copy = copy, .buffers = copy->pinned ? copy->pinned + number * BUFFERS * BUFFER : NULL};
     CUcontext popped;
     unsigned made = 0;
     gm_status status = gm_drv.ctx_push(copy->context->handle);
@@ -205,9 +199,10 @@ static void *run(void *arg) {
 
 /* Pieces that need buffers, and with them threads. */
 static unsigned count_buffered(const struct copy *copy) {
-    unsigned list[PAGES], count = 0;
+    size_t list[CHUNKS];
+    unsigned count = 0;
     for (unsigned i = 0; i < copy->count; i++)
-        count += list_pages(copy, &copy->pieces[i], list) && !is_registered(copy, &copy->pieces[i]);
+        count += list_chunks(copy, &copy->pieces[i], list) && !is_registered(copy, &copy->pieces[i]);
     return count;
 }
 
@@ -223,7 +218,8 @@ static char *take_buffers(const struct gm_context *context, unsigned *threads) {
     void *pinned = NULL;
     if (gm_drv.ctx_push(context->handle))
         return NULL;
-    while (gm_drv.mem_host_alloc(&pinned, (size_t)*threads * BUFFERS * PAGE, CU_MEMHOSTALLOC_PORTABLE) && *threads > 1)
+    while (gm_drv.mem_host_alloc(&pinned, (size_t)*threads * BUFFERS * BUFFER, CU_MEMHOSTALLOC_PORTABLE) &&
+           *threads > 1)
         *threads /= 2;
     gm_drv.ctx_pop(&popped);
     return pinned;

@@ -535,11 +535,12 @@ static void kept(void) {
     struct block block, small;
     fill_model(&block, 10 * MIB);
     fill_model(&small, 5000);
-    EXPECT(!is_shimmed() || copies_of_suspend() == 6);
+    uint64_t pages = copies_of_suspend(), page = pages / 6;
+    EXPECT(pages == 6 * page && (page || !is_shimmed()));
     EXPECT(copies_of_suspend() == 0);
     MUST(cuMemsetD8(block.address + 5 * MIB - 1, 3, 1));
     block.model[5 * MIB - 1] = 3;
-    EXPECT(!is_shimmed() || copies_of_suspend() == 1);
+    EXPECT(copies_of_suspend() == page);
     compare(&block);
     MUST(cuMemsetD8(block.address, 0, block.size));
     memset(block.model, 0, block.size);
@@ -548,7 +549,7 @@ static void kept(void) {
     compare(&small);
     MUST(cuMemcpyHtoD(block.address, small.model, 4)); /* the page was zero, and has other contents on the host */
     memcpy(block.model, small.model, 4);
-    EXPECT(!is_shimmed() || copies_of_suspend() == 1);
+    EXPECT(copies_of_suspend() == page);
     compare(&block);
     if (is_shimmed()) { /* what is dropped does not come back from an earlier copy */
         EXPECT(!suspend_as(NULL, "*", true, NULL) && !resume_(NULL, NULL));
@@ -562,7 +563,7 @@ static void dropped(void) {
     struct block block;
     fill_model(&block, 10 * MIB);
     for (unsigned i = 0; i < 3; i++)
-        EXPECT(!is_shimmed() || copies_of_suspend() == 5);
+        EXPECT(!is_shimmed() || copies_of_suspend() >= 5);
     compare(&block);
 }
 
