@@ -127,6 +127,7 @@ struct gpumem_suspend_options {
     const char *drop;     /* these are not copied, and come back as zeros */
     uint64_t flags;       /* enum gpumem_suspend_flags */
     uint64_t patience_ns; /* how long to wait for the work in flight, nanoseconds; 0: 10 s */
+    const char *to;       /* folder for a file that holds the contents instead of host memory */
     const char *only;     /* these alone leave; NULL: all */
 };
 
@@ -134,7 +135,8 @@ struct gpumem_suspend_options {
  * done; calls of other threads that submit work wait meanwhile. Not to be called by a function that the driver calls.
  * *bytes (may be NULL): bytes that left the device. After an error the process is as before. options NULL: all fields
  * zero. Errors: GPUMEM_NOT_SUPPORTED (see above, and for an unknown flag), GPUMEM_STREAM_CAPTURE, GPUMEM_OUT_OF_MEMORY
- * (of the host), those of struct_size, and the driver's own. CUDA_ERROR_NOT_READY (600): the work in flight does not
+ * (of the host), those of struct_size, and the driver's own. CUDA_ERROR_OPERATING_SYSTEM (304): the file cannot be
+ * made, written or read, or its file system is too full. CUDA_ERROR_NOT_READY (600): the work in flight does not
  * end. GPUMEM_NOT_SUPPORTED, too: a network card may know the memory. */
 enum gpumem_status gpumem_suspend(const struct gpumem_suspend_options *options, size_t *bytes);
 

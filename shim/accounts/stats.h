@@ -75,8 +75,8 @@ struct gm_stats_reliance {
 enum gm_stats_wanted {
     GM_STATS_START = 1,
     GM_STATS_STOP = 2,
-    /* Of shim/start/suspender.h, which looks at the request by itself. `name`: globs to keep and to drop, or of what
-     * comes back, a line each; `stacks`: enum gm_stats_sleep. */
+    /* Of shim/start/suspender.h, which looks at the request by itself. `name`: globs to keep and to drop and a folder,
+     * or a glob of what comes back, a line each; `stacks`: enum gm_stats_sleep. */
     GM_STATS_SUSPEND = 3,
     GM_STATS_RESUME = 4,
 };

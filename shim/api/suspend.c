@@ -14,7 +14,7 @@ enum request { SUSPEND, RESUME, IS_SUSPENDED, PUSH, POP };
 /* What one library asks the other one. */
 struct asked {
     enum request request;
-    const char *keep, *drop, *only; /* RESUME: `keep` is the glob; PUSH: the tag */
+    const char *keep, *drop, *only, *to; /* RESUME: `keep` is the glob; PUSH: the tag */
     uint64_t patience_ns, flags;
     uint64_t bytes; /* result */
     char why[GM_SUSPEND_WHY];
@@ -25,6 +25,7 @@ static int ask(struct asked *asked) {
     struct gm_suspend_wish wish = {.keep = asked->keep,
                                    .drop = asked->drop,
                                    .only = asked->only,
+                                   .to = asked->to,
                                    .wait = (asked->flags & GPUMEM_SUSPEND_WAIT) != 0,
                                    .aside = (asked->flags & GPUMEM_SUSPEND_ASIDE) != 0,
                                    .patience_ns = asked->patience_ns};
@@ -73,6 +74,7 @@ GM_PUBLIC enum gpumem_status gpumem_suspend(const struct gpumem_suspend_options 
                           .keep = wanted.keep,
                           .drop = wanted.drop,
                           .only = wanted.only,
+                          .to = wanted.to,
                           .patience_ns = wanted.patience_ns,
                           .flags = wanted.flags};
     status = ask(&asked);

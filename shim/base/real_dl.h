@@ -21,7 +21,7 @@ void *gm_real_dlopen(const char *file, int mode);
  * name changes when the meaning of its function changes. */
 #define GM_PRELOADED_MARK           gpumem_preloaded_mark_1
 #define GM_PRELOADED_TRIM           gpumem_preloaded_trim_2
-#define GM_PRELOADED_SUSPEND        gpumem_preloaded_suspend_1
+#define GM_PRELOADED_SUSPEND        gpumem_preloaded_suspend_2
 #define GM_NAME_OF(symbol)          GM_NAME_OF_EXPANDED(symbol)
 #define GM_NAME_OF_EXPANDED(symbol) #symbol
 

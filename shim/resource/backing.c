@@ -42,17 +42,25 @@ static void unmap(struct gm_backing *backing) {
         munmap(backing->pages, gm_backing_pages(backing) * sizeof *backing->pages);
     if (backing->pieces)
         munmap(backing->pieces, pieces_of(backing->size) * sizeof *backing->pieces);
+    gm_backing_file_leave(backing->file);
     munmap(backing, sizeof *backing);
 }
 
-struct gm_backing *gm_backing_create(size_t size, int device) {
+struct gm_backing *gm_backing_create(size_t size, int device, struct gm_backing_file *file) {
     struct gm_backing *backing = gm_pages(sizeof *backing);
     if (!backing)
         return NULL;
-    *backing = (struct gm_backing){.memory = huge_pages(size), .size = size, .device = device, .owners = 1};
+    *backing = (struct gm_backing){.file = file, .size = size, .device = device, .owners = 1};
+    if (file) {
+        backing->place = file->size;
+        file->size += size;
+        __atomic_add_fetch(&file->users, 1, __ATOMIC_RELAXED);
+    } else {
+        backing->memory = huge_pages(size);
+    }
     backing->pages = gm_pages(gm_backing_pages(backing) * sizeof *backing->pages);
     backing->pieces = gm_pages(pieces_of(size) * sizeof *backing->pieces);
-    if (!backing->memory || !backing->pages || !backing->pieces) {
+    if ((!backing->memory && !file) || !backing->pages || !backing->pieces) {
         unmap(backing);
         return NULL;
     }
@@ -167,7 +175,7 @@ static bool is_full(const struct gm_backing *backing, size_t number) {
 }
 
 static bool find_piece(struct gm_backing *backing, size_t *number) {
-    for (*number = 0; *number < pieces_of(backing->size); ++*number) {
+    for (*number = 0; backing->memory && *number < pieces_of(backing->size); ++*number) {
         const struct gm_backing_piece *piece = &backing->pieces[*number];
         if (!piece->context_id && !piece->refused && is_full(backing, *number))
             return true;

@@ -12,6 +12,7 @@
 
 #include "shim/base/base.h"
 #include "shim/driver/driver.h"
+#include "shim/resource/backing_file.h"
 
 #define GM_SUSPENDABLE_PAGE                                                                                            \
     ((size_t)2 << 20)                           /* contents are looked at by so many bytes; a multiple of all granules \
@@ -36,7 +37,9 @@ struct gm_page {
 
 struct gm_backing {
     struct gm_backing *next;
-    char *memory;
+    char *memory;                 /* NULL: it lies in a file */
+    struct gm_backing_file *file; /* NULL: it lies in memory */
+    uint64_t place;               /* where it begins in the file */
     size_t size;
     struct gm_page *pages;
     struct gm_backing_piece {
@@ -64,8 +67,9 @@ static inline bool gm_backing_is_registered(const struct gm_backing *backing, si
     return __atomic_load_n(&backing->pieces[offset / GM_SUSPENDABLE_PIECE].context_id, __ATOMIC_ACQUIRE) == context_id;
 }
 
-/* Room for `size` bytes of the device; no page is known. NULL: there is no memory. Touches none of it. */
-GM_INTERNAL struct gm_backing *gm_backing_create(size_t size, int device);
+/* Room for `size` bytes of the device, in the file unless that is NULL; no page is known. NULL: there is no memory.
+ * Touches none of it. The file is closed with its last backing. */
+GM_INTERNAL struct gm_backing *gm_backing_create(size_t size, int device, struct gm_backing_file *file);
 /* An owner gives it up. NULL does nothing. Makes no call of the driver. */
 GM_INTERNAL void gm_backing_give(struct gm_backing *backing);
 /* Bytes of pages that are stored. */

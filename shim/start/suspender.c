@@ -23,8 +23,10 @@ static void answer(uint32_t number, const char *text, bool failed) {
     __atomic_store_n(&r->answered, number, __ATOMIC_RELEASE);
 }
 
-/* The request, its two lines as two texts. 0: there is none. */
-static uint32_t read_request(struct gm_stats_recording *out, const char *lines[2]) {
+enum { LINES = 3 };
+
+/* The request, and its lines. 0: there is none. */
+static uint32_t read_request(struct gm_stats_recording *out, const char *lines[LINES]) {
     const struct gm_stats_recording *r = &gm_stats->recording;
     uint32_t number = __atomic_load_n(&r->request, __ATOMIC_ACQUIRE);
     if (number & 1 || number == __atomic_load_n(&r->answered, __ATOMIC_RELAXED))
@@ -35,24 +37,27 @@ static uint32_t read_request(struct gm_stats_recording *out, const char *lines[2
     if (__atomic_load_n(&r->request, __ATOMIC_RELAXED) != number ||
         (out->wanted != GM_STATS_SUSPEND && out->wanted != GM_STATS_RESUME))
         return 0;
-    char *end = strchr(out->name, '\n');
-    if (end)
+    char *at = out->name;
+    for (unsigned i = 0; i < LINES; i++) {
+        char *end = at + strcspn(at, "\n");
+        lines[i] = at;
+        at = *end ? end + 1 : end;
         *end = '\0';
-    lines[0] = out->name;
-    lines[1] = end ? end + 1 : "";
+    }
     return number;
 }
 
 static void serve_request(void) {
     static struct gm_stats_recording request; /* of this thread, whose stack may be small */
-    const char *lines[2];
+    const char *lines[LINES];
     char why[GM_SUSPEND_WHY] = "", text[GM_SUSPEND_WHY + 100];
     uint32_t number = read_request(&request, lines);
     uint64_t bytes = 0;
     if (!number)
         return;
     bool leaves = request.wanted == GM_STATS_SUSPEND;
-    const struct gm_suspend_wish wish = {.keep = lines[0], .drop = lines[1], .wait = request.stacks != GM_STATS_WAKES};
+    const struct gm_suspend_wish wish = {
+        .keep = lines[0], .drop = lines[1], .to = lines[2], .wait = request.stacks != GM_STATS_WAKES};
     bool whole = leaves && request.stacks == GM_STATS_WHOLE;
     gm_status status = leaves ? gm_suspend(&wish, &bytes, why) : gm_resume(lines[0], &bytes, why);
     const struct gm_stats_suspended *seen = &gm_stats->suspended;

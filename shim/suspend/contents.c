@@ -58,10 +58,11 @@ static void drop_sums(struct sums *sums) {
         munmap(sums->pages, sums->bytes);
 }
 
-/* Pages whose contents are not on the host get the state GM_PAGE_NONE. */
-static void find_changed(const struct pieces *pieces) {
+/* Pages whose contents are not on the host get the state GM_PAGE_NONE. False: there are no checksums. */
+static bool find_changed(const struct pieces *pieces) {
     struct sums sums = take_sums(pieces);
     const struct gm_checksum *sum = sums.list;
+    bool known = sum != NULL;
     for (unsigned i = 0; i < pieces->count; i++) {
         const struct gm_copy_piece *piece = &pieces->list[i];
         for (unsigned at = 0; at * GM_SUSPENDABLE_PAGE < piece->size; at++) {
@@ -75,13 +76,16 @@ static void find_changed(const struct pieces *pieces) {
         }
     }
     drop_sums(&sums);
+    return known;
 }
 
-static void count_others(struct pieces *pieces) {
+/* False: there are no checksums. */
+static bool count_others(struct pieces *pieces) {
     static int once;
     struct sums sums = take_sums(pieces);
     const struct gm_checksum *sum = sums.list;
-    for (unsigned i = 0; sums.list && i < pieces->count; i++)
+    bool known = sum != NULL;
+    for (unsigned i = 0; known && i < pieces->count; i++)
         for (unsigned at = 0; at < whole_pages(&pieces->list[i]); at++, sum++) {
             const struct gm_page *page = gm_copy_page(&pieces->list[i], at);
             if (!gm_checksum_is_known(&page->sum) || gm_checksum_equals(&page->sum, sum))
@@ -93,12 +97,22 @@ static void count_others(struct pieces *pieces) {
                         (unsigned long long)pieces->list[i].device + at * GM_SUSPENDABLE_PAGE);
         }
     drop_sums(&sums);
+    return known;
 }
 
 /* ---- ranges */
 
+/* What a file returns is checked in any case. */
+static bool in_file(const struct pieces *pieces) {
+    bool any = false;
+    for (unsigned i = 0; !any && i < pieces->count; i++)
+        any = pieces->list[i].backing && pieces->list[i].backing->file;
+    return any;
+}
+
 static gm_status move_out(struct pieces *pieces) {
-    find_changed(pieces);
+    if (!find_changed(pieces) && in_file(pieces))
+        return GM_NOT_SUPPORTED;
     gm_status status = gm_copy_pieces(&pieces->context, pieces->list, pieces->count, true);
     for (unsigned i = 0; !status && i < pieces->count; i++)
         for (unsigned at = 0; at * GM_SUSPENDABLE_PAGE < pieces->list[i].size; at++) {
@@ -110,8 +124,8 @@ static gm_status move_out(struct pieces *pieces) {
 
 static gm_status move_back(struct pieces *pieces) {
     gm_status status = gm_copy_pieces(&pieces->context, pieces->list, pieces->count, false);
-    if (!status)
-        count_others(pieces);
+    if (!status && !count_others(pieces) && in_file(pieces))
+        status = GM_NOT_SUPPORTED;
     return status ? status : pieces->other ? (gm_status)CUDA_ERROR_UNKNOWN : GM_OK;
 }
 

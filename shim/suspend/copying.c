@@ -98,8 +98,28 @@ static gm_status copy_registered(struct worker *worker, const struct gm_copy_pie
     return status;
 }
 
+/* A part of a piece from or to its backing. */
+static gm_status store(const struct gm_copy_piece *piece, size_t at, const char *buffer) {
+    const struct gm_backing *backing = piece->backing;
+    size_t offset = piece->offset + at, bytes = chunk_bytes(piece, at);
+    if (backing->memory)
+        memcpy(backing->memory + offset, buffer, bytes);
+    else if (!gm_backing_file_write(backing->file, buffer, bytes, backing->place + offset))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    return GM_OK;
+}
+
+static gm_status load(const struct gm_copy_piece *piece, size_t at, char *buffer) {
+    const struct gm_backing *backing = piece->backing;
+    size_t offset = piece->offset + at, bytes = chunk_bytes(piece, at);
+    if (backing->memory)
+        memcpy(buffer, backing->memory + offset, bytes);
+    else if (!gm_backing_file_read(backing->file, buffer, bytes, backing->place + offset))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    return GM_OK;
+}
+
 static gm_status copy_out(struct worker *worker, const struct gm_copy_piece *piece) {
-    char *host = piece->backing->memory + piece->offset;
     size_t list[CHUNKS];
     unsigned count = list_chunks(worker->copy, piece, list);
     for (unsigned i = 0; i < count + BUFFERS; i++) {
@@ -108,7 +128,7 @@ static gm_status copy_out(struct worker *worker, const struct gm_copy_piece *pie
         size_t done = i >= BUFFERS && i - BUFFERS < count ? list[i - BUFFERS] : piece->size;
         gm_status status = GM_OK;
         if (done < piece->size && !(status = gm_drv.stream_synchronize(stream)))
-            memcpy(host + done, buffer, chunk_bytes(piece, done));
+            status = store(piece, done, buffer);
         if (!status && i < count)
             status = gm_drv.memcpy_async((CUdeviceptr)(uintptr_t)buffer, piece->device + list[i],
                                          chunk_bytes(piece, list[i]), stream);
@@ -119,18 +139,17 @@ static gm_status copy_out(struct worker *worker, const struct gm_copy_piece *pie
 }
 
 static gm_status copy_in(struct worker *worker, const struct gm_copy_piece *piece) {
-    const char *host = piece->backing->memory + piece->offset;
     size_t list[CHUNKS];
     unsigned count = list_chunks(worker->copy, piece, list);
     for (unsigned i = 0; i < count; i++) {
         CUstream stream = worker->streams[i % BUFFERS];
         char *buffer = worker->buffers + i % BUFFERS * BUFFER;
-        size_t bytes = chunk_bytes(piece, list[i]);
         gm_status status = gm_drv.stream_synchronize(stream);
-        if (status)
-            return status;
-        memcpy(buffer, host + list[i], bytes);
-        status = gm_drv.memcpy_async(piece->device + list[i], (CUdeviceptr)(uintptr_t)buffer, bytes, stream);
+        if (!status)
+            status = load(piece, list[i], buffer);
+        if (!status)
+            status = gm_drv.memcpy_async(piece->device + list[i], (CUdeviceptr)(uintptr_t)buffer,
+                                         chunk_bytes(piece, list[i]), stream);
         if (status)
             return status;
     }

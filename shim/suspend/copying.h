@@ -19,7 +19,8 @@ static inline struct gm_page *gm_copy_page(const struct gm_copy_piece *piece, si
 
 /* Copies all pieces, of memory of the context's device, and returns when that is done. `out`: pages of state
  * GM_PAGE_NONE go to the host, and keep that state. Otherwise pages that are zero or stored go to the device. Errors:
- * GM_OUT_OF_MEMORY without memory for buffers, the driver's own. */
+ * GM_OUT_OF_MEMORY without memory for buffers,
+ * CUDA_ERROR_OPERATING_SYSTEM of a file, the driver's own. */
 GM_INTERNAL gm_status gm_copy_pieces(const struct gm_context *context, const struct gm_copy_piece *pieces,
                                      unsigned count, bool out);
 

@@ -34,14 +34,20 @@ static void sweep(void) {
         ;
 }
 
-bool gm_kept_make_room(char *why, size_t size) {
-    uint64_t needed = 0, room = UINT64_MAX;
-    CUstreamCaptureMode mode = gm_capture_relax();
-    due = true;
-    sweep();
+static bool in_file(const struct gm_suspendable_range *range) { return range->backing && range->backing->file; }
+
+static uint64_t needed_bytes(bool all) {
+    uint64_t needed = 0;
     for (const struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
         if (range->choice == GM_CHOICE_COPY)
-            needed += range->size - (range->backing ? gm_backing_stored(range->backing) : 0);
+            needed += range->size - (range->backing && !all ? gm_backing_stored(range->backing) : 0);
+    return needed;
+}
+
+static bool host_has_room(char *why, size_t size) {
+    uint64_t needed = needed_bytes(false), room = UINT64_MAX;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    sweep();
     if (needed && (room = takeable()) < needed) {
         drop(not_copied);
         sweep();
@@ -54,8 +60,37 @@ bool gm_kept_make_room(char *why, size_t size) {
     return needed <= room;
 }
 
+/* An earlier copy in host memory is given up where that is to be spared. */
+static bool make_all(struct gm_backing_file *file) {
+    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
+        if (range->choice != GM_CHOICE_COPY)
+            continue;
+        if (file)
+            gm_suspendable_drop_backing(range);
+        if (!range->backing && !(range->backing = gm_backing_create(range->size, range->device, file)))
+            return false;
+    }
+    return true;
+}
+
+gm_status gm_kept_make(const char *folder, char *why, size_t size) {
+    struct gm_backing_file *file = NULL;
+    uint64_t needed = needed_bytes(true);
+    due = true;
+    if (!folder && !host_has_room(why, size))
+        return GM_OUT_OF_MEMORY;
+    if (folder && needed && !(file = gm_backing_file_make(folder, needed, why, size)))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    bool made = make_all(file);
+    gm_backing_file_leave(file);
+    if (!made)
+        gm_format(why, size, "the host has no room for the addresses of a copy");
+    return made ? GM_OK : GM_OUT_OF_MEMORY;
+}
+
 void gm_kept_after_resume(void) {
     due = true;
+    drop(in_file);
     if (gm_option_number(GM_OPT_SUSPEND_BACKING) == DROPPED || !takeable())
         gm_kept_drop();
 }

@@ -7,12 +7,14 @@
 #define GM_SUSPEND_KEPT_H
 
 #include "shim/base/base.h"
+#include "shim/resource/resource.h"
 
-/* Whether the host has room for the ranges with GM_CHOICE_COPY. Otherwise `why` says it. */
-GM_INTERNAL bool gm_kept_make_room(char *why, size_t size);
+/* Gives each range with GM_CHOICE_COPY a backing: in memory, or in a new file in `folder` unless that is NULL. After an
+ * error `why` says it: GM_OUT_OF_MEMORY; CUDA_ERROR_OPERATING_SYSTEM, the file cannot be made or has no room. */
+GM_INTERNAL gm_status gm_kept_make(const char *folder, char *why, size_t size);
 /* Gives up the backings of all ranges that are not away. */
 GM_INTERNAL void gm_kept_drop(void);
-/* The same unless they are to be kept. */
+/* The same for those in files, and for all unless they are to be kept. */
 GM_INTERNAL void gm_kept_after_resume(void);
 /* Registers or releases a piece. To be called now and then, by a thread in relaxed capture mode. `idle`: nothing runs
  * on the device. True: soon again, there may be more. */

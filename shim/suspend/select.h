@@ -19,6 +19,7 @@ struct gm_suspend_wish {
     /* Globs of tags and call sites (select.h), NULL or "" = none: what stays on the device, what is not copied and
      * comes back as zeros, and what alone leaves. */
     const char *keep, *drop, *only;
+    const char *to;       /* a folder for a file in place of host memory, NULL or "" = none */
     bool wait;            /* held calls wait for a resume by gm_resume */
     bool aside;           /* no call is held for this memory. Blocks of slabs stay */
     uint64_t patience_ns; /* how long the work in flight may take; 0 = 10 s */

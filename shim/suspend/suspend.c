@@ -277,14 +277,6 @@ void gm_submission_begin(void) {
 
 /* ---- suspend */
 
-static bool make_backings(void) {
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        if (range->choice == GM_CHOICE_COPY && !range->backing &&
-            !(range->backing = gm_backing_create(range->size, range->device)))
-            return false;
-    return true;
-}
-
 /* Ranges that have left come back. */
 static void undo(char *why) {
     uint64_t bytes = 0;
@@ -300,12 +292,12 @@ static void undo(char *why) {
 /* The memory is held alone, and nothing is in flight. */
 static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, char *why) {
     gm_select_out(wish);
-    if (!gm_kept_make_room(why, GM_SUSPEND_WHY))
-        return GM_OUT_OF_MEMORY;
-    gm_status status = make_backings() ? gm_contents_out() : GM_OUT_OF_MEMORY;
+    const char *folder = wish->to && *wish->to ? wish->to : NULL;
+    gm_status status = gm_kept_make(folder, why, GM_SUSPEND_WHY);
+    if (!status && (status = gm_contents_out()) != GM_OK)
+        gm_format(why, GM_SUSPEND_WHY, "the copy to %s fails with error %d", folder ? folder : "the host", status);
     if (status) {
         gm_kept_drop();
-        gm_format(why, GM_SUSPEND_WHY, "the copy to the host fails with error %d", status);
         return status;
     }
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {

@@ -30,7 +30,7 @@ GM_INTERNAL bool gm_suspend_is_on(void);
 /* *bytes (may be NULL): that left the device. Suspends a process that is asleep once more: what came back meanwhile.
  * After an error `why` has one line, and the process is as before. Errors: GM_NOT_SUPPORTED, GM_INVALID_VALUE from a
  * call that is held itself; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; CUDA_ERROR_NOT_READY, the work in flight took too
- * long; GM_OUT_OF_MEMORY, of the host; the driver's own. */
+ * long; GM_OUT_OF_MEMORY, of the host; CUDA_ERROR_OPERATING_SYSTEM, of the file; the driver's own. */
 GM_INTERNAL gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char why[GM_SUSPEND_WHY]);
 /* Brings back what a glob names, NULL or "" = everything. The entries open when nothing but what was set aside is away.
  * Errors:

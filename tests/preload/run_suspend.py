@@ -61,17 +61,27 @@ def refused(words, *arguments):
     check(done.returncode and words in done.stderr, f"{arguments}: {done.returncode} {done.stdout}{done.stderr}")
 
 
+def shown(process):
+    return json.loads(gpumem("top", "--json", "--count=1", process.pid).stdout)["suspended"]
+
+
 def suspended():
     process = Process("--suspend=on")
     full = process.used()
     check(moved("suspend", process.pid) == 70, "all leaves")
     check(process.used() == full - 70, f"the card has {process.used()} MiB of {full}")
-    shown = json.loads(gpumem("top", "--json", "--count=1", process.pid).stdout)["suspended"]
-    check(shown["asleep"] and shown["away_bytes"] == 70 << 20 and shown["suspends"] == 1, str(shown))
+    seen = shown(process)
+    check(seen["asleep"] and seen["away_bytes"] == seen["stored_bytes"] == 70 << 20 and seen["suspends"] == 1, str(seen))
     check(process.ask("use", 2) == [f"used {full - 70}", "kv 91"] and process.used() == full, "the first copy brings all back")
     check(moved("suspend", "--keep=weights", "--drop=k?", "--wait", process.pid) == 40, "one of two blocks leaves")
+    check(shown(process)["kept_bytes"] == 30 << 20, "the host keeps what it holds of the other")
     check(moved("resume", process.pid, "weights") == 0 and moved("resume", process.pid, "*v") == 40, "it comes back")
     check(process.ask("use", 2) == [f"used {full}", "kv 0"], "what was dropped is zero")
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        check(moved("suspend", f"--to={os.path.relpath(folder)}", process.pid) == 70, "all leaves to a file")
+        check(shown(process)["kept_bytes"] == 0 and not os.listdir(folder), "no memory, and no name")
+        check(process.ask("use", 2) == [f"used {full - 70}", "kv 0"], "it comes back from there")
+    refused("--to=none: No such file", "suspend", "--to=none", process.pid)
     refused("expected a process id", "suspend")
     refused("not a process id", "resume", "none")
     process.end()
@@ -119,7 +129,7 @@ def whole(flags, first, left, back):
             ask(["0 MiB came back.*"], "resume", fails="restore")
         else:
             ask([".*it does not run with GPUMEM_SUSPEND=on, and the driver has not suspended it"], "resume", status=1)
-            ask(["--keep and --drop need .*"], "suspend", "--context", "--drop=kv", status=1)
+            ask(["--keep, --drop and --to need .*"], "suspend", "--context", "--drop=kv", status=1)
     process.end()
 
 

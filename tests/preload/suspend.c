@@ -1,11 +1,13 @@
 /* A program whose memory leaves the device and comes back meanwhile. It compares all contents with a model on the host.
  *
  * usage: suspend random SEED | threads | capture | full | tags | aside | waits | busy | ends | fork | exported |
- * failing | off | outside | queries | kept | dropped | registered | other */
+ * failing | off | outside | queries | kept | dropped | registered | other | file */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "program.h"
@@ -21,12 +23,14 @@ static __typeof__(&gpumem_tag_push) tag_push_;
 static __typeof__(&gpumem_tag_pop) tag_pop_;
 static __typeof__(&gpumem_last_error) last_error_;
 static CUfunction fill_kernel;
+static const char *folder; /* SUSPEND_TO: of files for the contents; NULL: memory */
 
 /* Natively there is nothing to call, and the program does the same without. */
 static bool is_shimmed(void) { return suspend_ != NULL; }
 
 static void start(void) {
     CUmodule module;
+    folder = getenv("SUSPEND_TO");
     start_driver();
     MUST(cuModuleLoadData(&module, "simulated"));
     MUST(cuModuleGetFunction(&fill_kernel, module, SIMCUDA_KERNEL_FILL));
@@ -43,7 +47,8 @@ static int suspend_as(const char *keep, const char *drop, bool wait, size_t *byt
                                                    .keep = keep,
                                                    .drop = drop,
                                                    .flags = wait ? GPUMEM_SUSPEND_WAIT : 0,
-                                                   .patience_ns = 300000000};
+                                                   .patience_ns = 300000000,
+                                                   .to = folder};
     return is_shimmed() ? (int)suspend_(&options, bytes) : 0;
 }
 
@@ -631,6 +636,41 @@ static void other(void) {
     compare(&block);
 }
 
+/* SUSPEND_TO names a folder. */
+static void in_file(void) {
+    const struct rlimit small = {.rlim_cur = 3 * MIB, .rlim_max = RLIM_INFINITY};
+    struct rlimit usual;
+    struct block block;
+    struct stat status;
+    const char *usable = folder;
+    unsigned closed = 0;
+    fill_model(&block, 20 * MIB);
+    MUST(cuMemsetD8(block.address + 6 * MIB, 0, 4 * MIB));
+    memset(block.model + 6 * MIB, 0, 4 * MIB);
+    for (unsigned char i = 0; i < 3; i++) {
+        sleep_and_wake();
+        compare(&block);
+        MUST(cuMemsetD8(block.address + 9 * MIB, i, 1));
+        block.model[9 * MIB] = i;
+    }
+    EXPECT(!getrlimit(RLIMIT_FSIZE, &usual) && !setrlimit(RLIMIT_FSIZE, &small));
+    EXPECT(!is_shimmed() || (suspend_as(NULL, NULL, true, NULL) == (int)CUDA_ERROR_OPERATING_SYSTEM && !suspended_()));
+    EXPECT(!setrlimit(RLIMIT_FSIZE, &usual));
+    folder = "/none";
+    EXPECT(!is_shimmed() || (suspend_as(NULL, NULL, true, NULL) == (int)CUDA_ERROR_OPERATING_SYSTEM && !suspended_()));
+    EXPECT(!is_shimmed() || strstr(last_error_(), "no file can be made in '/none'"));
+    folder = usable;
+    compare(&block);
+    if (!is_shimmed())
+        return;
+    /* A file that the program closed: the memory stays away. */
+    EXPECT(!suspend_as(NULL, NULL, true, NULL));
+    for (int descriptor = 100; descriptor < 1000; descriptor++)
+        if (!fstat(descriptor, &status) && S_ISREG(status.st_mode) && status.st_size == (off_t)(20 * MIB))
+            closed += !close(descriptor);
+    EXPECT(closed == 1 && (int)resume_(NULL, NULL) == (int)CUDA_ERROR_OPERATING_SYSTEM && suspended_());
+}
+
 /* GPUMEM_SUSPEND is off. */
 static void off(void) {
     struct block block;
@@ -685,7 +725,8 @@ int main(int argc, char **argv) {
                  {"kept", kept},
                  {"dropped", dropped},
                  {"registered", registered},
-                 {"other", other}};
+                 {"other", other},
+                 {"file", in_file}};
     EXPECT(argc > 1);
     start();
     if (!strcmp(argv[1], "random"))

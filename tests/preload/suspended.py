@@ -40,6 +40,7 @@ def random_programs(place):
         place.run_native([place.program("suspend"), "random", str(seed)])
         for policy, batch in (("observe", "16"), ("auto", "1")):
             suspended(place, f"random {seed}", policy, GPUMEM_FENCE_BATCH=batch)
+    suspended(place, "random 2", SUSPEND_TO=str(place.fresh()))
 
 
 def failures(place):
@@ -66,6 +67,16 @@ def backings(place):
         suspended(place, backing, "observe", SIMCUDA_STREAMS=streams, GPUMEM_SUSPEND_BACKING=backing)
 
 
+def files(place):
+    """The contents lie in files, whatever fails."""
+    folder = place.fresh()
+    for arguments in ("file", "ends"):
+        suspended(place, arguments, SUSPEND_TO=str(folder))
+    for step in ("cuMemcpyAsync:3", "cuLaunchKernel:2"):
+        suspended(place, "failing", warned=True, SUSPEND_TO=str(folder), SIMCUDA_FAIL=f"{step}:2:1")
+    check(not list(folder.iterdir()), f"files are left over: {list(folder.iterdir())}")
+
+
 def off(place):
     """Without the option nothing takes part."""
     done = place.run_shimmed([place.program("suspend"), "off"], "auto", trace=False)
@@ -82,6 +93,7 @@ SUSPEND = {
     "suspend_random": random_programs,
     "suspend_failures": failures,
     "suspend_backings": backings,
+    "suspend_files": files,
     "suspend_other": single("other", "came back from the host with other contents"),
     "suspend_unchecked": unchecked,
     "suspend_off": off,

@@ -87,6 +87,7 @@ const struct gm_flag gm_flags[] = {
     {"remove", "", "limit", "Remove a group without running processes, and its limit."},
     {"keep", "GLOB", "suspend", "Blocks with such a tag or call site stay on the device."},
     {"drop", "GLOB", "suspend", "Blocks with such a tag or call site are not copied; they come back as zeros."},
+    {"to", "DIR", "suspend", "The contents go to a file in this folder, not to host memory."},
     {"wait", "", "suspend", "Calls that submit work wait for gpumem resume, instead of resuming the process."},
     {"context", "", "suspend",
      "The process leaves the device as a whole, until gpumem resume: what gpumem does not serve is saved by the "

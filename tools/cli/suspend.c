@@ -6,6 +6,7 @@
 #include "tools/cli/shown.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +33,11 @@ void gm_command_resume_help(void) {
     gm_flags_help("resume");
 }
 
+static const char everything[] = "\n\n"; /* without globs, and no folder */
 static const char not_on[] = "it does not run with GPUMEM_SUSPEND=on";
 
 struct arguments {
-    const char *keep, *drop;
+    const char *keep, *drop, *to;
     bool wait, context;
 };
 
@@ -47,6 +49,8 @@ static int take(void *data, const char *name, const char *value) {
         a->drop = value;
     else if (!strcmp(name, "context"))
         a->context = true;
+    else if (!strcmp(name, "to"))
+        a->to = value;
     else
         a->wait = true;
     return 0;
@@ -118,8 +122,8 @@ static int leave_whole(long pid, const char *lines) {
     int status = reason ? 0 : request("suspend", pid, GM_STATS_SUSPEND, lines, GM_STATS_WHOLE);
     if (status)
         return status;
-    if (reason && strcmp(lines, "\n") != 0)
-        return trouble("suspend", pid, "--keep and --drop need a process that runs with GPUMEM_SUSPEND=on");
+    if (reason && strcmp(lines, everything) != 0)
+        return trouble("suspend", pid, "--keep, --drop and --to need a process that runs with GPUMEM_SUSPEND=on");
     clock_gettime(CLOCK_MONOTONIC, &begin);
     if (!gm_checkpoint_leave(pid, CALLS_MS, why, sizeof why)) {
         printf("process %ld: %s left the device in %llu ms%s\n", pid,
@@ -130,7 +134,7 @@ static int leave_whole(long pid, const char *lines) {
     if (reason)
         snprintf(text, sizeof text, "%s, and %s", reason, why);
     else
-        request("resume", pid, GM_STATS_RESUME, "\n", GM_STATS_WAKES);
+        request("resume", pid, GM_STATS_RESUME, everything, GM_STATS_WAKES);
     return trouble("suspend", pid, reason ? text : why);
 }
 
@@ -162,45 +166,57 @@ static long read_pid(const char *text) {
     return end == text || *end || errno || pid <= 0 || pid > INT32_MAX ? 0 : pid;
 }
 
-static bool join(char *lines, size_t size, const char *first, const char *second) {
-    return !strchr(first, '\n') && !strchr(second, '\n') &&
-           (size_t)snprintf(lines, size, "%s\n%s", first, second) < size;
+/* A line each. */
+static bool join(char *lines, size_t size, const struct arguments *a, const char *folder) {
+    return !strchr(a->keep, '\n') && !strchr(a->drop, '\n') && !strchr(folder, '\n') &&
+           (size_t)snprintf(lines, size, "%s\n%s\n%s", a->keep, a->drop, folder) < size;
 }
 
-/* The process, and two globs as two lines. 0: usage was shown. */
-static long read_arguments(const char *command, const char *process, const char *first, const char *second,
-                           char lines[LINES]) {
+/* The process and the lines. The other process may have another folder as its current one. 0: the error was shown, and
+ * *status is the exit status. */
+static long read_arguments(const char *command, const char *process, const struct arguments *a, char lines[LINES],
+                           int *status) {
+    char folder[PATH_MAX] = "";
     long pid = read_pid(process);
-    if (!pid)
+    *status = GM_EXIT_USAGE;
+    if (!pid) {
         gm_usage_error("%s: '%s' is not a process id", command, process);
-    if (join(lines, LINES, first, second))
+        return 0;
+    }
+    if (*a->to && !realpath(a->to, folder)) {
+        gm_complain("%s: --to=%s: %s", command, GM_SHOWN(a->to), strerror(errno));
+        *status = 1;
+        return 0;
+    }
+    if (join(lines, LINES, a, folder))
         return pid;
-    gm_usage_error("%s: accepted: globs of one line, %zu bytes together", command, (size_t)LINES - 2);
+    gm_usage_error("%s: accepted: globs and a folder of one line, %zu bytes together", command, (size_t)LINES - 3);
     return 0;
 }
 
 int gm_command_suspend(int argc, char **argv) {
-    struct arguments a = {"", "", false, false};
+    struct arguments a = {"", "", "", false, false};
+    char lines[LINES];
     int first, status = gm_flags_read(argc, argv, take, &a, gm_command_suspend_help, &first);
     if (status >= 0)
         return status;
     if (argc - first != 1)
         return gm_usage_error("suspend: expected a process id");
-    char lines[LINES];
-    long pid = read_arguments("suspend", argv[first], a.keep, a.drop, lines);
-    return !pid        ? GM_EXIT_USAGE
+    long pid = read_arguments("suspend", argv[first], &a, lines, &status);
+    return !pid        ? status
            : a.context ? leave_whole(pid, lines)
                        : request("suspend", pid, GM_STATS_SUSPEND, lines, a.wait ? GM_STATS_SLEEPS : GM_STATS_WAKES);
 }
 
 int gm_command_resume(int argc, char **argv) {
-    struct arguments a = {"", "", false, false};
+    struct arguments a = {"", "", "", false, false};
+    char lines[LINES];
     int first, status = gm_flags_read(argc, argv, take, &a, gm_command_resume_help, &first);
     if (status >= 0)
         return status;
     if (argc - first != 1 && argc - first != 2)
         return gm_usage_error("resume: expected a process id, and perhaps a GLOB");
-    char lines[LINES];
-    long pid = read_arguments("resume", argv[first], argc - first == 2 ? argv[first + 1] : "", "", lines);
-    return pid ? come_back(pid, lines) : GM_EXIT_USAGE;
+    a.keep = argc - first == 2 ? argv[first + 1] : "";
+    long pid = read_arguments("resume", argv[first], &a, lines, &status);
+    return pid ? come_back(pid, lines) : status;
 }

@@ -6,23 +6,24 @@ import ctypes
 
 class _Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("keep", ctypes.c_char_p), ("drop", ctypes.c_char_p), ("flags", ctypes.c_uint64),
-                ("patience_ns", ctypes.c_uint64), ("only", ctypes.c_char_p)]
+                ("patience_ns", ctypes.c_uint64), ("to", ctypes.c_char_p), ("only", ctypes.c_char_p)]
 
 
 _WAIT, _ASIDE, _OUT_OF_MEMORY = 1, 2, 2
 
 
-def suspend(keep=None, drop=None, only=None, wait=False, aside=False, patience=10.0):
+def suspend(keep=None, drop=None, only=None, to=None, wait=False, aside=False, patience=10.0):
     """Copies device memory to the host and gives it back to the device; returns the bytes that left.
 
     Globs name blocks by tag or by a part of their call site: those of `keep` stay, those of `drop` come back as zeros, those of `only` alone
     leave. The first call that submits work brings all back; with `wait` such calls wait for resume(). With `aside` nothing is held: the
     program goes on, and must not use that memory until resume(). `patience`: seconds that the work in flight may take.
+    `to`: a folder for a file that holds the contents in place of host memory.
 
     RuntimeError: the process does not run under gpumem with --suspend=on, or gpumem says why it cannot be. MemoryError: of the host. After an
     error the process is as before.
     """
-    options = _Options(ctypes.sizeof(_Options), _text(keep), _text(drop), wait * _WAIT | aside * _ASIDE, int(patience * 1e9), _text(only))
+    options = _Options(ctypes.sizeof(_Options), _text(keep), _text(drop), wait * _WAIT | aside * _ASIDE, int(patience * 1e9), _text(to), _text(only))
     return _moved("gpumem_suspend", ctypes.byref(options))
 
 
