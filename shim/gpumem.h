@@ -105,11 +105,11 @@ void gpumem_mark(const char *text);
 /* ---- suspend and resume (GPUMEM_SUSPEND=on): the process gives its device memory back and gets it again, with its
  * contents and under the same addresses.
  *
- * Blocks of cudaMalloc take part. All other memory stays on the device: of cudaMallocAsync and pools, pitched, managed,
- * pinned and imported memory, arrays, what the program maps itself, and blocks that were exported. A suspended process
- * runs on: calls that allocate, free, query and wait are served, and the first call that submits work (a launch, a
- * copy, an event) resumes it. Without the preloaded library, or without GPUMEM_SUSPEND, the first three calls of this
- * part answer GPUMEM_NOT_SUPPORTED and 0. */
+ * Blocks of cudaMalloc take part, and what the program maps itself (cuMemMap). All other memory stays on the device: of
+ * cudaMallocAsync and pools, pitched, managed, pinned and imported memory, arrays, and what was exported. A suspended
+ * process runs on: calls that allocate, free, query and wait are served, and the first call that submits work (a
+ * launch, a copy, an event) resumes it. Without the preloaded library, or without GPUMEM_SUSPEND, the first three calls
+ * of this part answer GPUMEM_NOT_SUPPORTED and 0. */
 
 enum gpumem_suspend_flags {
     GPUMEM_SUSPEND_WAIT = 1, /* calls that submit work wait until gpumem_resume, or gpumem resume PID */

@@ -8,7 +8,7 @@
  * not detected. */
 #include "shim/driver/transports.h"
 #include "shim/resource/registry.h"
-#include "shim/resource/suspendable_memory.h"
+#include "shim/resource/suspendable_at.h"
 #include "shim/hook/hook.h"
 
 /* Whether there ever was a block of a kind with one of these traits. */
@@ -47,11 +47,15 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
     return start != address && gm_registry_find_range(registry, address, block) ? known_of(block) : GM_KNOWN_FREED;
 }
 
+void gm_hook_needs(CUdeviceptr address) {
+    if (GM_UNLIKELY(gm_submissions_are_closed()) && gm_suspendable_covers(address))
+        gm_submission_begin_hook();
+}
+
 enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block) {
     struct gm_registry *registry = gm_registry_shared();
     gm_rdma_in_process(); /* whoever registers memory asks about it first */
-    if (GM_UNLIKELY(gm_submissions_are_closed()) && gm_suspendable_covers(address))
-        gm_submission_begin_hook(); /* the driver knows nothing of memory that is away */
+    gm_hook_needs(address);
     if (!registry || !was_used(GM_TRAIT_KEPT | GM_TRAIT_MAPPED))
         return GM_KNOWN_TO_DRIVER;
     return gm_registry_find(registry, address, block) ? known_of(block) : look_inside(registry, address, block);

@@ -262,5 +262,8 @@ enum gm_known {
 };
 enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block);
 bool gm_hook_is_freed(CUdeviceptr address);
+/* The driver knows nothing of memory that is away (GPUMEM_SUSPEND): the hook waits until it is back, as a call that
+ * submits work. */
+void gm_hook_needs(CUdeviceptr address);
 
 #endif

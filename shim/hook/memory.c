@@ -8,7 +8,7 @@
 #include "shim/hook/hook.h"
 #include "shim/resource/registry.h"
 #include "shim/accounts/limit.h"
-#include "shim/resource/suspendable_memory.h"
+#include "shim/resource/suspendable_at.h"
 #include "shim/suspend/select.h"
 
 /* An address that no memory can have, to get the driver's answer for unknown addresses. */

@@ -1,12 +1,13 @@
 /* Hooks of the program's virtual memory management. A handle of device memory counts as reserved bytes, and a mapping
  * of it is a live block. A reservation, a second mapping of the same memory, and a mapping of other memory are only
  * addresses. A handle lives until its last release. The memory behind it also lives until its last unmap. Whole
- * buffers that come and go are kept for reuse (shim/cache/mapped.h). */
+ * buffers that come and go are kept for reuse (shim/cache/mapped.h), but not under GPUMEM_SUSPEND (handles.c). */
 #include "shim/cache/mapped.h"
 #include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/registry.h"
-#include "shim/resource/suspendable_memory.h"
+#include "shim/resource/suspendable_at.h"
+#include "shim/suspend/select.h"
 
 /* The addresses of a kept buffer serve, or those that the call reserves. */
 #define RESERVED(call) gm_mapped_reserve(&scope.request, address, size, alignment, wanted, flags)
@@ -14,8 +15,12 @@ MAKES(cuMemAddressReserve,
       (CUdeviceptr * address, size_t size, size_t alignment, CUdeviceptr wanted, unsigned long long flags),
       (address, size, alignment, wanted, flags), GM_CALL_VMM_RESERVE, size, GM_KIND_VMM, *address, GM_SYNC_NO, RESERVED)
 
+/* What keeps buffers, or what moves them away, makes the call. */
+#define MADE_BY(keeper, mover) (GM_UNLIKELY(gm_suspend_is_on()) ? (mover) : (keeper))
+
 static gm_status free_address(const struct gm_scope *scope, uint64_t key) {
-    return gm_mapped_address_free(gm_key_value(key), scope->request.size);
+    return MADE_BY(gm_mapped_address_free(gm_key_value(key), scope->request.size),
+                   gm_real.cuMemAddressFree(gm_key_value(key), scope->request.size));
 }
 
 CUresult CUDAAPI gm_hook_cuMemAddressFree(CUdeviceptr address, size_t size) {
@@ -37,9 +42,11 @@ CUresult CUDAAPI gm_hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_
         gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     if (properties && !on_host)
         scope.request.device = properties->location.id;
-    CUresult result = on_host ? WITH_TRIM(gm_real.cuMemCreate(handle, size, properties, flags))
-                              : WITHIN_LIMIT(&scope, gm_mapped_create(&scope.request, current, handle, size, properties,
-                                                                      flags, &scope.known));
+#define CREATES                                                                                       \
+    MADE_BY(gm_mapped_create(&scope.request, current, handle, size, properties, flags, &scope.known), \
+            gm_real.cuMemCreate(handle, size, properties, flags))
+    CUresult result =
+        on_host ? WITH_TRIM(gm_real.cuMemCreate(handle, size, properties, flags)) : WITHIN_LIMIT(&scope, CREATES);
     gm_pipeline_saw_alloc(&scope, on_host ? GM_KIND_HOST : GM_KIND_VMM, result ? 0 : *handle, 0, result);
     LEAVE(result);
 }
@@ -52,14 +59,14 @@ CUresult CUDAAPI gm_hook_cuMemRelease(CUmemGenericAllocationHandle handle) {
     bool kept = false;
     ENTER(cuMemRelease, handle);
     if (registry && gm_registry_refer(registry, key, false)) {
-        CUresult result = gm_mapped_release(handle, &kept);
+        CUresult result = MADE_BY(gm_mapped_release(handle, &kept), gm_real.cuMemRelease(handle));
         if (result != CUDA_SUCCESS)
             gm_registry_refer(registry, key, true);
         LEAVE(result);
     }
     BEGIN_FREE(&scope, GM_CALL_VMM_RELEASE, 0);
     gm_pipeline_free_begin(&scope, key);
-    CUresult result = gm_mapped_release(handle, &scope.kept);
+    CUresult result = MADE_BY(gm_mapped_release(handle, &scope.kept), gm_real.cuMemRelease(handle));
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);
     LEAVE(result);
 }
@@ -93,8 +100,11 @@ CUresult CUDAAPI gm_hook_cuMemMap(CUdeviceptr address, size_t size, size_t offse
     struct gm_scope scope;
     ENTER(cuMemMap, address, size, offset, handle, flags);
     BEGIN(&scope, GM_CALL_VMM_MAP, size);
-    CUresult result = WITH_TRIM(gm_mapped_map(address, size, offset, handle, flags, &scope.known));
+    CUresult result = WITH_TRIM(MADE_BY(gm_mapped_map(address, size, offset, handle, flags, &scope.known),
+                                        gm_real.cuMemMap(address, size, offset, handle, flags)));
     gm_pipeline_saw_map(&scope, address, handle, result);
+    if (GM_UNLIKELY(gm_select_tags) && result == CUDA_SUCCESS)
+        gm_select_tag(address);
     LEAVE(result);
 }
 
@@ -103,7 +113,8 @@ CUresult CUDAAPI gm_hook_cuMemSetAccess(CUdeviceptr address, size_t size, const 
     for (size_t i = 0; access && i < count; i++)
         if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             gm_free_sync_note(GM_SYNC_HOST_MEMORY);
-    LEAVE(WITH_TRIM(gm_mapped_set_access(address, size, access, count)));
+    LEAVE(WITH_TRIM(MADE_BY(gm_mapped_set_access(address, size, access, count),
+                            gm_real.cuMemSetAccess(address, size, access, count))));
 }
 
 static bool is_pinned(CUdeviceptr address) {
@@ -117,8 +128,9 @@ CUresult CUDAAPI gm_hook_cuMemUnmap(CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemUnmap, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_UNMAP, size);
-    bool kept;
-    CUresult result = gm_mapped_unmap(address, size, is_pinned(address), &kept);
+    bool kept = false;
+    CUresult result =
+        MADE_BY(gm_mapped_unmap(address, size, is_pinned(address), &kept), gm_real.cuMemUnmap(address, size));
     if (result != CUDA_SUCCESS) {
         if (gm_trace_is_on())
             gm_pipeline_record_free(&scope);
@@ -148,6 +160,7 @@ static void seen_at_address(CUdeviceptr address) {
     gm_free_sync_note(GM_SYNC_PEERS);
     gm_hook_pin(address);
     gm_suspendable_stay(address, "bound to a multicast object");
+    gm_hook_needs(address);
 }
 
 PASSES(cuMulticastBindMem,

@@ -105,10 +105,10 @@ struct gm_resource *gm_process_resources(const struct gm_policy *policy) {
         if ((*row)->serves)
             gm_router_serve((*row)->kind, build_resource((*row)->serves));
     serve_by_users();
-    if (policy->keeps_mapped)
-        gm_router_serve(GM_KIND_MAPPED, gm_mapped_start());
     if (gm_suspend_start(fill || gm_guard_is_on() || gm_grow_mode > GM_GROW_REPORT))
         serve_suspendable();
+    else if (policy->keeps_mapped)
+        gm_router_serve(GM_KIND_MAPPED, gm_mapped_start());
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);

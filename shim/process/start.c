@@ -134,6 +134,7 @@ void gm_process_start(void) {
     gm_copies_start();
     gm_host_copies_start();
     gm_queries_start();
+    gm_handles_start();
     bool sites = wants & GM_WANT_SITE || checks || (guards && gm_guard_every <= 1);
     gm_recording_setup(sites || gm_process_tracks());
     set_up_sites(sites, guards, wants & GM_WANT_SITE);

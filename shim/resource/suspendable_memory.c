@@ -11,10 +11,13 @@
 #define SLAB   ((size_t)GM_SUSPENDABLE_UNITS * UNIT)
 #define HASHED 4096u
 
-static struct gm_suspendable_range *ranges, *hash[HASHED];
-static uint64_t lowest, highest; /* of all ranges that ever were */
-GM_LOCK(lock);                   /* of the lists, and of the units of slabs */
+static struct gm_suspendable_range *ranges, *hash[HASHED]; /* ranges that gpumem mapped come first */
+static const struct gm_suspendable_pages own_pages;
+static struct gm_suspendable_range **ranges_end; /* the link of the last one; NULL: there was none */
+static uint64_t lowest, highest;                 /* of all ranges that ever were */
+GM_LOCK(lock);                                   /* of the lists, and of the units of slabs */
 GM_ZERO_IN_CHILD(ranges);
+GM_ZERO_IN_CHILD(ranges_end);
 GM_ZERO_IN_CHILD(hash);
 
 /* ---- shared or alone: in `holders` the number of threads that hold it shared, and ALONE */
@@ -23,7 +26,7 @@ GM_ZERO_IN_CHILD(hash);
 static uint32_t holders;
 GM_ZERO_IN_CHILD(holders);
 
-static void lock_shared(void) {
+void gm_suspendable_lock_shared(void) {
     for (;;) {
         uint32_t seen = __atomic_load_n(&holders, __ATOMIC_ACQUIRE);
         if (seen & ALONE)
@@ -33,7 +36,7 @@ static void lock_shared(void) {
     }
 }
 
-static void unlock_shared(void) {
+void gm_suspendable_unlock_shared(void) {
     if (__atomic_sub_fetch(&holders, 1, __ATOMIC_ACQ_REL) == ALONE)
         gm_futex_wake(&holders);
 }
@@ -70,10 +73,28 @@ static struct gm_suspendable_range *find_of_block(uint64_t address) {
     return range ? range : find_start(address - address % SLAB);
 }
 
+/* The lock is held. */
+static void link_at(struct gm_suspendable_range **at, struct gm_suspendable_range *range) {
+    range->next = *at;
+    range->link = at;
+    if (range->next)
+        range->next->link = &range->next;
+    else
+        ranges_end = &range->next;
+    *at = range;
+}
+
+static void unlink_range(struct gm_suspendable_range *range) {
+    *range->link = range->next;
+    if (range->next)
+        range->next->link = range->link;
+    else
+        ranges_end = range->link;
+}
+
 static void insert(struct gm_suspendable_range *range) {
     gm_spin_lock(&lock);
-    range->next = ranges;
-    ranges = range;
+    link_at(&ranges, range);
     struct gm_suspendable_range **slot = &hash[slot_of(range->address)];
     range->next_in_hash = *slot;
     *slot = range;
@@ -86,13 +107,23 @@ static void insert(struct gm_suspendable_range *range) {
 
 /* The lock is held. */
 static void take_out(struct gm_suspendable_range *range) {
-    struct gm_suspendable_range **at = &ranges, **in_hash = &hash[slot_of(range->address)];
-    while (*at != range)
-        at = &(*at)->next;
-    *at = range->next;
+    struct gm_suspendable_range **in_hash = &hash[slot_of(range->address)];
+    unlink_range(range);
     while (*in_hash != range)
         in_hash = &(*in_hash)->next_in_hash;
     *in_hash = range->next_in_hash;
+}
+
+void gm_suspendable_join(struct gm_suspendable_range *range) {
+    gm_spin_lock(&lock);
+    link_at(ranges_end ? ranges_end : &ranges, range);
+    gm_spin_unlock(&lock);
+}
+
+void gm_suspendable_part(struct gm_suspendable_range *range) {
+    gm_spin_lock(&lock);
+    unlink_range(range);
+    gm_spin_unlock(&lock);
 }
 
 struct gm_suspendable_range *gm_suspendable_first(void) {
@@ -106,29 +137,32 @@ struct gm_suspendable_range *gm_suspendable_of_block(uint64_t address) {
     return range;
 }
 
-/* The lock is held. */
+/* Of those that gpumem mapped. The lock is held. */
 static struct gm_suspendable_range *find_around(uint64_t address) {
     struct gm_suspendable_range *range = ranges;
-    while (range && address - range->address >= range->size)
+    if (address < lowest || address >= highest)
+        return NULL;
+    while (range && range->pages == &own_pages && address - range->address >= range->size)
         range = range->next;
-    return range;
+    return range && range->pages == &own_pages ? range : NULL;
 }
 
-bool gm_suspendable_covers(uint64_t address) {
+bool gm_suspendable_is_ours(uint64_t address) {
     if (address < __atomic_load_n(&lowest, __ATOMIC_RELAXED) || address >= __atomic_load_n(&highest, __ATOMIC_RELAXED))
         return false;
     gm_spin_lock(&lock);
-    bool covers = find_around(address) != NULL;
+    bool ours = find_around(address) != NULL;
     gm_spin_unlock(&lock);
-    return covers;
+    return ours;
 }
 
-void gm_suspendable_stay(uint64_t address, const char *why) {
+bool gm_suspendable_stay_ours(uint64_t address, const char *why) {
     gm_spin_lock(&lock);
     struct gm_suspendable_range *range = find_around(address);
     if (range)
         range->stays = why;
     gm_spin_unlock(&lock);
+    return range != NULL;
 }
 
 void gm_suspendable_set_tag(uint64_t address, uint8_t tag) {
@@ -168,7 +202,7 @@ uint8_t gm_suspendable_tag_of(uint64_t address) {
 
 static struct gm_location location_of(int device) { return (struct gm_location){.device = device, .node = -1}; }
 
-gm_status gm_suspendable_create(struct gm_suspendable_range *range) {
+static gm_status create_pages(struct gm_suspendable_range *range) {
     struct gm_location location = location_of(range->device);
     for (unsigned i = 0; i < range->count; i++) {
         gm_status status = gm_extent_create(&gm_drv, &location, range->extents[i].size, &range->extents[i]);
@@ -180,11 +214,11 @@ gm_status gm_suspendable_create(struct gm_suspendable_range *range) {
     return GM_OK;
 }
 
-void gm_suspendable_uncreate(struct gm_suspendable_range *range) {
+static void uncreate_pages(struct gm_suspendable_range *range) {
     gm_extents_release(&gm_drv, range->extents, range->count);
 }
 
-gm_status gm_suspendable_map(struct gm_suspendable_range *range) {
+static gm_status map_pages(struct gm_suspendable_range *range) {
     gm_status status = gm_vmm_map(range->device, range->address, range->extents, range->count);
     if (!status)
         range->away = range->aside = false;
@@ -196,7 +230,7 @@ static bool map_again(struct gm_suspendable_range *range, unsigned unmapped) {
     return !unmapped || !gm_vmm_map(range->device, range->address, range->extents, unmapped);
 }
 
-gm_status gm_suspendable_leave(struct gm_suspendable_range *range) {
+static gm_status leave_pages(struct gm_suspendable_range *range) {
     gm_status status = GM_OK;
     uint64_t at = range->address;
     unsigned done = 0;
@@ -208,10 +242,17 @@ gm_status gm_suspendable_leave(struct gm_suspendable_range *range) {
     if (status) /* the contents are copied: the pages that are mapped still are given up, too */
         for (; done < range->count; at += range->extents[done++].size)
             gm_drv.mem_unmap(at, range->extents[done].size);
-    gm_suspendable_uncreate(range);
+    uncreate_pages(range);
     range->away = true;
     return status;
 }
+
+static const struct gm_suspendable_pages own_pages = {
+    .leave = leave_pages,
+    .create = create_pages,
+    .uncreate = uncreate_pages,
+    .map = map_pages,
+};
 
 void gm_suspendable_drop_backing(struct gm_suspendable_range *range) {
     gm_backing_give(range->backing);
@@ -231,6 +272,7 @@ static struct gm_suspendable_range *new_range(size_t size, int device) {
     struct gm_suspendable_range *range = gm_pages(sizeof *range);
     if (!range)
         return NULL;
+    range->pages = &own_pages;
     range->size = size;
     range->device = device;
     range->count = (unsigned)((size + GM_SUSPENDABLE_EXTENT - 1) / GM_SUSPENDABLE_EXTENT);
@@ -257,16 +299,16 @@ static gm_status make(size_t size, int device, struct gm_suspendable_range **mad
     if (status)
         goto discard;
     range->address = address;
-    status = gm_suspendable_create(range);
+    status = create_pages(range);
     if (status)
         goto unreserve;
-    status = gm_suspendable_map(range);
+    status = map_pages(range);
     if (status)
         goto uncreate;
     *made = range;
     return GM_OK;
 uncreate:
-    gm_suspendable_uncreate(range);
+    uncreate_pages(range);
 unreserve:
     gm_addresses_free(&gm_drv, address, size);
 discard:
@@ -287,7 +329,7 @@ static gm_status unmake(struct gm_suspendable_range *range, bool lost) {
         return GM_OK;
     }
     if (!range->away) {
-        gm_status status = gm_suspendable_leave(range);
+        gm_status status = leave_pages(range);
         if (status && !range->away)
             return status;
     }
@@ -382,7 +424,7 @@ gm_status gm_suspendable_take(const struct gm_request *request, size_t size, uin
     gm_status status = gm_vmm_prepare(request, &granularity);
     if (status || granularity > SLAB || SLAB % granularity)
         return status ? status : GM_NOT_SUPPORTED;
-    lock_shared();
+    gm_suspendable_lock_shared();
     if (size <= SMALL) {
         status = take_small(request->device, size, address, reserved);
     } else {
@@ -396,13 +438,13 @@ gm_status gm_suspendable_take(const struct gm_request *request, size_t size, uin
             insert(range);
         }
     }
-    unlock_shared();
+    gm_suspendable_unlock_shared();
     return status;
 }
 
 gm_status gm_suspendable_give(uint64_t address, bool lost) {
     gm_status status = GM_OK;
-    lock_shared();
+    gm_suspendable_lock_shared();
     gm_spin_lock(&lock);
     struct gm_suspendable_range *range = find_of_block(address);
     bool known = range && (range->slab ? give_units(range, address) : range->address == address);
@@ -416,7 +458,7 @@ gm_status gm_suspendable_give(uint64_t address, bool lost) {
         insert(range);
         status = range->slab ? GM_OK : status; /* an empty slab serves again */
     }
-    unlock_shared();
+    gm_suspendable_unlock_shared();
     return status;
 }
 
@@ -424,7 +466,7 @@ bool gm_suspendable_open_to(int device) {
     bool opened = true;
     gm_suspendable_lock();
     for (const struct gm_suspendable_range *range = ranges; range; range = range->next)
-        if (!range->away && range->device != device)
+        if (range->pages == &own_pages && !range->away && range->device != device)
             opened &=
                 !gm_mapping_open_to(&gm_drv, range->address, range->size, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     gm_suspendable_unlock();

@@ -5,6 +5,8 @@
  * block above 1 MiB has a range of its own. Smaller blocks lie in slabs, ranges of one granule that are cut by units of
  * 512 bytes. A range whose last block was freed is destroyed: the cache in front keeps what is reused.
  *
+ * Memory that the program creates and maps itself is a range, too, for each handle (suspendable_handles.h).
+ *
  * Many threads take and free blocks at once, and hold the memory shared meanwhile. Who moves pages holds it alone. */
 #ifndef GM_RESOURCE_SUSPENDABLE_MEMORY_H
 #define GM_RESOURCE_SUSPENDABLE_MEMORY_H
@@ -18,9 +20,23 @@
 
 enum { GM_SUSPENDABLE_UNITS = 4096 };
 
+struct gm_suspendable_range;
+
+/* The two kinds of ranges differ in how their pages come and go: those that gpumem mapped, and handles that the program
+ * maps itself (suspendable_handles.h). */
+struct gm_suspendable_pages {
+    gm_status (*leave)(struct gm_suspendable_range *range);
+    gm_status (*create)(struct gm_suspendable_range *range);
+    void (*uncreate)(struct gm_suspendable_range *range);
+    gm_status (*map)(struct gm_suspendable_range *range);
+    gm_status (*open)(struct gm_suspendable_range *range); /* NULL: it is open while it is mapped */
+    void (*close)(struct gm_suspendable_range *range);
+};
+
 struct gm_suspendable_range {
-    struct gm_suspendable_range *next, *next_in_hash;
-    uint64_t address;
+    const struct gm_suspendable_pages *pages;
+    struct gm_suspendable_range *next, **link, *next_in_hash;
+    uint64_t address; /* of the program's handles: while it is open */
     size_t size;
     int device;
     bool slab;
@@ -49,33 +65,50 @@ GM_INTERNAL gm_status gm_suspendable_take(const struct gm_request *request, size
 GM_INTERNAL gm_status gm_suspendable_give(uint64_t address, bool lost);
 /* Opens all pages to a device that got a context. False: the driver refused some. */
 GM_INTERNAL bool gm_suspendable_open_to(int device);
-/* A range contains the address. False too where there never was one. */
-GM_INTERNAL bool gm_suspendable_covers(uint64_t address);
-/* The memory of this address cannot leave from now on, for example because it is exported. `why`: static text. */
-GM_INTERNAL void gm_suspendable_stay(uint64_t address, const char *why);
+/* A range that gpumem mapped contains the address. False too where there never was one. */
+GM_INTERNAL bool gm_suspendable_is_ours(uint64_t address);
+/* The memory of this address cannot leave from now on (suspendable_at.h). False: it is not in such a range. */
+GM_INTERNAL bool gm_suspendable_stay_ours(uint64_t address, const char *why);
 /* A number that the block that starts at `address` has until it is set again; 0 at first. */
 GM_INTERNAL void gm_suspendable_set_tag(uint64_t address, uint8_t tag);
 GM_INTERNAL uint8_t gm_suspendable_tag_of(uint64_t address);
+
+/* Many threads may hold the memory shared, during calls that need it where it is. Not one inside the other. */
+GM_INTERNAL void gm_suspendable_lock_shared(void);
+GM_INTERNAL void gm_suspendable_unlock_shared(void);
+/* A range that the program maps itself joins the others, or ends. The memory is held shared. */
+GM_INTERNAL void gm_suspendable_join(struct gm_suspendable_range *range);
+GM_INTERNAL void gm_suspendable_part(struct gm_suspendable_range *range);
 
 /* ---- pages; the caller holds the memory alone, and a context of the device is current where pages come back */
 
 GM_INTERNAL void gm_suspendable_lock(void);
 GM_INTERNAL void gm_suspendable_unlock(void);
-/* The ranges, the latest first; NULL: there is none. */
+/* The ranges; NULL: there is none. */
 GM_INTERNAL struct gm_suspendable_range *gm_suspendable_first(void);
 /* The range of the block that starts at `address`; NULL: there is none. */
 GM_INTERNAL struct gm_suspendable_range *gm_suspendable_of_block(uint64_t address);
 /* Unmaps and releases the pages: the range is away. After an error it is not, and its pages are mapped, unless the
  * driver refuses that, too: then it is away. */
-GM_INTERNAL gm_status gm_suspendable_leave(struct gm_suspendable_range *range);
+static inline gm_status gm_suspendable_leave(struct gm_suspendable_range *range) { return range->pages->leave(range); }
 /* Creates the pages of a range that is away, without a mapping. After an error there are none. */
-GM_INTERNAL gm_status gm_suspendable_create(struct gm_suspendable_range *range);
+static inline gm_status gm_suspendable_create(struct gm_suspendable_range *range) {
+    return range->pages->create(range);
+}
 /* Releases the pages again. */
-GM_INTERNAL void gm_suspendable_uncreate(struct gm_suspendable_range *range);
+static inline void gm_suspendable_uncreate(struct gm_suspendable_range *range) { range->pages->uncreate(range); }
 /* Maps the created pages with the access that they had: the range is not away any more. After an error nothing is
  * mapped, and the pages are still created. */
-GM_INTERNAL gm_status gm_suspendable_map(struct gm_suspendable_range *range);
+static inline gm_status gm_suspendable_map(struct gm_suspendable_range *range) { return range->pages->map(range); }
 /* Gives up what the host holds of the range. */
 GM_INTERNAL void gm_suspendable_drop_backing(struct gm_suspendable_range *range);
+/* Between the two the whole range can be copied at its address. */
+static inline gm_status gm_suspendable_open(struct gm_suspendable_range *range) {
+    return range->pages->open ? range->pages->open(range) : GM_OK;
+}
+static inline void gm_suspendable_close(struct gm_suspendable_range *range) {
+    if (range->pages->close)
+        range->pages->close(range);
+}
 
 #endif

@@ -170,19 +170,29 @@ static gm_status move_device(int device, enum gm_suspend_choice choice, struct p
     return status;
 }
 
+/* Moves the ranges with this choice. */
+static gm_status move(enum gm_suspend_choice choice, struct pieces *pieces) {
+    struct gm_suspendable_range *range = gm_suspendable_first(), *end;
+    gm_status status = GM_OK;
+    for (; range && !status; range = range->next)
+        status = range->choice == (int)choice ? gm_suspendable_open(range) : GM_OK;
+    end = range; /* the last one that was opened, or failed, is before it */
+    for (int device = 0; !status && device < GM_LOCATION_DEVICES; device++)
+        status = move_device(device, choice, pieces);
+    for (range = gm_suspendable_first(); range != end; range = range->next)
+        if (range->choice == (int)choice)
+            gm_suspendable_close(range);
+    return status;
+}
+
 gm_status gm_contents_out(void) {
     struct pieces pieces = {0};
-    gm_status status = GM_OK;
-    for (int device = 0; !status && device < GM_LOCATION_DEVICES; device++)
-        status = move_device(device, GM_CHOICE_COPY, &pieces);
-    return status;
+    return move(GM_CHOICE_COPY, &pieces);
 }
 
 gm_status gm_contents_back(unsigned *other) {
     struct pieces pieces = {0};
-    gm_status status = GM_OK;
-    for (int device = 0; !status && device < GM_LOCATION_DEVICES; device++)
-        status = move_device(device, GM_CHOICE_BACK, &pieces);
+    gm_status status = move(GM_CHOICE_BACK, &pieces);
     *other = pieces.other;
     return status;
 }

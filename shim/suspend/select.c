@@ -10,7 +10,7 @@
 #include "shim/base/wrappers.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/resource/registry.h"
-#include "shim/resource/suspendable_memory.h"
+#include "shim/resource/suspendable_at.h"
 #include "shim/sites/site.h"
 #include "shim/sites/site_text.h"
 
@@ -64,7 +64,7 @@ bool gm_select_pop(void) {
 void gm_select_tag(uint64_t address) {
     const struct tags *mine = gm_room_part(GM_ROOM_TAGS);
     unsigned depth = mine ? mine->depth : 0;
-    gm_suspendable_set_tag(address, depth ? mine->numbers[(depth < DEPTH ? depth : DEPTH) - 1] : 0);
+    gm_suspendable_tag(address, depth ? mine->numbers[(depth < DEPTH ? depth : DEPTH) - 1] : 0);
 }
 
 /* ---- globs */
@@ -100,7 +100,7 @@ static void read_glob(struct glob *glob, const char *text) {
 }
 
 static bool names(struct glob *glob, const struct gm_block *block) {
-    return glob->text && (glob->tags[gm_suspendable_tag_of(block->address)] || is_named(glob, block->site));
+    return glob->text && (glob->tags[gm_suspendable_tag_at(block->address)] || is_named(glob, block->site));
 }
 
 /* ---- choices */
@@ -111,7 +111,7 @@ enum { UNSEEN = -1, FREE = -2, NOT_DROPPED = -3, KEPT = -4 };
 
 /* A block that is free has no contents. Small ones lie beside others. */
 static void see_record(const struct gm_block *block, void *unused) {
-    struct gm_suspendable_range *range = gm_suspendable_of_block(gm_key_value(block->address));
+    struct gm_suspendable_range *range = gm_suspendable_range_of(gm_key_value(block->address));
     if (range && !range->slab && range->choice == UNSEEN)
         range->choice = FREE;
 }
@@ -130,7 +130,7 @@ static bool stays(const struct gm_block *block, const struct gm_suspendable_rang
 }
 
 static void see_live(const struct gm_block *block, void *unused) {
-    struct gm_suspendable_range *range = gm_suspendable_of_block(block->address);
+    struct gm_suspendable_range *range = gm_suspendable_range_of(block->address);
     if (!range || range->away || !gm_block_is_memory(block))
         return;
     bool drops = names(&dropped, block);
@@ -164,7 +164,7 @@ void gm_select_out(const struct gm_suspend_wish *wish) {
 }
 
 static void see_back(const struct gm_block *block, void *unused) {
-    struct gm_suspendable_range *range = gm_suspendable_of_block(block->address);
+    struct gm_suspendable_range *range = gm_suspendable_range_of(block->address);
     if (range && range->away && gm_block_is_memory(block) && names(&kept, block))
         range->choice = GM_CHOICE_BACK;
 }
@@ -200,9 +200,10 @@ void gm_select_exported(uint64_t address, const char *call) {
     static int once;
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    if (!gm_suspendable_covers(address))
-        return;
+    bool ours = gm_suspendable_is_ours(address);
     gm_suspendable_stay(address, "exported");
+    if (!ours)
+        return;
     gm_log_once(&once, GM_LOG_WARN,
                 "%s names memory that GPUMEM_SUSPEND serves, which other processes cannot open: from now on blocks of "
                 "its call site are native",

@@ -2,61 +2,22 @@
  *
  * usage: suspend random SEED | threads | capture | full | tags | aside | waits | busy | ends | fork | exported |
  * failing | off | outside | queries | kept | dropped | registered | other | file */
-#include <cuda.h>
-#include <dlfcn.h>
+#include "suspend.h"
+
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "program.h"
-#include "shim/gpumem.h"
 #include "simcuda.h"
 
-#define MIB ((size_t)1 << 20)
-
-static __typeof__(&gpumem_suspend) suspend_;
-static __typeof__(&gpumem_resume) resume_;
-static __typeof__(&gpumem_suspended) suspended_;
-static __typeof__(&gpumem_tag_push) tag_push_;
-static __typeof__(&gpumem_tag_pop) tag_pop_;
-static __typeof__(&gpumem_last_error) last_error_;
 static CUfunction fill_kernel;
-static const char *folder; /* SUSPEND_TO: of files for the contents; NULL: memory */
-
-/* Natively there is nothing to call, and the program does the same without. */
-static bool is_shimmed(void) { return suspend_ != NULL; }
 
 static void start(void) {
     CUmodule module;
-    folder = getenv("SUSPEND_TO");
-    start_driver();
+    start_suspendable();
     MUST(cuModuleLoadData(&module, "simulated"));
     MUST(cuModuleGetFunction(&fill_kernel, module, SIMCUDA_KERNEL_FILL));
-    suspend_ = (__typeof__(suspend_))dlsym(RTLD_DEFAULT, "gpumem_suspend");
-    resume_ = (__typeof__(resume_))dlsym(RTLD_DEFAULT, "gpumem_resume");
-    suspended_ = (__typeof__(suspended_))dlsym(RTLD_DEFAULT, "gpumem_suspended");
-    tag_push_ = (__typeof__(tag_push_))dlsym(RTLD_DEFAULT, "gpumem_tag_push");
-    tag_pop_ = (__typeof__(tag_pop_))dlsym(RTLD_DEFAULT, "gpumem_tag_pop");
-    last_error_ = (__typeof__(last_error_))dlsym(RTLD_DEFAULT, "gpumem_last_error");
-}
-
-static int suspend_as(const char *keep, const char *drop, bool wait, size_t *bytes) {
-    const struct gpumem_suspend_options options = {.struct_size = sizeof options,
-                                                   .keep = keep,
-                                                   .drop = drop,
-                                                   .flags = wait ? GPUMEM_SUSPEND_WAIT : 0,
-                                                   .patience_ns = 300000000,
-                                                   .to = folder};
-    return is_shimmed() ? (int)suspend_(&options, bytes) : 0;
-}
-
-static void suspend(void) {
-    size_t bytes = 0;
-    int status = suspend_as(NULL, NULL, false, &bytes);
-    if (status)
-        fail(last_error_(), __LINE__, status);
 }
 
 /* ---- random programs */
@@ -68,13 +29,6 @@ static struct block {
     size_t size;
     unsigned char *model;
 } blocks[BLOCKS];
-
-static uint64_t state;
-
-static uint64_t next(uint64_t below) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    return (state >> 33) % below;
-}
 
 static size_t random_size(void) {
     static const size_t most[] = {2000, 300000, 3 * MIB, 70 * MIB};
@@ -147,7 +101,7 @@ static void move_at_random(void) {
 }
 
 static void random_program(uint64_t seed) {
-    state = seed * 977 + 1;
+    random_state = seed * 977 + 1;
     for (unsigned step = 0; step < 120; step++) {
         struct block *block = &blocks[next(BLOCKS)];
         if (!block->address)

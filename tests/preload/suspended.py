@@ -14,10 +14,12 @@ OF_KERNEL = ("cuModuleLoadData", "cuModuleGetFunction")  # that computes checksu
 OF_BACKING = ("cuLaunchKernel", "cuMemHostRegister_v2", "cuMemHostUnregister")
 OFTEN = ("cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuMemcpyAsync", "cuEventQuery")  # in each suspend
 
+MAPPED_STEPS = ("cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuMemAddressReserve", "cuMemAddressFree", "cuMemcpyAsync")
 
-def suspended(place, arguments, policy="auto", warned=False, **more):
+
+def suspended(place, arguments, policy="auto", warned=False, program="suspend", **more):
     """The program's own checks hold natively and while its memory comes and goes."""
-    command = [place.program("suspend"), *arguments.split()]
+    command = [place.program(program), *arguments.split()]
     label = f"suspend {arguments} under {policy} {more}"
     done = place.run_shimmed(command, policy, trace=False, **{**ON, **more})
     check(done.returncode == 0 and done.stdout == "ok suspend\n", f"{label}: {done.returncode}\n{done.stdout}{done.stderr}")
@@ -77,6 +79,28 @@ def files(place):
     check(not list(folder.iterdir()), f"files are left over: {list(folder.iterdir())}")
 
 
+def mapped(place):
+    """Memory that the program creates and maps itself."""
+    for name in ("life", "away", "shapes", "access", "stays", "arrays", "tags", "full", "threads"):
+        place.run_native([place.program("suspend_mapped"), name], SIMCUDA_DEVICES="2")
+        suspended(place, name, "auto", name == "full", "suspend_mapped", SIMCUDA_DEVICES="2")
+
+
+def segments(place):
+    """As PyTorch's expandable segments."""
+    for seed in range(1, 4):
+        place.run_native([place.program("suspend_mapped"), "segment", str(seed)])
+        suspended(place, f"segment {seed}", "auto", False, "suspend_mapped", SIMCUDA_STREAMS=STREAMS[seed % 2])
+
+
+def mapped_failures(place):
+    """Each call of a suspend and resume fails in turn, by its number."""
+    for step in MAPPED_STEPS:
+        for n in range(1, 9):
+            fails = f"{step}:{n}:2:1"
+            suspended(place, "failing", "auto", True, "suspend_mapped", SUSPEND_FAILS=fails)
+
+
 def off(place):
     """Without the option nothing takes part."""
     done = place.run_shimmed([place.program("suspend"), "off"], "auto", trace=False)
@@ -97,4 +121,7 @@ SUSPEND = {
     "suspend_other": single("other", "came back from the host with other contents"),
     "suspend_unchecked": unchecked,
     "suspend_off": off,
+    "suspend_mapped": mapped,
+    "suspend_segments": segments,
+    "suspend_mapped_failures": mapped_failures,
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The table of the driver's calls agrees with NVIDIA's headers: a row for each function, and each row is right.
 
-usage: check_calls.py --table CALLS_H --reasons CALL_H --cc CC --work DIR
+usage: check_calls.py --table CALLS_H --reasons CALL_H --handles HANDLES_C --cc CC --work DIR
                       (--include DIR | --wheels NAME==VERSION ...) [--library FILE ...]
 
 --wheels reads the headers of NVIDIA's runtime wheels. Together they declare all that has a row, except for functions
 of cudaProfiler.h, which no wheel has. Ends with 77 where none is to be had.
 --library: a libcuda whose exported functions must have rows, too.
+--handles: has a row for each function that takes or returns a handle of physical memory.
 
 The compiler's preprocessor reads the headers as the driver's own build does, with every variant. The typedef headers
 list the versions of a name (PFN_cuMemAlloc_v3020), the others its symbols (cuMemAlloc, cuMemAlloc_v2). Both ascend, so
@@ -29,6 +30,7 @@ API_HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h
 FOREIGN_HEADERS = ("GL/gl.h", "EGL/egl.h", "EGL/eglext.h", "vdpau/vdpau.h")
 NEWEST_SUFFIX = 9
 HOWS = {"HOOK", "JUMP"}
+HANDLE = "CUmemGenericAllocationHandle"
 
 # What a meaning takes for granted about the arguments: index -> type.
 EVENT, CONTEXT, STREAM = "CUevent", "CUcontext", "CUstream"
@@ -138,6 +140,23 @@ def wide_types(cc, declarations, functions):
     return {"float", "double", *re.findall(r"wide: ([^.]*)\.", done.stderr)}
 
 
+def holders_of_handles(declarations):
+    """Types that are a handle of physical memory, or a struct that contains one."""
+    found, begin, depth = {HANDLE}, 0, 0
+    for at in re.finditer(r"[{};]", declarations):
+        depth += {"{": 1, "}": -1, ";": 0}[at.group()]
+        if at.group() == ";" and not depth:
+            statement, begin = declarations[begin : at.end()], at.end()
+            name = re.search(r"}\s*(CU\w+)\s*;$", statement)
+            if name and re.search(rf"\b{HANDLE}\b", statement):
+                found.add(unversioned(name.group(1)))
+    return found
+
+
+def unversioned(kind):
+    return re.sub(r"_v\d\b", "", kind)
+
+
 def read_headers(cc, folder, work):
     empty = work / "empty"
     for name in FOREIGN_HEADERS:
@@ -147,7 +166,7 @@ def read_headers(cc, folder, work):
     declarations = preprocess(cc, folder, API_HEADERS, empty)
     functions = functions_of(declarations)
     variants = variants_of(preprocess(cc, folder, typedefs, empty), functions)
-    return functions, variants, wide_types(cc, declarations, functions)
+    return functions, variants, wide_types(cc, declarations, functions), holders_of_handles(declarations)
 
 
 def exported_by(library):
@@ -235,7 +254,7 @@ def wrong_row(row, types, variant):
 
 def wrong_against(rows, headers):
     by_symbol = {row.symbol: row for row in rows}
-    for where, (functions, variants, wide) in headers.items():
+    for where, (functions, variants, wide, _) in headers.items():
         if len(functions) < 500:
             yield f"{where}: only {len(functions)} functions are found"
         for symbol, types in functions.items():
@@ -247,6 +266,16 @@ def wrong_against(rows, headers):
             yield from (f"{text} ({where})" for text in found)
 
 
+def wrong_handles(text, headers):
+    """A call that misses its row would get a token of gpumem's."""
+    rows = set(re.findall(r"\bX\((cu\w+), (?:STANDS|DIVERTS|NATIVE),", text))
+    for where, (functions, _, _, holders) in headers.items():
+        for symbol, types in functions.items():
+            kinds = {unversioned(word) for kind in types for word in re.findall(r"\w+", kind)}
+            if kinds & holders and symbol not in rows:
+                yield f"{symbol} of {where} has a handle, and no row of GM_HANDLE_CALLS"
+
+
 # ---- the test
 
 
@@ -255,7 +284,7 @@ def folder_of(wheel):
 
 
 def headers_of(options):
-    """Where they are from -> (functions, variants, wide types), and whether that is all there is."""
+    """Where they are from -> (functions, variants, wide types, holders of handles), and whether that is all there is."""
     if options.include:
         return {options.include: read_headers(options.cc, pathlib.Path(options.include), options.work)}, False
     found = {}
@@ -269,7 +298,7 @@ def headers_of(options):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("table", "reasons", "cc", "work"):
+    for name in ("table", "reasons", "handles", "cc", "work"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--include")
     parser.add_argument("--wheels", nargs="*", default=[])
@@ -286,9 +315,10 @@ def main():
         return SKIP
     reasons = reasons_of(pathlib.Path(options.reasons).read_text())
     wrong = [*wrong_in(rows, words, reasons), *wrong_order(rows), *wrong_against(rows, headers)]
+    wrong += wrong_handles(pathlib.Path(options.handles).read_text(), headers)
     symbols = {row.symbol for row in rows}
     if complete:
-        declared = {symbol for functions, _, _ in headers.values() for symbol in functions}
+        declared = {symbol for functions, *_ in headers.values() for symbol in functions}
         undeclared = {symbol for symbol in symbols - declared if not symbol.startswith("cuProfiler")}
         wrong += [f"{symbol}: no header declares it" for symbol in sorted(undeclared)]
     for library in options.library:

@@ -419,6 +419,17 @@ CUresult sim_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *loca
     return CUDA_SUCCESS;
 }
 
+/* Arrays have no tiles here: only the handles are looked at. */
+CUresult sim_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
+    struct sim_handle *h;
+    if (!mapInfoList || !count)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++)
+        if (mapInfoList[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+            SIM_TRY(handle_get(mapInfoList[i].memHandle.memHandle, &h));
+    return CUDA_SUCCESS;
+}
+
 /* ---- multicast: an object holds one memory, until it is unbound or the object ends ---- */
 
 CUresult sim_cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop) {
