@@ -1,5 +1,6 @@
 /* The places of a group's members, and the place of this process (group.h). */
 #include "shim/accounts/group.h"
+#include "shim/base/events.h"
 #include "shim/base/file.h"
 #include "shim/base/options.h"
 
@@ -51,14 +52,22 @@ unsigned gm_group_clear_ended(const struct gm_group_file *file) {
     return running;
 }
 
+static bool is_shared(const struct gm_group_file *file) {
+    for (int i = 0; i < GM_SHARE_PLACES; i++)
+        if (__atomic_load_n(&file->group->sharing[i].pid, __ATOMIC_ACQUIRE) &&
+            gm_group_is_locked(file->fd, GM_GROUP_SHARING + i))
+            return true;
+    return false;
+}
+
 bool gm_group_remove(const char *name, const char **why) {
     struct gm_group_file file;
     if (!gm_group_open(name, false, &file, why))
         return false;
-    *why = !gm_group_lock_joining(file.fd) ? "is locked by another process"
-           : gm_group_clear_ended(&file)   ? "has running members"
-           : unlink(file.path.text) < 0    ? gm_errno_text(errno)
-                                           : NULL;
+    *why = !gm_group_lock_joining(file.fd)                   ? "is locked by another process"
+           : gm_group_clear_ended(&file) || is_shared(&file) ? "has running members"
+           : unlink(file.path.text) < 0                      ? gm_errno_text(errno)
+                                                             : NULL;
     gm_group_close(&file);
     return !*why;
 }
@@ -80,6 +89,11 @@ uint64_t gm_group_hash(const unsigned char uuid[16]) {
     for (int i = 0; i < 16; i++)
         hash = (hash ^ uuid[i]) * 0x100000001b3ull;
     return hash ? hash : 1;
+}
+
+uint64_t gm_group_hash_of(int device) {
+    unsigned char uuid[16];
+    return device >= 0 && GM_ASK(device_uuid, device, uuid) ? gm_group_hash(uuid) : 0;
 }
 
 int gm_group_device(struct gm_group *group, uint64_t hash, bool add) {

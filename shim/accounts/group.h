@@ -26,6 +26,8 @@ uint64_t gm_group_live(const struct gm_group *group, unsigned device);
 int gm_group_device(struct gm_group *group, uint64_t hash, bool add);
 /* Hash of a device's UUID; never 0. */
 uint64_t gm_group_hash(const unsigned char uuid[16]);
+/* The same of a device of this process; 0: the driver does not say. */
+uint64_t gm_group_hash_of(int device);
 
 /* ---- for a member: this process */
 

@@ -7,9 +7,10 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
-#define GM_GROUP_MAGIC   0x3150554f5247504dull /* "MPGROUP1": seven letters, and one for the layout */
+#define GM_GROUP_MAGIC   0x3250554f5247504dull /* "MPGROUP2": seven letters, and one for the layout */
 #define GM_GROUP_MEMBERS 256
 #define GM_GROUP_DEVICES 32
+#define GM_SHARE_PLACES  64
 #define GM_GROUP_NAME    48 /* bytes of a name with the final NUL */
 
 struct gm_group_member {
@@ -19,12 +20,33 @@ struct gm_group_member {
     uint64_t wanted[GM_GROUP_DEVICES]; /* of requests that are not decided yet */
 };
 
+/* A process that shares cards with others (share.h). Times are those of CLOCK_MONOTONIC in nanoseconds. */
+struct gm_share_place {
+    int32_t pid;                                              /* as the process sees it; 0 = free */
+    uint32_t asked, answered;                                 /* number of the latest request to leave the card */
+    uint32_t asleep;                                          /* what could leave has left */
+    uint64_t seen_ns;                                         /* the process was there */
+    uint64_t idle_since_ns;                                   /* it submits no work */
+    uint64_t since_ns;                                        /* it has the card */
+    uint64_t least_ns;                                        /* for which it may keep the card */
+    uint64_t asked_ns;                                        /* when it was asked last */
+    uint64_t leaving_ns;                                      /* since when it answers a request; 0 = it does not */
+    uint64_t refuses_until_ns;                                /* nothing left when it was asked last */
+    uint64_t waits_since_ns;                                  /* it finds no memory; 0 = it does not wait */
+    uint64_t waits_until_ns;                                  /* and keeps its place in the row until then */
+    uint32_t waits_for, unused;                               /* devices, by bits */
+    uint64_t holds[GM_GROUP_DEVICES], away[GM_GROUP_DEVICES]; /* bytes that can leave, and those that have left */
+};
+
 struct gm_group {
     uint64_t magic;
     uint64_t limit;                     /* of each device, as gm_memory_of has it; 0 = none; changes at any time */
     uint64_t devices[GM_GROUP_DEVICES]; /* hash of each device's UUID, in the order of first use; 0 = none */
     uint64_t used_members;              /* members from here on were never used */
     struct gm_group_member members[GM_GROUP_MEMBERS];
+    uint64_t released;           /* bytes that left when they were asked for */
+    uint32_t changes, unused[1]; /* what those sleep on that share a card */
+    struct gm_share_place sharing[GM_SHARE_PLACES];
 };
 
 struct gm_group_path {
@@ -61,7 +83,10 @@ void gm_group_close(struct gm_group_file *file);
 
 /* ---- locks, each on one byte: of a member's place, or of all that join */
 
-enum { GM_GROUP_JOINING = GM_GROUP_MEMBERS }; /* the byte that is locked while a process joins */
+enum {
+    GM_GROUP_JOINING = GM_GROUP_MEMBERS, /* the byte that is locked while a process joins */
+    GM_GROUP_SHARING,                    /* the first one of those that share a card */
+};
 
 /* For any open of the file: nothing that somebody else put there delays it, or acts when it is opened. */
 enum { GM_GROUP_FLAGS = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY };

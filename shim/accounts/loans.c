@@ -3,17 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "shim/base/events.h"
 #include "shim/base/file.h"
+#include "shim/base/futex.h"
 #include "shim/accounts/group.h"
 #include "shim/accounts/group_file.h"
 
 enum { BITS = 64, PLACES = 128 };
-enum { WAIT = 0, WAKE = 1 }; /* of a futex that processes share */
 
 struct place {               /* its byte of the file is locked as long as its process lives */
     uint32_t answered[BITS]; /* number of the latest question, by device */
@@ -68,20 +67,6 @@ static struct shared *open_file(int *fd) {
     return NULL;
 }
 
-static void sleep_on(const uint32_t *word, uint32_t seen, uint64_t ns) {
-    const struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    int saved = errno;
-    syscall(SYS_futex, word, WAIT, seen, &time, NULL, 0);
-    errno = saved;
-}
-
-static void wake(uint32_t *word) {
-    int saved = errno;
-    __atomic_add_fetch(word, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, word, WAKE, INT_MAX, NULL, NULL, 0);
-    errno = saved;
-}
-
 /* ---- who asks */
 
 /* One of another process, which lives. */
@@ -120,26 +105,21 @@ static bool ask(struct shared *shared, int fd, uint64_t hash) {
     uint64_t before = released_by_all(shared), until = gm_now_ns() + GM_LOANS_PATIENCE_NS;
     __atomic_store_n(&shared->device[device], hash, __ATOMIC_SEQ_CST);
     uint32_t question = __atomic_add_fetch(&shared->asked[device], 1, __ATOMIC_SEQ_CST);
-    wake(&shared->questions);
+    gm_shared_raise(&shared->questions);
     for (;;) {
         uint32_t seen = __atomic_load_n(&shared->answers, __ATOMIC_SEQ_CST);
         uint64_t now = gm_now_ns();
         if (all_answered(shared, fd, device, question) || now >= until)
             break;
-        sleep_on(&shared->answers, seen, until - now);
+        gm_shared_sleep(&shared->answers, seen, until - now);
     }
     return released_by_all(shared) != before;
-}
-
-static uint64_t hash_of(int device) {
-    unsigned char uuid[16];
-    return device >= 0 && GM_ASK(device_uuid, device, uuid) ? gm_group_hash(uuid) : 0;
 }
 
 static uint64_t bit_of(uint64_t hash) { return hash ? 1ull << hash % BITS : 0; }
 
 bool gm_loans_ask(int device) {
-    uint64_t hash = hash_of(device);
+    uint64_t hash = gm_group_hash_of(device);
     int saved = errno, fd;
     struct shared *shared = hash ? open_file(&fd) : NULL;
     bool released = false;
@@ -183,7 +163,7 @@ bool gm_loans_join(void) {
 }
 
 void gm_loans_lend(int device) {
-    uint64_t hash = hash_of(device), known = 0, *at = &lent[hash % BITS];
+    uint64_t hash = gm_group_hash_of(device), known = 0, *at = &lent[hash % BITS];
     struct place *place = own_place();
     if (!place || !hash)
         return;
@@ -196,7 +176,7 @@ void gm_loans_sleep(uint64_t ns) {
     uint32_t seen = file ? __atomic_load_n(&file->questions, __ATOMIC_SEQ_CST) : 0;
     if (gm_loans_asked())
         return;
-    sleep_on(file ? &file->questions : &seen, seen, ns);
+    gm_shared_sleep(file ? &file->questions : &seen, seen, ns);
 }
 
 /* Answers all questions about these devices: so many bytes were released. */
@@ -205,7 +185,7 @@ static void answer(struct place *place, uint64_t devices, uint64_t released) {
     for (unsigned i = 0; i < BITS; i++)
         if (devices >> i & 1)
             __atomic_store_n(&place->answered[i], __atomic_load_n(&file->asked[i], __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
-    wake(&file->answers);
+    gm_shared_raise(&file->answers);
 }
 
 /* Another device has the bit, too, and is meant. */
@@ -240,7 +220,7 @@ void gm_loans_leave(void) {
     if (!left)
         return;
     __atomic_store_n(&left->devices, 0, __ATOMIC_SEQ_CST);
-    wake(&file->answers);
+    gm_shared_raise(&file->answers);
 }
 
 void gm_loans_after_fork(void) {

@@ -166,6 +166,12 @@ struct gm_stats {
         uint64_t registered;    /* bytes that the host holds and that are registered with the driver */
         uint64_t out_ns, in_ns; /* the latest suspend and resume took */
     } suspended;
+    struct gm_stats_shared {     /* GPUMEM_SHARE */
+        char group[48];          /* "" = no sharing */
+        uint64_t waits_since_ns; /* for memory (CLOCK_MONOTONIC), 0 = it does not wait */
+        uint64_t waited_ns;      /* in all */
+        uint64_t left;           /* times that it left for others */
+    } shared;
 } __attribute__((aligned(4096)));
 
 /* The levels of GPUMEM_FREE that keep the order on which the run relied; static text. */

@@ -31,7 +31,7 @@ static int ask(struct asked *asked) {
                                    .patience_ns = asked->patience_ns};
     switch (asked->request) {
     case SUSPEND: return gm_suspend(&wish, &asked->bytes, asked->why);
-    case RESUME: return gm_resume(asked->keep, &asked->bytes, asked->why);
+    case RESUME: return gm_resume_in_row(asked->keep, &asked->bytes, asked->why);
     case IS_SUSPENDED: return gm_suspend_is_asleep();
     case PUSH: gm_select_push(asked->keep); return GM_OK;
     default: return gm_select_pop() ? GM_OK : GM_INVALID_VALUE;

@@ -53,6 +53,8 @@ enum gm_moment {
       (const struct gm_guard_block *block, const struct gm_guard_damage *damage), "bytes beside a block were written") \
     X(request_spared, gm_select_spares, bool, (const struct gm_request *request),                                      \
       "whether native memory has to serve a request, as its call site exports blocks")                                 \
+    X(memory_awaited, gm_submission_awaits_memory, void, (bool begins),                                                \
+      "a call waits until other processes give memory of the device back, and its end")                                \
     X(quota_short, gm_process_trim_managed, void, (void),                                                              \
       "managed memory has no room left: free blocks of caches go before those of makers")                              \
     X(trace_keeps, gm_pipeline_is_live, bool, (const struct gm_event *event),                                          \

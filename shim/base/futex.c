@@ -7,7 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { WAIT = 128, WAKE = 129 }; /* for the threads of one process */
+enum { WAIT = 128, WAKE = 129 };           /* for the threads of one process */
+enum { WAIT_SHARED = 0, WAKE_SHARED = 1 }; /* for processes that map the word */
 
 void gm_futex_wait(const uint32_t *word, uint32_t expected, const struct timespec *time) {
     const int saved = errno;
@@ -18,6 +19,20 @@ void gm_futex_wait(const uint32_t *word, uint32_t expected, const struct timespe
 void gm_futex_wake(const uint32_t *word) {
     const int saved = errno;
     syscall(SYS_futex, word, WAKE, INT_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+void gm_shared_sleep(const uint32_t *word, uint32_t seen, uint64_t ns) {
+    const struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    const int saved = errno;
+    syscall(SYS_futex, word, WAIT_SHARED, seen, &time, NULL, 0);
+    errno = saved;
+}
+
+void gm_shared_raise(uint32_t *word) {
+    const int saved = errno;
+    __atomic_add_fetch(word, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, word, WAKE_SHARED, INT_MAX, NULL, NULL, 0);
     errno = saved;
 }
 

@@ -20,6 +20,11 @@ void gm_futex_wait(const uint32_t *word, uint32_t expected, const struct timespe
 /* Wakes all threads that sleep on the word. The word is not read: its memory may be freed already. */
 void gm_futex_wake(const uint32_t *word);
 
+/* The same between processes that map the word: sleeps at most `ns` while it is `seen`. */
+void gm_shared_sleep(const uint32_t *word, uint32_t seen, uint64_t ns);
+/* Raises the word by one, and wakes all that sleep on it. */
+void gm_shared_raise(uint32_t *word);
+
 /* ---- condition variables. What is waited for is guarded by a mutex, and all threads hold that mutex in these calls.
  * The threads of one process use a condition together. A zeroed one is ready for use, and nothing has to be destroyed.
  *

@@ -139,6 +139,13 @@ enum gm_option_type {
       "What becomes of the host's copy after a resume: dropped; kept, so that the next suspend copies only what "      \
       "changed; registered, also with the driver in the background, so that it is copied at the speed of the link; "   \
       "when the host runs short of memory it is dropped.")                                                             \
+    X(SHARE, TEXT, "share", "", "NAME", NULL, 0, 0,                                                                    \
+      "Share each device with all processes of this user and machine that have the same name here, as gpumem share "   \
+      "does: where one finds no memory, that of another one leaves the device for a while, as with GPUMEM_SUSPEND; "   \
+      "empty = no sharing.")                                                                                           \
+    X(SHARE_QUANTUM, TIME, "share-quantum", "2s", "us, ms, s or min", NULL, 0, 0,                                      \
+      "With GPUMEM_SHARE, the least time for which the process keeps the device before it leaves for another one, or " \
+      "four times as long as its memory took to move, if that is longer.")                                             \
     X(CONFIG, TEXT, "config", "", "FILE", NULL, 0, 0,                                                                  \
       "Read options from this file, one a line such as policy = cache; variables come before it; libgpumem(7) "        \
       "describes the file.")                                                                                           \

@@ -8,6 +8,7 @@
 #include "shim/hook/hook.h"
 #include "shim/resource/registry.h"
 #include "shim/accounts/limit.h"
+#include "shim/accounts/share.h"
 #include "shim/resource/suspendable_at.h"
 #include "shim/suspend/select.h"
 
@@ -204,10 +205,12 @@ CUresult CUDAAPI gm_hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes
     /* Comes before the driver's call, because it may release memory. */
     size_t releasable = known ? gm_pipeline_releasable(context.device) : 0;
     CUresult result = gm_real.cuMemGetInfo_v2(free_bytes, total_bytes);
-    if (result != CUDA_SUCCESS || !known || (!releasable && !gm_limit_on()) ||
+    int64_t more = known ? (int64_t)releasable + gm_share_room(context.device) : 0;
+    if (result != CUDA_SUCCESS || !known || (!more && !gm_limit_on()) ||
         gm_real.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
         LEAVE(result);
-    free_now = releasable < total - free_now ? free_now + releasable : total;
+    int64_t seen = (int64_t)free_now + more;
+    free_now = seen < 0 ? 0 : (size_t)seen < total ? (size_t)seen : total;
     gm_limit_view(context.device, &free_now, &total);
     if (free_bytes)
         *free_bytes = free_now;

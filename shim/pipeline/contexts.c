@@ -4,6 +4,7 @@
 
 #include "shim/accounts/limit.h"
 #include "shim/accounts/loans.h"
+#include "shim/accounts/share.h"
 #include "shim/pipeline/counts.h"
 #include "shim/pipeline/events.h"
 #include "shim/explain/explain.h"
@@ -250,7 +251,8 @@ size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
     gm_releases_end(&releases, false);
 #ifdef GM_HAVE_CUDA
     struct gm_context context;
-    if (reason == GM_REASON_OUT_OF_MEMORY && gm_context_current(&context) && gm_loans_ask(context.device))
+    if (reason == GM_REASON_OUT_OF_MEMORY && gm_context_current(&context) &&
+        (gm_loans_ask(context.device) || (!given && gm_share_ask(context.device))))
         given++; /* others released some */
 #endif
     return given;

@@ -7,6 +7,7 @@
 #include "shim/placement/router.h"
 
 #include "shim/accounts/loans.h"
+#include "shim/accounts/share.h"
 #include "shim/accounts/stats.h"
 #include "shim/resource/releases.h"
 #ifdef GM_HAVE_CUDA
@@ -81,6 +82,26 @@ static inline void set_served(struct gm_block *block, unsigned server, enum gm_r
 
 static bool serves_device_memory(int kind) { return servers[kind] && gm_kind_is_on_device((enum gm_kind)kind); }
 
+/* The user's stack for native memory cannot serve such a request: the program's own call does. */
+static GM_APART gm_status call_natively(const struct gm_request *request, const struct gm_decision *decision,
+                                        struct gm_block *block) {
+    gm_status status = gm_resource_alloc(own_call, request, decision, block);
+    if (!status)
+        set_served(block, OWN_CALL, is_refused(GM_KIND_NATIVE, request) ? GM_REASON_PROMISE : GM_REASON_UNSUPPORTED);
+    return status;
+}
+
+/* Native memory once more, after something may have made room. */
+static gm_status retry_natively(const struct gm_request *request, const struct gm_decision *decision,
+                                enum gm_reason reason, struct gm_block *block) {
+    gm_status status = allocate_from(GM_KIND_NATIVE, request, decision, block);
+    if (status == GM_NOT_SUPPORTED && own_call)
+        return call_natively(request, decision, block);
+    if (!status)
+        set_served(block, GM_KIND_NATIVE, reason);
+    return status;
+}
+
 /* ---- the steps of GPUMEM_OOM */
 
 static size_t trim_servers(size_t bytes, bool host) {
@@ -101,24 +122,35 @@ static bool could_have(const struct gm_request *request) {
 #endif
 }
 
-/* Other processes may keep memory of the device. */
-static gm_status ask_others(struct gm_resource *native, const struct gm_request *request,
-                            const struct gm_decision *decision, enum gm_reason reason, struct gm_block *block) {
-    if (!gm_loans_ask(request->device))
-        return GM_OUT_OF_MEMORY;
-    gm_status status = gm_resource_alloc(native, request, decision, block);
-    if (!status)
-        set_served(block, GM_KIND_NATIVE, reason);
+/* Other processes may have memory of the device for which this one can wait. */
+static gm_status wait_for_others(const struct gm_request *request, const struct gm_decision *decision,
+                                 enum gm_reason reason, struct gm_block *block) {
+    struct gm_share_wait wait;
+    gm_status status = GM_OUT_OF_MEMORY;
+    if (!gm_share_is_on() || request->capturing || !could_have(request))
+        return status;
+    gm_share_begin(&wait, request->device, true);
+    while (status == GM_OUT_OF_MEMORY && gm_share_next(&wait))
+        status = retry_natively(request, decision, reason, block);
+    gm_share_end(&wait, !status);
     return status;
+}
+
+/* Other processes may keep memory of the device. */
+static gm_status ask_others(const struct gm_request *request, const struct gm_decision *decision, enum gm_reason reason,
+                            struct gm_block *block) {
+    gm_status status = GM_OUT_OF_MEMORY;
+    if (gm_loans_ask(request->device))
+        status = retry_natively(request, decision, reason, block);
+    return status == GM_OUT_OF_MEMORY ? wait_for_others(request, decision, reason, block) : status;
 }
 
 static gm_status trim_and_retry(const struct gm_request *request, const struct gm_decision *decision,
                                 enum gm_reason reason, struct gm_block *block) {
-    struct gm_resource *native = servers[GM_KIND_NATIVE];
-    if (exceeds_limit(decision) || !native)
+    if (exceeds_limit(decision) || !servers[GM_KIND_NATIVE])
         return GM_OUT_OF_MEMORY;
     if (!could_have(request))
-        return ask_others(native, request, decision, reason, block);
+        return ask_others(request, decision, reason, block);
     struct gm_releases releases;
     gm_releases_begin(&releases, GM_REASON_OUT_OF_MEMORY);
     releases.request = request;
@@ -126,12 +158,8 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
      */
     size_t released = trim_servers(SIZE_MAX, false);
     gm_releases_end(&releases, true);
-    gm_status status = released ? gm_resource_alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
-    if (status == GM_OUT_OF_MEMORY)
-        return ask_others(native, request, decision, reason, block);
-    if (!status)
-        set_served(block, GM_KIND_NATIVE, reason);
-    return status;
+    gm_status status = released ? retry_natively(request, decision, reason, block) : GM_OUT_OF_MEMORY;
+    return status == GM_OUT_OF_MEMORY ? ask_others(request, decision, reason, block) : status;
 }
 
 /* Tries another kind of memory. If that cannot serve, the next step follows. */
@@ -163,15 +191,6 @@ static GM_APART gm_status serve_by_steps(const struct gm_request *request, const
 }
 
 /* ---- requests */
-
-/* The user's stack for native memory cannot serve such a request: the program's own call does. */
-static GM_APART gm_status call_natively(const struct gm_request *request, const struct gm_decision *decision,
-                                        struct gm_block *block) {
-    gm_status status = gm_resource_alloc(own_call, request, decision, block);
-    if (!status)
-        set_served(block, OWN_CALL, is_refused(GM_KIND_NATIVE, request) ? GM_REASON_PROMISE : GM_REASON_UNSUPPORTED);
-    return status;
-}
 
 /* Native memory could not serve either. */
 static gm_status native_failed(const struct gm_request *request, const struct gm_decision *decision, gm_status status,

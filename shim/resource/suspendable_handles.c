@@ -75,6 +75,7 @@ static gm_status map_handle(struct gm_suspendable_range *range) {
     gm_status status = map_until(handle_of(range), NULL);
     if (!status)
         range->away = range->aside = false;
+    gm_suspendable_recount(range, true);
     return status;
 }
 
@@ -90,6 +91,7 @@ static gm_status leave_handle(struct gm_suspendable_range *range) {
         gm_drv.mem_unmap(mapping->address, mapping->size);
     uncreate_handle(range);
     range->away = true;
+    gm_suspendable_recount(range, true);
     return status;
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "shim/accounts/share.h"
 #include "shim/base/futex.h"
 #include "shim/resource/vmm.h"
 
@@ -117,12 +118,14 @@ static void take_out(struct gm_suspendable_range *range) {
 void gm_suspendable_join(struct gm_suspendable_range *range) {
     gm_spin_lock(&lock);
     link_at(ranges_end ? ranges_end : &ranges, range);
+    gm_suspendable_recount(range, true);
     gm_spin_unlock(&lock);
 }
 
 void gm_suspendable_part(struct gm_suspendable_range *range) {
     gm_spin_lock(&lock);
     unlink_range(range);
+    gm_suspendable_recount(range, false);
     gm_spin_unlock(&lock);
 }
 
@@ -156,11 +159,21 @@ bool gm_suspendable_is_ours(uint64_t address) {
     return ours;
 }
 
+void gm_suspendable_recount(struct gm_suspendable_range *range, bool exists) {
+    int64_t size = exists ? (int64_t)range->size : 0, away = range->away ? size : 0;
+    int64_t here = range->away || range->stays ? 0 : size;
+    gm_share_count(range->device, here - range->counted_here, away - range->counted_away);
+    range->counted_here = here;
+    range->counted_away = away;
+}
+
 bool gm_suspendable_stay_ours(uint64_t address, const char *why) {
     gm_spin_lock(&lock);
     struct gm_suspendable_range *range = find_around(address);
-    if (range)
+    if (range) {
         range->stays = why;
+        gm_suspendable_recount(range, true);
+    }
     gm_spin_unlock(&lock);
     return range != NULL;
 }
@@ -220,9 +233,11 @@ static void uncreate_pages(struct gm_suspendable_range *range) {
 
 static gm_status map_pages(struct gm_suspendable_range *range) {
     gm_status status = gm_vmm_map(range->device, range->address, range->extents, range->count);
-    if (!status)
-        range->away = range->aside = false;
-    return status;
+    if (status)
+        return status;
+    range->away = range->aside = false;
+    gm_suspendable_recount(range, true);
+    return GM_OK;
 }
 
 /* Some extents may be unmapped already. */
@@ -244,6 +259,7 @@ static gm_status leave_pages(struct gm_suspendable_range *range) {
             gm_drv.mem_unmap(at, range->extents[done].size);
     uncreate_pages(range);
     range->away = true;
+    gm_suspendable_recount(range, true);
     return status;
 }
 
@@ -320,6 +336,7 @@ discard:
 static gm_status unmake(struct gm_suspendable_range *range, bool lost) {
     uint64_t at = range->address;
     if (lost) {
+        gm_suspendable_recount(range, false);
         for (unsigned i = 0; !range->away && i < range->count; at += range->extents[i++].size) {
             gm_drv.mem_unmap(at, range->extents[i].size);
             gm_drv.mem_release(range->extents[i].handle);
@@ -333,6 +350,7 @@ static gm_status unmake(struct gm_suspendable_range *range, bool lost) {
         if (status && !range->away)
             return status;
     }
+    gm_suspendable_recount(range, false);
     gm_addresses_free(&gm_drv, range->address, range->size);
     discard(range);
     return GM_OK;

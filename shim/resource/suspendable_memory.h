@@ -40,10 +40,11 @@ struct gm_suspendable_range {
     size_t size;
     int device;
     bool slab;
-    bool away;         /* its pages are not on the device: nothing is mapped */
-    bool aside;        /* it is away, and the program goes on without it */
-    const char *stays; /* why it cannot leave; NULL: it can */
-    unsigned count;    /* extents, with handles unless the range is away */
+    bool away;                          /* its pages are not on the device: nothing is mapped */
+    bool aside;                         /* it is away, and the program goes on without it */
+    int64_t counted_here, counted_away; /* for those that share the card (gm_suspendable_recount) */
+    const char *stays;                  /* why it cannot leave; NULL: it can */
+    unsigned count;                     /* extents, with handles unless the range is away */
     struct gm_extent *extents;
     struct gm_backing *backing; /* its contents on the host; NULL while it is away: it comes back as zeros */
     int choice;                 /* of who holds the memory alone */
@@ -79,6 +80,8 @@ GM_INTERNAL void gm_suspendable_unlock_shared(void);
 /* A range that the program maps itself joins the others, or ends. The memory is held shared. */
 GM_INTERNAL void gm_suspendable_join(struct gm_suspendable_range *range);
 GM_INTERNAL void gm_suspendable_part(struct gm_suspendable_range *range);
+/* Tells those that share the card what of the range can leave, and what is away, after a change of it. */
+GM_INTERNAL void gm_suspendable_recount(struct gm_suspendable_range *range, bool exists);
 
 /* ---- pages; the caller holds the memory alone, and a context of the device is current where pages come back */
 

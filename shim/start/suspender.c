@@ -7,6 +7,7 @@
 #include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
+#include "shim/accounts/share.h"
 #include "shim/accounts/stats.h"
 #include "shim/suspend/suspend.h"
 
@@ -84,6 +85,21 @@ static void suspend_idle(void) {
         gm_log_once(&once, GM_LOG_WARN, "GPUMEM_SUSPEND_IDLE: the process cannot be suspended now: %s", why);
 }
 
+/* Another process waits for the card. What the user has put to sleep until a resume stays so. */
+static void leave_card(void) {
+    static int once;
+    const struct gm_suspend_wish wish = {.wait = gm_suspend_waits()};
+    char why[GM_SUSPEND_WHY];
+    uint64_t bytes = 0;
+    gm_share_seen(gm_suspend_idle_since());
+    if (!gm_share_is_asked())
+        return;
+    gm_share_leaving();
+    if (gm_suspend(&wish, &bytes, why))
+        gm_log_once(&once, GM_LOG_WARN, "GPUMEM_SHARE: the process cannot leave the card now: %s", why);
+    gm_share_answer(bytes);
+}
+
 static void *run(void *unused) {
     bool more = false;
     gm_mine.depth = 1;
@@ -93,11 +109,12 @@ static void *run(void *unused) {
         if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == WATCHES) {
             serve_request();
             suspend_idle();
+            leave_card();
             more = gm_suspend_tend();
         }
         __atomic_store_n(&inside, false, __ATOMIC_SEQ_CST);
         if (!more)
-            gm_sleep(TICK_NS);
+            gm_share_sleep(TICK_NS);
     }
     return unused;
 }
@@ -115,6 +132,7 @@ void gm_suspender_begin(void) {
     int none = NO_THREAD;
     if (!gm_suspend_is_on() || __atomic_load_n(&state, __ATOMIC_RELAXED) != NO_THREAD)
         return;
+    gm_suspend_share();
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED) && atexit(end))
         __atomic_store_n(&state, ENDED, __ATOMIC_RELAXED);
     if (__atomic_compare_exchange_n((int *)&state, &none, WATCHES, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) &&

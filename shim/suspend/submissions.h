@@ -15,6 +15,7 @@
 struct gm_submissions_mine {
     uint8_t inside;  /* counted calls of this thread, one inside the other */
     uint8_t by_hook; /* the hook that runs is one of them */
+    uint8_t paused;  /* of `inside`, while the call waits for memory */
     bool again;      /* the outer one may be made again (called.c) */
     uint16_t slot;   /* from 1 on; 0: none yet */
 };

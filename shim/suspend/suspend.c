@@ -3,15 +3,18 @@
 
 #include <string.h>
 
+#include "shim/base/events.h"
 #include "shim/base/file.h"
 #include "shim/base/futex.h"
 #include "shim/base/hostmem.h"
 #include "shim/accounts/loans.h"
+#include "shim/accounts/share.h"
 #include "shim/base/options.h"
 #include "shim/accounts/stats.h"
 #include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/transports.h"
+#include "shim/explain/account.h"
 #include "shim/resource/suspendable_memory.h"
 #include "shim/suspend/contents.h"
 #include "shim/suspend/kept.h"
@@ -28,12 +31,14 @@ static bool on;
 static uint32_t asleep; /* what held calls sleep on */
 static bool waits;      /* they wait for gm_resume */
 static uint32_t turn;   /* a thread suspends or resumes */
+static int lacks = -1;  /* the device that had no memory for the latest resume */
 static bool said;       /* why a resume does not succeed; for this sleep */
 GM_ZERO_IN_CHILD(asleep);
 GM_ZERO_IN_CHILD(turn);
 
 bool gm_suspend_is_on(void) { return on; }
 bool gm_suspend_is_asleep(void) { return __atomic_load_n(&asleep, __ATOMIC_ACQUIRE); }
+bool gm_suspend_waits(void) { return gm_suspend_is_asleep() && __atomic_load_n(&waits, __ATOMIC_RELAXED); }
 uint64_t gm_suspend_idle_since(void) { return gm_submissions_idle_since(); }
 
 static void take_turn(void) {
@@ -134,6 +139,7 @@ static gm_status create_all(void) {
         if (status == GM_OUT_OF_MEMORY && gm_loans_ask(range->device)) /* other processes keep memory for reuse */
             status = gm_suspendable_create(range);
         if (status) {
+            __atomic_store_n(&lacks, range->device, __ATOMIC_RELAXED);
             release_created(range);
             return status;
         }
@@ -195,8 +201,36 @@ static void count_move(bool out, uint64_t ns) {
 }
 
 static void set_asleep(bool value) {
+    const struct gm_stats_suspended *seen = &gm_stats->suspended;
+    if (value)
+        gm_share_asleep();
+    else if (gm_suspend_is_asleep())
+        gm_share_awake(seen->out_ns + seen->in_ns);
     __atomic_store_n(&asleep, value, __ATOMIC_RELEASE);
     __atomic_store_n(&gm_stats->suspended.asleep, value, __ATOMIC_RELAXED);
+}
+
+/* Who has the memory that a resume lacks. */
+static void name_holders(int device, char *why) {
+    enum { SHOWN = 4 };
+    struct gm_share_holder holders[SHOWN];
+    struct gm_size_text size[2];
+    struct gm_card card = {0};
+    unsigned count = gm_share_holders(device, holders, SHOWN);
+    uint64_t members = 0;
+    int length = gm_format(why, GM_SUSPEND_WHY, "the device has too little free memory");
+    bool known = GM_ASK(card_asked, &device, true, &card) && card.total;
+    if (known)
+        length += gm_format(why + length, GM_SUSPEND_WHY - (size_t)length, ": %s of %s are free",
+                            gm_size_text(&size[0], card.free), gm_size_text(&size[1], card.total));
+    for (unsigned i = 0; i < count && i < SHOWN && length < GM_SUSPEND_WHY; i++) {
+        members += holders[i].holds;
+        length += gm_format(why + length, GM_SUSPEND_WHY - (size_t)length, "%s process %d holds %s",
+                            known || i ? "," : ":", holders[i].pid, gm_size_text(&size[0], holders[i].holds));
+    }
+    if (known && card.own && card.total - card.free > card.own + members && length < GM_SUSPEND_WHY)
+        gm_format(why + length, GM_SUSPEND_WHY - (size_t)length, ", others %s",
+                  gm_size_text(&size[0], card.total - card.free - card.own - members));
 }
 
 /* It is this thread's turn. */
@@ -210,10 +244,10 @@ static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char 
     gm_suspendable_unlock();
     if (other)
         gm_format(why, GM_SUSPEND_WHY, "%u pages came back with other contents than they left with", other);
+    else if (status == GM_OUT_OF_MEMORY)
+        name_holders(lacks, why);
     else if (status)
-        gm_format(why, GM_SUSPEND_WHY, "%s%d%s",
-                  status == GM_OUT_OF_MEMORY ? "the device has too little free memory (error " : "the driver answers ",
-                  status, status == GM_OUT_OF_MEMORY ? ")" : "");
+        gm_format(why, GM_SUSPEND_WHY, "the driver answers %d", status);
     if (!status)
         count_move(false, gm_now_ns() - begin);
     if (!away && gm_suspend_is_asleep()) {
@@ -226,27 +260,42 @@ static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char 
 
 static bool any_away(void) { return __atomic_load_n(&gm_stats->suspended.away, __ATOMIC_RELAXED); }
 
-gm_status gm_resume(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
+/* `aside`: what was set aside comes back, too. */
+static gm_status resume(const char *glob, bool aside, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
     uint64_t back = 0;
     gm_status status = GM_OK;
     if (!on)
         return refuse(why, GM_NOT_SUPPORTED, "GPUMEM_SUSPEND is not on");
     take_turn();
     if (gm_suspend_is_asleep() || any_away())
-        status = resume_now(glob, true, &back, why);
+        status = resume_now(glob, aside, &back, why);
     end_turn();
     if (bytes)
         *bytes = back;
     return status;
 }
 
-/* For a held call: what calls wait for. */
-static gm_status wake_up(char why[GM_SUSPEND_WHY]) {
-    uint64_t back = 0;
-    take_turn();
-    gm_status status = gm_suspend_is_asleep() ? resume_now(NULL, false, &back, why) : (gm_status)GM_OK;
-    end_turn();
+static gm_status resume_in_row(const char *glob, bool aside, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
+    struct gm_share_wait wait;
+    gm_status status = GM_OUT_OF_MEMORY;
+    if (!on || !gm_share_is_on())
+        return resume(glob, aside, bytes, why);
+    gm_format(why, GM_SUSPEND_WHY, "the group of GPUMEM_SHARE does not answer");
+    gm_share_begin(&wait, -1, false);
+    while (status == GM_OUT_OF_MEMORY && gm_share_next(&wait)) {
+        status = resume(glob, aside, bytes, why);
+        wait.device = __atomic_load_n(&lacks, __ATOMIC_RELAXED);
+    }
+    gm_share_end(&wait, !status);
     return status;
+}
+
+gm_status gm_resume(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
+    return resume(glob, true, bytes, why);
+}
+
+gm_status gm_resume_in_row(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
+    return resume_in_row(glob, true, bytes, why);
 }
 
 /* A submitting call is held: the first one resumes, unless the suspend says otherwise. */
@@ -257,7 +306,8 @@ static void held(void) {
     gm_status status = GM_OK;
     gm_mine.depth = 1;
     gm_cancel_hold();
-    if (gm_suspend_is_asleep() && !__atomic_load_n(&waits, __ATOMIC_RELAXED) && (status = wake_up(why)) != GM_OK &&
+    if (gm_suspend_is_asleep() && !__atomic_load_n(&waits, __ATOMIC_RELAXED) &&
+        (status = resume_in_row(NULL, false, NULL, why)) != GM_OK &&
         !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
         gm_log(GM_LOG_WARN, "the suspended process cannot resume yet: %s; it tries again four times a second", why);
     if (gm_submissions_are_closed()) {
@@ -273,6 +323,21 @@ static void held(void) {
 void gm_submission_begin(void) {
     while (GM_UNLIKELY(!gm_submission_try()))
         held();
+}
+
+void gm_submission_awaits_memory(bool begins) {
+    struct gm_submissions_mine *self = &gm_submissions_mine;
+    uint8_t counted = begins ? self->inside : self->paused;
+    self->paused = begins ? counted : 0;
+    if (!counted)
+        return;
+    if (begins) {
+        self->inside = 1;
+        gm_submission_end();
+    } else {
+        gm_submission_begin();
+        self->inside = counted;
+    }
 }
 
 /* ---- suspend */
@@ -390,19 +455,27 @@ bool gm_suspend_tend(void) {
 
 /* ---- life */
 
+void gm_suspend_share(void) {
+    const char *name = gm_option_text(GM_OPT_SHARE), *why;
+    if (on && *name && !gm_share_is_on() && !gm_share_join(name, gm_option_number(GM_OPT_SHARE_QUANTUM), &why))
+        gm_log(GM_LOG_ERROR, "%s=%s: the group %s; this process shares no device", gm_option_label(GM_OPT_SHARE).text,
+               name, why);
+}
+
 bool gm_suspend_start(bool excluded) {
-    if (!gm_option_bool(GM_OPT_SUSPEND))
+    if (!gm_option_bool(GM_OPT_SUSPEND) && !*gm_option_text(GM_OPT_SHARE))
         return false;
     if (excluded) {
         gm_log(GM_LOG_WARN,
                "%s: not together with GPUMEM_GUARD, GPUMEM_FILL and GPUMEM_GROW, which work on memory "
                "themselves: it is off",
-               gm_option_label(GM_OPT_SUSPEND).text);
+               gm_option_label(gm_option_bool(GM_OPT_SUSPEND) ? GM_OPT_SUSPEND : GM_OPT_SHARE).text);
         return false;
     }
     on = true;
     gm_stats->suspended.on = 1;
     gm_watch_set(GM_WATCH_SUSPENDS, true);
+    gm_suspend_share();
     return true;
 }
 

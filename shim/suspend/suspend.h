@@ -26,6 +26,8 @@ enum { GM_SUSPEND_WHY = 240 };
 /* GPUMEM_SUSPEND is on: call it before the first request. False: it is not, or cannot be, which is logged. */
 GM_INTERNAL bool gm_suspend_start(bool excluded);
 GM_INTERNAL bool gm_suspend_is_on(void);
+/* Joins the group of GPUMEM_SHARE, unless the process is in it: the child of a fork is not. */
+GM_INTERNAL void gm_suspend_share(void);
 
 /* *bytes (may be NULL): that left the device. Suspends a process that is asleep once more: what came back meanwhile.
  * After an error `why` has one line, and the process is as before. Errors: GM_NOT_SUPPORTED, GM_INVALID_VALUE from a
@@ -36,16 +38,23 @@ GM_INTERNAL gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *b
  * Errors:
  * GM_OUT_OF_MEMORY, of the device; the driver's own. The process stays asleep then. */
 GM_INTERNAL gm_status gm_resume(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]);
+/* The same, but waits for memory where the card is shared (shim/accounts/share.h). */
+GM_INTERNAL gm_status gm_resume_in_row(const char *glob, uint64_t *bytes, char why[GM_SUSPEND_WHY]);
 GM_INTERNAL bool gm_suspend_is_asleep(void);
 /* Registers and releases memory of the host, for at most some ten milliseconds, unless a thread suspends or resumes.
  * True: soon again. To be called now and then by a thread in relaxed capture mode. */
 GM_INTERNAL bool gm_suspend_tend(void);
+/* The process is asleep, and held calls wait for gm_resume. */
+GM_INTERNAL bool gm_suspend_waits(void);
 /* Since when no call has submitted work, as far as calls of this function show; nanoseconds. */
 GM_INTERNAL uint64_t gm_suspend_idle_since(void);
 
 /* Ends the child's sleep: its memory is the parent's. */
 GM_INTERNAL void gm_suspend_after_fork(void);
 
+/* A counted call waits for memory of the device: meanwhile the process can be suspended. At the end the call waits
+ * while the entries are closed. */
+GM_INTERNAL void gm_submission_awaits_memory(bool begins);
 /* Before a counted call: waits while the entries are closed. */
 GM_INTERNAL void gm_submission_begin(void);
 static inline void gm_submission_begin_hook(void) {

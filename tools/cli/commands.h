@@ -21,6 +21,8 @@ int gm_command_limit(int argc, char **argv);
 void gm_command_limit_help(void);
 int gm_command_suspend(int argc, char **argv);
 void gm_command_suspend_help(void);
+int gm_command_share(int argc, char **argv);
+void gm_command_share_help(void);
 int gm_command_resume(int argc, char **argv);
 void gm_command_resume_help(void);
 int gm_command_trace(int argc, char **argv);

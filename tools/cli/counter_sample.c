@@ -51,6 +51,8 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
         out->untracked_peak += s->untracked[device].peak;
     }
     out->suspended = s->suspended;
+    out->shared = s->shared;
+    gm_foreign_text(out->shared.group, sizeof out->shared.group, s->shared.group, sizeof s->shared.group - 1);
     gm_counter_sample_limit(out, s->group[0] || s->limit_bytes == UINT64_MAX ? 0 : s->limit_bytes);
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         out->live[k] = gm_stats_live(s, &out->total, (enum gm_kind)k);

@@ -14,6 +14,7 @@ struct gm_counter_sample {
     char group[48];               /* "" = none */
     uint64_t limit;               /* of each device, now in force (gm_memory_of); 0 = none */
     struct gm_stats_suspended suspended;
+    struct gm_stats_shared shared;
     uint64_t start_ns;
     uint64_t live[GM_KIND_COUNT], cached[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
         blocks[GM_KIND_COUNT];

@@ -92,6 +92,12 @@ const struct gm_flag gm_flags[] = {
     {"context", "", "suspend",
      "The process leaves the device as a whole, until gpumem resume: what gpumem does not serve is saved by the "
      "driver's checkpoint API (driver 570 and later)."},
+    {"quantum", "TIME", "share",
+     "The least time for which a program keeps the device before its memory leaves for another one, a number with ms, "
+     "s "
+     "or min (GPUMEM_SHARE_QUANTUM); default 2s."},
+    {"group", "NAME", "share",
+     "Share with the programs that have the same name here (GPUMEM_SHARE); default: default."},
     {"to", GM_EXPORT_NAMES, "export", "Format to write."},
     {"trace", "FILE", "trace",
      "Of start: name of the trace, where %p is the process id; default gpumem.%p.gmt in the current folder."},
@@ -127,7 +133,7 @@ const struct gm_flag gm_flags[] = {
     {"json", "", "replay", "Everything as one JSON document, for programs."},
     {"color", "auto|always|never", "run top report diff",
      "Colours of the text; auto (the default) uses them on a terminal unless NO_COLOR is set."},
-    {"help", "", "run top limit suspend resume trace report diff export plot html plan replay",
+    {"help", "", "run top limit suspend resume share trace report diff export plot html plan replay",
      "Print a summary and exit."},
     {NULL, NULL, NULL, NULL},
 };

@@ -16,6 +16,8 @@ static const struct gm_command commands[] = {
      gm_command_limit_help},
     {"suspend", "let a process give its device memory back for a while", gm_command_suspend, gm_command_suspend_help},
     {"resume", "bring the memory of a suspended process back", gm_command_resume, gm_command_resume_help},
+    {"share", "run a program that shares the devices with others, each of which may use all memory", gm_command_share,
+     gm_command_share_help},
     {"trace", "start, stop or copy the trace of a running process", gm_command_trace, gm_command_trace_help},
     {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report, gm_command_report_help},
     {"diff", "compare two traces by call site and kind of memory", gm_command_diff, gm_command_diff_help},

@@ -1,4 +1,4 @@
-/* gpumem run: sets the environment, starts the program, and prints what it did with GPU memory. */
+/* gpumem run and share: set the environment, start the program, and print what it did with GPU memory. */
 #include "shim/base/base.h"
 #include "shim/base/config.h"
 #include "shim/base/file.h"
@@ -44,15 +44,21 @@ static const struct option own_options[] = {
 struct setup {
     const char *library;
     bool sim, audit, nvtx, exec;
+    bool shares;    /* gpumem share */
     int guard_exit; /* status when memory errors were found */
 };
 
-static void make_options(struct option *out) {
+/* In gpumem share two rows have shorter names, one of them that of another row. */
+static void make_options(struct option *out, bool shares) {
     size_t count = OWN_OPTIONS;
     memcpy(out, own_options, sizeof own_options);
+    if (shares) {
+        out[count++] = (struct option){"group", required_argument, NULL, ROWS + GM_OPT_SHARE};
+        out[count++] = (struct option){"quantum", required_argument, NULL, ROWS + GM_OPT_SHARE_QUANTUM};
+    }
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
-        if (row->flag)
+        if (row->flag && !(shares && row->id == GM_OPT_GROUP))
             out[count++] = (struct option){
                 row->flag, row->type == GM_OPTION_BOOL ? optional_argument : required_argument, NULL, ROWS + i};
     }
@@ -101,10 +107,10 @@ static int check_guard(const char *value) {
                                                                : 0;
 }
 
-static int check_group(const char *value) {
+static int check_group(enum gm_option_id id, const char *value) {
     if (gm_group_name_is_valid(value))
         return 0;
-    return gm_usage_error("GPUMEM_GROUP=%s is not a name; " GM_GROUP_ACCEPTED, value);
+    return gm_usage_error("%s=%s is not a name; " GM_GROUP_ACCEPTED, gm_option_rows[id].name, value);
 }
 
 static int check_ring(const char *value) {
@@ -149,7 +155,7 @@ static int check_value(enum gm_option_id id, const char *value) {
         return check_ring(value);
     if (is_resource(id) && *value)
         return check_resource(id, value);
-    return id == GM_OPT_GROUP && *value ? check_group(value) : 0;
+    return (id == GM_OPT_GROUP || id == GM_OPT_SHARE) && *value ? check_group(id, value) : 0;
 }
 
 static void ignore_line(void *arg, const struct gm_config_line *line) {}
@@ -206,9 +212,9 @@ static int take_guard_exit(const char *text, int *status) {
 
 /* Reads the options before the program's name. -1 = continue, else the exit status. */
 static int read_options(int argc, char **argv, struct setup *setup) {
-    struct option options[OWN_OPTIONS + GM_OPTION_COUNT_ + 1];
+    struct option options[OWN_OPTIONS + GM_OPTION_COUNT_ + 2];
     int option, status;
-    make_options(options);
+    make_options(options, setup->shares);
     opterr = 0;
     while ((option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
         switch (option) {
@@ -226,7 +232,7 @@ static int read_options(int argc, char **argv, struct setup *setup) {
                 return gm_usage_error("%s: --color '%s' is none of auto|always|never", argv[0], optarg);
             break;
         case OWN_HELP:
-        case 'h': gm_command_run_help(); return 0;
+        case 'h': (setup->shares ? gm_command_share_help : gm_command_run_help)(); return 0;
         case ':':
         case '?': return bad_option(argv[0], argv, options);
         default:
@@ -318,8 +324,7 @@ static int take_nvtx(const char *library) {
     return setenv("NVTX_INJECTION64_PATH", library, 1) ? gm_usage_error("%s", strerror(errno)) : 0;
 }
 
-int gm_command_run(int argc, char **argv) {
-    struct setup setup = {.guard_exit = 1};
+static int run(int argc, char **argv, struct setup setup) {
     struct gm_run_counters counters = {0};
     struct timespec begin, end;
     char library[GM_PATH], path[GM_PATH];
@@ -364,6 +369,14 @@ int gm_command_run(int argc, char **argv) {
     return status;
 }
 
+int gm_command_run(int argc, char **argv) { return run(argc, argv, (struct setup){.guard_exit = 1}); }
+
+int gm_command_share(int argc, char **argv) {
+    if (setenv(gm_option_rows[GM_OPT_SUSPEND].name, "1", 1) || setenv(gm_option_rows[GM_OPT_SHARE].name, "default", 0))
+        return gm_usage_error("%s", strerror(errno));
+    return run(argc, argv, (struct setup){.guard_exit = 1, .shares = true});
+}
+
 static void print_options(void) {
     char help[1024];
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
@@ -386,4 +399,13 @@ void gm_command_run_help(void) {
          "program's; 128 + N when signal N ended it, 127 and 126 when it was not found or not executable, 2 "
          "for a bad option;\n--guard-exit when it was 0 and memory errors were found.\n");
     print_options();
+}
+
+void gm_command_share_help(void) {
+    puts("usage: gpumem share [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
+         "Runs the program as gpumem run does. Programs that are started so, in one terminal or several, share each\n"
+         "device: every one of them may use all of its memory, and where that is too small for all, the memory of\n"
+         "some is on the host meanwhile.\n");
+    gm_flags_help("share");
+    puts("\nAll other options of gpumem run are accepted, too.");
 }

@@ -93,6 +93,11 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
                         "registered_bytes", gm_json_number(s->suspended.registered), "suspends",
                         gm_json_number(s->suspended.suspends), "resumes", gm_json_number(s->suspended.resumes),
                         "out_ns", gm_json_number(s->suspended.out_ns), "in_ns", gm_json_number(s->suspended.in_ns));
+    json_t *shared = !s->shared.group[0]
+                         ? json_null()
+                         : json_pack("{s:o, s:b, s:o, s:o}", "group", gm_json_string(s->shared.group), "waits",
+                                     s->shared.waits_since_ns != 0, "waited_ns", gm_json_number(s->shared.waited_ns),
+                                     "left", gm_json_number(s->shared.left));
     json_t *counts = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", gm_json_number(s->allocs), "frees",
         gm_json_number(s->frees), "failed_allocs", gm_json_number(s->total.failed_allocs), "failed_frees",
@@ -106,8 +111,9 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
                   gm_json_number(s->peak_all), "beyond_bytes", gm_json_number(s->untracked), "peak_reserved_bytes",
                   gm_json_number(s->peak_reserved_all), "by_kind", kinds(s), "by_device", devices(s));
     bool done = all && !json_object_set_new(all, "counts", counts) &&
-                !json_object_set_new(all, "suspended", suspended) && !json_object_set_new(all, "rates", rates(r)) &&
-                !json_object_set_new(all, "fences", fences(s, r)) && !json_object_set_new(all, "memory", memory) &&
+                !json_object_set_new(all, "suspended", suspended) && !json_object_set_new(all, "shared", shared) &&
+                !json_object_set_new(all, "rates", rates(r)) && !json_object_set_new(all, "fences", fences(s, r)) &&
+                !json_object_set_new(all, "memory", memory) &&
                 (!sites || !json_object_set_new(all, "sites", call_sites(sites))) &&
                 !json_dumpf(all, out, JSON_COMPACT) && fputc('\n', out) != EOF;
     json_decref(all);

@@ -111,6 +111,17 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
              gm_text_time(&t[3], s->suspended.in_ns));
         lines++;
     }
+    if (s->shared.group[0]) {
+        bool waits = s->shared.waits_since_ns && s->time_ns > s->shared.waits_since_ns;
+        line(out, width, ending, "  shares        in group %s: %s%s; left %s times for others, waited %s in all",
+             s->shared.group,
+             waits                 ? "waits since "
+             : s->suspended.asleep ? "has left"
+                                   : "has the card",
+             waits ? gm_text_time(&t[0], s->time_ns - s->shared.waits_since_ns) : "",
+             gm_text_count(&t[1], s->shared.left), gm_text_time(&t[2], s->shared.waited_ns));
+        lines++;
+    }
     head_line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "KEPT", "RESERVED", "PEAK",
               "BLOCKS");
     for (int k = 0; k < GM_KIND_COUNT; k++) {

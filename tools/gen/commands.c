@@ -7,6 +7,7 @@ const struct gm_gen_command gm_gen_commands[] = {
      "$(ls /dev/shm 2>/dev/null | sed -n s/^gpumem-group-$(id -u)-//p)"},
     {"suspend", "Let a process give its device memory back for a while.", false, true},
     {"resume", "Bring the memory of a suspended process back.", false, true},
+    {"share", "Run a program that shares the devices with others.", false, false},
     {"trace", "Start, stop or copy the trace of a running process.", false, true, "start stop dump"},
     {"report", "Print from a trace who held GPU memory, since when, from where, and what leaked.", false, false},
     {"diff", "Compare two traces by call site and kind of memory.", false, false},
