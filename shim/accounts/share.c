@@ -1,11 +1,12 @@
 /* The place of this process, and what the others can read in it (share.h). */
-#include "shim/accounts/share_parts.h"
+#include "shim/accounts/share.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "shim/accounts/group.h"
+#include "shim/accounts/share_parts.h"
 #include "shim/accounts/stats.h"
 #include "shim/base/file.h"
 #include "shim/base/futex.h"

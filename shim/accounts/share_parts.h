@@ -2,7 +2,7 @@
 #ifndef GM_ACCOUNTS_SHARE_PARTS_H
 #define GM_ACCOUNTS_SHARE_PARTS_H
 
-#include "shim/accounts/share.h"
+#include "shim/accounts/group_file.h"
 
 /* NULL: this process is in no group. */
 GM_INTERNAL extern struct gm_group *gm_share_group;

@@ -1,6 +1,7 @@
 /* Waits for memory of a card that is shared: the row of those that wait, and who is asked to leave (share.h). */
-#include "shim/accounts/share_parts.h"
+#include "shim/accounts/share.h"
 
+#include "shim/accounts/share_parts.h"
 #include "shim/accounts/stats.h"
 #include "shim/base/events.h"
 #include "shim/base/file.h"
