@@ -12,8 +12,8 @@
  * member answers (shim/start/suspender.h). It waits for no thread that waits here.
  *
  * No wait is without an end. Whoever is served first and finds nothing for eight quanta and GM_SHARE_PATIENCE_NS gives
- * up; time in which a member leaves, or keeps its least time, does not count. A member that was killed or stopped is
- * waited for no longer.
+ * up. Time in which a member leaves, or keeps its least time, does not count, up to GM_SHARE_MOST_NS and to the third
+ * answer that releases nothing. A member that was killed or stopped is waited for no longer.
  *
  * Any thread may call these functions, with no lock held. They do nothing while the process is in no group. */
 #ifndef GM_ACCOUNTS_SHARE_H
@@ -22,6 +22,7 @@
 #include "shim/accounts/group_file.h"
 
 #define GM_SHARE_PATIENCE_NS 2000000000ull
+#define GM_SHARE_MOST_NS     600000000000ull
 
 /* ---- a member: this process */
 
@@ -63,13 +64,16 @@ GM_INTERNAL unsigned gm_share_holders(int device, struct gm_share_holder *out, u
  * process that wait come after this one. */
 
 struct gm_share_wait {
-    int device;          /* -1: not known yet; the caller may set it after an attempt */
-    bool tried;          /* an attempt has failed */
-    bool met;            /* a member held memory of the device */
-    bool in_row, keeps;  /* the process waits in the row, and keeps its place for some time after the end */
-    uint64_t released;   /* by members of the group, as of the latest attempt */
-    uint64_t until_ns;   /* nothing else helps: gives up then; 0 = another one is served first */
-    uint64_t attempt_ns; /* of the latest attempt */
+    int device;                   /* -1: not known yet; the caller may set it after an attempt */
+    bool tried;                   /* an attempt has failed */
+    bool met;                     /* a member held memory of the device */
+    bool in_row, keeps;           /* the process waits in the row, and keeps its place for some time after the end */
+    uint64_t released;            /* by members of the group, as of the latest attempt */
+    uint64_t first_ns;            /* since when it is the first of the row; 0 = it is not */
+    struct gm_share_place *asked; /* to leave; NULL: nobody, or it has answered */
+    unsigned refusals;            /* answers that released nothing */
+    uint64_t until_ns;            /* nothing else helps: gives up then; 0 = another one is served first */
+    uint64_t attempt_ns;          /* of the latest attempt */
 };
 GM_INTERNAL void gm_share_begin(struct gm_share_wait *wait, int device, bool tried);
 GM_INTERNAL bool gm_share_next(struct gm_share_wait *wait);

@@ -15,6 +15,7 @@
 #define SETTLE_NS  1000000000ull  /* the driver gives back what a member had that was killed */
 #define GRACE_NS   200000000ull   /* for the attempt of gm_share_ask */
 #define QUANTA     8
+#define REFUSALS   3
 
 static uint32_t turn; /* one thread of the process waits in the row; others wait for it */
 GM_ZERO_IN_CHILD(turn);
@@ -150,20 +151,37 @@ void gm_share_end(struct gm_share_wait *wait, bool got) {
 
 enum step { LOOK_AGAIN, ATTEMPT, GIVE_UP };
 
+static void note_answer(struct gm_share_wait *wait) {
+    if (!wait->asked || GM_SHARE_READ(wait->asked, asked) != GM_SHARE_READ(wait->asked, answered))
+        return;
+    wait->refusals += released() == wait->released;
+    wait->asked = NULL;
+}
+
+/* Time that passes now does not count. */
+static bool is_patient(const struct gm_share_wait *wait, const struct found *found, uint64_t now) {
+    return found->changes && wait->refusals < REFUSALS && is_within(wait->first_ns, GM_SHARE_MOST_NS, now);
+}
+
 /* This process is the first of the row. */
 static enum step step_of_first(struct gm_share_wait *wait, const struct gm_share_place *mine, int fd, uint64_t now) {
     uint64_t patience = QUANTA * gm_share_quantum_ns + GM_SHARE_PATIENCE_NS, left = released();
     struct found found = find_victim(GM_SHARE_READ(mine, waits_for), fd, now);
     bool was_met = wait->met;
     wait->met |= found.any;
-    if (!wait->until_ns || found.changes)
+    note_answer(wait);
+    if (!wait->first_ns)
+        wait->first_ns = now;
+    if (!wait->until_ns || is_patient(wait, &found, now))
         wait->until_ns = now + patience;
     if (!wait->tried || left != wait->released) {
         wait->released = left;
         return ATTEMPT;
     }
-    if (found.victim)
+    if (found.victim) {
         ask_to_leave(found.victim, now);
+        wait->asked = found.victim;
+    }
     if (!found.any && (!was_met || wait->until_ns > now + SETTLE_NS)) /* the last one has left, or was killed */
         wait->until_ns = was_met ? now + SETTLE_NS : now;
     if (now >= wait->until_ns)

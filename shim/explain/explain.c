@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "shim/accounts/limit.h"
+#include "shim/accounts/share.h"
 #include "shim/accounts/stats.h"
 #include "shim/explain/account.h"
 #include "shim/explain/account_text.h"
@@ -123,6 +124,16 @@ static void add_live(struct work *w) {
                blocks_of(w->holders.count));
 }
 
+/* The other members of GPUMEM_SHARE that have memory of the card, and did not leave it. */
+static void add_members(struct work *w) {
+    enum { SHOWN = 4 };
+    struct gm_share_holder members[SHOWN];
+    unsigned count = gm_share_holders(w->request->device, members, SHOWN);
+    for (unsigned i = 0; i < count && i < SHOWN; i++)
+        gm_log_add(&w->lines, "  %s process %d has %s%s", i ? "             " : "shared with  ", members[i].pid,
+                   SIZE(0, members[i].holds), members[i].waits ? ", and waits" : "");
+}
+
 static void add_card(struct work *w) {
     if (w->known) {
         gm_account_log(&w->lines, &w->account, w->holders.count);
@@ -135,6 +146,8 @@ static void add_card(struct work *w) {
                    SIZE(1, gm_limit_live(w->request->device)));
     else if (w->cause == CARD && w->known)
         gm_log_add(&w->lines, "  why           %s", gm_account_reason(&w->account, w->request->size));
+    if (w->cause == CARD)
+        add_members(w);
 }
 
 /* While call sites are looked up, only a block that was reused has none. */

@@ -195,9 +195,10 @@ def stopped():
     begin = time.monotonic()
     check(second.ask("alloc 30") == "error 2", "a stopped process gave memory back")
     check(time.monotonic() - begin > 4 * QUANTUM, "it did not wait")
+    words = f"shared with   process {first.pid} has 30.00 MiB"
     first.run.send_signal(signal.SIGCONT)
     second.must("alloc 30")
-    second.end("out of memory")
+    second.end(words)
     first.must("check")
     first.end()
 
