@@ -210,6 +210,17 @@ static void set_asleep(bool value) {
     __atomic_store_n(&gm_stats->suspended.asleep, value, __ATOMIC_RELAXED);
 }
 
+/* The thread need not have a context. */
+static bool ask_card(int device, struct gm_card *card) {
+    struct gm_context_held held;
+    struct gm_context context;
+    if (!gm_context_on(device, &context) || gm_context_enter_held(context.handle, context.id, &held))
+        return false;
+    bool known = GM_ASK(card_asked, &device, true, card) && card->total;
+    gm_context_leave_held(&held);
+    return known;
+}
+
 /* Who has the memory that a resume lacks. */
 static void name_holders(int device, char *why) {
     enum { SHOWN = 4 };
@@ -219,7 +230,7 @@ static void name_holders(int device, char *why) {
     unsigned count = gm_share_holders(device, holders, SHOWN);
     uint64_t members = 0;
     int length = gm_format(why, GM_SUSPEND_WHY, "the device has too little free memory");
-    bool known = GM_ASK(card_asked, &device, true, &card) && card.total;
+    bool known = ask_card(device, &card);
     if (known)
         length += gm_format(why + length, GM_SUSPEND_WHY - (size_t)length, ": %s of %s are free",
                             gm_size_text(&size[0], card.free), gm_size_text(&size[1], card.total));

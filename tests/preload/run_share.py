@@ -111,6 +111,9 @@ def idle():
     check(shown["suspended"]["asleep"] and shown["shared"] == {"group": GROUP, "waits": False, "waited_ns": 0, "left": 1}, str(shown["shared"]))
     check(int(first.ask("used")) < 4 and int(second.ask("used")) >= 30, "the first one is not away")
     check(int(first.ask("info").split()[0]) <= CARD - 30, "what is away is no free memory")
+    asked = subprocess.run([GPUMEM, "resume", str(first.pid)], capture_output=True, text=True, timeout=100)
+    holder = f" MiB of {CARD}.00 MiB are free, process {second.pid} holds 30.00 MiB"
+    check(asked.returncode and "too little free memory" in asked.stderr and holder in asked.stderr, asked.stderr)
     first.must("check")
     check(int(second.ask("used")) < 4 and first.shows()["shared"]["waited_ns"] > 0, "the second one is not away")
     first.must("work 5")
