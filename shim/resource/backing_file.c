@@ -43,7 +43,7 @@ static bool has_room(int descriptor, uint64_t needed, uint64_t *room) {
     struct statfs system;
     *room = UINT64_MAX;
     if (!syscall(SYS_fstatfs, descriptor, &system))
-        *room = (uint64_t)system.f_bavail * (uint64_t)system.f_bsize;
+        *room = (uint64_t)system.f_bavail * (uint64_t)(system.f_frsize ? system.f_frsize : system.f_bsize);
     return needed <= *room;
 }
 

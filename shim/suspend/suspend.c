@@ -440,9 +440,11 @@ gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char w
 
 /* ---- memory of the host */
 
-/* Holds calls for a moment, in which nothing runs on the device. False: something does. */
+/* Holds calls for a moment, in which nothing runs on the device. False: something does, or the driver can only wait. */
 static bool begin_idle(void) {
     char why[GM_SUSPEND_WHY];
+    if (!gm_drv.ctx_record_event)
+        return gm_suspend_is_asleep();
     gm_submissions_close();
     bool idle = gm_suspend_is_asleep() || !finish_work(gm_now_ns() + IDLE_NS, why);
     if (!idle)

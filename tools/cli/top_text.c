@@ -105,10 +105,11 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
          gm_text_bytes(&t[0], s->total.trimmed_bytes), gm_text_count(&t[1], s->total.trims),
          gm_text_count(&t[2], s->total.oom_steps));
     if (s->suspended.on) {
-        line(out, width, ending, "  suspended     %s: %s away, %s of it on the host; left in %s, came back in %s",
+        line(out, width, ending,
+             "  suspended     %s: %s away, %s of it on the host, %s kept; left in %s, came back in %s",
              s->suspended.asleep ? "yes" : "no", gm_text_bytes(&t[0], s->suspended.away),
-             gm_text_bytes(&t[1], s->suspended.stored), gm_text_time(&t[2], s->suspended.out_ns),
-             gm_text_time(&t[3], s->suspended.in_ns));
+             gm_text_bytes(&t[1], s->suspended.stored), gm_text_bytes(&t[2], s->suspended.kept),
+             gm_text_time(&t[3], s->suspended.out_ns), gm_text_time(&t[4], s->suspended.in_ns));
         lines++;
     }
     if (s->shared.group[0]) {
