@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
 
 #include "shim/base/file.h"
+
+#ifndef O_TMPFILE
+#define O_TMPFILE (020000000 | O_DIRECTORY) /* Linux 3.11 */
+#endif
 
 static int open_at(const char *path, int flags) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_RDWR | O_CLOEXEC, 0600);
@@ -53,7 +56,7 @@ struct gm_backing_file *gm_backing_file_make(const char *folder, uint64_t needed
     struct gm_backing_file *file = gm_pages(sizeof *file);
     int descriptor = file ? open_in(folder) : -1;
     if (descriptor < 0 || gm_fstat(descriptor, &status)) {
-        gm_format(why, size, "no file can be made in '%s': %s", folder, file ? strerror(errno) : "no memory");
+        gm_format(why, size, "no file can be made in '%s': %s", folder, file ? gm_errno_text(errno) : "no memory");
     } else if (!has_room(descriptor, needed, &room)) {
         gm_format(why, size, "the file system of '%s' has room for %llu MiB, and %llu MiB would be copied", folder,
                   (unsigned long long)room >> 20, (unsigned long long)needed >> 20);

@@ -7,6 +7,10 @@
 
 #include "shim/suspend/checksum_kernel.h"
 
+#ifndef SYS_getrandom
+#define SYS_getrandom (-1) /* Linux 3.17 */
+#endif
+
 enum { KERNELS = 16 };
 #define P (((uint64_t)1 << 61) - 1)
 

@@ -88,6 +88,13 @@ gm_status gm_kept_make(const char *folder, char *why, size_t size) {
     return made ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
+int gm_kept_file_error(void) {
+    int error = 0;
+    for (const struct gm_suspendable_range *range = gm_suspendable_first(); !error && range; range = range->next)
+        error = in_file(range) ? range->backing->file->error : 0;
+    return error;
+}
+
 void gm_kept_after_resume(void) {
     due = true;
     drop(in_file);

@@ -12,6 +12,8 @@
 /* Gives each range with GM_CHOICE_COPY a backing: in memory, or in a new file in `folder` unless that is NULL. After an
  * error `why` says it: GM_OUT_OF_MEMORY; CUDA_ERROR_OPERATING_SYSTEM, the file cannot be made or has no room. */
 GM_INTERNAL gm_status gm_kept_make(const char *folder, char *why, size_t size);
+/* errno of the first failure of a file that holds contents; 0: there was none. */
+GM_INTERNAL int gm_kept_file_error(void);
 /* Gives up the backings of all ranges that are not away. */
 GM_INTERNAL void gm_kept_drop(void);
 /* The same for those in files, and for all unless they are to be kept. */

@@ -244,6 +244,18 @@ static void name_holders(int device, char *why) {
                   gm_size_text(&size[0], card.total - card.free - card.own - members));
 }
 
+static void explain_resume(gm_status status, unsigned other, char *why) {
+    int error = gm_kept_file_error();
+    if (other)
+        gm_format(why, GM_SUSPEND_WHY, "%u pages came back with other contents than they left with", other);
+    else if (status == CUDA_ERROR_OPERATING_SYSTEM && error)
+        gm_format(why, GM_SUSPEND_WHY, "the file with the contents cannot be read: %s", gm_errno_text(error));
+    else if (status == GM_OUT_OF_MEMORY)
+        name_holders(lacks, why);
+    else
+        gm_format(why, GM_SUSPEND_WHY, "the driver answers %d", status);
+}
+
 /* It is this thread's turn. */
 static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char *why) {
     uint64_t begin = gm_now_ns();
@@ -252,13 +264,9 @@ static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char 
     gm_select_back(glob, aside);
     gm_status status = bring_back(bytes, &other);
     bool away = publish();
+    if (status)
+        explain_resume(status, other, why);
     gm_suspendable_unlock();
-    if (other)
-        gm_format(why, GM_SUSPEND_WHY, "%u pages came back with other contents than they left with", other);
-    else if (status == GM_OUT_OF_MEMORY)
-        name_holders(lacks, why);
-    else if (status)
-        gm_format(why, GM_SUSPEND_WHY, "the driver answers %d", status);
     if (!status)
         count_move(false, gm_now_ns() - begin);
     if (!away && gm_suspend_is_asleep()) {
@@ -365,13 +373,23 @@ static void undo(char *why) {
         gm_log(GM_LOG_ERROR, "a suspend failed (%s), and so does the way back: the process tries it again", why);
 }
 
+static gm_status copy_out(const char *folder, char *why) {
+    gm_status status = gm_kept_make(folder, why, GM_SUSPEND_WHY);
+    if (status)
+        return status;
+    status = gm_contents_out();
+    int error = status && folder ? gm_kept_file_error() : 0;
+    if (error)
+        gm_format(why, GM_SUSPEND_WHY, "the file in '%s' cannot be written: %s", folder, gm_errno_text(error));
+    else if (status)
+        gm_format(why, GM_SUSPEND_WHY, "the copy to %s fails with error %d", folder ? folder : "the host", status);
+    return status;
+}
+
 /* The memory is held alone, and nothing is in flight. */
 static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, char *why) {
     gm_select_out(wish);
-    const char *folder = wish->to && *wish->to ? wish->to : NULL;
-    gm_status status = gm_kept_make(folder, why, GM_SUSPEND_WHY);
-    if (!status && (status = gm_contents_out()) != GM_OK)
-        gm_format(why, GM_SUSPEND_WHY, "the copy to %s fails with error %d", folder ? folder : "the host", status);
+    gm_status status = copy_out(wish->to && *wish->to ? wish->to : NULL, why);
     if (status) {
         gm_kept_drop();
         return status;

@@ -610,6 +610,7 @@ static void in_file(void) {
     EXPECT(!getrlimit(RLIMIT_FSIZE, &usual) && !setrlimit(RLIMIT_FSIZE, &small));
     EXPECT(!is_shimmed() || (suspend_as(NULL, NULL, true, NULL) == (int)CUDA_ERROR_OPERATING_SYSTEM && !suspended_()));
     EXPECT(!setrlimit(RLIMIT_FSIZE, &usual));
+    EXPECT(!is_shimmed() || strstr(last_error_(), "cannot be written"));
     folder = "/none";
     EXPECT(!is_shimmed() || (suspend_as(NULL, NULL, true, NULL) == (int)CUDA_ERROR_OPERATING_SYSTEM && !suspended_()));
     EXPECT(!is_shimmed() || strstr(last_error_(), "no file can be made in '/none'"));
@@ -623,6 +624,7 @@ static void in_file(void) {
         if (!fstat(descriptor, &status) && S_ISREG(status.st_mode) && status.st_size == (off_t)(20 * MIB))
             closed += !close(descriptor);
     EXPECT(closed == 1 && (int)resume_(NULL, NULL) == (int)CUDA_ERROR_OPERATING_SYSTEM && suspended_());
+    EXPECT(strstr(last_error_(), "the file with the contents cannot be read"));
 }
 
 /* GPUMEM_SUSPEND is off. */
