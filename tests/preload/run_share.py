@@ -288,27 +288,31 @@ def failures(steps=STEPS[:2], times=(3,)):
                 check(member.run.returncode == 0 and out.endswith("end\n"), f"{step}:{n}: {member.run.returncode} {out}{error}")
 
 
-def random_programs(seeds=(1, 2)):
-    """Members that allocate, free and work in any order; each holds at most the card."""
+def random_programs(seeds=(1, 2), kills=False):
+    """Members that allocate, free and work in any order, and may be killed; each holds at most the card."""
     for seed in seeds:
         choose = random.Random(seed)
-        members = [Member(number + 10 * seed, GPUMEM_POLICY=choose.choice(("auto", "cache", "observe"))) for number in range(choose.choice((2, 3)))]
-        held, asked = [0] * len(members), [0] * len(members)
-        for _ in range(25):
-            i = choose.randrange(len(members))
-            word = choose.choice(("alloc", "alloc", "work", "check", "free"))
-            size = choose.choice((1, 7, 16))
-            if word == "alloc" and held[i] + size > 33:
-                word = "free"
-            held[i] = held[i] + size if word == "alloc" else 0 if word == "free" else held[i]
-            members[i].send(f"{word} {size if word == 'alloc' else choose.randrange(1, 30)}")
-            asked[i] += 1
-            while choose.randrange(2) and asked[i]:
-                check(members[i].answer() == "ok", f"seed {seed}: member {i}")
-                asked[i] -= 1
-        for i, member in enumerate(members):
-            for _ in range(asked[i]):
-                check(member.answer() == "ok", f"seed {seed}: member {i} at its end")
+        members = [Member(number + 10 * seed, GPUMEM_POLICY=choose.choice(("auto", "cache", "observe")),
+                          SIMCUDA_STREAMS=choose.choice(("immediate", "random:7"))) for number in range(choose.choice((2, 3)))]  # fmt: skip
+        held, asked = dict.fromkeys(members, 0), dict.fromkeys(members, 0)
+        for step in range(30):
+            member = choose.choice(members)
+            word = choose.choice(("alloc", "alloc", "alloc", "work", "work", "check", "free"))
+            size = choose.choice((1, 7, 20))
+            if word == "alloc" and held[member] + size > 36:
+                word = choose.choice(("work", "check", "free"))
+            held[member] = held[member] + size if word == "alloc" else 0 if word == "free" else held[member]
+            member.send(f"{word} {size if word == 'alloc' else choose.randrange(1, 30)}")
+            asked[member] += 1
+            while choose.randrange(2) and asked[member]:
+                check(member.answer() == "ok", f"seed {seed}: member {member.seed}")
+                asked[member] -= 1
+            if kills and step % 8 == 7 and len(members) > 1:
+                members.remove(member)
+                member.kill()
+        for member in members:
+            for _ in range(asked[member]):
+                check(member.answer() == "ok", f"seed {seed}: member {member.seed} at its end")
         for member in members:
             member.send("end")
         for member in members:
@@ -320,6 +324,7 @@ def again():
     """More of what fails, and more programs."""
     failures(STEPS, (1, 2, 5, 9))
     random_programs(range(3, 23))
+    random_programs(range(23, 53), kills=True)
 
 
 CASES = {"alone": alone, "idle": idle, "together": together, "threads": threads, "both_wait": both_wait, "killed": killed, "stopped": stopped,
