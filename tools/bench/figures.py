@@ -20,6 +20,7 @@ import frontiers as graphs
 import guard  # noqa: F401
 import hybrid_report  # noqa: F401
 import memhc_report  # noqa: F401
+import share  # noqa: F401
 import spgemm_product_results  # noqa: F401
 import suspend  # noqa: F401
 from figure_text import BLOCKS, GIB, MIB, block, items, span, table, time, titled

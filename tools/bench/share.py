@@ -136,7 +136,8 @@ def main():
         hold_all_but(driver, options.card * GIB)
     card = options.card * GIB or room_of(driver)
     size = card * options.part // 100 // PIECE * PIECE
-    share = [options.build.resolve() / "tools" / "gpumem", "share", f"--quantum={options.quantum}", f"--group=bench{os.getpid()}", "--exec", "--"]
+    gpumem, group = options.build.resolve() / "tools" / "gpumem", f"bench{os.getpid()}"
+    share = [gpumem, "share", f"--quantum={options.quantum}", f"--group={group}", "--exec", "--"]
     turns = int(wait(start([], command(options, size, 1))))
     commands = [command(options, size, seed, turns) for seed in (1, 2)]
     ways = {"native": ([], False), "gpumem": (share, False), "together": (share, True)}
@@ -144,6 +145,7 @@ def main():
     for _ in range(options.rounds):
         for way, (before, together) in ways.items():
             rows[way].append(timed(before, commands, together))
+    subprocess.run([gpumem, "limit", "--remove", group], check=True)
     medians = {way: statistics.median(times) for way, times in rows.items()}
     for way, seconds in medians.items():
         print(f"{NAMES[way]:45} {seconds:7.2f} s {seconds / medians['gpumem']:6.2f} x")

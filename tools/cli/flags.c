@@ -97,7 +97,7 @@ const struct gm_flag gm_flags[] = {
      "s "
      "or min (GPUMEM_SHARE_QUANTUM); default 2s."},
     {"group", "NAME", "share",
-     "Share with the programs that have the same name here (GPUMEM_SHARE); default: default."},
+     "Share with the programs that have the same name here (GPUMEM_SHARE), instead of those without a name."},
     {"to", GM_EXPORT_NAMES, "export", "Format to write."},
     {"trace", "FILE", "trace",
      "Of start: name of the trace, where %p is the process id; default gpumem.%p.gmt in the current folder."},
