@@ -142,7 +142,8 @@ enum gpumem_status gpumem_suspend(const struct gpumem_suspend_options *options, 
 
 /* Brings back what `glob` names (NULL: everything), and lets held calls go on when everything is back. A process that
  * is not suspended stays as it is. *bytes (may be NULL): bytes that came back. GPUMEM_OUT_OF_MEMORY: the device has too
- * little free memory, the process stays suspended, and a later call can succeed. Other errors: the driver's own. */
+ * little free memory, the process stays suspended, and a later call can succeed. Under GPUMEM_SHARE the call first
+ * waits until other processes leave the device. Other errors: the driver's own. */
 enum gpumem_status gpumem_resume(const char *glob, size_t *bytes);
 
 /* 1 while calls that submit work are held, else 0. */

@@ -264,10 +264,10 @@ static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char 
     gm_select_back(glob, aside);
     gm_status status = bring_back(bytes, &other);
     bool away = publish();
+    gm_suspendable_unlock();
     if (status)
         explain_resume(status, other, why);
-    gm_suspendable_unlock();
-    if (!status)
+    else
         count_move(false, gm_now_ns() - begin);
     if (!away && gm_suspend_is_asleep()) {
         set_asleep(false);
@@ -297,7 +297,7 @@ static gm_status resume(const char *glob, bool aside, uint64_t *bytes, char why[
 static gm_status resume_in_row(const char *glob, bool aside, uint64_t *bytes, char why[GM_SUSPEND_WHY]) {
     struct gm_share_wait wait;
     gm_status status = GM_OUT_OF_MEMORY;
-    if (!on || !gm_share_is_on())
+    if (!gm_share_is_on() || !gm_suspend_is_asleep())
         return resume(glob, aside, bytes, why);
     gm_format(why, GM_SUSPEND_WHY, "the group of GPUMEM_SHARE does not answer");
     gm_share_begin(&wait, -1, false);
