@@ -219,6 +219,18 @@ def forks():
     second.end()
 
 
+def created():
+    """A call that needs memory and is none of an allocation asks, too; it is refused where nobody can leave."""
+    first, second = Member(1), Member(2)
+    first.must("alloc 30")
+    second.must("create 20")
+    check(first.shows()["suspended"]["asleep"], "the first one is not away")
+    check(second.ask("create 60") == "error 2", "the card is larger than it is")
+    first.must("check")
+    first.end()
+    second.end("out of memory")
+
+
 def asynchronous():
     """A call that submits work and waits for memory can be suspended, too; its own memory stays."""
     first, second = Member(1), Member(2)
@@ -327,9 +339,9 @@ def again():
     random_programs(range(23, 53), kills=True)
 
 
-CASES = {"alone": alone, "idle": idle, "together": together, "threads": threads, "both_wait": both_wait, "killed": killed, "stopped": stopped,
-         "forks": forks, "async": asynchronous, "others": others, "refused": refused_group, "failures": failures, "random": random_programs,
-         "again": again}  # fmt: skip
+CASES = {"alone": alone, "idle": idle, "together": together, "threads": threads, "both_wait": both_wait, "killed": killed,
+         "stopped": stopped, "forks": forks, "async": asynchronous, "created": created, "others": others, "refused": refused_group,
+         "failures": failures, "random": random_programs, "again": again}  # fmt: skip
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("FAILED: the time is over"))
 shutil.rmtree(WORK, ignore_errors=True)

@@ -3,6 +3,7 @@
  *
  *     alloc MIB      a block of random contents; says ok or the error
  *     async MIB      the same by cuMemAllocAsync
+ *     create MIB     a handle of memory, which is released at once
  *     work ROUNDS    changes and compares parts of all blocks
  *     check          compares all blocks
  *     threads ROUNDS four threads work, each on a block of its own of 1 MiB
@@ -69,6 +70,16 @@ static CUresult allocate(size_t size, bool async, unsigned *seed) {
     fill(block, seed);
     count++;
     return CUDA_SUCCESS;
+}
+
+static CUresult create(size_t size) {
+    static const CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                              .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemGenericAllocationHandle handle;
+    CUresult result = cuMemCreate(&handle, size, &plain, 0);
+    if (!result)
+        MUST(cuMemRelease(handle));
+    return result;
 }
 
 static void work_on(struct block *block, unsigned *seed) {
@@ -145,6 +156,8 @@ static bool obey(const char *word, unsigned number, unsigned *seed) {
     CUresult result = CUDA_SUCCESS;
     if (!strcmp(word, "alloc") || !strcmp(word, "async"))
         result = allocate(number * MIB, !strcmp(word, "async"), seed);
+    else if (!strcmp(word, "create"))
+        result = create(number * MIB);
     else if (!strcmp(word, "work"))
         work(number, seed);
     else if (!strcmp(word, "threads"))
