@@ -229,7 +229,8 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     gm_status status = find_block(call->resource, memory, &scope.block);
     if (status)
         return tracked(call, status);
-    struct gm_free_request how = {.call = scope.request.call, .stream = (uint64_t)(uintptr_t)call->stream.stream};
+    struct gm_free_request how = {
+        .call = scope.request.call, .stream = (uint64_t)(uintptr_t)call->stream.stream, .kept = &scope.kept};
     scope.request.stream = how.stream;
     gm_pipeline_free_begin(&scope, key);
     gm_status match = check_match(call, memory, &scope.block);
@@ -281,18 +282,15 @@ GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async_aligned(struct gpu
 /* The trace shows a growth as a free and an allocation at the same address. */
 static gm_status grow_block(const struct call *call, struct gm_scope *scope, size_t wanted) {
     struct gm_resource *top = call->resource->top;
-    uint64_t key = scope->block.address;
-    bool pushed;
-    gm_pipeline_free_begin(scope, key);
     struct gm_block grown = scope->block;
+    bool pushed;
     enter_context_of(call, &grown, &pushed);
     gm_status status = top->ops->grow(top, &grown, wanted);
     leave_context(pushed);
-    if (status) {
-        gm_registry_add(gm_registry_shared(), &scope->block, NULL);
+    if (status)
         return status;
-    }
-    gm_pipeline_free_end(scope, GM_ACT_FREE, key, GM_OK);
+    gm_pipeline_free_begin(scope, grown.address);
+    gm_pipeline_free_end(scope, GM_ACT_FREE, grown.address, GM_OK);
     scope->block = grown;
     scope->request.call = grown.call;
     scope->request.size = wanted;
