@@ -245,7 +245,7 @@ static GM_APART void record_fence(struct gm_resource *self, struct gm_shard *sha
     gm_cache_record(shard, lists, gm_cache_this_thread(), &rest->closed, &destroyed);
     rest->fenced = true;
     if (!destroyed && lists->disabled)
-        rest->natively = gm_free_lists_withdraw(shard, lists, record);
+        rest->natively = gm_free_lists_withdraw(lists, record);
     rest->upkeep = !destroyed && (lists->disabled || gm_cache_needs_upkeep(self->state, lists, &rest->closed));
 }
 

@@ -252,14 +252,11 @@ void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lis
         release_batch(lists, take_open(shard, lists));
 }
 
-static void take_releasing(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_block_record *record) {
-    size_t size = record->block.reserved;
+static void take_releasing(struct gm_free_lists *lists, struct gm_block_record *record) {
     gm_record_become(record, GM_BLOCK_CLAIMED);
     gm_link_out(&record->link);
     lists->releasing_count--;
-    gm_release_note(shard->kind, lists->device, size);
-    gm_stats_uncached(shard->kind, size);
-    gm_share_take(lists->share, size);
+    gm_share_take(lists->share, record->block.reserved);
 }
 
 unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_block_record **out,
@@ -267,7 +264,9 @@ unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists 
     unsigned count = 0;
     for (; count < room && lists->releasing_count; count++) {
         out[count] = gm_record_of(lists->releasing.next);
-        take_releasing(shard, lists, out[count]);
+        take_releasing(lists, out[count]);
+        gm_release_note(shard->kind, lists->device, out[count]->block.reserved);
+        gm_stats_uncached(shard->kind, out[count]->block.reserved);
     }
     return count;
 }
@@ -280,13 +279,13 @@ void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *l
     gm_share_add(lists->share, size);
 }
 
-bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_block_record *record) {
+bool gm_free_lists_withdraw(struct gm_free_lists *lists, struct gm_block_record *record) {
     struct gm_link *at = lists->releasing.next;
     while (at != &lists->releasing && at != &record->link)
         at = at->next;
     if (at == &lists->releasing)
         return false;
-    take_releasing(shard, lists, record);
+    take_releasing(lists, record);
     return true;
 }
 

@@ -256,9 +256,8 @@ GM_INTERNAL unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm
 /* claimed -> releasing: queues a block again after its native free failed. */
 GM_INTERNAL void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists,
                                              struct gm_block_record *record);
-/* releasing -> claimed: this block. False: it is not in the list. */
-GM_INTERNAL bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists,
-                                        struct gm_block_record *record);
+/* releasing -> claimed: this block, which is not counted as kept yet. False: it is not in the list. */
+GM_INTERNAL bool gm_free_lists_withdraw(struct gm_free_lists *lists, struct gm_block_record *record);
 
 /* ---- use without the lock, and destroyed contexts */
 
