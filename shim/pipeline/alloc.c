@@ -11,6 +11,7 @@
 #include "shim/sites/site.h"
 #include "shim/placement/router.h"
 #include "shim/resource/guard_ranges.h"
+#include "shim/resource/kept.h"
 #include "shim/resource/rows.h"
 
 struct gm_pipeline_setup gm_pipeline;
@@ -205,18 +206,10 @@ static gm_status put_back(struct gm_scope *scope, struct gm_block_record *taken)
     gm_status status = gm_keeper->ops->put(gm_keeper, taken, &how);
     if (!kept)
         gm_stats_uncached(scope->block.kind, scope->block.reserved);
+    if (!kept && !status)
+        gm_kept_reserved(&scope->block, -(int64_t)scope->block.reserved);
     scope->block.hit = 1;
     return status;
-}
-
-/* The block cannot be served after all. */
-static gm_status give_back(struct gm_scope *scope) {
-    const struct gm_request *request = &scope->request;
-    struct gm_free_request how = {.call = GM_CALL_FREE};
-    if (request->call == GM_CALL_ALLOC_ASYNC)
-        how = (struct gm_free_request){
-            .call = GM_CALL_FREE_ASYNC, .stream = request->stream, .per_thread = request->per_thread};
-    return gm_resource_free(scope->block.owner, &scope->block, &how);
 }
 
 /* Memory that is not on the device takes nothing from the limit. Pitched memory may need more than its rows. */
@@ -242,7 +235,8 @@ static GM_APART gm_status serve_within_limit(struct gm_scope *scope, struct gm_d
             uncharge(scope);
         if (status || !scope->charged || settle_charge(scope))
             return status;
-        status = *taken ? put_back(scope, *taken) : give_back(scope);
+        status =
+            *taken ? put_back(scope, *taken) : gm_resource_undo(scope->block.owner, &scope->request, &scope->block);
         *taken = NULL;
         if (status) {
             gm_limit_force(scope->request.device, scope->block.reserved - scope->charged);

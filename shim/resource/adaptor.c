@@ -2,6 +2,7 @@
 #include "shim/resource/adaptor.h"
 #include "shim/base/error.h"
 
+#include "shim/resource/kept.h"
 #include "shim/resource/registry.h"
 
 gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
@@ -17,11 +18,7 @@ gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block
 }
 
 void gm_adaptor_undo(struct gm_resource *self, const struct gm_request *request, const struct gm_block *block) {
-    struct gm_free_request how = {.call = GM_CALL_FREE};
-    if (request->call == GM_CALL_ALLOC_ASYNC)
-        how = (struct gm_free_request){
-            .call = GM_CALL_FREE_ASYNC, .stream = request->stream, .per_thread = request->per_thread};
-    if (gm_adaptor_free(self, block, &how))
+    if (gm_resource_undo(self->upstream, request, block))
         gm_log(GM_LOG_ERROR, "%s: %zu bytes leak", self->ops->name, block->reserved);
 }
 

@@ -3,6 +3,7 @@
 #include "shim/base/options.h"
 #include "shim/base/error.h"
 #include "shim/resource/adaptor.h"
+#include "shim/resource/kept.h"
 #include "shim/resource/registry.h"
 #include "shim/resource/rows.h"
 
@@ -29,6 +30,12 @@ static gm_status remember_moved(struct gm_registry *moved, const struct gm_block
     return gm_registry_add(moved, &noted, NULL);
 }
 
+/* Of the wrapped resource's block all is reserved while it is kept, and the program's part while it lives. */
+static void count_room(const struct gm_block *own, size_t reserved, bool kept) {
+    int64_t room = (int64_t)(own->reserved - reserved);
+    gm_kept_reserved(own, kept ? room : -room);
+}
+
 /* Allocates `room` bytes more than requested, so that an aligned start lies in the block. */
 static gm_status alloc_larger(struct gm_resource *self, const struct gm_request *request,
                               const struct gm_decision *decision, uint8_t wanted, size_t room, struct gm_block *block) {
@@ -52,9 +59,12 @@ static gm_status alloc_larger(struct gm_resource *self, const struct gm_request 
         gm_adaptor_undo(self, request, &got);
         return status;
     }
+    const struct gm_block own = got;
     got.address = address;
     got.size = request->size;
     got.reserved = got.pitch ? got.pitch * request->height : request->size;
+    if (own.hit)
+        count_room(&own, got.reserved, false);
     *block = got;
     return GM_OK;
 }
@@ -86,9 +96,16 @@ static gm_status align_free(struct gm_resource *self, const struct gm_block *blo
     struct gm_block own;
     if (!take_moved(self->blocks, block->address, &own))
         return gm_adaptor_free(self, block, how);
-    gm_status status = gm_adaptor_free(self, &own, how);
+    bool kept = false;
+    struct gm_free_request noted = *how;
+    noted.kept = &kept;
+    gm_status status = gm_adaptor_free(self, &own, &noted);
     if (status)
         remember_moved(self->blocks, &own, block->address);
+    if (kept)
+        count_room(&own, block->reserved, true);
+    if (how->kept)
+        *how->kept = kept;
     return status;
 }
 

@@ -46,3 +46,25 @@ gm_status gm_resource_free(struct gm_resource *resource, const struct gm_block *
         *how->kept = kept;
     return status;
 }
+
+void gm_kept_reserved(const struct gm_block *block, int64_t more) {
+    if (gm_kind_traits(block->kind) & GM_TRAIT_POOLED)
+        return;
+    if (more > 0)
+        gm_stats_take(block->kind, block->device, (uint64_t)more);
+    else
+        gm_stats_give(block->kind, block->device, (uint64_t)-more);
+}
+
+gm_status gm_resource_undo(struct gm_resource *resource, const struct gm_request *request,
+                           const struct gm_block *block) {
+    bool kept = false;
+    struct gm_free_request how = {.call = GM_CALL_FREE, .kept = &kept};
+    if (request->call == GM_CALL_ALLOC_ASYNC)
+        how = (struct gm_free_request){
+            .call = GM_CALL_FREE_ASYNC, .stream = request->stream, .per_thread = request->per_thread, .kept = &kept};
+    gm_status status = gm_resource_free(resource, block, &how);
+    if (!status && kept != block->hit) /* a block that was kept before is counted */
+        gm_kept_reserved(block, kept ? (int64_t)block->reserved : -(int64_t)block->reserved);
+    return status;
+}
