@@ -212,7 +212,8 @@ gm_status gm_guard_pattern_arrived(const struct gm_guard_block *block, uint64_t 
     gm_status status = enter(block, &entered);
     if (status)
         return status;
-    status = patience_ns == GM_GUARD_FOREVER ? (gm_status)gm_drv.stream_synchronize(entered.stream)
+    /* A copy that may not have arrived keeps its place. */
+    status = patience_ns == GM_GUARD_FOREVER ? (gm_status)GM_TWICE(gm_drv.stream_synchronize(entered.stream))
                                              : gm_internal_stream_ask(entered.stream, patience_ns);
     leave(&entered);
     return status;
