@@ -4,12 +4,8 @@
 #include "shim/base/base.h"
 #include "shim/driver/program_driver.h"
 
-static size_t round_up(size_t size, size_t unit) {
-    size_t over = size % unit;
-    return over ? size + (unit - over) : size;
-}
-
 gm_status gm_address_range_reserve(struct gm_address_range *range, size_t needed, size_t wanted) {
+    const size_t unit = (size_t)2 << 20;
     gm_status status;
     size_t size = wanted > needed ? wanted : needed;
     for (;;) {
@@ -18,8 +14,7 @@ gm_status gm_address_range_reserve(struct gm_address_range *range, size_t needed
             break;
         if (size == needed)
             return status;
-        size_t half = round_up(size / 2, (size_t)2 << 20);
-        size = half < size && half > needed ? half : needed;
+        size = needed + (size - needed) / 2 / unit * unit;
     }
     range->reserved = range->segments[0] = size;
     range->segment_count = 1;
