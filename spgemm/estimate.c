@@ -42,11 +42,12 @@ static void minima(const struct spg_csr *m, int32_t row, int32_t keys, const flo
     }
 }
 
+/* 0 for an empty row, whose minima are infinite. */
 static double estimate_row(const float *minimum, int32_t keys) {
     double sum = 0;
     for (int32_t k = 0; k < keys; k++)
         sum += (double)minimum[k];
-    return isinf(sum) ? 0 : (keys - 1) / sum;
+    return (keys - 1) / sum;
 }
 
 bool spg_estimate_cohen(const struct spg_csr *a, const struct spg_csr *b, int32_t keys, uint64_t seed, float *size,

@@ -111,7 +111,7 @@ TEST(cohen_totals) {
     }
 }
 
-/* Relative deviation of a row is 1 / sqrt(keys - 2). */
+/* Relative deviation of a row is 1 / sqrt(keys - 2), and its mean is 0. */
 TEST(cohen_rows) {
     static const int32_t keys[] = {8, 32, 128};
     struct spg_csr m = generated("cage:9");
@@ -121,17 +121,19 @@ TEST(cohen_rows) {
     float *size = malloc((size_t)m.rows * sizeof *size);
     for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
         struct spg_error error;
-        double square = 0, sum = 0;
+        double square = 0, sum = 0, mean = 0;
         assert_true(spg_estimate_cohen(&m, &m, keys[k], 1, size, &total, &error));
         for (int32_t i = 0; i < m.rows; i++) {
             double off = size[i] / row[i] - 1.0;
             square += off * off;
             sum += size[i];
+            mean += off / m.rows;
         }
         double deviation = sqrt(square / m.rows), expected = 1 / sqrt(keys[k] - 2.0);
         assert_true(deviation < last);
         assert_true(deviation > 0.5 * expected && deviation < 2 * expected);
         assert_true(fabs(sum / total - 1) < 1e-4);
+        assert_true(fabs(mean) < 0.05);
         last = deviation;
     }
     free(size);
