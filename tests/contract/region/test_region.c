@@ -435,6 +435,43 @@ TEST_WITH(failing_shrink_loses_nothing, bench_open, bench_close) {
     }
 }
 
+/* The driver refuses the last handle that is to go, twice: the two before are gone. */
+TEST_WITH(shrink_that_fails_half_way_keeps_what_is_mapped, bench_open, bench_close) {
+    struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
+    for (size_t size = 2 * MIB; size <= 8 * MIB; size += 2 * MIB)
+        CU(gpumem_region_grow(region, size));
+    bench_fill(view_of(region).base, 4 * MIB, 7);
+    assert_int_equal(simcuda_set_failures("cuMemUnmap:3:2:2"), 0);
+    assert_int_equal(gpumem_region_shrink(region, 2 * MIB - 4), GPUMEM_OUT_OF_MEMORY);
+    assert_int_equal(simcuda_set_failures(NULL), 0);
+    struct gpumem_view view = view_of(region);
+    assert_int_equal(view.size, 2 * MIB - 4);
+    assert_int_equal(view.mapped, 4 * MIB);
+    bench_check(view.base, 4 * MIB, 7);
+    assert_int_equal(bench_differing(), 0);
+    CU(gpumem_region_grow(region, 6 * MIB));
+    bench_check(view.base, 2 * MIB, 7);
+    assert_int_equal(bench_differing(), 0);
+    CU(gpumem_region_destroy(region));
+}
+
+/* A region begins with half of the addresses that the driver has just refused, down to one granule. */
+TEST_WITH(fewer_addresses_than_wanted, bench_open, bench_close) {
+    struct gpumem_region *region = NULL;
+    size_t total, refused;
+    CU(cuDeviceTotalMem_v2(&total, 0));
+    assert_int_equal(simcuda_set_failures("cuMemAddressReserve:1:2:3"), 0);
+    CU(gpumem_region_create(NULL, &region));
+    assert_int_equal(simcuda_set_failures(NULL), 0);
+    assert_in_range(view_of(region).capacity, total / 8, total / 8 + 4 * MIB);
+    CU(gpumem_region_destroy(region));
+    assert_int_equal(simcuda_set_failures("cuMemAddressReserve:1:2:1000"), 0);
+    refused = simcuda_calls("cuMemAddressReserve");
+    assert_int_equal(gpumem_region_create(NULL, &region), GPUMEM_OUT_OF_MEMORY);
+    assert_int_equal(simcuda_set_failures(NULL), 0);
+    assert_in_range(simcuda_calls("cuMemAddressReserve") - refused, 8, 24);
+}
+
 TEST_WITH(failing_creation_leaves_nothing, bench_open, bench_close) {
     for (unsigned n = 1;; n++) {
         struct gpumem_region *region = NULL;

@@ -890,6 +890,8 @@ static void register_fails(struct gpumem_residency *r, struct gpumem_object_opti
 TEST_WITH(errors_of_registration, desk_open, desk_close) {
     struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
     uint32_t *memory = pageable(64 * KIB, 0);
+    struct gpumem_object_options options = {.struct_size = sizeof options, .part_count = 2};
+    uint64_t parts = 0;
     struct gpumem_part none[] = {{memory, 4}, {NULL, 4}}, two[] = {{memory, 4}, {memory + 1, 4}};
     CUdeviceptr device;
     CU(cuMemAlloc_v2(&device, 4096));
@@ -906,6 +908,13 @@ TEST_WITH(errors_of_registration, desk_open, desk_close) {
     const uint64_t object = host_object(r, memory, 8);
     BAD(GPUMEM_INVALID_VALUE, "with 8 bytes, and now with 16", .address = memory, .bytes = 16);
     BAD(GPUMEM_INVALID_VALUE, "other flags or parts", .parts = two, .part_count = 2);
+    struct gpumem_part known[] = {{memory + 64, 8}, {memory + 68, 8}}, moved[] = {known[0], {memory + 70, 8}},
+                       split[] = {{memory + 64, 4}, {memory + 68, 12}};
+    options.parts = known;
+    OK(gpumem_residency_register(r, &options, &parts));
+    BAD(GPUMEM_INVALID_VALUE, "another part 1", .parts = moved, .part_count = 2);
+    BAD(GPUMEM_INVALID_VALUE, "another part 0", .parts = split, .part_count = 2);
+    OK(gpumem_residency_unregister(r, parts));
     begin(r, object, GPUMEM_READ, streams[0]);
     BAD(GPUMEM_INVALID_VALUE, "is in use", .address = memory, .bytes = 8, .version = 1);
     end(r, object, streams[0], 0);

@@ -1,7 +1,9 @@
 /* Captures, destroyed contexts, frees while another context is current, and devices that access each other. */
 #include "stacks.h"
 
+#include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
+#include "shim/driver/streams.h"
 #include "shim/resource/reach.h"
 
 /* ---- capture */
@@ -227,6 +229,58 @@ TEST(test_peers_reach_host_memory) {
 TEST(test_work_of_peers_holds_a_block_back) {
     check_peers(build("cache(1,native)"), true);
     check_peers(build("cache(1,native)"), false);
+}
+
+/* ---- streams that end, where a fence is an event in each stream */
+
+static CUstream new_stream(void) {
+    CUstream stream;
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gm_streams_made(stream);
+    return stream;
+}
+
+/* A stream is destroyed while its work waits: the work runs all the same. */
+TEST(test_work_of_a_destroyed_stream_holds_a_block_back) {
+    struct gm_resource *resource = build("cache(1,native)");
+    struct world world;
+    world_open(&world);
+    struct gm_request request = plain_request(&world.origin, BYTES);
+    CUstream stream = new_stream();
+    struct gm_block block = get(resource, &request);
+    simcuda_set_streams("manual");
+    world_fill(&world, stream, &block, 1);
+    gm_streams_ending(stream);
+    CU(cuStreamDestroy_v2(stream));
+    give(resource, &block);
+    struct gm_block next = get(resource, &request);
+    if (gm_fence_supported())
+        assert_true(next.address != block.address);
+    world_fill(&world, world.one, &next, 2);
+    while (simcuda_step(world.one))
+        ;
+    simcuda_run_all();
+    assert_int_equal(simcuda_violations(), 0);
+    assert_int_equal(world_differing(&world, &next, 2), 0);
+    simcuda_set_streams("immediate");
+    give(resource, &next);
+    world_close(&world, resource);
+}
+
+/* Its work is not known to end: no freed block is reused any more. The last test, because this lasts. */
+TEST(test_a_stream_without_an_event_ends_all_reuse) {
+    struct gm_resource *resource = build("cache(1,native)");
+    struct world world;
+    if (!gm_streams_usable())
+        skip();
+    world_open(&world);
+    CUstream stream = new_stream();
+    assert_int_equal(simcuda_set_failures("cuEventCreate:1:999"), 0);
+    gm_streams_ending(stream);
+    simcuda_set_failures(NULL);
+    CU(cuStreamDestroy_v2(stream));
+    assert_false(gm_streams_usable() || gm_fence_supported());
+    world_close(&world, resource);
 }
 
 int main(void) { return run_all(build_stacks, NULL); }

@@ -6,6 +6,7 @@
 
 #include "public.h"
 #include "shim/driver/fence.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/resource/guard_ranges.h"
 #include "shim/resource/rows.h"
 #include "tests/said.h"
@@ -476,6 +477,30 @@ TEST_WITH(test_grow, open_world, close_world) {
     OK(gpumem_resource_destroy(fixed));
 }
 
+/* The start of such a block is moved, and all of what it grows to is memory. */
+TEST_WITH(test_an_aligned_block_grows, open_world, close_world) {
+    struct gpumem_resource *resource = create("aligned(4MiB,vmm)");
+    const size_t mib = (size_t)1 << 20;
+    void *memory[4];
+    unsigned grown = 0;
+    for (int i = 0; i < 4; i++) {
+        memory[i] = must_get(resource, 2 * mib);
+        assert_int_equal((uintptr_t)memory[i] % (4 * mib), 0);
+        fill_and_check(world.one, world.one, memory[i], 2 * mib, 6);
+    }
+    for (int i = 0; i < 4; i++) {
+        bool grows = gpumem_resource_grow(resource, memory[i], 2 * mib, 6 * mib) == GPUMEM_OK;
+        if (grows)
+            fill_and_check(world.one, world.one, memory[i], 6 * mib, 7);
+        grown += grows;
+        CU(cuCtxSynchronize());
+        must_put(resource, memory[i], (grows ? 6 : 2) * mib);
+    }
+    assert_true(grown > 0);
+    assert_int_equal(simcuda_check_mismatches() + simcuda_violations(), 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
 /* ---- composition */
 
 TEST_WITH(test_composed_in_code_and_in_text, open_world, close_world) {
@@ -530,6 +555,20 @@ TEST_WITH(test_wrong_texts, open_world, close_world) {
         assert_null(none);
         assert_null(strstr(gpumem_last_error(), ", sim")); /* not among what is accepted */
     }
+}
+
+/* The owner stays the owner: the next destroy ends the resource. */
+TEST_WITH(test_a_destroy_that_is_refused_ends_nothing, open_world, close_world) {
+    struct gpumem_resource *resource = create("cache(native)");
+    size_t before = simcuda_live_blocks();
+    void *memory = must_get(resource, BYTES);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(gpumem_resource_destroy(resource), GPUMEM_INVALID_VALUE);
+    must_put(resource, memory, BYTES);
+    if (gm_fence_supported())
+        assert_int_equal(simcuda_live_blocks(), before + 1); /* it is kept */
+    OK(gpumem_resource_destroy(resource));
+    assert_int_equal(simcuda_live_blocks(), before);
 }
 
 TEST_WITH(test_destroy_refuses_live_blocks, open_world, close_world) {
@@ -1122,18 +1161,22 @@ TEST_WITH(test_own_stream_bound_resource, open_world, close_world) {
 
 /* ---- the end of a context */
 
+static void end_context(CUcontext context) {
+    uint64_t id;
+    CU(cuCtxDestroy_v2(context));
+    assert_true(gm_context_end(context, &id));
+    gm_pipeline_context_destroyed(id);
+}
+
 TEST_WITH(test_a_cache_forgets_a_destroyed_context, open_world, close_world) {
     struct gpumem_resource *resource = create("statistics(cache(native))");
     struct gpumem_statistics counts = {.struct_size = sizeof counts};
     struct world second;
-    uint64_t id;
     world_open(&second);
     void *cached = must_get(resource, 65536), *live = must_get(resource, 65536);
     must_put(resource, cached, 65536);
     gm_pipeline_empty_context(second.origin.context_id);
-    CU(cuCtxDestroy_v2(second.context));
-    assert_true(gm_context_end(second.context, &id));
-    gm_pipeline_context_destroyed(id);
+    end_context(second.context);
     CU(cuCtxSetCurrent(world.context));
     OK(gpumem_resource_get_statistics(resource, &counts));
     assert_int_equal(counts.live_count, 0);
@@ -1141,6 +1184,20 @@ TEST_WITH(test_a_cache_forgets_a_destroyed_context, open_world, close_world) {
     must_put(resource, must_get(resource, 65536), 65536);
     OK(gpumem_resource_destroy(resource));
     assert_int_equal(simcuda_violations(), 0);
+}
+
+/* The streams of gpumem's own in a context end with it, and leave their places to others. */
+TEST_WITH(test_any_number_of_contexts_in_turn, open_world, close_world) {
+    struct gpumem_resource *resource = create("async");
+    CUcontext context;
+    for (int i = 0; i <= GM_INTERNAL_CONTEXTS; i++) {
+        CU(cuCtxCreate_v2(&context, 0, 0));
+        must_put(resource, must_get(resource, BYTES), BYTES);
+        CU(cuCtxSynchronize());
+        end_context(context);
+    }
+    CU(cuCtxSetCurrent(world.context));
+    OK(gpumem_resource_destroy(resource));
 }
 
 /* Free memory of the device is what cuMemGetInfo says and what gpumem would release of it. */

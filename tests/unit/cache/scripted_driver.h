@@ -30,6 +30,7 @@ static struct {
     CUstreamCaptureMode mode;               /* of the thread */
     CUresult record_answer, recorded_state; /* result of cuCtxRecordEvent; state of an event after it */
     void (*during_record)(void);            /* called by the next record */
+    void (*during_wait)(void);              /* called by the next wait */
     size_t free_bytes;
 } fake;
 
@@ -77,7 +78,11 @@ static CUresult query(CUevent event) {
 }
 static CUresult wait(CUevent event) {
     assert_true(fake.mode == CU_STREAM_CAPTURE_MODE_RELAXED);
+    void (*during)(void) = fake.during_wait;
     fake.waits++;
+    fake.during_wait = NULL;
+    if (during)
+        during();
     if (fake.events[(uintptr_t)event] == CUDA_ERROR_NOT_READY)
         fake.events[(uintptr_t)event] = CUDA_SUCCESS;
     return fake.events[(uintptr_t)event];

@@ -271,4 +271,32 @@ TEST(waits_only_for_an_own_free) {
     assert_true(block.hit && block.address == blocks[0].address);
 }
 
+/* A thread waits for a fence while another one finds a later fence complete. */
+static struct gm_fence_timeline *line;
+
+static void find_the_second_complete(void) {
+    struct gm_visit visit = {.record = 2, .query = 2};
+    all_complete();
+    gm_timeline_visit(line, &visit);
+    assert_int_equal(visit.answer, GM_OK);
+}
+
+TEST(a_fence_that_has_passed_stays_so) {
+    struct gm_fence_timelines lines = {.reach = GM_FENCE_ACCESS};
+    open_cache("cache(1,sim)");
+    struct gm_context context = context_of(CONTEXT(1));
+    line = gm_timeline_use(&lines, (uint64_t)(uintptr_t)context.handle, context.id, 0);
+    assert_non_null(line);
+    for (uint64_t ticket = 1; ticket <= 2; ticket++) {
+        struct gm_visit visit = {.record = ticket};
+        gm_timeline_visit(line, &visit);
+        assert_int_equal(visit.recorded, GM_OK);
+    }
+    fake.during_wait = find_the_second_complete;
+    assert_int_equal(gm_timeline_wait(line, 1), GM_OK);
+    assert_int_equal(fake.waits, 1);
+    assert_true(gm_timeline_has_passed(line, 2));
+    gm_timeline_leave(line);
+}
+
 int main(void) { return run_all(load_options, NULL); }

@@ -207,6 +207,11 @@ TEST_WITH(long_captures_are_queried, start, NULL) {
     nanosleep(&long_since, NULL);
     assert_true(may_disturb());
     assert_int_equal(fake.lost, 2);
+    begin(STREAM(3), false, GLOBAL);
+    fake.answer = CUDA_ERROR_INVALID_HANDLE; /* the stream is gone */
+    nanosleep(&long_since, NULL);
+    assert_true(may_disturb());
+    assert_int_equal(fake.lost, 3);
 }
 
 static void *recheck(void *unused) {

@@ -63,7 +63,10 @@ TEST(test_found_by_any_address) {
     expect(one - 1, 1, GM_GUARD_LIVE);
     expect(one + 1000, 1, GM_GUARD_LIVE);
     expect(one + 1000 + MIB, 1, GM_GUARD_LIVE);
-    expect(two - 1, 2, GM_GUARD_LIVE); /* nearer to it than to the block before */
+    expect(two - 1, 2, GM_GUARD_LIVE);
+    /* Before the mapping of a block, which begins 1 MiB before it: nearer to it than to the block before. */
+    expect(two - MIB - 16, 2, GM_GUARD_LIVE);
+    expect(two - MIB - GM_GUARD_GRANULE + 16, 1, GM_GUARD_LIVE);
     expect(two + 5 * MIB + 3 * MIB, 2, GM_GUARD_LIVE);
     expect(three - 16, 3, GM_GUARD_LIVE);
     end(two, 7);

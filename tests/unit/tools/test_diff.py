@@ -79,6 +79,17 @@ class Diff(ToolCase):
     def test_the_other_way_is_less(self):
         self.assertRegex(self.good("diff", "b", "a"), r"\n +-2\.00 MiB +-2\.00 MiB +-1 +-2\.00 MiB .* app\+0x100\n")
 
+    def test_a_peak_is_what_lives_at_once(self):
+        """The same three blocks of a call site, one after the other and together: only the peak differs."""
+        for name, alive in (("x", 1), ("y", 3)):
+            events = [(time, "alloc", 0x1000 * k) for k, time in enumerate((1, 3, 5) if alive == 1 else (1, 2, 3), 1)]
+            events += [(time, "free", 0x1000 * k) for k, time in enumerate((2, 4, 6) if alive == 1 else (4, 5, 6), 1)]
+            self.write(name, trace(0x10000, {1: 0x100}, [
+                t.event(time, time, what, "cuMemAlloc" if what == "alloc" else "cuMemFree", address, M, site=1 if what == "alloc" else 0)
+                for time, what, address in sorted(events)]))
+        rows = [re.split(r" {2,}", line.strip()) for line in self.good("diff", "x", "y").split("BY CALL SITE")[1].splitlines()[2:] if line]
+        self.assertEqual([(row[:4], row[-1]) for row in rows], [(["+2.00 MiB", ".", ".", "."], "app+0x100")])
+
     def test_same(self):
         self.assertIn("\n  none\n", self.good("diff", "a", "a"))
 

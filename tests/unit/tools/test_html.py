@@ -173,6 +173,29 @@ class Page(ToolCase):
         page.click("#whole")
         self.assertEqual(page.data("#selection")["allocs"], len(trace.blocks))
 
+    def test_a_range_has_its_blocks(self):
+        """Those that lived in it at any time."""
+        trace = Trace(11, count=300)
+        page = self.open(trace.content)
+        self.tab("Largest blocks")
+        self.assertEqual(page.data("#table")["rows"], len(trace.blocks))
+        for begin, end in ((0.1, 0.3), (0.6, 0.9)):
+            page.drag("#chart", begin, end)
+            shown = page.data("#selection")
+            lived = [block for block in trace.blocks if block["created"] <= shown["end_ns"] and (block["ended"] or shown["end_ns"]) >= shown["begin_ns"]]
+            self.assertEqual(page.data("#table")["rows"], len(lived))
+            self.assertLess(len(lived), 0.9 * len(trace.blocks))
+
+    def test_own_peak_beside_a_larger_one(self):
+        """The block of a kind lives between the moments that the page knows: the peak and the end of each interval."""
+        rows = [(1000 * number, "native", ("free", "alloc")[number % 2], 8) for number in range(1, 8001)]
+        rows[4000:4000] = [(4000010, "managed", "alloc", 1), (4000020, "managed", "free", 1)]
+        events = [t.event(number, time, what, "cuMemAlloc" if what == "alloc" else "cuMemFree", 0x1000, size * MIB, kind=kind, duration=1)
+                  for number, (time, kind, what, size) in enumerate(rows, 1)]
+        self.open(t.header() + b"".join(t.chunk(b"".join(events[at:at + 4000])) for at in range(0, len(events), 4000)))
+        self.tab("Kinds")
+        self.assertEqual({row["name"]: row["most_live"] for row in self.table()}, {"native": 8 * MIB, "managed": MIB})
+
     def test_curves(self):
         trace = Trace(2)
         page = self.open(trace.content)
