@@ -927,6 +927,8 @@ MUTATIONS = [
     of("failed_free_of_the_second_forgotten", "shim/resource/fallback.c", "fallback_free", drops("gm_registry_add"),
        "resources undo, out of memory, one device", "a block whose free failed is still one of the second resource"),
     of("failed_growth_stays_counted", "shim/resource/limit.c", "limit_grow", drops("step)"), "resources undo, out of memory, one device", "a growth that fails counts nothing"),
+    of("block_that_went_back_is_reserved", "shim/pipeline/alloc.c", "put_back", drops("gm_kept_reserved"), "pipeline",
+       "a kept block that goes back below GPUMEM_LIMIT is reserved no more"),
     of("failed_request_stays_charged", "shim/pipeline/alloc.c", "uncharge", drops("gm_limit_give"), "resources undo, out of memory, one device",
        "a request that fails counts nothing against GPUMEM_LIMIT"),
     of("lost_stream_captures_for_ever", "shim/driver/capture.c", "is_over", never("CUDA_ERROR_INVALID_HANDLE"), "driver_capture",

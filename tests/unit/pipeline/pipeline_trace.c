@@ -83,9 +83,9 @@ void test_the_trace_tells_it_all(void **state) {
     assert_int_equal(gm_reader_header(reader)->finished, 1);
     assert_string_equal(gm_reader_header(reader)->policy, "counting");
     gm_reader_close(reader);
-    assert_int_equal(reading.marks, 16);
+    assert_int_equal(reading.marks, 17);
     assert_int_equal(reading.releases, 202); /* 201 with their context, one stale record */
-    assert_int_equal(reading.fails, 4);
+    assert_int_equal(reading.fails, 5);
     assert_int_equal(reading.free_fails, 5);
     assert_int_equal(reading.unknown, 4); /* all except the one whose resource failed */
     assert_true(reading.frees > 2 * THREADS * ROUNDS);

@@ -62,6 +62,10 @@ static struct gm_block_record *keeping_take(struct gm_resource *self, const stru
     kept_record = NULL;
     return record;
 }
+static gm_status keeping_alloc(struct gm_resource *self, const struct gm_request *request,
+                               const struct gm_decision *decision, struct gm_block *block) {
+    return GM_OUT_OF_MEMORY;
+}
 static gm_status keeping_put(struct gm_resource *self, struct gm_block_record *record,
                              const struct gm_free_request *how) {
     gm_registry_remove(gm_registry_shared(), record);
@@ -70,24 +74,40 @@ static gm_status keeping_put(struct gm_resource *self, struct gm_block_record *r
 }
 
 static const struct gm_resource_ops keeping_row = {
-    .name = "keeping", .properties = ~0u, .take = keeping_take, .put = keeping_put};
+    .name = "keeping", .properties = ~0u, .alloc = keeping_alloc, .take = keeping_take, .put = keeping_put};
 static struct gm_resource keeping = {.ops = &keeping_row, .kind = GM_KIND_CACHE};
 
-/* The limit has room for the request and not for the whole block, and the driver refuses to free that. */
-TEST(test_a_block_that_cannot_go_back_is_known) {
-    struct gm_block out, block = {.address = KEPT,
-                                  .size = REQUESTED,
-                                  .reserved = RESERVED,
-                                  .owner = &keeping,
-                                  .context_id = 7,
-                                  .call = GM_CALL_ALLOC,
-                                  .kind = GM_KIND_CACHE};
-    uint64_t address = 0;
-    begin_test("cannot_go_back", &keeping);
+/* The limit has room for the request and not for the whole block that is kept. */
+static void keep_one_below_a_limit(const char *name) {
+    const struct gm_block block = {.address = KEPT,
+                                   .size = REQUESTED,
+                                   .reserved = RESERVED,
+                                   .owner = &keeping,
+                                   .context_id = 7,
+                                   .call = GM_CALL_ALLOC,
+                                   .kind = GM_KIND_CACHE};
+    begin_test(name, &keeping);
     gm_keeper = &keeping;
     gm_limit_bytes = RESERVED - 1;
     gm_stats_take(GM_KIND_CACHE, 0, RESERVED);
     kept_record = gm_registry_add_held(gm_registry_shared(), &block, NULL);
+}
+
+static void expect_nothing_kept(void) {
+    struct gm_block out;
+    assert_false(gm_registry_find(gm_registry_shared(), KEPT, &out));
+    assert_int_equal(gm_limit_live(0), 0);
+    assert_int_equal(gm_stats->reserved_bytes[GM_KIND_CACHE], 0);
+    gm_limit_bytes = 0;
+    gm_keeper = NULL;
+    check_balance();
+}
+
+/* The driver refuses to free the block. */
+TEST(test_a_block_that_cannot_go_back_is_known) {
+    struct gm_block out;
+    uint64_t address = 0;
+    keep_one_below_a_limit("cannot_go_back");
     answer_to_put = 999;
     assert_int_equal(get(REQUESTED, &address), GM_OK);
     assert_true(address == KEPT && gm_registry_find(gm_registry_shared(), KEPT, &out) && out.charged);
@@ -95,12 +115,15 @@ TEST(test_a_block_that_cannot_go_back_is_known) {
     assert_int_equal(gm_stats->reserved_bytes[GM_KIND_CACHE], RESERVED);
     answer_to_put = GM_OK;
     assert_int_equal(give(KEPT), GM_OK);
-    assert_false(gm_registry_find(gm_registry_shared(), KEPT, &out));
-    assert_int_equal(gm_limit_live(0), 0);
-    assert_int_equal(gm_stats->reserved_bytes[GM_KIND_CACHE], 0);
-    gm_limit_bytes = 0;
-    gm_keeper = NULL;
-    check_balance();
+    expect_nothing_kept();
+}
+
+TEST(test_a_block_that_goes_back_is_reserved_no_more) {
+    uint64_t address = 0;
+    keep_one_below_a_limit("goes_back");
+    answer_to_put = GM_OK;
+    assert_int_equal(get(REQUESTED, &address), GM_OUT_OF_MEMORY);
+    expect_nothing_kept();
 }
 
 TEST(test_a_failed_allocation) {
