@@ -16,6 +16,8 @@ void gm_account_settle(struct gm_account *account, const struct gm_account_facts
     rows[GM_ACCOUNT_POOLS] = above(facts->pools, facts->in_pools);
     uint64_t counted = rows[GM_ACCOUNT_LIVE] + rows[GM_ACCOUNT_ROUNDING] + rows[GM_ACCOUNT_KEPT] +
                        rows[GM_ACCOUNT_POOLS] + rows[GM_ACCOUNT_HANDLES];
+    account->suspended = smaller(facts->suspended, counted);
+    counted -= account->suspended;
     uint64_t used = own ? own : all, rest = above(used, counted), waste = smaller(facts->page_waste, rest);
     account->elsewhere = above(counted, used);
     rows[GM_ACCOUNT_ROUNDING] += waste;
@@ -26,13 +28,14 @@ uint64_t gm_account_sum(const struct gm_account *account) {
     uint64_t sum = 0;
     for (int row = 0; row < GM_ACCOUNT_ROWS; row++)
         sum += account->rows[row];
-    return sum - account->elsewhere;
+    return sum - account->elsewhere - account->suspended;
 }
 
 /* Members of the account by item. */
 static uint64_t *part_of(struct gm_account *account, unsigned item) {
     switch (item) {
     case GM_ACCOUNT_ITEM_TOTAL: return &account->total;
+    case GM_ACCOUNT_ITEM_SUSPENDED: return &account->suspended;
     case GM_ACCOUNT_ITEM_ELSEWHERE: return &account->elsewhere;
     case GM_ACCOUNT_ITEM_MAPPED: return &account->mapped;
     case GM_ACCOUNT_ITEM_POOLED: return &account->pooled;
@@ -48,7 +51,7 @@ void gm_account_each(const struct gm_account *account,
                      void *arg) {
     const struct gm_account_pool none = {0};
     struct gm_account copy = *account;
-    for (unsigned item = 0; item <= GM_ACCOUNT_ITEM_POOLS; item++) {
+    for (unsigned item = 0; item <= GM_ACCOUNT_ITEM_SUSPENDED; item++) {
         const uint64_t *part = part_of(&copy, item);
         if (part && *part && item != GM_ACCOUNT_ITEM_TOTAL)
             write(item, *part, &none, arg);
@@ -99,7 +102,8 @@ const char *gm_account_meaning(const struct gm_account *account, enum gm_account
 const char *gm_account_reason(const struct gm_account *account, uint64_t requested) {
     const uint64_t *rows = account->rows;
     uint64_t lacks = above(requested, rows[GM_ACCOUNT_FREE]), kept = above(rows[GM_ACCOUNT_KEPT], account->given);
-    uint64_t programs = rows[GM_ACCOUNT_LIVE] + rows[GM_ACCOUNT_ROUNDING] + rows[GM_ACCOUNT_HANDLES];
+    uint64_t programs =
+        above(rows[GM_ACCOUNT_LIVE] + rows[GM_ACCOUNT_ROUNDING] + rows[GM_ACCOUNT_HANDLES], account->suspended);
     if (requested > account->total)
         return "larger than the device's memory";
     if (lacks <= account->given)

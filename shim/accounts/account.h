@@ -2,7 +2,7 @@
  * explanations, trace, report, gpumem run, top and the page show it: all by the rows below. Nothing here calls a
  * driver.
  *
- *     live + rounding + kept + pools + handles + contexts + others + free - elsewhere = total
+ *     live + rounding + kept + pools + handles + contexts + others + free - suspended - elsewhere = total
  */
 #ifndef GM_ACCOUNT_H
 #define GM_ACCOUNT_H
@@ -40,7 +40,8 @@ struct gm_account {
     uint64_t taken_ns; /* CLOCK_MONOTONIC; in a trace, since its start; 0: never */
     uint64_t total;
     uint64_t rows[GM_ACCOUNT_ROWS];
-    uint64_t elsewhere; /* counted above, but not on the card: managed memory that has left it, for instance */
+    uint64_t suspended; /* counted above, but not on the card: a suspend moved it away */
+    uint64_t elsewhere; /* the same of other memory: managed memory that has left the card, for instance */
     uint64_t shared;    /* the card does not say what is this process's: the row contexts is that of all processes */
     /* Parts of rows. */
     uint64_t mapped, pooled; /* of live: mapped by the program (cuMemMap), in its pools */
@@ -70,11 +71,12 @@ struct gm_account_facts {
     uint64_t page_waste;  /* of the driver's pages that small blocks share: what no block takes */
     uint64_t handles;     /* not mapped */
     uint64_t pools;       /* reserved by the program's pools */
+    uint64_t suspended;   /* of all these: not on the card, as a suspend moved it away */
     uint64_t in_pools;    /* live blocks in them, with their slack */
 };
 
-/* Writes the rows and `elsewhere`. The facts may be of slightly different moments: the row contexts takes the
- * difference. */
+/* Writes the rows, `suspended` and `elsewhere`. The facts may be of slightly different moments: the row contexts takes
+ * the difference. */
 void gm_account_settle(struct gm_account *account, const struct gm_account_facts *facts);
 /* The sum of the list: account->total, unless the account is damaged. */
 uint64_t gm_account_sum(const struct gm_account *account);
@@ -104,6 +106,7 @@ enum gm_account_item {
     GM_ACCOUNT_ITEM_GIVEN,
     GM_ACCOUNT_ITEM_POOLS, /* their number */
     GM_ACCOUNT_ITEM_POOL,  /* reserved bytes of one pool */
+    GM_ACCOUNT_ITEM_SUSPENDED,
 };
 /* Calls write for each item that is not 0, the total at last. `pool` is of GM_ACCOUNT_ITEM_POOL, else zeroed. */
 void gm_account_each(const struct gm_account *account,
@@ -122,6 +125,8 @@ const char *gm_account_meaning(const struct gm_account *account, enum gm_account
 static inline bool gm_account_shows(const struct gm_account *account, enum gm_account_row row) {
     return account->rows[row] || row == GM_ACCOUNT_LIVE || row == GM_ACCOUNT_FREE;
 }
+#define GM_ACCOUNT_SUSPENDED         "suspended"
+#define GM_ACCOUNT_SUSPENDED_MEANING "counted above, but not on the card until the process resumes"
 #define GM_ACCOUNT_ELSEWHERE         "elsewhere"
 #define GM_ACCOUNT_ELSEWHERE_MEANING "counted above, but not on the card, as managed memory that has left it"
 

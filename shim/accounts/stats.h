@@ -59,7 +59,7 @@ enum gm_unkept {
 };
 
 /* A call site of cudaFree whose wait later work may rely on (GPUMEM_CHECK_ORDER). */
-enum { GM_STATS_RELIANCES = 20, GM_STATS_FRAMES = 6 };
+enum { GM_STATS_RELIANCES = 20, GM_STATS_FRAMES = 6, GM_STATS_STAYED = 8 };
 struct gm_stats_reliance {
     uint64_t count;
     uint64_t base;                    /* of the module */
@@ -160,11 +160,16 @@ struct gm_stats {
         uint32_t on, asleep;
         uint64_t context; /* a suspend said GM_STATS_WHOLE */
         uint64_t suspends, resumes;
-        uint64_t away;          /* bytes that are not on the device now */
+        uint64_t away;          /* bytes that are not on a device now */
         uint64_t stored;        /* bytes of them that the host holds; the others are zero */
         uint64_t kept;          /* bytes that the host holds of memory that is on the device */
         uint64_t registered;    /* bytes that the host holds and that are registered with the driver */
         uint64_t out_ns, in_ns; /* the latest suspend and resume took */
+        uint64_t away_on[GM_STATS_DEVICES];
+        struct gm_stats_stayed { /* what the latest suspend left on devices; the first ones are used */
+            char why[40];
+            uint64_t bytes;
+        } stayed[GM_STATS_STAYED];
     } suspended;
     struct gm_stats_shared {     /* GPUMEM_SHARE */
         char group[48];          /* "" = no sharing */

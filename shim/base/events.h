@@ -19,6 +19,7 @@ enum gm_moment {
     GM_MOMENT_WATCHED, /* a viewer watches */
     GM_MOMENT_FAILED,  /* a request of this thread found no memory, and its event is written */
     GM_MOMENT_ENDING,  /* the context ends */
+    GM_MOMENT_MOVED,   /* a viewer let memory leave, or come back */
 };
 
 /* Where a library has the publisher, it has the function: plain calls. X(function, result, parameters, when) */

@@ -83,6 +83,8 @@ static void gather(int device, const struct gm_card *card, struct gm_account *ac
         g.facts.page_waste = page_waste(registry, device);
     }
     if (gm_stats_knows(device))
+        g.facts.suspended = __atomic_load_n(&gm_stats->suspended.away_on[device], __ATOMIC_RELAXED);
+    if (gm_stats_knows(device))
         g.facts.reserved = __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED);
     g.facts.total = card->total;
     g.facts.free = card->free;

@@ -79,6 +79,9 @@ void gm_account_log(struct gm_log_lines *lines, const struct gm_account *account
         const char *name = gm_account_label(account, (enum gm_account_row)row);
         gm_log_add(lines, "    %s%s%s%s", name, padding(name), gm_size_text(&size, account->rows[row]), d.text);
     }
+    if (account->suspended)
+        gm_log_add(lines, "    %s%s-%s: %s", GM_ACCOUNT_SUSPENDED, padding(GM_ACCOUNT_SUSPENDED),
+                   gm_size_text(&size, account->suspended), GM_ACCOUNT_SUSPENDED_MEANING);
     if (account->elsewhere)
         gm_log_add(lines, "    %s%s-%s: %s", GM_ACCOUNT_ELSEWHERE, padding(GM_ACCOUNT_ELSEWHERE),
                    gm_size_text(&size, account->elsewhere), GM_ACCOUNT_ELSEWHERE_MEANING);

@@ -74,7 +74,7 @@ static void uncreate_handle(struct gm_suspendable_range *range) { gm_extents_rel
 static gm_status map_handle(struct gm_suspendable_range *range) {
     gm_status status = map_until(handle_of(range), NULL);
     if (!status)
-        range->away = range->aside = false;
+        gm_suspendable_set_away(range, false);
     gm_suspendable_recount(range, true);
     return status;
 }
@@ -90,7 +90,7 @@ static gm_status leave_handle(struct gm_suspendable_range *range) {
     for (; status && mapping; mapping = mapping->next) /* the contents are copied: the rest is given up, too */
         gm_drv.mem_unmap(mapping->address, mapping->size);
     uncreate_handle(range);
-    range->away = true;
+    gm_suspendable_set_away(range, true);
     gm_suspendable_recount(range, true);
     return status;
 }
@@ -273,6 +273,7 @@ struct gm_handle *gm_handle_begin(uint64_t token) {
 
 static void forget(struct gm_handle *handle, uint64_t token) {
     gm_suspendable_part(&handle->range);
+    gm_suspendable_set_away(&handle->range, false);
     gm_suspendable_drop_backing(&handle->range);
     gm_spin_lock(&lock);
     *handle = (struct gm_handle){.token = index_of(token), .next_unused = unused};

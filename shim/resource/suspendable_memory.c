@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "shim/accounts/share.h"
+#include "shim/accounts/stats.h"
 #include "shim/base/futex.h"
 #include "shim/resource/vmm.h"
 
@@ -113,6 +114,18 @@ static void take_out(struct gm_suspendable_range *range) {
     while (*in_hash != range)
         in_hash = &(*in_hash)->next_in_hash;
     *in_hash = range->next_in_hash;
+}
+
+void gm_suspendable_set_away(struct gm_suspendable_range *range, bool away) {
+    struct gm_stats_suspended *shown = &gm_stats->suspended;
+    uint64_t change = away ? range->size : -(uint64_t)range->size;
+    if (range->away == away)
+        return;
+    range->away = away;
+    range->aside = false;
+    __atomic_add_fetch(&shown->away, change, __ATOMIC_RELAXED);
+    if (gm_stats_knows(range->device))
+        __atomic_add_fetch(&shown->away_on[range->device], change, __ATOMIC_RELAXED);
 }
 
 void gm_suspendable_join(struct gm_suspendable_range *range) {
@@ -235,7 +248,7 @@ static gm_status map_pages(struct gm_suspendable_range *range) {
     gm_status status = gm_vmm_map(range->device, range->address, range->extents, range->count);
     if (status)
         return status;
-    range->away = range->aside = false;
+    gm_suspendable_set_away(range, false);
     gm_suspendable_recount(range, true);
     return GM_OK;
 }
@@ -258,7 +271,7 @@ static gm_status leave_pages(struct gm_suspendable_range *range) {
         for (; done < range->count; at += range->extents[done++].size)
             gm_drv.mem_unmap(at, range->extents[done].size);
     uncreate_pages(range);
-    range->away = true;
+    gm_suspendable_set_away(range, true);
     gm_suspendable_recount(range, true);
     return status;
 }
@@ -276,6 +289,7 @@ void gm_suspendable_drop_backing(struct gm_suspendable_range *range) {
 }
 
 static void discard(struct gm_suspendable_range *range) {
+    gm_suspendable_set_away(range, false);
     gm_suspendable_drop_backing(range);
     if (range->extents)
         munmap(range->extents, range->count * sizeof *range->extents);

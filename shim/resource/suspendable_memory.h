@@ -40,8 +40,8 @@ struct gm_suspendable_range {
     size_t size;
     int device;
     bool slab;
-    bool away;                          /* its pages are not on the device: nothing is mapped */
-    bool aside;                         /* it is away, and the program goes on without it */
+    bool away;  /* its pages are not on the device: nothing is mapped (gm_suspendable_set_away) */
+    bool aside; /* it is away, and the program goes on without it */
     int64_t counted_here, counted_away; /* for those that share the card (gm_suspendable_recount) */
     const char *stays;                  /* why it cannot leave; NULL: it can */
     unsigned count;                     /* extents, with handles unless the range is away */
@@ -78,6 +78,7 @@ GM_INTERNAL uint8_t gm_suspendable_tag_of(uint64_t address);
 GM_INTERNAL void gm_suspendable_lock_shared(void);
 GM_INTERNAL void gm_suspendable_unlock_shared(void);
 /* A range that the program maps itself joins the others, or ends. The memory is held shared. */
+GM_INTERNAL void gm_suspendable_set_away(struct gm_suspendable_range *range, bool away);
 GM_INTERNAL void gm_suspendable_join(struct gm_suspendable_range *range);
 GM_INTERNAL void gm_suspendable_part(struct gm_suspendable_range *range);
 /* Tells those that share the card what of the range can leave, and what is away, after a change of it. */

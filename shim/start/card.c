@@ -76,7 +76,9 @@ static uint64_t bytes_of_process(int device, bool *alone) {
     static int busy;
     if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
         return 0;
-    uint64_t bytes = find_process(device, __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED), alone);
+    uint64_t reserved = __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED),
+             away = __atomic_load_n(&gm_stats->suspended.away_on[device], __ATOMIC_RELAXED);
+    uint64_t bytes = find_process(device, reserved > away ? reserved - away : 0, alone);
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
     return bytes;
 }

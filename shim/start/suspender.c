@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/events.h"
 #include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
@@ -48,6 +49,22 @@ static uint32_t read_request(struct gm_stats_recording *out, const char *lines[L
     return number;
 }
 
+/* The devices' accounts of now, for who asked. */
+static void take_accounts(void) {
+    struct gm_context context;
+    CUcontext popped;
+    for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        int hold = gm_context_on(device, &context) ? gm_context_hold(context.handle, context.id) : -1;
+        if (hold < 0)
+            continue;
+        if (!gm_drv.ctx_push(context.handle)) {
+            GM_PUBLISH(account_due, device, GM_MOMENT_MOVED);
+            gm_drv.ctx_pop(&popped);
+        }
+        gm_context_let_go(hold);
+    }
+}
+
 static void serve_request(void) {
     static struct gm_stats_recording request; /* of this thread, whose stack may be small */
     const char *lines[LINES];
@@ -61,6 +78,7 @@ static void serve_request(void) {
         .keep = lines[0], .drop = lines[1], .to = lines[2], .wait = request.stacks != GM_STATS_WAKES};
     bool whole = leaves && request.stacks == GM_STATS_WHOLE;
     gm_status status = leaves ? gm_suspend(&wish, &bytes, why) : gm_resume(lines[0], &bytes, why);
+    take_accounts();
     const struct gm_stats_suspended *seen = &gm_stats->suspended;
     if (status)
         gm_format(text, sizeof text, "%s", why);

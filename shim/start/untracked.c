@@ -79,7 +79,8 @@ static void measure_at_end(void) {
         return;
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
         uint64_t own = gm_card_own_at_end(device);
-        uint64_t seen = __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED) +
+        uint64_t seen = __atomic_load_n(&gm_stats->reserved_on[device], __ATOMIC_RELAXED) -
+                        __atomic_load_n(&gm_stats->suspended.away_on[device], __ATOMIC_RELAXED) +
                         gm_stats->accounts[device].latest.rows[GM_ACCOUNT_POOLS];
         if (own)
             note_untracked(device, own > seen ? own - seen : 0, 0, 0);
@@ -102,7 +103,7 @@ static void measure(int device, enum gm_moment moment) {
 /* A viewer watches, or a trace or gpumem run will show it. */
 static bool is_wanted(enum gm_moment moment, uint64_t *from) {
     *from = __atomic_load_n(&gm_pipeline_sample_from, __ATOMIC_RELAXED);
-    return *from != UINT64_MAX || moment == GM_MOMENT_WATCHED;
+    return *from != UINT64_MAX || moment == GM_MOMENT_WATCHED || moment == GM_MOMENT_MOVED;
 }
 
 void gm_untracked_sample(int device, enum gm_moment moment) {
@@ -112,7 +113,7 @@ void gm_untracked_sample(int device, enum gm_moment moment) {
     uint64_t busy_ns = __atomic_load_n(&took, __ATOMIC_RELAXED) * LEAST_TIMES;
     uint64_t peak = __atomic_load_n(&gm_stats->peak_reserved, __ATOMIC_RELAXED);
     /* What is explained must agree; and a program that grows fast has its largest size measured, within a half. */
-    bool soon = (moment == GM_MOMENT_FAILED && gm_account_is_awaited(device)) ||
+    bool soon = moment == GM_MOMENT_MOVED || (moment == GM_MOMENT_FAILED && gm_account_is_awaited(device)) ||
                 peak / 2 >= __atomic_load_n(&latest_peak, __ATOMIC_RELAXED);
     if (!is_wanted(moment, &from) || !gm_stats_knows(device) ||
         (before && !soon && now - before < (busy_ns > least ? busy_ns : least)) ||

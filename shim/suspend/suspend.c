@@ -19,6 +19,7 @@
 #include "shim/suspend/contents.h"
 #include "shim/suspend/kept.h"
 #include "shim/suspend/select.h"
+#include "shim/suspend/stayed.h"
 #include "shim/suspend/submissions.h"
 
 enum { CONTEXTS = 64, POLL_NS = 50000 };
@@ -182,13 +183,12 @@ static gm_status bring_back(uint64_t *bytes, unsigned *other) {
 /* For gpumem top. Returns whether anything is away that calls wait for. */
 static bool publish(void) {
     struct gm_stats_suspended *shown = &gm_stats->suspended;
-    uint64_t away = 0, stored = 0, kept = 0, awaited = 0;
+    uint64_t stored = 0, kept = 0;
+    bool awaited = false;
     for (const struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
-        away += range->away ? range->size : 0;
-        awaited += range->away && !range->aside ? range->size : 0;
+        awaited |= range->away && !range->aside;
         *(range->away ? &stored : &kept) += range->backing ? gm_backing_stored(range->backing) : 0;
     }
-    __atomic_store_n(&shown->away, away, __ATOMIC_RELAXED);
     __atomic_store_n(&shown->stored, stored, __ATOMIC_RELAXED);
     __atomic_store_n(&shown->kept, kept, __ATOMIC_RELAXED);
     return awaited;
@@ -415,6 +415,7 @@ static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, c
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
         if (range->away && range->choice != GM_CHOICE_STAY)
             range->aside = wish->aside;
+    gm_stayed_publish();
     return GM_OK;
 }
 

@@ -53,7 +53,7 @@ def gpumem(*arguments, environment=None):
 def moved(*arguments):
     done = gpumem(*arguments)
     check(done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}")
-    return int(re.search(r": (\d+) MiB (left|came back to) the device in \d+ ms$", done.stdout.strip()).group(1))
+    return int(re.search(r": (\d+) MiB (left|came back to) the device in \d+ ms$", done.stdout, re.M).group(1))
 
 
 def refused(words, *arguments):
@@ -63,6 +63,23 @@ def refused(words, *arguments):
 
 def shown(process):
     return json.loads(gpumem("top", "--json", "--count=1", process.pid).stdout)["suspended"]
+
+
+def stays(process):
+    """What stays is listed with its reason, and what left is a row of the device's account."""
+    out = gpumem("suspend", "--keep=weights", process.pid).stdout
+    check(re.search(r"^  stays +30\.00 MiB  kept, as a glob names it$", out, re.M), out)
+    check(re.search(r"^  stays +4\.00 MiB  of cudaMallocAsync and pools$", out, re.M), out)
+    top = json.loads(gpumem("top", "--json", "--count=1", process.pid).stdout)
+    expected = [{"why": "kept, as a glob names it", "bytes": 30 << 20}, {"why": "of cudaMallocAsync and pools", "bytes": 4 << 20}]
+    check(top["suspended"]["stayed"] == expected, str(top["suspended"]))
+    account = top["memory"]["by_device"][0]["account"]
+    check(account["suspended_bytes"] == 40 << 20 and account["elsewhere_bytes"] == 0, str(account))
+    text = gpumem("top", "--prometheus", process.pid).stdout
+    check(re.search(r'gpumem_suspended_stayed_bytes\{.*why="kept, as a glob names it"\} 31457280', text), text)
+    check(re.search(r'gpumem_device_account_bytes\{.*row="suspended"\} 41943040', text), text)
+    check(moved("resume", process.pid) == 40, "it comes back")
+    check("_stayed_bytes{" not in gpumem("top", "--prometheus", process.pid).stdout, "an awake process has nothing that stays")
 
 
 def suspended():
@@ -82,6 +99,7 @@ def suspended():
         check(shown(process)["kept_bytes"] == 0 and not os.listdir(folder), "no memory, and no name")
         check(process.ask("use", 2) == [f"used {full - 70}", "kv 0"], "it comes back from there")
     refused("--to=none: No such file", "suspend", "--to=none", process.pid)
+    stays(process)
     refused("expected a process id", "suspend")
     refused("not a process id", "resume", "none")
     process.end()

@@ -641,6 +641,7 @@ static void off(void) {
 /* Others suspend and resume it, by lines that this program reads: "use" lets it submit work, "end" ends it. */
 static void outside(void) {
     struct block weights, cache;
+    CUdeviceptr stays;
     char line[16];
     if (tag_push_)
         tag_push_("weights");
@@ -648,6 +649,7 @@ static void outside(void) {
     if (tag_push_)
         tag_push_("kv");
     fill_model(&cache, 40 * MIB);
+    MUST(cuMemAllocAsync(&stays, 4 * MIB, NULL));
     setvbuf(stdout, NULL, _IONBF, 0);
     for (puts("ready"); fgets(line, sizeof line, stdin) && strcmp(line, "end\n");) {
         printf("used %zu\n", simcuda_used(0) / MIB);

@@ -24,6 +24,11 @@ static void print_rows(struct gm_out *out, const struct gm_account *fullest, con
                                            GM_T(gm_account_meaning(fullest, r))},
                        NULL);
     }
+    if (out->json || fullest->suspended || last->suspended)
+        gm_out_row(out,
+                   (struct gm_value[]){GM_T(GM_ACCOUNT_SUSPENDED), GM_N(fullest->suspended), GM_N(last->suspended),
+                                       GM_T("to be subtracted: " GM_ACCOUNT_SUSPENDED_MEANING)},
+                   NULL);
     if (out->json || fullest->elsewhere || last->elsewhere)
         gm_out_row(out,
                    (struct gm_value[]){GM_T(GM_ACCOUNT_ELSEWHERE), GM_N(fullest->elsewhere), GM_N(last->elsewhere),
@@ -60,11 +65,12 @@ void gm_out_account(struct gm_out *out, const struct gm_account *fullest, const 
 
 /* ---- requests that found no memory */
 
-enum { COLUMNS = GM_ACCOUNT_ROWS + 5 };
+enum { COLUMNS = GM_ACCOUNT_ROWS + 6 };
 
 void gm_out_accounts(struct gm_out *out) {
     static struct gm_column columns[COLUMNS];
-    static const struct gm_column others[] = {{"elsewhere_bytes", GM_ACCOUNT_ELSEWHERE, GM_CELL_BYTES},
+    static const struct gm_column others[] = {{"suspended_bytes", GM_ACCOUNT_SUSPENDED, GM_CELL_BYTES},
+                                              {"elsewhere_bytes", GM_ACCOUNT_ELSEWHERE, GM_CELL_BYTES},
                                               {"device_bytes", "card", GM_CELL_BYTES},
                                               {"given_bytes", "given back", GM_CELL_BYTES},
                                               {"graphs_bytes", NULL, GM_CELL_BYTES}};
@@ -86,6 +92,7 @@ void gm_out_account_row(struct gm_out *out, uint64_t request, const struct gm_ac
     values[at++] = GM_N(request);
     for (int row = 0; row < GM_ACCOUNT_ROWS; row++)
         values[at++] = GM_N(value_of(account, (enum gm_account_row)row));
+    values[at++] = GM_N(known(account, account->suspended));
     values[at++] = GM_N(known(account, account->elsewhere));
     values[at++] = GM_N(known(account, account->total));
     values[at++] = GM_N(known(account, account->given));
@@ -120,6 +127,8 @@ void gm_account_print(FILE *out, const struct gm_account *account) {
                     gm_text_bytes(&t, account->rows[row]));
             comma = ", ";
         }
+    if (account->suspended)
+        fprintf(out, "%s%s -%s", comma, GM_ACCOUNT_SUSPENDED, gm_text_bytes(&t, account->suspended));
     if (account->elsewhere)
         fprintf(out, "%s%s -%s", comma, GM_ACCOUNT_ELSEWHERE, gm_text_bytes(&t, account->elsewhere));
 }
@@ -140,6 +149,7 @@ void *gm_account_json(const struct gm_account *account) {
         snprintf(name, sizeof name, "%s_bytes", gm_account_name((enum gm_account_row)row));
         put(all, name, value_of(account, (enum gm_account_row)row));
     }
+    put(all, GM_ACCOUNT_SUSPENDED "_bytes", account->suspended);
     put(all, GM_ACCOUNT_ELSEWHERE "_bytes", account->elsewhere);
     put(all, "device_bytes", account->total);
     put(all, "taken_ns", account->taken_ns);

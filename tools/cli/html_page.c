@@ -110,6 +110,17 @@ static void put_intervals(FILE *out, const struct gm_timeline *t, unsigned view)
     end_numbers(&n);
 }
 
+/* What is to be subtracted. */
+static void put_less(FILE *out, const char *comma, const char *name, const char *meaning, uint64_t fullest,
+                     uint64_t last) {
+    if (!fullest && !last)
+        return;
+    fprintf(out, "%s{", comma);
+    put_text(out, "name", name);
+    put_text(out, "meaning", meaning);
+    fprintf(out, "\"fullest\":-%" PRIu64 ",\"last\":-%" PRIu64 "}", fullest, last);
+}
+
 /* The rows of the accounts add up to the device's memory. */
 static void put_account(FILE *out, const struct gm_accounts *accounts) {
     const struct gm_account *fullest = &accounts->fullest, *last = &accounts->latest;
@@ -126,12 +137,8 @@ static void put_account(FILE *out, const struct gm_accounts *accounts) {
         fprintf(out, "\"last\":%" PRIu64 "}", last->rows[r]);
         comma = ",";
     }
-    if (fullest->elsewhere || last->elsewhere) {
-        fprintf(out, "%s{", comma);
-        put_text(out, "name", GM_ACCOUNT_ELSEWHERE);
-        put_text(out, "meaning", GM_ACCOUNT_ELSEWHERE_MEANING);
-        fprintf(out, "\"fullest\":-%" PRIu64 ",\"last\":-%" PRIu64 "}", fullest->elsewhere, last->elsewhere);
-    }
+    put_less(out, comma, GM_ACCOUNT_SUSPENDED, GM_ACCOUNT_SUSPENDED_MEANING, fullest->suspended, last->suspended);
+    put_less(out, comma, GM_ACCOUNT_ELSEWHERE, GM_ACCOUNT_ELSEWHERE_MEANING, fullest->elsewhere, last->elsewhere);
     fprintf(out, "],\"ran_out\":%d,", accounts->failed);
 }
 

@@ -2,6 +2,7 @@
 #include "tools/cli/checkpoint.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/number_text.h"
 #include "tools/cli/process_counters.h"
 #include "tools/cli/shown.h"
 
@@ -61,6 +62,22 @@ static int trouble(const char *command, long pid, const char *what) {
     return 1;
 }
 
+/* The account knows what no block has; where other processes count among that, it says nothing of this one. */
+static void put_stayed(const struct gm_stats *stats) {
+    static const enum gm_account_row rows[] = {GM_ACCOUNT_POOLS, GM_ACCOUNT_CONTEXTS};
+    struct gm_text t;
+    for (unsigned i = 0; i < GM_STATS_STAYED && stats->suspended.stayed[i].bytes; i++)
+        printf("  stays %11s  %s\n", gm_text_bytes(&t, stats->suspended.stayed[i].bytes),
+               GM_SHOWN(stats->suspended.stayed[i].why));
+    for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        const struct gm_account *account = &stats->accounts[device].latest;
+        for (unsigned i = 0; gm_account_is_known(account) && !account->shared && i < sizeof rows / sizeof *rows; i++)
+            if (account->rows[rows[i]])
+                printf("  stays %11s  %s\n", gm_text_bytes(&t, account->rows[rows[i]]),
+                       gm_account_meaning(account, rows[i]));
+    }
+}
+
 static int send(const char *command, long pid, struct gm_process_counters *counters, enum gm_stats_wanted wanted,
                 const char *lines, enum gm_stats_sleep sleep) {
     static struct gm_stats stats;
@@ -81,6 +98,8 @@ static int send(const char *command, long pid, struct gm_process_counters *count
     if (failed)
         return trouble(command, pid, text);
     printf("process %ld: %s\n", pid, GM_SHOWN(text));
+    if (wanted == GM_STATS_SUSPEND && !gm_process_counters_read(counters, &stats))
+        put_stayed(&stats);
     return 0;
 }
 

@@ -77,6 +77,15 @@ static json_t *call_sites(const struct gm_top_sites *sites) {
     return all;
 }
 
+/* What the latest suspend left on devices. */
+static json_t *stayed(const struct gm_stats_suspended *suspended) {
+    json_t *list = json_array();
+    for (unsigned i = 0; i < GM_STATS_STAYED && suspended->stayed[i].bytes; i++)
+        json_array_append_new(list, json_pack("{s:s, s:o}", "why", suspended->stayed[i].why, "bytes",
+                                              gm_json_number(suspended->stayed[i].bytes)));
+    return list;
+}
+
 bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended,
                  const struct gm_top_sites *sites) {
     json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns",
@@ -87,12 +96,13 @@ bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_r
     json_t *suspended =
         !s->suspended.on
             ? json_null()
-            : json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asleep", (int)s->suspended.asleep,
+            : json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asleep", (int)s->suspended.asleep,
                         "away_bytes", gm_json_number(s->suspended.away), "stored_bytes",
                         gm_json_number(s->suspended.stored), "kept_bytes", gm_json_number(s->suspended.kept),
                         "registered_bytes", gm_json_number(s->suspended.registered), "suspends",
                         gm_json_number(s->suspended.suspends), "resumes", gm_json_number(s->suspended.resumes),
-                        "out_ns", gm_json_number(s->suspended.out_ns), "in_ns", gm_json_number(s->suspended.in_ns));
+                        "out_ns", gm_json_number(s->suspended.out_ns), "in_ns", gm_json_number(s->suspended.in_ns),
+                        "stayed", stayed(&s->suspended));
     json_t *shared = !s->shared.group[0]
                          ? json_null()
                          : json_pack("{s:o, s:b, s:o, s:o}", "group", gm_json_string(s->shared.group), "waits",

@@ -103,18 +103,32 @@ static void put_group(FILE *out, const struct gm_group_sample *g) {
     }
 }
 
-/* A sample for each row of the accounts; `elsewhere` is to be subtracted from their sum. */
+static void put_row(FILE *out, const struct gm_counter_sample *s, int device, const char *row, uint64_t bytes) {
+    fprintf(out, "gpumem_device_account_bytes{pid=\"%d\",program=\"", (int)s->pid);
+    put_value(out, s->program);
+    fprintf(out, "\",device=\"%d\",uuid=\"%s\",row=\"%s\"} %llu\n", device, s->devices[device].uuid, row,
+            (unsigned long long)bytes);
+}
+
+/* A sample for each row of the accounts; `suspended` and `elsewhere` are to be subtracted from their sum. */
 static void put_accounts(FILE *out, const struct gm_counter_sample *s) {
     for (int device = 0; device < GM_STATS_DEVICES; device++) {
         const struct gm_account *account = &s->devices[device].accounts.latest;
-        for (int row = 0; account->taken_ns && row <= GM_ACCOUNT_ROWS; row++) {
-            bool last = row == GM_ACCOUNT_ROWS;
-            fprintf(out, "gpumem_device_account_bytes{pid=\"%d\",program=\"", (int)s->pid);
-            put_value(out, s->program);
-            fprintf(out, "\",device=\"%d\",uuid=\"%s\",row=\"%s\"} %llu\n", device, s->devices[device].uuid,
-                    last ? GM_ACCOUNT_ELSEWHERE : gm_account_label(account, (enum gm_account_row)row),
-                    (unsigned long long)(last ? account->elsewhere : account->rows[row]));
-        }
+        if (!account->taken_ns)
+            continue;
+        for (int row = 0; row < GM_ACCOUNT_ROWS; row++)
+            put_row(out, s, device, gm_account_label(account, (enum gm_account_row)row), account->rows[row]);
+        put_row(out, s, device, GM_ACCOUNT_SUSPENDED, account->suspended);
+        put_row(out, s, device, GM_ACCOUNT_ELSEWHERE, account->elsewhere);
+    }
+}
+
+static void put_stayed(FILE *out, const struct gm_counter_sample *s) {
+    for (unsigned i = 0; s->suspended.asleep && i < GM_STATS_STAYED && s->suspended.stayed[i].bytes; i++) {
+        fprintf(out, "gpumem_suspended_stayed_bytes{pid=\"%d\",program=\"", (int)s->pid);
+        put_value(out, s->program);
+        fprintf(out, "\",why=\"%s\"} %llu\n", s->suspended.stayed[i].why,
+                (unsigned long long)s->suspended.stayed[i].bytes);
     }
 }
 
@@ -130,9 +144,13 @@ void gm_top_prometheus(FILE *out, const struct gm_counter_sample *const *samples
                     put_process(out, m, samples[i], index);
     }
     head(out, "gpumem_device_account_bytes", "gauge",
-         "What the memory of the device was when it was looked at: rows that add up to the device, but for elsewhere.");
+         "What the memory of the device was when it was looked at: rows that add up to the device, less "
+         "suspended and elsewhere.");
     for (unsigned i = 0; i < count; i++)
         put_accounts(out, samples[i]);
+    head(out, "gpumem_suspended_stayed_bytes", "gauge", "What a suspended process still has on devices, and why.");
+    for (unsigned i = 0; i < count; i++)
+        put_stayed(out, samples[i]);
     if (group->name[0])
         put_group(out, group);
 }

@@ -76,6 +76,11 @@ static unsigned put_account(FILE *out, const struct gm_counter_sample *s, int de
                  gm_text_bytes(&t[0], account->rows[row]), gm_account_meaning(account, (enum gm_account_row)row));
             lines++;
         }
+    if (account->suspended) {
+        line(out, width, ending, "  %-14s -%10s %s", GM_ACCOUNT_SUSPENDED, gm_text_bytes(&t[0], account->suspended),
+             GM_ACCOUNT_SUSPENDED_MEANING);
+        lines++;
+    }
     if (account->elsewhere) {
         line(out, width, ending, "  %-14s -%10s %s", GM_ACCOUNT_ELSEWHERE, gm_text_bytes(&t[0], account->elsewhere),
              GM_ACCOUNT_ELSEWHERE_MEANING);
@@ -122,6 +127,9 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
              waits ? gm_text_time(&t[0], s->time_ns - s->shared.waits_since_ns) : "",
              gm_text_count(&t[1], s->shared.left), gm_text_time(&t[2], s->shared.waited_ns));
         lines++;
+        for (unsigned i = 0; s->suspended.asleep && i < GM_STATS_STAYED && s->suspended.stayed[i].bytes; i++, lines++)
+            line(out, width, ending, "    stays       %11s %s", gm_text_bytes(&t[0], s->suspended.stayed[i].bytes),
+                 s->suspended.stayed[i].why);
     }
     head_line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "KEPT", "RESERVED", "PEAK",
               "BLOCKS");

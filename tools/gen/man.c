@@ -146,6 +146,7 @@ static void account(FILE *out) {
     const struct gm_account none = {0};
     for (int row = 0; row < GM_ACCOUNT_ROWS; row++)
         term(out, gm_account_name((enum gm_account_row)row), gm_account_meaning(&none, (enum gm_account_row)row));
+    term(out, GM_ACCOUNT_SUSPENDED, "to be subtracted: " GM_ACCOUNT_SUSPENDED_MEANING);
     term(out, GM_ACCOUNT_ELSEWHERE, "to be subtracted: " GM_ACCOUNT_ELSEWHERE_MEANING);
 }
 

@@ -33,6 +33,20 @@ TEST(rows) {
     assert_string_equal(gm_account_label(&account, GM_ACCOUNT_CONTEXTS), "contexts");
 }
 
+/* What a suspend moved away is not taken for memory that left by itself, nor does it hide the contexts. */
+TEST(suspended) {
+    struct gm_account_facts facts = usual;
+    facts.own = 20 * GIB;
+    facts.free = 50 * GIB;
+    facts.suspended = 29 * GIB;
+    const struct gm_account account = settled(&facts);
+    assert_int_equal(account.suspended, 29 * GIB);
+    assert_int_equal(account.elsewhere, 0);
+    assert_int_equal(account.rows[GM_ACCOUNT_LIVE], 30 * GIB);
+    assert_int_equal(account.rows[GM_ACCOUNT_CONTEXTS], 5 * GIB);
+    assert_string_equal(gm_account_reason(&account, 66 * GIB), "other processes");
+}
+
 /* Contexts and other processes are one row, under a name that says so. */
 TEST(card_that_does_not_say_what_is_whose) {
     struct gm_account_facts facts = usual;
@@ -77,7 +91,9 @@ static void carry(unsigned item, uint64_t value, const struct gm_account_pool *p
 }
 
 TEST(through_a_trace) {
-    struct gm_account account = settled(&usual);
+    struct gm_account_facts facts = usual;
+    facts.suspended = 4 * GIB;
+    struct gm_account account = settled(&facts);
     account.mapped = 3;
     account.pooled = 2 * GIB;
     account.graphs = 5;

@@ -270,20 +270,24 @@ TEST(test_text) {
         page.peak_bytes[kind] = page.live_bytes[kind] = UINT64_MAX / 4;
         page.shards[1].allocs[kind] = UINT64_MAX / 64;
     }
+    page.suspended = (struct gm_stats_suspended){.on = 1, .asleep = 1, .stayed = {{"exported", 5}, {"arrays", 4}}};
     gm_counter_sample_take(&sample, &page, 4194304, 1);
     struct gm_rates rates = {1, 1e12, 1e12, 1e12, 1, 1, 64};
     for (unsigned width = 1; width <= 80; width += 79) {
         FILE *out = fmemopen(text, sizeof text, "w");
-        unsigned lines = gm_top_detail(out, &sample, &rates, width, "\n"), seen = 0;
+        unsigned lines = gm_top_detail(out, &sample, &rates, width, "\n"), seen = 0, stayed = 0;
         gm_top_head(out, false, width, "\n");
         gm_top_rows(out, NULL, &sample, &rates, "", -1, width, "\n");
         fclose(out);
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), seen++) {
             assert_true(strlen(line) <= width);
             assert_null(strchr(line, 0x1b));
+            stayed += strstr(line, "5 B exported") || strstr(line, "4 B arrays");
         }
-        if (width > 1)
+        if (width > 1) {
             assert_int_equal(seen, lines + 2);
+            assert_int_equal(stayed, 2);
+        }
     }
 }
 
