@@ -119,8 +119,8 @@ enum gpumem_suspend_flags {
 };
 
 /* Zero in all fields but the first: everything is copied, and comes back with the first call that submits work. A glob
- * (* stands for any text, ? for one character) names blocks by their tag, or by a part of their call site's text, such
- * as "load_weights". NULL: none. */
+ * (* stands for any text, ? for one character) names blocks by their tag, by their NVTX range (gpumem run --nvtx), or
+ * by a part of their call site's text, such as "load_weights". NULL: none. */
 struct gpumem_suspend_options {
     size_t struct_size;   /* sizeof(struct gpumem_suspend_options), set by the caller */
     const char *keep;     /* these blocks stay on the device */
@@ -150,7 +150,8 @@ enum gpumem_status gpumem_resume(const char *glob, size_t *bytes);
 int gpumem_suspended(void);
 
 /* Blocks that the calling thread allocates from now on have this tag, until gpumem_tag_pop returns to the tag before: a
- * word of at most 31 bytes. Tags may be nested, at most 8. At most 255 different tags have an effect. */
+ * word of at most 31 bytes. Tags may be nested, at most 8. At most 255 different tags have an effect; with each
+ * NVTX range in which it is used a tag counts anew. */
 void gpumem_tag_push(const char *tag);
 /* GPUMEM_INVALID_VALUE: the thread has no tag. */
 enum gpumem_status gpumem_tag_pop(void);

@@ -5,6 +5,9 @@
  * never used. The declarations that NVTX shares with such a library are repeated here, because its headers do not
  * come with every toolkit. Tests compile against the real headers.
  *
+ * Under GPUMEM_SUSPEND the ranges that a thread pushed are names of the blocks that it allocates, too
+ * (shim/suspend/select.h).
+ *
  * Ranges may begin before the first CUDA call, when there is no trace yet. Each thread stores its open ranges. The
  * thread that starts gpumem writes its own ranges then; another thread writes them at its next range. */
 #include <pthread.h>
@@ -20,6 +23,7 @@
 #include "shim/hook/nvtx.h"
 #include "shim/hook/hook.h"
 #include "shim/start/recording.h"
+#include "shim/suspend/select.h"
 
 extern char **environ;
 
@@ -51,6 +55,8 @@ _Static_assert(sizeof(struct attributes) == 48, "nvtxEventAttributes_v2");
 
 static bool registered;  /* NVTX calls this file */
 static const char *glob; /* GPUMEM_TRACE_RANGE; NULL = none. Stored by each copy of NVTX that begins. */
+
+static bool selects; /* GPUMEM_SUSPEND: globs name ranges */
 
 static const char *named_ranges(void) { return __atomic_load_n(&glob, __ATOMIC_ACQUIRE); }
 
@@ -255,11 +261,15 @@ static uint64_t start_range(uint32_t domain, uint32_t text) {
 
 static int push_range(uint32_t domain, uint32_t text) {
     begin_range(domain, text);
+    if (GM_UNLIKELY(__atomic_load_n(&selects, __ATOMIC_RELAXED)))
+        gm_select_begin_range(domain, text & ~(uint32_t)NAMED);
     return NO_PUSH_POP_TRACKING;
 }
 
 static int pop_range(uint32_t domain) {
     end_range(domain);
+    if (GM_UNLIKELY(__atomic_load_n(&selects, __ATOMIC_RELAXED)))
+        gm_select_end_range(domain);
     return NO_PUSH_POP_TRACKING;
 }
 
@@ -356,11 +366,12 @@ static void in_child(void) {
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
 /* Called by each copy of NVTX in the process. 0 leaves NVTX without a tool. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
-    const struct callbacks *callbacks =
-        *gm_environment_value(environ, "GPUMEM_TRACE") ? export_table(TABLE_CALLBACKS) : NULL;
+    bool wanted = *gm_environment_value(environ, "GPUMEM_TRACE") || *gm_environment_value(environ, "GPUMEM_SUSPEND");
+    const struct callbacks *callbacks = wanted ? export_table(TABLE_CALLBACKS) : NULL;
     if (!callbacks || callbacks->size < sizeof(*callbacks))
         return 0;
     gm_options_load(environ);
+    __atomic_store_n(&selects, gm_option_bool(GM_OPT_SUSPEND), __ATOMIC_RELAXED);
     if (gm_option_text(GM_OPT_TRACE_RANGE)[0]) {
         __atomic_store_n(&glob, gm_option_text(GM_OPT_TRACE_RANGE), __ATOMIC_RELEASE);
         gm_room_on_leave(GM_ROOM_NAMED, thread_ends);

@@ -81,6 +81,17 @@ uint32_t gm_phase_text(const char *text, size_t bytes) {
     return id;
 }
 
+void gm_phase_text_of(uint32_t number, char *out, size_t size) {
+    size_t bytes = 0;
+    gm_spin_lock(&lock);
+    if (texts && number && number <= texts->count) {
+        bytes = texts->rows[number - 1].bytes < size ? texts->rows[number - 1].bytes : size - 1;
+        memcpy(out, texts->room + texts->rows[number - 1].offset, bytes);
+    }
+    gm_spin_unlock(&lock);
+    out[bytes] = '\0';
+}
+
 static bool is_written(uint32_t text) {
     const struct texts *all = __atomic_load_n(&texts, __ATOMIC_ACQUIRE);
     return all && __atomic_load_n(&all->rows[text - 1].written_in, __ATOMIC_ACQUIRE) ==

@@ -15,6 +15,9 @@ enum { GM_PHASE_TEXT = 1000 }; /* longer texts are cut to so many bytes */
  * Beyond that, each call returns a new number while a trace is written. 0: the text cannot be stored. */
 uint32_t gm_phase_text(const char *text, size_t bytes);
 
+/* The text of a number, cut to the size of `out`. "": it is not stored. */
+GM_INTERNAL void gm_phase_text_of(uint32_t number, char *out, size_t size);
+
 /* Writes GM_ACT_MARK, GM_ACT_PHASE_BEGIN or GM_ACT_PHASE_END, preceded by the text when the trace does not have it
  * yet. Does nothing without a trace. `range`: see GM_ACT_PHASE_BEGIN. */
 void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text);

@@ -1,5 +1,6 @@
-/* Tags are numbers of texts (select.h). Call sites are known of blocks that the driver made anew; a block that the
- * cache handed out again has none, so no glob of call sites names it. */
+/* Tags are numbers of texts (select.h); what a block has is a label, a tag with an NVTX range. Call sites are known of
+ * blocks that the driver made anew; a block that the cache handed out again has none, so no glob of call sites names
+ * it. */
 #include "shim/suspend/select.h"
 
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "shim/base/observers.h"
 #include "shim/base/room.h"
 #include "shim/base/wrappers.h"
+#include "shim/pipeline/phase.h"
 #include "shim/pipeline/pipeline.h"
 #include "shim/resource/registry.h"
 #include "shim/resource/suspendable_at.h"
@@ -26,6 +28,10 @@ bool gm_select_tags;
 struct tags {
     unsigned depth;
     uint8_t numbers[DEPTH];
+    unsigned range_count;
+    struct range {
+        uint32_t domain, text;
+    } ranges[DEPTH];
 };
 _Static_assert(sizeof(struct tags) <= sizeof(((struct gm_room_parts *)0)->tags), "part of the room");
 
@@ -43,10 +49,15 @@ static uint8_t number_of(const char *text) {
     return number < TAGS ? (uint8_t)number : 0;
 }
 
-void gm_select_push(const char *tag) {
-    struct tags *mine = gm_room_part(GM_ROOM_TAGS);
+/* From now on each block gets a label. */
+static void observe(void) {
     if (!__atomic_exchange_n(&gm_select_tags, true, __ATOMIC_SEQ_CST))
         gm_pipeline_observe_blocks();
+}
+
+void gm_select_push(const char *tag) {
+    struct tags *mine = gm_room_part(GM_ROOM_TAGS);
+    observe();
     if (mine && mine->depth < DEPTH)
         mine->numbers[mine->depth] = number_of(tag);
     if (mine)
@@ -61,10 +72,50 @@ bool gm_select_pop(void) {
     return true;
 }
 
+/* The innermost ranges are known. */
+void gm_select_begin_range(uint32_t domain, uint32_t text) {
+    struct tags *mine = gm_room_part(GM_ROOM_TAGS);
+    if (!mine)
+        return;
+    observe();
+    if (mine->range_count == DEPTH)
+        memmove(&mine->ranges[0], &mine->ranges[1], --mine->range_count * sizeof *mine->ranges);
+    mine->ranges[mine->range_count++] = (struct range){domain, text};
+}
+
+/* Ranges of other domains may have begun later. */
+void gm_select_end_range(uint32_t domain) {
+    struct tags *mine = gm_room_part_known(GM_ROOM_TAGS);
+    for (unsigned i = mine ? mine->range_count : 0; i-- > 0;)
+        if (mine->ranges[i].domain == domain) {
+            memmove(&mine->ranges[i], &mine->ranges[i + 1], (--mine->range_count - i) * sizeof *mine->ranges);
+            return;
+        }
+}
+
+static struct label {
+    uint8_t tag;
+    uint32_t range;
+} labels[TAGS]; /* the first has neither */
+static unsigned label_count = 1;
+
+/* 0, too: there are too many. */
+static uint8_t label_of(uint8_t tag, uint32_t range) {
+    unsigned number = 0;
+    gm_spin_lock(&text_lock);
+    while (number < label_count && (labels[number].tag != tag || labels[number].range != range))
+        number++;
+    if (number == label_count && number < TAGS)
+        labels[label_count++] = (struct label){tag, range};
+    gm_spin_unlock(&text_lock);
+    return number < TAGS ? (uint8_t)number : 0;
+}
+
 void gm_select_tag(uint64_t address) {
     const struct tags *mine = gm_room_part(GM_ROOM_TAGS);
-    unsigned depth = mine ? mine->depth : 0;
-    gm_suspendable_tag(address, depth ? mine->numbers[(depth < DEPTH ? depth : DEPTH) - 1] : 0);
+    unsigned depth = mine ? mine->depth : 0, count = mine ? mine->range_count : 0;
+    uint8_t tag = depth ? mine->numbers[(depth < DEPTH ? depth : DEPTH) - 1] : 0;
+    gm_suspendable_tag(address, label_of(tag, count ? mine->ranges[count - 1].text : 0));
 }
 
 /* ---- globs */
@@ -72,7 +123,7 @@ void gm_select_tag(uint64_t address) {
 /* The texts of few call sites are read, since each takes long. */
 struct glob {
     const char *text;
-    bool tags[TAGS];
+    bool labels[TAGS];
     struct answer {
         uint32_t site;
         bool known, named;
@@ -93,14 +144,18 @@ static bool is_named(struct glob *glob, uint32_t site) {
 }
 
 static void read_glob(struct glob *glob, const char *text) {
+    char range[300];
     memset(glob, 0, sizeof *glob);
     glob->text = text && *text ? text : NULL;
-    for (unsigned i = 1; glob->text && i < TAGS; i++)
-        glob->tags[i] = *texts[i] && gm_glob_matches(glob->text, texts[i]);
+    for (unsigned i = 1; glob->text && i < label_count; i++) {
+        gm_phase_text_of(labels[i].range, range, sizeof range);
+        glob->labels[i] = (*texts[labels[i].tag] && gm_glob_matches(glob->text, texts[labels[i].tag])) ||
+                          (*range && gm_glob_matches(glob->text, range));
+    }
 }
 
 static bool names(struct glob *glob, const struct gm_block *block) {
-    return glob->text && (glob->tags[gm_suspendable_tag_at(block->address)] || is_named(glob, block->site));
+    return glob->text && (glob->labels[gm_suspendable_tag_at(block->address)] || is_named(glob, block->site));
 }
 
 /* ---- choices */

@@ -1,6 +1,6 @@
-/* Which memory leaves, and which comes back: globs of tags and call sites. A tag is a word that a thread gives to the
- * blocks that it allocates (gpumem_tag_push). The text of a call site is that of explanations of errors, such as
- * "load_weights (app+0x12a0) < main (app+0x1f00)"; a glob of it need not begin and end with a star. */
+/* Which memory leaves, and which comes back: globs of tags, NVTX ranges and call sites. A tag is a word that a thread
+ * gives to the blocks that it allocates (gpumem_tag_push). The text of a call site is that of explanations of errors,
+ * such as "load_weights (app+0x12a0) < main (app+0x1f00)"; a glob of it need not begin and end with a star. */
 #ifndef GM_SUSPEND_SELECT_H
 #define GM_SUSPEND_SELECT_H
 
@@ -16,7 +16,7 @@ enum gm_suspend_choice {
 };
 
 struct gm_suspend_wish {
-    /* Globs of tags and call sites (select.h), NULL or "" = none: what stays on the device, what is not copied and
+    /* Globs of tags, NVTX ranges and call sites, NULL or "" = none: what stays on the device, what is not copied and
      * comes back as zeros, and what alone leaves. */
     const char *keep, *drop, *only;
     const char *to;       /* a folder for a file in place of host memory, NULL or "" = none */
@@ -35,6 +35,9 @@ GM_INTERNAL void gm_select_back(const char *glob, bool aside);
 GM_INTERNAL void gm_select_push(const char *tag);
 /* False: there is none. */
 GM_INTERNAL bool gm_select_pop(void);
+/* The NVTX ranges that a thread pushed: the innermost of 8 names its blocks. `text`: a number of phase.h. */
+GM_INTERNAL void gm_select_begin_range(uint32_t domain, uint32_t text);
+GM_INTERNAL void gm_select_end_range(uint32_t domain);
 /* A block was allocated by this thread. */
 GM_INTERNAL extern bool gm_select_tags;
 GM_INTERNAL void gm_select_tag(uint64_t address);

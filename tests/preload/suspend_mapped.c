@@ -1,13 +1,17 @@
 /* A program that creates and maps its memory itself, which leaves the device and comes back meanwhile. It compares all
  * contents with a model on the host.
  *
- * usage: suspend_mapped segment SEED | failing | life | away | shapes | access | stays | arrays | tags | full | threads
+ * usage: suspend_mapped segment SEED | failing | life | away | shapes | access | stays | arrays | tags | ranges | full
+ * | threads
  */
 #include "suspend.h"
 
 #include <pthread.h>
 
 #include "simcuda.h"
+#ifdef WITH_NVTX
+#include <nvtx3/nvToolsExt.h>
+#endif
 
 #define PIECE (2 * MIB)
 
@@ -361,6 +365,38 @@ static void tags(void) {
     EXPECT(!suspend_as("make", NULL, false, &bytes) && bytes == 0); /* a part of both call sites */
 }
 
+/* NVTX ranges name blocks and mappings, also where the thread has a tag. */
+static void ranges(void) {
+#ifdef WITH_NVTX
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr block;
+    size_t bytes = 0;
+    nvtxDomainHandle_t domain = nvtxDomainCreateA("lib");
+    nvtxEventAttributes_t inner = {.version = NVTX_VERSION,
+                                   .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                   .messageType = NVTX_MESSAGE_TYPE_ASCII,
+                                   .message.ascii = "step"};
+    nvtxRangePushA("load weights");
+    CUdeviceptr first = make(PIECE, 1, &handle);
+    nvtxDomainRangePushEx(domain, &inner);
+    if (tag_push_)
+        tag_push_("kv");
+    MUST(cuMemAlloc(&block, 3 * MIB));
+    fill(block, 3 * MIB, 2);
+    EXPECT(!tag_pop_ || !tag_pop_());
+    nvtxRangePop(); /* the inner one goes on */
+    CUdeviceptr last = make(2 * PIECE, 3, &handle);
+    nvtxDomainRangePop(domain);
+    CUdeviceptr none = make(PIECE, 4, &handle);
+    EXPECT(!suspend_as("load *", "lib:*", true, &bytes) && (!is_shimmed() || bytes == 5 * PIECE));
+    EXPECT(!is_shimmed() || (!resume_("kv", &bytes) && bytes == 2 * PIECE && !resume_(NULL, &bytes)));
+    expect(first, PIECE, 1);
+    expect(block, 3 * MIB, is_shimmed() ? 0 : 2);
+    expect(last, 2 * PIECE, is_shimmed() ? 0 : 3);
+    expect(none, PIECE, 4);
+#endif
+}
+
 /* The device is full when memory is to come back: the process stays asleep, and goes on later. */
 static void full(void) {
     enum { HANDLES = 64 };
@@ -424,9 +460,9 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {
-        {"failing", failing}, {"life", life},     {"away", away}, {"shapes", shapes}, {"access", access_rights},
-        {"stays", stays},     {"arrays", arrays}, {"tags", tags}, {"full", full},     {"threads", threads}};
+    } cases[] = {{"failing", failing},      {"life", life},   {"away", away},      {"shapes", shapes},
+                 {"access", access_rights}, {"stays", stays}, {"arrays", arrays},  {"tags", tags},
+                 {"ranges", ranges},        {"full", full},   {"threads", threads}};
     EXPECT(argc > 1);
     start_suspendable();
     if (!strcmp(argv[1], "segment"))

@@ -13,7 +13,7 @@ const struct gm_flag gm_flags[] = {
     {"audit", "", "run", "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
     {"nvtx", "", "run",
      "Record the program's NVTX ranges and marks in the trace, unless another tool receives them; see report "
-     "--phases."},
+     "--phases. With --suspend=on, ranges are names for gpumem suspend."},
     {"guard-exit", "N", "run",
      "Exit status when --guard or a rule found memory errors and the program's own status is 0: 0 to 255; default 1, "
      "0 = keep the program's. Possible races do not count."},
@@ -85,8 +85,9 @@ const struct gm_flag gm_flags[] = {
      "Live bytes by call site, from the trace that a process writes. Default for one PID on a terminal."},
     {"prometheus", "", "top", "One reading in the text format that Prometheus and its exporters read."},
     {"remove", "", "limit", "Remove a group without running processes, and its limit."},
-    {"keep", "GLOB", "suspend", "Blocks with such a tag or call site stay on the device."},
-    {"drop", "GLOB", "suspend", "Blocks with such a tag or call site are not copied; they come back as zeros."},
+    {"keep", "GLOB", "suspend", "Blocks with such a tag, NVTX range or call site stay on the device."},
+    {"drop", "GLOB", "suspend",
+     "Blocks with such a tag, NVTX range or call site are not copied; they come back as zeros."},
     {"to", "DIR", "suspend", "The contents go to a file in this folder, not to host memory."},
     {"wait", "", "suspend", "Calls that submit work wait for gpumem resume, instead of resuming the process."},
     {"context", "", "suspend",

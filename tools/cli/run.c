@@ -314,8 +314,9 @@ static int clear_trace(void) {
 
 /* Sets the variable that makes NVTX in the program load the library and report to it. */
 static int take_nvtx(const char *library) {
-    const char *other = getenv("NVTX_INJECTION64_PATH"), *trace = getenv("GPUMEM_TRACE");
-    if (!trace || !*trace)
+    const char *other = getenv("NVTX_INJECTION64_PATH"), *trace = getenv("GPUMEM_TRACE"),
+               *suspend = getenv("GPUMEM_SUSPEND");
+    if ((!trace || !*trace) && (!suspend || !*suspend))
         return gm_usage_error("--nvtx writes into the trace: give --trace=FILE, too");
     if (other && *other) {
         gm_complain("NVTX ranges go to '%s' and not into the trace (NVTX_INJECTION64_PATH)", other);

@@ -21,7 +21,7 @@ void gm_command_suspend_help(void) {
     puts("usage: gpumem suspend [OPTIONS] PID\n\n"
          "Lets a process that runs with GPUMEM_SUSPEND=on (gpumem run --suspend=on) give its device memory back: the\n"
          "contents are copied to the host. They return under the same addresses with the first call that submits\n"
-         "work, or by gpumem resume. A GLOB names tags (gpumem_tag_push) or a part of call sites.\n"
+         "work, or by gpumem resume. A GLOB names tags (gpumem_tag_push), NVTX ranges or a part of call sites.\n"
          "With --context the driver then saves what is left, and the whole process leaves the device; a process\n"
          "without gpumem leaves by the driver alone.\n");
     gm_flags_help("suspend");
@@ -29,8 +29,8 @@ void gm_command_suspend_help(void) {
 
 void gm_command_resume_help(void) {
     puts("usage: gpumem resume PID [GLOB]\n\n"
-         "Brings the memory of a suspended process back, or only the blocks that GLOB names by tag or call site.\n"
-         "A process that left by --context comes back to the device first.\n");
+         "Brings the memory of a suspended process back, or only the blocks that GLOB names by tag, NVTX range or\n"
+         "call site. A process that left by --context comes back to the device first.\n");
     gm_flags_help("resume");
 }
 
