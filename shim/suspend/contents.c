@@ -28,13 +28,13 @@ static unsigned whole_pages(const struct gm_copy_piece *piece) {
     return piece->backing ? (unsigned)(piece->size / GM_SUSPENDABLE_PAGE) : 0;
 }
 
-/* Without them everything is copied, and nothing is compared. */
+/* Without them everything is copied, and nothing is compared. A context that is there for one copy gets no kernel. */
 static struct sums take_sums(const struct pieces *pieces) {
     static int once;
     struct sums sums = {0};
     unsigned at = 0;
     for (unsigned i = 0; i < pieces->count; i++)
-        sums.count += whole_pages(&pieces->list[i]);
+        sums.count += pieces->context.id ? whole_pages(&pieces->list[i]) : 0;
     sums.bytes = sums.count * (sizeof *sums.pages + sizeof *sums.list);
     if (!sums.count || !(sums.pages = gm_pages(sums.bytes)))
         return sums;
@@ -149,11 +149,13 @@ static gm_status move_device(int device, enum gm_suspend_choice choice, struct p
         count += range->choice == (int)choice && range->device == device ? pieces_of(range) : 0;
     if (!count)
         return GM_OK;
-    if (!gm_context_on(device, &pieces->context))
-        return GM_INVALID_CONTEXT;
-    int hold = gm_context_hold(pieces->context.handle, pieces->context.id);
-    if (hold < 0)
-        return GM_INVALID_CONTEXT;
+    bool known = gm_context_on(device, &pieces->context);
+    int hold = known ? gm_context_hold(pieces->context.handle, pieces->context.id) : -1;
+    if (hold < 0) {
+        pieces->context = (struct gm_context){.device = device};
+        if (gm_drv.primary_retain(&pieces->context.handle, device)) /* what the program maps outlives its contexts */
+            return GM_INVALID_CONTEXT;
+    }
     gm_status status = GM_OUT_OF_MEMORY;
     pieces->list = gm_pages(count * sizeof *pieces->list);
     pieces->count = 0;
@@ -166,7 +168,10 @@ static gm_status move_device(int device, enum gm_suspend_choice choice, struct p
         status = choice == GM_CHOICE_BACK ? move_back(pieces) : move_out(pieces);
         munmap(pieces->list, count * sizeof *pieces->list);
     }
-    gm_context_let_go(hold);
+    if (hold >= 0)
+        gm_context_let_go(hold);
+    else if (gm_drv.primary_release)
+        gm_drv.primary_release(device);
     return status;
 }
 

@@ -2,8 +2,7 @@
  * contents with a model on the host.
  *
  * usage: suspend_mapped segment SEED | failing | life | away | shapes | access | stays | arrays | tags | ranges | full
- * | threads
- */
+ * | orphaned | threads */
 #include "suspend.h"
 
 #include <pthread.h>
@@ -415,6 +414,19 @@ static void full(void) {
     expect(address + 32 * PIECE, PIECE, 7);
 }
 
+/* The memory of handles outlives all contexts of its device. */
+static void orphaned(void) {
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr address = make(PIECE, 8, &handle);
+    MUST(cuCtxSynchronize());
+    MUST(cuDevicePrimaryCtxReset(0));
+    size_t before = simcuda_used(0);
+    suspend();
+    EXPECT(all_left(before, PIECE) && (!is_shimmed() || !resume_(NULL, NULL)));
+    start_driver();
+    expect(address, PIECE, 8);
+}
+
 static bool stop;
 
 static void *maps_often(void *argument) {
@@ -460,9 +472,9 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"failing", failing},      {"life", life},   {"away", away},      {"shapes", shapes},
-                 {"access", access_rights}, {"stays", stays}, {"arrays", arrays},  {"tags", tags},
-                 {"ranges", ranges},        {"full", full},   {"threads", threads}};
+    } cases[] = {{"failing", failing},      {"life", life},         {"away", away},     {"shapes", shapes},
+                 {"access", access_rights}, {"stays", stays},       {"arrays", arrays}, {"tags", tags},
+                 {"ranges", ranges},        {"orphaned", orphaned}, {"full", full},     {"threads", threads}};
     EXPECT(argc > 1);
     start_suspendable();
     if (!strcmp(argv[1], "segment"))

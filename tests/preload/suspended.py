@@ -81,7 +81,7 @@ def files(place):
 
 def mapped(place):
     """Memory that the program creates and maps itself."""
-    for name in ("life", "away", "shapes", "access", "stays", "arrays", "tags", "full", "threads"):
+    for name in ("life", "away", "shapes", "access", "stays", "arrays", "tags", "full", "orphaned", "threads"):
         place.run_native([place.program("suspend_mapped"), name], SIMCUDA_DEVICES="2")
         suspended(place, name, "auto", name == "full", "suspend_mapped", SIMCUDA_DEVICES="2")
     suspended(place, "ranges", "auto", False, "suspend_mapped", NVTX_INJECTION64_PATH=str(place.options.shim))
