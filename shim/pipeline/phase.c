@@ -113,14 +113,16 @@ static uint32_t write_stored(uint32_t text) {
     return text;
 }
 
+uint32_t gm_phase_written(uint32_t text) {
+    return text && text <= TEXTS && !is_written(text) ? write_stored(text) : text;
+}
+
 void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text) {
     struct gm_scope scope;
 
     if (!gm_trace_is_on())
         return;
-    if (text && text <= TEXTS && !is_written(text))
-        text = write_stored(text);
-    gm_scope_begin(&scope, GM_CALL_NONE, 0, text);
+    gm_scope_begin(&scope, GM_CALL_NONE, 0, gm_phase_written(text));
     gm_pipeline_note(&scope, action, range, GM_OK);
 }
 

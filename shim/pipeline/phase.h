@@ -15,6 +15,8 @@ enum { GM_PHASE_TEXT = 1000 }; /* longer texts are cut to so many bytes */
  * Beyond that, each call returns a new number while a trace is written. 0: the text cannot be stored. */
 uint32_t gm_phase_text(const char *text, size_t bytes);
 
+/* Writes a text unless the trace has it. Returns its number; 0: it is not stored. */
+GM_INTERNAL uint32_t gm_phase_written(uint32_t text);
 /* The text of a number, cut to the size of `out`. "": it is not stored. */
 GM_INTERNAL void gm_phase_text_of(uint32_t number, char *out, size_t size);
 

@@ -15,12 +15,14 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/transports.h"
 #include "shim/explain/account.h"
+#include "shim/pipeline/phase.h"
 #include "shim/resource/suspendable_memory.h"
 #include "shim/suspend/contents.h"
 #include "shim/suspend/kept.h"
 #include "shim/suspend/select.h"
 #include "shim/suspend/stayed.h"
 #include "shim/suspend/submissions.h"
+#include "shim/trace/writer.h"
 
 enum { CONTEXTS = 64, POLL_NS = 50000 };
 #define PATIENCE_NS   10000000000ull
@@ -29,11 +31,12 @@ enum { CONTEXTS = 64, POLL_NS = 50000 };
 #define IDLE_AGAIN_NS 1000000000ull /* between two attempts to find nothing at work */
 
 static bool on;
-static uint32_t asleep; /* what held calls sleep on */
-static bool waits;      /* they wait for gm_resume */
-static uint32_t turn;   /* a thread suspends or resumes */
-static int lacks = -1;  /* the device that had no memory for the latest resume */
-static bool said;       /* why a resume does not succeed; for this sleep */
+static uint32_t asleep;  /* what held calls sleep on */
+static bool waits;       /* they wait for gm_resume */
+static uint32_t turn;    /* a thread suspends or resumes */
+static int lacks = -1;   /* the device that had no memory for the latest resume */
+static uint64_t dropped; /* bytes that the latest suspend did not copy */
+static bool said;        /* why a resume does not succeed; for this sleep */
 GM_ZERO_IN_CHILD(asleep);
 GM_ZERO_IN_CHILD(turn);
 
@@ -200,6 +203,25 @@ static void count_move(bool out, uint64_t ns) {
     __atomic_store_n(out ? &shown->out_ns : &shown->in_ns, ns, __ATOMIC_RELAXED);
 }
 
+/* `begin`: when it was asked for. */
+static void record(enum gm_action action, uint64_t begin, uint64_t bytes, gm_status status, const char *why) {
+    struct gm_event event;
+    uint64_t took = gm_now_ns() - begin;
+    if (!gm_trace_is_on())
+        return;
+    gm_event_fill(&event, gm_trace_sequence(), begin, action, GM_KIND_NATIVE, -1);
+    event.bytes = bytes;
+    event.duration_ns = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
+    event.result = (uint16_t)status;
+    event.site = status ? gm_phase_written(gm_phase_text(why, strlen(why))) : 0;
+    if (action == GM_ACT_SUSPEND && !status) {
+        event.stream = dropped;
+        for (unsigned i = 0; i < GM_STATS_STAYED; i++)
+            event.address += gm_stats->suspended.stayed[i].bytes;
+    }
+    gm_trace_event(&event);
+}
+
 static void set_asleep(bool value) {
     const struct gm_stats_suspended *seen = &gm_stats->suspended;
     if (value)
@@ -269,6 +291,8 @@ static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char 
         explain_resume(status, other, why);
     else
         count_move(false, gm_now_ns() - begin);
+    if (!status || !__atomic_load_n(&said, __ATOMIC_RELAXED)) /* a held call tries it again and again */
+        record(GM_ACT_RESUME, begin, *bytes, status, why);
     if (!away && gm_suspend_is_asleep()) {
         set_asleep(false);
         gm_submissions_open();
@@ -405,13 +429,15 @@ static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, c
         }
         *bytes += range->size;
     }
+    dropped = 0;
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
         if (range->choice != GM_CHOICE_DROP)
             continue;
         gm_suspendable_drop_backing(range);
         if (!gm_suspendable_leave(range) || range->away)
-            *bytes += range->size; /* what the driver does not unmap stays, with its contents */
+            dropped += range->size; /* what the driver does not unmap stays, with its contents */
     }
+    *bytes += dropped;
     for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
         if (range->away && range->choice != GM_CHOICE_STAY)
             range->aside = wish->aside;
@@ -432,6 +458,7 @@ gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char w
     if (refused)
         return refuse(why, GM_NOT_SUPPORTED, refused);
     take_turn();
+    uint64_t asked = gm_now_ns();
     bool was_asleep = gm_suspend_is_asleep();
     gm_submissions_close();
     gm_status status = finish_work(gm_now_ns() + patience, why);
@@ -449,6 +476,7 @@ gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char w
         set_asleep(sleeps);
         was_asleep = sleeps;
     }
+    record(GM_ACT_SUSPEND, asked, left, status, why);
     if (!was_asleep)
         gm_submissions_open();
     end_turn();

@@ -63,7 +63,10 @@
     X(GM_ACT_ACCOUNT, "account") /* behind "beyond": an item of the account of the device (shim/accounts/account.h);  \
                                     site = item, bytes; of a pool address = handle, stream = bytes in use */          \
     X(GM_ACT_ERROR, "memory_error") /* result = enum gm_memory_error; site = call at fault, or that saw it, 0 unknown \
-                                     */
+                                     */                                                                               \
+    /* memory left the devices, or came back; if result is not 0 it did not, and site = string id of the reason: */   \
+    X(GM_ACT_SUSPEND, "suspend") /* bytes: that left; stream = of these, without a copy; address = that stayed */     \
+    X(GM_ACT_RESUME, "resume")   /* bytes: that came back */
 
 /* Of GM_ACT_ERROR. X(enumerator, name) */
 #define GM_MEMORY_ERRORS(X)                                                                       \

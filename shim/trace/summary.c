@@ -167,6 +167,8 @@ bool gm_summary_keeps(const struct gm_event *e) {
     case GM_ACT_UNTRACKED:
     case GM_ACT_ACCOUNT:
     case GM_ACT_ERROR:
+    case GM_ACT_SUSPEND:
+    case GM_ACT_RESUME:
     case GM_ACT_HELD: return true;
     case GM_ACT_ALLOC_FAIL:
     case GM_ACT_FREE_FAIL:

@@ -105,6 +105,28 @@ def suspended():
     process.end()
 
 
+def traced(work, ending):
+    """A suspend that fails, one that succeeds and its resume: the trace has them, and what reads it understands them."""
+    trace = os.path.join(work, f"suspends.{ending}")
+    environment = {**os.environ, "LD_LIBRARY_PATH": CUDA}
+    done = subprocess.run([GPUMEM, "run", "--suspend=on", f"--trace={trace}", "--", PROGRAM, "busy"], env=environment, capture_output=True, text=True,
+                          timeout=200)
+    check(done.returncode == 0, done.stdout + done.stderr)
+    rows = json.loads(gpumem("report", "--json", "--suspends", trace).stdout)["traces"][0]["suspends"]["rows"]
+    check([row["what"] for row in rows] == ["suspend", "suspend", "resume"], str(rows))
+    failed, left, back = rows
+    check("does not end" in failed["failed"] and failed["left_bytes"] == 0 and failed["duration_ns"] >= 300000000, str(failed))
+    check(left["failed"] is None and left["left_bytes"] == back["back_bytes"] > 3 << 20 and left["dropped_bytes"] == 0, str(rows))
+    check(failed["time_ns"] < left["time_ns"] < back["time_ns"], str(rows))
+    text = gpumem("report", "--suspends", trace).stdout
+    check(re.search(r"^ *suspend .*work of the program does not end", text, re.M), text)
+    for words in (["export", "--to=csv", "-o", trace + ".out"], ["export", "--to=perfetto", "-o", trace + ".pf"], ["replay"], ["report"], ["html", "-o", trace + ".html"]):
+        done = gpumem(*words, trace)
+        check(done.returncode == 0, f"{words}: {done.stdout}{done.stderr}")
+    with open(trace + ".out", encoding="utf-8") as file:
+        check(file.read().count(",suspend,") == 2, "the export lacks the suspends")
+
+
 def idle():
     process = Process("--suspend=on", "--suspend-idle=200ms")
     full = process.used()
@@ -162,5 +184,8 @@ suspended()
 whole(["--suspend=on"], ["70 MiB left the device in [0-9]+ ms"], "its context and what was left left the device in [0-9]+ ms",
       "its context and what was left came back to the device in [0-9]+ ms")
 whole([], [], "all that it has left the device in [0-9]+ ms, by the driver alone.*", "all that it has came back to the device in [0-9]+ ms")
+with tempfile.TemporaryDirectory() as folder:
+    traced(folder, "gmt")
+    traced(folder, "csv")
 idle()
 without()

@@ -1,7 +1,7 @@
 /* Exports a trace of Perfetto, as protobuf messages (protos/perfetto/trace of google/perfetto has the fields). Each
  * device has counters of live, kept and reserved bytes. Blocks are slices.
- * Slices of one track must not overlap, so a block takes a free track of its kind. Failed requests and trims are
- * instants. Times are ns. */
+ * Slices of one track must not overlap, so a block takes a free track of its kind. Failed requests, trims, suspends
+ * and resumes are instants. Times are ns. */
 #include "tools/cli/export.h"
 
 #include <stdlib.h>
@@ -266,11 +266,13 @@ static bool put_amounts(struct perfetto *p, const struct gm_analysis *now) {
     return done;
 }
 
+static bool moves(const struct gm_event *e) { return e->action == GM_ACT_SUSPEND || e->action == GM_ACT_RESUME; }
+
 static bool put_instant(struct perfetto *p, const struct gm_event *e) {
     struct message packet, event;
     event.used = 0;
     char name[96];
-    snprintf(name, sizeof name, "%s %s", gm_call_name((enum gm_call)e->call),
+    snprintf(name, sizeof name, "%s%s%s", moves(e) ? "" : gm_call_name((enum gm_call)e->call), moves(e) ? "" : " ",
              gm_action_name((enum gm_action)e->action));
     begin_packet(&packet);
     put_number(&packet, PACKET_TIME, e->time_ns);
@@ -290,7 +292,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     bool done = put_amounts(p, step->now);
     uint64_t end_ns = e->time_ns + (e->action == GM_ACT_ALLOC ? e->duration_ns : 0);
     p->event_ns = end_ns > p->event_ns ? end_ns : p->event_ns;
-    if (e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL || gm_event_is_own_trim(e))
+    if (e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL || gm_event_is_own_trim(e) || moves(e))
         done = done && put_instant(p, e);
     return done;
 }

@@ -59,6 +59,8 @@ const struct gm_flag gm_flags[] = {
      "The steps taken when memory ran out, and each failed allocation with the holders of memory and a likely reason."},
     {"phases", "", "report",
      "Allocations, bytes and peak of each phase: the program's marks, and with run --nvtx its NVTX ranges."},
+    {"suspends", "", "report",
+     "When memory left the devices and came back (GPUMEM_SUSPEND): bytes, time, and what failed."},
     {"processes", "", "report", "For several traces, only the table of processes and the peaks of devices."},
     {"suppressions", "FILE", "report",
      "File of known leaks and memory errors that do not count; may be given several times."},

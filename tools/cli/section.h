@@ -68,4 +68,8 @@ struct gm_observer *gm_observe_phases(void);
 bool gm_print_phases(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 void gm_drop_phases(struct gm_observer *observer);
 
+struct gm_observer *gm_observe_suspends(void);
+bool gm_print_suspends(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_suspends(struct gm_observer *observer);
+
 #endif

@@ -20,6 +20,7 @@
     ROW(growth, gm_observe_growth, gm_print_growth, gm_drop_growth, true)                 \
     ROW(duplicates, gm_observe_duplicates, gm_print_duplicates, gm_drop_duplicates, true) \
     ROW(oom, gm_observe_oom, gm_print_oom, gm_drop_oom, true)                             \
-    ROW(phases, gm_observe_phases, gm_print_phases, gm_drop_phases, true)
+    ROW(phases, gm_observe_phases, gm_print_phases, gm_drop_phases, true)                 \
+    ROW(suspends, gm_observe_suspends, gm_print_suspends, gm_drop_suspends, false)
 
 #endif

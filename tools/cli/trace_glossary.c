@@ -54,7 +54,7 @@ const char *gm_action_meaning(enum gm_action action) {
                            "rounding, 2 kept, 3 pools, 4 handles, 5 contexts, 6 others, 7 free, 32 the card (the last "
                            "item), 33 elsewhere, 34 mapped by the program, 35 in its pools, 36 of graphs, 37 given "
                            "back, 38 number of pools, 39 a pool (address is its handle, 0x0 the default pool's; stream "
-                           "the bytes that it uses)",
+                           "the bytes that it uses), 40 suspended",
         [GM_ACT_HELD] = "measured with it: unused bytes that could not be given back; one event for each reason",
         [GM_ACT_KEPT] = "recording begins or goes on: bytes of freed blocks of that kind that are kept at this time",
         [GM_ACT_POOL_SIZE] = "gpumem's pool of that kind took memory or returned some; bytes is what it has now on the "
@@ -92,6 +92,10 @@ const char *gm_action_meaning(enum gm_action action) {
             "fault, or that saw it; hit is 1 where it follows from an error before; address and bytes are the "
             "block's, bytes_got - bytes is the call site of its allocation; stream has the call site of its free "
             "times 2^32, plus the number of the text",
+        [GM_ACT_SUSPEND] =
+            "memory left the devices (GPUMEM_SUSPEND): bytes, stream of them without a copy; address has the bytes "
+            "that stayed. If result is not 0, nothing left, and site is the number of the text that says why",
+        [GM_ACT_RESUME] = "bytes of it came back; result and site as for suspend",
         [GM_ACT_PEER] = "access to a peer device was enabled",
         [GM_ACT_CONTEXT] = "a context was created; address is its handle",
         [GM_ACT_CONTEXT_DESTROYED] = "a context was destroyed",
