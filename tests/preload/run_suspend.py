@@ -150,7 +150,7 @@ def whole(flags, first, left, back):
         def ask(words, *arguments, fails="", status=0):
             done = gpumem(*arguments, process.pid, environment=driver | {"CHECKPOINT_FAILS": fails})
             check(done.returncode == status, f"{arguments} {fails}: {done.returncode} {done.stdout}{done.stderr}")
-            pattern = "".join(f"process {process.pid}: {each}\n" for each in words)
+            pattern = "".join(f"process {process.pid}: {each}\n(  stays .*\n)*" for each in words)
             check(re.fullmatch(pattern, done.stdout + done.stderr.replace("gpumem: suspend: ", "").replace("gpumem: resume: ", "")),
                   f"{arguments} {fails}: {done.stdout}{done.stderr}; expected {words}")
 
