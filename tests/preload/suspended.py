@@ -112,7 +112,7 @@ def off(place):
 
 
 SUSPEND = {
-    **{f"suspend_{name}": single(name) for name in ("capture", "tags", "waits", "busy", "ends", "fork", "queries", "threads")},
+    **{f"suspend_{name}": single(name) for name in ("capture", "tags", "aside", "waits", "busy", "ends", "fork", "queries", "threads")},
     "suspend_full": single("full", "cannot resume yet"),
     "suspend_exported": single("exported", "which other processes cannot open"),
     "suspend_random": random_programs,

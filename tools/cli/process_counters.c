@@ -347,6 +347,9 @@ static void end_texts(struct gm_stats *page) {
     page->policy[sizeof page->policy - 1] = 0;
     page->trace[sizeof page->trace - 1] = 0;
     page->free_sync[sizeof page->free_sync - 1] = 0;
+    page->shared.group[sizeof page->shared.group - 1] = 0;
+    for (unsigned i = 0; i < GM_STATS_STAYED; i++)
+        page->suspended.stayed[i].why[sizeof page->suspended.stayed[i].why - 1] = 0;
     page->recording.name[sizeof page->recording.name - 1] = 0;
     page->recording.text[sizeof page->recording.text - 1] = 0;
 }

@@ -32,7 +32,8 @@ bool gm_reader_next(struct gm_reader *reader, struct gm_event *event, int *threa
 /* Number of invalid parts of the file that the reader skipped (chunks, records, events, lines). Final after the last
  * event. */
 uint64_t gm_reader_damaged(const struct gm_reader *reader);
-/* For checks, after the last event: whether the trace has all that the program did. If not, a line on stderr says so. */
+/* For checks, after the last event: whether the trace has all that the program did. If not, a line on stderr says so.
+ */
 bool gm_reader_is_whole(const struct gm_reader *reader);
 /* Says so in a line on stderr if there were any: for commands whose output has no place for it. */
 void gm_reader_warn(const char *path, uint64_t damaged);

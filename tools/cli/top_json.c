@@ -81,7 +81,7 @@ static json_t *call_sites(const struct gm_top_sites *sites) {
 static json_t *stayed(const struct gm_stats_suspended *suspended) {
     json_t *list = json_array();
     for (unsigned i = 0; i < GM_STATS_STAYED && suspended->stayed[i].bytes; i++)
-        json_array_append_new(list, json_pack("{s:s, s:o}", "why", suspended->stayed[i].why, "bytes",
+        json_array_append_new(list, json_pack("{s:o, s:o}", "why", gm_json_string(suspended->stayed[i].why), "bytes",
                                               gm_json_number(suspended->stayed[i].bytes)));
     return list;
 }

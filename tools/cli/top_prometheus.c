@@ -127,8 +127,9 @@ static void put_stayed(FILE *out, const struct gm_counter_sample *s) {
     for (unsigned i = 0; s->suspended.asleep && i < GM_STATS_STAYED && s->suspended.stayed[i].bytes; i++) {
         fprintf(out, "gpumem_suspended_stayed_bytes{pid=\"%d\",program=\"", (int)s->pid);
         put_value(out, s->program);
-        fprintf(out, "\",why=\"%s\"} %llu\n", s->suspended.stayed[i].why,
-                (unsigned long long)s->suspended.stayed[i].bytes);
+        fputs("\",why=\"", out);
+        put_value(out, s->suspended.stayed[i].why);
+        fprintf(out, "\"} %llu\n", (unsigned long long)s->suspended.stayed[i].bytes);
     }
 }
 

@@ -116,6 +116,9 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
              gm_text_bytes(&t[1], s->suspended.stored), gm_text_bytes(&t[2], s->suspended.kept),
              gm_text_time(&t[3], s->suspended.out_ns), gm_text_time(&t[4], s->suspended.in_ns));
         lines++;
+        for (unsigned i = 0; s->suspended.asleep && i < GM_STATS_STAYED && s->suspended.stayed[i].bytes; i++, lines++)
+            line(out, width, ending, "    stays       %11s %s", gm_text_bytes(&t[0], s->suspended.stayed[i].bytes),
+                 s->suspended.stayed[i].why);
     }
     if (s->shared.group[0]) {
         bool waits = s->shared.waits_since_ns && s->time_ns > s->shared.waits_since_ns;
@@ -127,9 +130,6 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
              waits ? gm_text_time(&t[0], s->time_ns - s->shared.waits_since_ns) : "",
              gm_text_count(&t[1], s->shared.left), gm_text_time(&t[2], s->shared.waited_ns));
         lines++;
-        for (unsigned i = 0; s->suspended.asleep && i < GM_STATS_STAYED && s->suspended.stayed[i].bytes; i++, lines++)
-            line(out, width, ending, "    stays       %11s %s", gm_text_bytes(&t[0], s->suspended.stayed[i].bytes),
-                 s->suspended.stayed[i].why);
     }
     head_line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "KEPT", "RESERVED", "PEAK",
               "BLOCKS");
