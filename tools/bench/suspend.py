@@ -6,8 +6,8 @@ usage: suspend.py [--build DIR] [--bytes GIB] [--rounds N] [--to DIR] [--out FIL
 
 Each way moves the same bytes of random contents (default 16 GiB), in a process of its own, round by round (default 3). "again" rows
 are the second and later moves of a process. By gpumem: the first move; one after all contents changed, with the host's copy kept, and
-kept and registered; one after nothing changed; and one to a file in DIR (default: the folder of temporary files). Prints seconds and GB/s (median of the rounds), and writes FILE.json (default
-suspend.json). Ends with 77 without a GPU.
+kept and registered; one after nothing changed; and one to a file in DIR (default: the folder of temporary files). Prints seconds and
+GB/s (median of the rounds), and writes FILE.json (default suspend.json). Ends with 77 without a GPU.
 """
 
 import argparse
