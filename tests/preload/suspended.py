@@ -30,7 +30,7 @@ def suspended(place, arguments, policy="auto", warned=False, program="suspend", 
 def single(name, words=""):
     def run(place):
         place.run_native([place.program("suspend"), name])
-        for policy, streams in itertools.product(("observe", "cache", "auto"), STREAMS):
+        for policy, streams in (("observe", STREAMS[0]), ("cache", STREAMS[1]), ("auto", STREAMS[0]), ("auto", STREAMS[1])):
             done = suspended(place, name, policy, bool(words), SIMCUDA_STREAMS=streams)
             check(words in done.stderr, f"{name}: '{words}' is not said:\n{done.stderr}")
 
@@ -89,7 +89,7 @@ def mapped(place):
 
 def segments(place):
     """As PyTorch's expandable segments."""
-    for seed in range(1, 4):
+    for seed in range(1, 3):
         place.run_native([place.program("suspend_mapped"), "segment", str(seed)])
         suspended(place, f"segment {seed}", "auto", False, "suspend_mapped", SIMCUDA_STREAMS=STREAMS[seed % 2])
 
