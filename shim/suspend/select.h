@@ -15,6 +15,8 @@ enum gm_suspend_choice {
     GM_CHOICE_BACK, /* is away, and comes back */
 };
 
+enum { GM_SUSPEND_WHY = 240 }; /* room for a reason, one line */
+
 struct gm_suspend_wish {
     /* Globs of tags, NVTX ranges and call sites, NULL or "" = none: what stays on the device, what is not copied and
      * comes back as zeros, and what alone leaves. */

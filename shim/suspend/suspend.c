@@ -6,37 +6,32 @@
 #include "shim/base/events.h"
 #include "shim/base/file.h"
 #include "shim/base/futex.h"
-#include "shim/base/hostmem.h"
-#include "shim/accounts/loans.h"
 #include "shim/accounts/share.h"
 #include "shim/base/options.h"
 #include "shim/accounts/stats.h"
-#include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/transports.h"
 #include "shim/explain/account.h"
 #include "shim/pipeline/phase.h"
 #include "shim/resource/suspendable_memory.h"
-#include "shim/suspend/contents.h"
+#include "shim/suspend/finish.h"
 #include "shim/suspend/kept.h"
+#include "shim/suspend/moving.h"
 #include "shim/suspend/select.h"
-#include "shim/suspend/stayed.h"
 #include "shim/suspend/submissions.h"
 #include "shim/trace/writer.h"
 
-enum { CONTEXTS = 64, POLL_NS = 50000 };
+enum { POLL_NS = 50000 };
 #define PATIENCE_NS   10000000000ull
 #define AGAIN_NS      250000000 /* between two attempts of a held call */
 #define IDLE_NS       1000000ull
 #define IDLE_AGAIN_NS 1000000000ull /* between two attempts to find nothing at work */
 
 static bool on;
-static uint32_t asleep;  /* what held calls sleep on */
-static bool waits;       /* they wait for gm_resume */
-static uint32_t turn;    /* a thread suspends or resumes */
-static int lacks = -1;   /* the device that had no memory for the latest resume */
-static uint64_t dropped; /* bytes that the latest suspend did not copy */
-static bool said;        /* why a resume does not succeed; for this sleep */
+static uint32_t asleep; /* what held calls sleep on */
+static bool waits;      /* they wait for gm_resume */
+static uint32_t turn;   /* a thread suspends or resumes */
+static bool said;       /* why a resume does not succeed; for this sleep */
 GM_ZERO_IN_CHILD(asleep);
 GM_ZERO_IN_CHILD(turn);
 
@@ -58,129 +53,6 @@ static void end_turn(void) {
 static gm_status refuse(char *why, gm_status status, const char *text) {
     gm_format(why, GM_SUSPEND_WHY, "%s", text);
     return status;
-}
-
-/* ---- the work in flight */
-
-static struct gm_context contexts[CONTEXTS]; /* of the thread whose turn it is */
-static unsigned context_count;
-
-static void note_context(const struct gm_context *context) {
-    if (context_count < CONTEXTS)
-        contexts[context_count] = *context;
-    context_count++;
-}
-
-/* GM_FENCE_PENDING: the time is over. */
-static gm_status wait_for_fence(const struct gm_fence *fence, uint64_t until_ns) {
-    CUstreamCaptureMode mode;
-    gm_status status = GM_FENCE_PENDING;
-    while (status == GM_FENCE_PENDING && gm_now_ns() < until_ns) {
-        if (!gm_capture_guard_enter(&mode))
-            return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-        status = gm_fence_query(fence);
-        gm_capture_guard_leave(mode);
-        if (status == GM_FENCE_PENDING)
-            gm_sleep(POLL_NS);
-    }
-    return status;
-}
-
-static gm_status finish_context(const struct gm_context *context, uint64_t until_ns) {
-    CUstreamCaptureMode mode;
-    struct gm_fence *fence = gm_fence_take();
-    if (!fence)
-        return GM_OUT_OF_MEMORY;
-    gm_status status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (gm_capture_guard_enter(&mode)) {
-        status = gm_fence_record_or_wait(fence, context, GM_FENCE_OWN);
-        gm_capture_guard_leave(mode);
-    }
-    if (!status)
-        status = wait_for_fence(fence, until_ns);
-    gm_fence_give(fence);
-    bool ended = gm_context_life(context->handle, context->id) == GM_CONTEXT_DESTROYED;
-    return ended ? GM_OK : status;
-}
-
-/* The entries are closed: waits until neither a call nor the device is at work. */
-static gm_status finish_work(uint64_t until_ns, char *why) {
-    if (!gm_submissions_wait(until_ns))
-        return refuse(why, CUDA_ERROR_NOT_READY, "a call of the program does not return");
-    if (gm_capture_any() && !gm_capture_recheck())
-        return refuse(why, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a stream is being captured");
-    context_count = 0;
-    gm_contexts_each(note_context);
-    if (context_count > CONTEXTS)
-        return refuse(why, GM_NOT_SUPPORTED, "the process has more than 64 contexts");
-    for (unsigned i = 0; i < context_count; i++) {
-        gm_status status = finish_context(&contexts[i], until_ns);
-        if (status == GM_FENCE_PENDING)
-            return refuse(why, CUDA_ERROR_NOT_READY,
-                          "work of the program does not end; it may wait for a call that is held");
-        if (gm_is_capture_error(status))
-            return refuse(why, status, "a stream is being captured");
-        if (status) {
-            gm_format(why, GM_SUSPEND_WHY, "the driver answers %d to a wait for the work in flight", status);
-            return status;
-        }
-    }
-    return GM_OK;
-}
-
-/* ---- resume; the memory is held alone. Ranges with the choice GM_CHOICE_BACK come back. */
-
-static void release_created(const struct gm_suspendable_range *end) {
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range != end; range = range->next)
-        if (range->choice == GM_CHOICE_BACK)
-            gm_suspendable_uncreate(range);
-}
-
-/* All pages, or none: two processes that each had a part of theirs would wait for each other. */
-static gm_status create_all(void) {
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
-        gm_status status = range->choice == GM_CHOICE_BACK ? gm_suspendable_create(range) : GM_OK;
-        if (status == GM_OUT_OF_MEMORY && gm_loans_ask(range->device)) /* other processes keep memory for reuse */
-            status = gm_suspendable_create(range);
-        if (status) {
-            __atomic_store_n(&lacks, range->device, __ATOMIC_RELAXED);
-            release_created(range);
-            return status;
-        }
-    }
-    return GM_OK;
-}
-
-/* After an error the ranges that are mapped leave again, and the pages of the others are released. */
-static void leave_all(void) {
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
-        if (range->choice != GM_CHOICE_BACK)
-            continue;
-        if (range->away)
-            gm_suspendable_uncreate(range);
-        else if (gm_suspendable_leave(range) && !range->away)
-            gm_log(GM_LOG_ERROR, "%zu bytes cannot be unmapped again", range->size);
-    }
-}
-
-static gm_status bring_back(uint64_t *bytes, unsigned *other) {
-    gm_status status = create_all();
-    *other = 0;
-    if (status)
-        return status;
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); !status && range; range = range->next)
-        if (range->choice == GM_CHOICE_BACK)
-            status = gm_suspendable_map(range);
-    if (!status)
-        status = gm_contents_back(other);
-    if (status) {
-        leave_all();
-        return status;
-    }
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        *bytes += range->choice == GM_CHOICE_BACK ? range->size : 0;
-    gm_kept_after_resume();
-    return GM_OK;
 }
 
 /* For gpumem top. Returns whether anything is away that calls wait for. */
@@ -215,7 +87,7 @@ static void record(enum gm_action action, uint64_t begin, uint64_t bytes, gm_sta
     event.result = (uint16_t)status;
     event.site = status ? gm_phase_written(gm_phase_text(why, strlen(why))) : 0;
     if (action == GM_ACT_SUSPEND && !status) {
-        event.stream = dropped;
+        event.stream = gm_moved_dropped();
         for (unsigned i = 0; i < GM_STATS_STAYED; i++)
             event.address += gm_stats->suspended.stayed[i].bytes;
     }
@@ -273,7 +145,7 @@ static void explain_resume(gm_status status, unsigned other, char *why) {
     else if (status == CUDA_ERROR_OPERATING_SYSTEM && error)
         gm_format(why, GM_SUSPEND_WHY, "the file with the contents cannot be read: %s", gm_errno_text(error));
     else if (status == GM_OUT_OF_MEMORY)
-        name_holders(lacks, why);
+        name_holders(gm_moved_lacks(), why);
     else
         gm_format(why, GM_SUSPEND_WHY, "the driver answers %d", status);
 }
@@ -284,7 +156,7 @@ static gm_status resume_now(const char *glob, bool aside, uint64_t *bytes, char 
     unsigned other;
     gm_suspendable_lock();
     gm_select_back(glob, aside);
-    gm_status status = bring_back(bytes, &other);
+    gm_status status = gm_move_back(bytes, &other);
     bool away = publish();
     gm_suspendable_unlock();
     if (status)
@@ -327,7 +199,7 @@ static gm_status resume_in_row(const char *glob, bool aside, uint64_t *bytes, ch
     gm_share_begin(&wait, -1, false);
     while (status == GM_OUT_OF_MEMORY && gm_share_next(&wait)) {
         status = resume(glob, aside, bytes, why);
-        wait.device = __atomic_load_n(&lacks, __ATOMIC_RELAXED);
+        wait.device = gm_moved_lacks();
     }
     gm_share_end(&wait, !status);
     return status;
@@ -385,66 +257,6 @@ void gm_submission_awaits_memory(bool begins) {
 
 /* ---- suspend */
 
-/* Ranges that have left come back. */
-static void undo(char *why) {
-    uint64_t bytes = 0;
-    unsigned other;
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
-        bool left = range->away && range->choice == GM_CHOICE_COPY;
-        range->choice = left ? GM_CHOICE_BACK : GM_CHOICE_STAY;
-    }
-    if (bring_back(&bytes, &other))
-        gm_log(GM_LOG_ERROR, "a suspend failed (%s), and so does the way back: the process tries it again", why);
-}
-
-static gm_status copy_out(const char *folder, char *why) {
-    gm_status status = gm_kept_make(folder, why, GM_SUSPEND_WHY);
-    if (status)
-        return status;
-    status = gm_contents_out();
-    int error = status && folder ? gm_kept_file_error() : 0;
-    if (error)
-        gm_format(why, GM_SUSPEND_WHY, "the file in '%s' cannot be written: %s", folder, gm_errno_text(error));
-    else if (status)
-        gm_format(why, GM_SUSPEND_WHY, "the copy to %s fails with error %d", folder ? folder : "the host", status);
-    return status;
-}
-
-/* The memory is held alone, and nothing is in flight. */
-static gm_status move_out(const struct gm_suspend_wish *wish, uint64_t *bytes, char *why) {
-    gm_select_out(wish);
-    gm_status status = copy_out(wish->to && *wish->to ? wish->to : NULL, why);
-    if (status) {
-        gm_kept_drop();
-        return status;
-    }
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
-        if (range->choice != GM_CHOICE_COPY)
-            continue;
-        status = gm_suspendable_leave(range);
-        if (status) {
-            gm_format(why, GM_SUSPEND_WHY, "the driver answers %d to cuMemUnmap", status);
-            undo(why);
-            return status;
-        }
-        *bytes += range->size;
-    }
-    dropped = 0;
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next) {
-        if (range->choice != GM_CHOICE_DROP)
-            continue;
-        gm_suspendable_drop_backing(range);
-        if (!gm_suspendable_leave(range) || range->away)
-            dropped += range->size; /* what the driver does not unmap stays, with its contents */
-    }
-    *bytes += dropped;
-    for (struct gm_suspendable_range *range = gm_suspendable_first(); range; range = range->next)
-        if (range->away && range->choice != GM_CHOICE_STAY)
-            range->aside = wish->aside;
-    gm_stayed_publish();
-    return GM_OK;
-}
-
 static const char *refusal(void) {
     return !on                          ? "GPUMEM_SUSPEND is not on"
            : gm_submissions_mine.inside ? "it is called from inside a call of the driver"
@@ -461,11 +273,11 @@ gm_status gm_suspend(const struct gm_suspend_wish *wish, uint64_t *bytes, char w
     uint64_t asked = gm_now_ns();
     bool was_asleep = gm_suspend_is_asleep();
     gm_submissions_close();
-    gm_status status = finish_work(gm_now_ns() + patience, why);
+    gm_status status = gm_finish_work(gm_now_ns() + patience, why);
     if (!status) {
         uint64_t begin = gm_now_ns();
         gm_suspendable_lock();
-        status = move_out(wish, &left, why);
+        status = gm_move_out(wish, &left, why);
         bool sleeps = publish() || (!status && !wish->aside);
         if (!status)
             count_move(true, gm_now_ns() - begin);
@@ -493,7 +305,7 @@ static bool begin_idle(void) {
     if (!gm_drv.ctx_record_event)
         return gm_suspend_is_asleep();
     gm_submissions_close();
-    bool idle = gm_suspend_is_asleep() || !finish_work(gm_now_ns() + IDLE_NS, why);
+    bool idle = gm_suspend_is_asleep() || !gm_finish_work(gm_now_ns() + IDLE_NS, why);
     if (!idle)
         gm_submissions_open();
     return idle;

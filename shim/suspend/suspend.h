@@ -21,8 +21,6 @@
 #include "shim/suspend/select.h"
 #include "shim/suspend/submissions.h"
 
-enum { GM_SUSPEND_WHY = 240 };
-
 /* GPUMEM_SUSPEND is on: call it before the first request. False: it is not, or cannot be, which is logged. */
 GM_INTERNAL bool gm_suspend_start(bool excluded);
 GM_INTERNAL bool gm_suspend_is_on(void);
