@@ -197,9 +197,10 @@ int gm_option_parse(const struct gm_option *row, const char *text, uint64_t *num
 
 static size_t smallest(size_t a, size_t b, size_t c) { return a < b ? (a < c ? a : c) : (b < c ? b : c); }
 
-/* Levenshtein distance of two names. */
-static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length) {
+size_t gm_name_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
     size_t row[NAME_SIZE + 1];
+    if (a_length > NAME_SIZE || b_length > NAME_SIZE)
+        return SIZE_MAX;
     for (size_t j = 0; j <= b_length; j++)
         row[j] = j;
     for (size_t i = 1; i <= a_length; i++) {
@@ -216,12 +217,10 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
 
 static const struct gm_option *nearest(const char *name, size_t length) {
     const struct gm_option *best = NULL;
-    if (length > NAME_SIZE)
-        return NULL;
     size_t own = length - strlen("GPUMEM_"), least = own < 4 ? own : 4; /* a larger distance is no typing error */
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
-        size_t apart = distance(name, length, row->name, strlen(row->name));
+        size_t apart = gm_name_distance(name, length, row->name, strlen(row->name));
         if (apart < least) {
             least = apart;
             best = row;

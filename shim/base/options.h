@@ -203,6 +203,10 @@ static inline uint64_t gm_memory_of(uint64_t value, uint64_t total) {
                                     : value;
 }
 
+/* How many letters must be put in, left out or replaced to make one name of the other (Levenshtein); SIZE_MAX: one is
+ * longer than any name here. */
+size_t gm_name_distance(const char *a, size_t a_length, const char *b, size_t b_length);
+
 /* The value of a variable of any name in an environment; "" = it has none, or options are ignored. */
 const char *gm_environment_value(char *const *environment, const char *name);
 

@@ -37,5 +37,7 @@ int gm_flag_bytes(const char *command, const char *name, const char *value, unsi
 int gm_flag_time(const char *command, const char *name, const char *value, uint64_t *ns);
 int gm_flag_count(const char *command, const char *name, const char *value, unsigned long low, unsigned long high,
                   unsigned long *count);
+/* After a value that is none of `choices`, "a|b|c". Returns GM_EXIT_USAGE. */
+int gm_flag_bad_choice(const char *command, const char *name, const char *choices, const char *value);
 
 #endif

@@ -2,6 +2,7 @@
 #include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/meant.h"
 #include "tools/cli/trace_window.h"
 
 #include "shim/base/options.h"
@@ -54,11 +55,19 @@ void gm_flags_help(const char *command) {
 
 static int unknown(const char *command, const char *word) {
     char known[600] = "";
+    bool is_long = !strncmp(word, "--", 2);
+    struct gm_meant meant = gm_meant_begin(word + 2 * is_long, is_long ? strcspn(word + 2, "=") : 0, "--");
     for (const struct gm_flag *f = gm_flags; f->name; f++) {
         size_t used = strlen(known);
-        if (gm_flag_is_of(f, command) && strcmp(f->name, "help"))
+        if (!gm_flag_is_of(f, command))
+            continue;
+        gm_meant_try(&meant, f->name, strlen(f->name));
+        if (strcmp(f->name, "help"))
             snprintf(known + used, sizeof known - used, "%s--%s", used ? ", " : "", f->name);
     }
+    if (meant.best)
+        return gm_usage_error("%s: unknown option '%s'%s (`gpumem help %s` lists all)", command, word,
+                              gm_meant_text(&meant).text, command);
     return gm_usage_error("%s: unknown option '%s'; there are %s", command, word, known);
 }
 
@@ -151,7 +160,7 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
             return 0;
         }
         if (c == 1 && strchr(flags[at]->argument, '|') && !is_choice(flags[at]->argument, value))
-            return gm_usage_error("%s: --%s '%s' is none of %s", command, name, value, flags[at]->argument);
+            return gm_flag_bad_choice(command, name, flags[at]->argument, value);
         if (!strcmp(name, "output") && !*value)
             return gm_usage_error("%s: --output '' is not a name; accepted: %s", command, output->argument);
         if (c == 1 && !strcmp(name, "color")) {
@@ -204,4 +213,10 @@ int gm_flag_count(const char *command, const char *name, const char *value, unsi
     if (end == value || *end || *value == '-' || *count < low || *count > high)
         return gm_usage_error("%s: --%s '%s' is not a number from %lu to %lu", command, name, value, low, high);
     return 0;
+}
+
+int gm_flag_bad_choice(const char *command, const char *name, const char *choices, const char *value) {
+    struct gm_meant meant = gm_meant_begin(value, strlen(value), "");
+    gm_meant_try_list(&meant, choices, '|');
+    return gm_usage_error("%s: --%s '%s' is none of %s%s", command, name, value, choices, gm_meant_text(&meant).text);
 }

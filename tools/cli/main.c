@@ -1,5 +1,6 @@
 /* The program gpumem: selects the subcommand. */
 #include "tools/cli/commands.h"
+#include "tools/cli/meant.h"
 #include "tools/cli/shown.h"
 
 #include <fcntl.h>
@@ -57,10 +58,15 @@ static const struct gm_command *find(const char *name) {
 
 static int unknown(const char *name) {
     char known[256] = "";
+    struct gm_meant meant = gm_meant_begin(name, strlen(name), "");
     for (size_t i = 0; i < COMMANDS; i++) {
         size_t used = strlen(known);
+        gm_meant_try(&meant, commands[i].name, strlen(commands[i].name));
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", commands[i].name);
     }
+    gm_meant_try_list(&meant, "help|--help|--version", '|');
+    if (meant.best)
+        return gm_usage_error("unknown command '%s'%s (`gpumem help` lists all)", name, gm_meant_text(&meant).text);
     return gm_usage_error("unknown command '%s'; there are: %s, help", name, known);
 }
 
@@ -78,7 +84,7 @@ static int run(int argc, char **argv) {
         overview();
         return GM_EXIT_USAGE;
     }
-    if (!strcmp(name, "--version")) {
+    if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
         puts("gpumem " GM_VERSION);
         return 0;
     }

@@ -3,6 +3,7 @@
 
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/meant.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/reader.h"
 #include "tools/cli/shown.h"
@@ -53,6 +54,14 @@ static int add_all(struct options *options) {
     return status;
 }
 
+static int no_policy(const char *value) {
+    struct gm_meant meant = gm_meant_begin(value, strcspn(value, ":"), "");
+    for (int i = 0; gm_policies[i]; i++)
+        gm_meant_try(&meant, gm_policies[i]->name, strlen(gm_policies[i]->name));
+    return gm_usage_error("replay: there is no policy '%s'%s; libgpumem(7) lists them", value,
+                          gm_meant_text(&meant).text);
+}
+
 static int take(void *arg, const char *name, const char *value) {
     struct options *options = arg;
     unsigned long long bytes;
@@ -61,7 +70,7 @@ static int take(void *arg, const char *name, const char *value) {
         if (!strcmp(value, "all"))
             return add_all(options);
         if (!gm_policy_find(value))
-            return gm_usage_error("replay: there is no policy '%s'; libgpumem(7) lists them", value);
+            return no_policy(value);
         return add_policy(options, value);
     }
     if (!strcmp(name, "limit")) {

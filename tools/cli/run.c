@@ -13,6 +13,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/foreign_file.h"
 #include "tools/cli/launch.h"
+#include "tools/cli/meant.h"
 #include "tools/cli/reader.h"
 #include "tools/cli/shown.h"
 
@@ -85,13 +86,15 @@ static int check_policy_argument(const struct gm_policy *policy, const char *val
 static int check_policy(const char *value) {
     const struct gm_policy *policy = gm_policy_find(value);
     char known[512] = "";
+    struct gm_meant meant = gm_meant_begin(value, strcspn(value, ":"), "");
     if (policy)
         return check_policy_argument(policy, value);
     for (size_t i = 0; gm_policies[i]; i++) {
         size_t used = strlen(known);
+        gm_meant_try(&meant, gm_policies[i]->name, strlen(gm_policies[i]->name));
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", gm_policies[i]->name);
     }
-    return gm_usage_error("unknown policy '%s'; there are: %s", value, known);
+    return gm_usage_error("unknown policy '%s'; there are: %s%s", value, known, gm_meant_text(&meant).text);
 }
 
 static int check_steps(const char *value) {
@@ -177,8 +180,11 @@ static int take_row(const struct gm_option *row, const char *value) {
     uint64_t number;
     if (!value)
         value = "1";
-    if (gm_option_parse(row, value, &number, error, sizeof error))
-        return gm_usage_error("%s", error);
+    if (gm_option_parse(row, value, &number, error, sizeof error)) {
+        struct gm_meant meant = gm_meant_begin(value, strlen(value), "");
+        gm_meant_try_list(&meant, row->choices ? row->choices : "", ' ');
+        return gm_usage_error("%s%s", error, gm_meant_text(&meant).text);
+    }
     if (check_value(row->id, value))
         return GM_EXIT_USAGE;
     if (row->id == GM_OPT_CONFIG)
@@ -195,8 +201,15 @@ static int bad_option(const char *command, char **argv, const struct option *opt
         return gm_usage_error("%s: option '%s' takes %s", command, given, strchr(given, '=') ? "no value" : "a value");
     size_t length = strcspn(given, "=");
     unsigned similar = 0;
-    for (const struct option *o = options; o->name; o++)
-        similar += !strncmp(given, "--", 2) && length > 2 && !strncmp(o->name, given + 2, length - 2);
+    bool is_long = !strncmp(given, "--", 2) && length > 2;
+    struct gm_meant meant = gm_meant_begin(is_long ? given + 2 : "", is_long ? length - 2 : 0, "--");
+    for (const struct option *o = options; o->name && is_long; o++) {
+        similar += !strncmp(o->name, given + 2, length - 2);
+        gm_meant_try(&meant, o->name, strlen(o->name));
+    }
+    if (similar <= 1 && meant.best)
+        return gm_usage_error("%s: unknown option '%s'%s (`gpumem help %s` lists all)", command, given,
+                              gm_meant_text(&meant).text, command);
     return gm_usage_error("%s: %s option '%s'; `gpumem help %s` lists them", command,
                           similar > 1 ? "ambiguous" : "unknown", given, command);
 }
@@ -229,7 +242,7 @@ static int read_options(int argc, char **argv, struct setup *setup) {
             break;
         case OWN_COLOUR:
             if (!gm_colour_choose(optarg))
-                return gm_usage_error("%s: --color '%s' is none of auto|always|never", argv[0], optarg);
+                return gm_flag_bad_choice(argv[0], "color", "auto|always|never", optarg);
             break;
         case OWN_HELP:
         case 'h': (setup->shares ? gm_command_share_help : gm_command_run_help)(); return 0;

@@ -5,6 +5,7 @@
 #include "shim/trace/event.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/meant.h"
 #include "tools/cli/process_file.h"
 #include "tools/cli/shown.h"
 #include "tools/cli/trace_control.h"
@@ -197,8 +198,11 @@ int gm_command_trace(int argc, char **argv) {
     const char *word = argc - first == 2 ? argv[first] : "";
     if (!*word)
         return gm_usage_error("trace: expected start, stop or dump, and a process id");
-    if (strcmp(word, "start") && strcmp(word, "stop") && strcmp(word, "dump"))
-        return gm_usage_error("trace: '%s' is none of start, stop and dump", word);
+    if (strcmp(word, "start") && strcmp(word, "stop") && strcmp(word, "dump")) {
+        struct gm_meant meant = gm_meant_begin(word, strlen(word), "");
+        gm_meant_try_list(&meant, "start|stop|dump", '|');
+        return gm_usage_error("trace: '%s' is none of start, stop and dump%s", word, gm_meant_text(&meant).text);
+    }
     if (surplus(word, &a))
         return gm_usage_error("trace: %s is not for %s", surplus(word, &a), word);
     if (*word == 'd' && (!a.output || !*a.output))
