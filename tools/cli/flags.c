@@ -1,5 +1,6 @@
 /* The table of flags of the gpumem program. */
 #include "tools/cli/flags.h"
+#include "shim/base/options.h"
 #include "tools/cli/export_rows.h"
 
 #include <stddef.h>
@@ -149,4 +150,23 @@ bool gm_flag_is_of(const struct gm_flag *flag, const char *command) {
             return true;
     }
     return false;
+}
+
+void gm_flag_value(FILE *out, const struct gm_option *row, const char *joint) {
+    if (row->type == GM_OPTION_BOOL) {
+        fputs("0", out);
+        fputs(joint, out);
+        fputs("1", out);
+    } else if (row->type == GM_OPTION_CHOICE) {
+        for (const char *p = row->choices; *p; p++) {
+            if (*p == ' ')
+                fputs(joint, out);
+            else
+                fputc(*p, out);
+        }
+    } else if (row->type == GM_OPTION_COUNT && row->high != UINT64_MAX) {
+        fprintf(out, "%llu..%llu %s", (unsigned long long)row->low, (unsigned long long)row->high, row->unit);
+    } else {
+        fputs(row->unit, out);
+    }
 }

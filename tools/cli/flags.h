@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define GM_TOP_SORT_NAMES "live|reserved|allocs|frees|program|pid" /* the rows of top_sort.c */
 
@@ -17,6 +18,11 @@ struct gm_flag {
 extern const struct gm_flag gm_flags[]; /* ends with a NULL name */
 
 bool gm_flag_is_of(const struct gm_flag *flag, const char *command);
+
+struct gm_option;
+/* Writes the value of an option of the library as help and manual show it: the unit, or the choices joined by `joint`.
+ */
+void gm_flag_value(FILE *out, const struct gm_option *row, const char *joint);
 
 /* Prints text in lines of at most 110 columns and ends the last one. The first begins at `column`, or behind a blank
  * where that is beyond `indent`; the others begin at `indent`. */

@@ -42,14 +42,8 @@ void gm_flags_help(const char *command) {
         if (*f->argument == '[')
             column += printf("[=%s", f->argument + 1);
         else if (*f->argument)
-            column += printf("=%s", strchr(f->argument, '|') ? "WHAT" : f->argument);
+            column += printf("=%s", f->argument);
         gm_help_wrapped(f->help, column, HELP_AT);
-        if (strchr(f->argument, '|')) {
-            printf("%*sWHAT: ", HELP_AT, "");
-            for (const char *p = f->argument; *p; p++)
-                fputs(*p == '|' ? ", " : (char[]){*p, 0}, stdout);
-            putchar('\n');
-        }
     }
 }
 

@@ -390,36 +390,3 @@ int gm_command_share(int argc, char **argv) {
         return gm_usage_error("%s", strerror(errno));
     return run(argc, argv, (struct setup){.guard_exit = 1, .shares = true});
 }
-
-static void print_options(void) {
-    char help[1024];
-    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
-        const struct gm_option *row = &gm_option_rows[i];
-        if (!row->flag)
-            continue;
-        const char *values = row->choices ? row->choices : row->unit;
-        printf("  --%s%s%s\n", row->flag, row->type == GM_OPTION_BOOL ? "[=0|1]" : "=",
-               row->type == GM_OPTION_BOOL ? "" : (*values ? values : "N"));
-        snprintf(help, sizeof help, "%s (%s, default %s)", row->help, row->name, *row->initial ? row->initial : "none");
-        gm_help_wrapped(help, 0, 6);
-    }
-    gm_flags_help("run");
-}
-
-void gm_command_run_help(void) {
-    puts("usage: gpumem run [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
-         "Runs the program under libgpumem.so and prints at its end what it did with GPU memory. The exit "
-         "status is the\n"
-         "program's; 128 + N when signal N ended it, 127 and 126 when it was not found or not executable, 2 "
-         "for a bad option;\n--guard-exit when it was 0 and memory errors were found.\n");
-    print_options();
-}
-
-void gm_command_share_help(void) {
-    puts("usage: gpumem share [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
-         "Runs the program as gpumem run does. Programs that are started so, in one terminal or several, share each\n"
-         "device: every one of them may use all of its memory, and where that is too small for all, the memory of\n"
-         "some is on the host meanwhile.\n");
-    gm_flags_help("share");
-    puts("\nAll other options of gpumem run are accepted, too.");
-}

@@ -28,8 +28,6 @@ void gm_gen_bash(FILE *out);
 void gm_gen_zsh(FILE *out);
 void gm_gen_fish(FILE *out);
 
-/* Writes a row's value as help shows it: the unit, or the choices joined by `joint`. */
-void gm_gen_value(FILE *out, const struct gm_option *row, const char *joint);
 /* `row`'s default as help shows it. */
 const char *gm_gen_default(const struct gm_option *row);
 

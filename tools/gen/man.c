@@ -33,7 +33,7 @@ static void options(FILE *out) {
         fputs(".TP\n.BR ", out);
         text(out, row->name);
         fputs(" \"=", out);
-        gm_gen_value(out, row, " | ");
+        gm_flag_value(out, row, " | ");
         fprintf(out, ", default %s\"\n", gm_gen_default(row));
         paragraph(out, row->help);
         if (row->flag) {
@@ -102,7 +102,7 @@ static void run_flags(FILE *out) {
             fputs(" [=0|1]\n", out);
         } else {
             fputs(" \"=", out);
-            gm_gen_value(out, row, "|");
+            gm_flag_value(out, row, "|");
             fputs("\"\n", out);
         }
         paragraph(out, row->help);

@@ -9,25 +9,6 @@
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/section_rows.h"
 
-void gm_gen_value(FILE *out, const struct gm_option *row, const char *joint) {
-    if (row->type == GM_OPTION_BOOL) {
-        fputs("0", out);
-        fputs(joint, out);
-        fputs("1", out);
-    } else if (row->type == GM_OPTION_CHOICE) {
-        for (const char *p = row->choices; *p; p++) {
-            if (*p == ' ')
-                fputs(joint, out);
-            else
-                fputc(*p, out);
-        }
-    } else if (row->type == GM_OPTION_COUNT && row->high != UINT64_MAX) {
-        fprintf(out, "%llu..%llu %s", (unsigned long long)row->low, (unsigned long long)row->high, row->unit);
-    } else {
-        fputs(row->unit, out);
-    }
-}
-
 const char *gm_gen_default(const struct gm_option *row) { return *row->initial ? row->initial : "none"; }
 
 enum { README_WIDTH = 118 };
@@ -60,7 +41,7 @@ static void readme_option(const struct gm_option *row) {
     if (!item)
         return;
     fprintf(item, "`%s` (", row->name);
-    gm_gen_value(item, row, ", ");
+    gm_flag_value(item, row, ", ");
     fprintf(item, "; default %s): %s", gm_gen_default(row), row->help);
     fclose(item);
     readme_item(text);

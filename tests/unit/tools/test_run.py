@@ -308,6 +308,27 @@ class Run(unittest.TestCase):
             self.assertIn(words, " ".join(said.split()))
             self.assertLessEqual(max(map(len, said.split("\n"))), 110)
 
+    def test_help_has_groups_and_examples(self):
+        """Each option once, below a heading; values as the manual shows them; examples that the program takes."""
+        said = subprocess.run([GPUMEM, "help", "run"], capture_output=True, text=True).stdout
+        usage, *groups = said.rstrip().split("\n\n")
+        headings = [group.split("\n")[0] for group in groups[1:]]
+        self.assertTrue(usage.startswith("usage: ") and len(headings) > 5, headings)
+        for heading in headings:
+            self.assertRegex(heading, "^[A-Z].*:$")
+        options = re.findall(r"^  --([a-z-]+)", said, re.M)
+        self.assertEqual(sorted(options), sorted(set(options)))
+        for words in ("--trace-format=auto|binary|csv\n", "--stacks=0..64 frames\n", "--strict[=0|1]\n",
+                      "--color=auto|always|never "):
+            self.assertIn(words, said)
+        examples = re.findall(r"^  gpumem (run .*?)  ", groups[-1], re.M)
+        self.assertEqual(len(examples), 3)
+        for example in examples:
+            words = example.split()
+            at = words.index("--")
+            status, _, err = self.run_probe(*words[1:at], "--", "/bin/true")
+            self.assertEqual(status, 0, err)
+
     def test_help_and_version(self):
         for arguments in (["help"], ["help", "run"], ["help", "report"], ["run", "--help"], ["--version"]):
             done = subprocess.run([GPUMEM, *arguments], capture_output=True, text=True)
