@@ -441,7 +441,10 @@ const char *gm_process_counters_reason(enum gm_counters_status status) {
     switch (status) {
     case GM_COUNTERS_OK: return "counters are readable";
     case GM_COUNTERS_NO_PROCESS: return "no such process";
-    case GM_COUNTERS_DENIED: return "permission denied: another user's process, or one that only root may inspect";
+    case GM_COUNTERS_DENIED:
+        return geteuid() ? "permission denied: another user's process, or one that only root may inspect"
+                         : "permission denied: this root lacks a right to inspect it, as in a container; whether it "
+                           "runs under gpumem is unknown";
     case GM_COUNTERS_NO_READ:
         return "the program closed the descriptor of its counters, and the kernel lets only root read them from its "
                "memory (kernel.yama.ptrace_scope)";

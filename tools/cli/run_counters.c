@@ -472,9 +472,11 @@ void gm_run_counters_print(const struct gm_run_counters *c, uint64_t run_ns) {
         add(&total, only);
     }
     if (!active) {
-        fputs(used                              ? "gpumem: the program made no GPU memory calls\n"
-              : c->simulated || gm_has_driver() ? "gpumem: no process of the program used CUDA\n"
-                                                : "gpumem: no libcuda.so.1 found; --sim runs on a simulated CUDA\n",
+        fputs(used ? "gpumem: the program made no GPU memory calls\n"
+              : c->simulated || gm_has_driver()
+                  ? "gpumem: no process of the program used CUDA; one that lost LD_PRELOAD, as "
+                    "behind env -i, is not seen\n"
+                  : "gpumem: no libcuda.so.1 found; --sim runs on a simulated CUDA\n",
               stderr);
         return;
     }

@@ -147,8 +147,10 @@ class Run(unittest.TestCase):
 
     def test_driver_without_use(self):
         shutil.copy(PROBE, self.path("libcuda.so.1"))
-        self.assertEqual(self.run_probe("--", "/bin/true", LD_LIBRARY_PATH=self.folder),
-                         (0, "", "gpumem: no process of the program used CUDA\n"))
+        words = "gpumem: no process of the program used CUDA; one that lost LD_PRELOAD, as behind env -i, is not seen\n"
+        for program in (["/bin/true"], ["/usr/bin/env", "-i", "PROBE=1", "/bin/true"], ["/usr/bin/env", "-u", "LD_PRELOAD", "PROBE=1", "/bin/true"]):
+            self.assertEqual(self.run_probe("--", *program, LD_LIBRARY_PATH=self.folder), (0, "", words))
+        self.assertNotIn("LD_PRELOAD", self.run_probe("--", "/usr/bin/env", "PROBE=1", "/bin/true", LD_LIBRARY_PATH=self.folder)[2])
 
     def test_closing_lines(self):
         status, _, err = self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")

@@ -1,4 +1,5 @@
 """gpumem top on programs that a stand-in of the library counts for: no CUDA is needed."""
+import ctypes
 import json
 import os
 import subprocess
@@ -71,6 +72,21 @@ class Top(unittest.TestCase):
         status, out, err = self.top(child.pid)
         self.assertEqual((status, out), (1, ""))
         self.assertEqual(err, "gpumem: process %d: no counters: it does not run under gpumem, or has not used CUDA yet\n" % child.pid)
+
+    def test_root_without_rights(self):
+        """Root that may not inspect a process of root is not told of another user."""
+        if os.geteuid():
+            self.skipTest("needs root")
+        child = self.start("exec /bin/sh -c " + self.WAIT)
+        libc, drop_bound, sys_ptrace, perfmon = ctypes.CDLL(None), 24, 19, 38
+        for command in (["top"], ["trace", "stop"]):
+            done = subprocess.run([GPUMEM, *command, str(child.pid)], capture_output=True, text=True, timeout=LIMIT_S,
+                                  preexec_fn=lambda: [libc.prctl(drop_bound, right) for right in (sys_ptrace, perfmon)])
+            if "no counters" in done.stderr:
+                self.skipTest("this root's programs have all its rights")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("process %d: permission denied: this root lacks a right to inspect it, as in a container; "
+                          "whether it runs under gpumem is unknown\n" % child.pid, done.stderr)
 
     def test_broken_pipe(self):
         child = self.start("PROBE=1 LD_PRELOAD=$LIBRARY exec /bin/sh -c " + self.WAIT)
