@@ -78,10 +78,10 @@ class Top(unittest.TestCase):
         if os.geteuid():
             self.skipTest("needs root")
         child = self.start("exec /bin/sh -c " + self.WAIT)
-        libc, drop_bound, sys_ptrace, perfmon = ctypes.CDLL(None), 24, 19, 38
+        libc, drop_bound, rights = ctypes.CDLL(None), 24, (19, 21, 38)  # to trace, to administer, to measure
         for command in (["top"], ["trace", "stop"]):
             done = subprocess.run([GPUMEM, *command, str(child.pid)], capture_output=True, text=True, timeout=LIMIT_S,
-                                  preexec_fn=lambda: [libc.prctl(drop_bound, right) for right in (sys_ptrace, perfmon)])
+                                  preexec_fn=lambda: [libc.prctl(drop_bound, right) for right in rights])
             if "no counters" in done.stderr:
                 self.skipTest("this root's programs have all its rights")
             self.assertEqual((done.returncode, done.stdout), (1, ""))
