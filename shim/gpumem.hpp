@@ -4,7 +4,8 @@
 //     gpumem_resource.hpp   memory resources, allocators, a device buffer
 //     this header           for Thrust: a vector that grows in place, an allocator on a resource
 //
-// Without Thrust's headers the last part is left out.
+// Without Thrust's headers the last part is left out, as in files for the host's compiler alone (nvcc a.cpp): it cannot
+// read Thrust for CUDA. Define THRUST_DEVICE_SYSTEM to have the part there for another system of Thrust.
 //
 // thrust::device_vector<T, thrust::virtual_allocator<T>>: Thrust's vector in memory that grows in place (dynamic SpGEMM
 // thesis, 3.1.2 to 3.1.4, listing 3.2). Compile with Thrust's headers, link with -lgpumem-core.
@@ -28,7 +29,13 @@
 #include "gpumem_error.hpp"
 #include "gpumem_resource.hpp"
 
+#if defined(__CUDACC__) || defined(_NVHPC_CUDA) || defined(THRUST_DEVICE_SYSTEM)
 #if __has_include(<thrust/device_vector.h>)
+#define GPUMEM_HAS_THRUST 1
+#endif
+#endif
+
+#ifdef GPUMEM_HAS_THRUST
 
 #include <initializer_list>
 #include <memory>
@@ -398,6 +405,6 @@ bool operator!=(const Other &other, const device_vector<T, ::gpumem::virtual_all
 
 THRUST_NAMESPACE_END
 
-#endif
+#endif // GPUMEM_HAS_THRUST
 
 #endif

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the programs of README.md, section "From C, from C++, from Python", on the simulated CUDA.
 
-usage: run_snippets.py SOURCE LIBRARY-FOLDER SIMULATED-CUDA TOOLKIT c|cpp|python
+usage: run_snippets.py SOURCE LIBRARY-FOLDER SIMULATED-CUDA TOOLKIT c|cpp|nvcc|python
 
-C and C++ are compiled with all warnings as errors and linked as with pkg-config; tests/examples/stubs stands for PyTorch. Ends
-with 77 where there is no compiler.
+C and C++ are compiled with all warnings as errors and linked as with pkg-config, C++ also by nvcc, which takes it as a
+host's program; tests/examples/stubs stands for PyTorch. Ends with 77 where there is no compiler.
 """
 
 import os
@@ -19,7 +19,8 @@ SKIP = 77
 HEADING = "## From C, from C++, from Python\n"
 STRICT = ["-Wall", "-Wextra", "-Werror"]
 LANGUAGES = {"c": ("cc", ["-std=c11"]), "cpp": ("c++", ["-std=c++17"])}
-PRINTS = {"c": r"(gpumem: .*\n){2,}", "cpp": "", "python": r"1000\.0\n"}  # "log" writes a line for each allocation and free
+ENDINGS = {"nvcc": "cpp"}
+PRINTS = {"c": r"(gpumem: .*\n){2,}", "cpp": "", "nvcc": "", "python": r"1000\.0\n"}  # "log" writes a line for each allocation and free
 
 
 def snippets(readme):
@@ -32,22 +33,26 @@ def snippets(readme):
 
 def command_for(language, program, folder, source, libraries, simulated, toolkit):
     """Writes and, where needed, builds the program; returns what runs it."""
-    file = pathlib.Path(folder, f"program.{language}")
+    file = pathlib.Path(folder, "program." + ENDINGS.get(language, language))
     file.write_text(program)
     if language == "python":
         return [sys.executable, file]
-    compiler, standard = LANGUAGES[language]
+    runtime, = pathlib.Path(simulated).glob("libcudart.so.*[0-9]")
+    if language == "nvcc":  # it finds its own headers
+        compiler, options, runtime = f"{toolkit}/bin/nvcc", ["-Xcompiler=" + ",".join(STRICT), "-cudart=none"], f"-Xlinker={runtime}"
+    else:
+        compiler, options = LANGUAGES[language]
+        options = [*options, *STRICT, f"-isystem{toolkit}/include"]
     if not shutil.which(compiler):
         print(f"no {compiler}")
         sys.exit(SKIP)
-    runtime, = pathlib.Path(simulated).glob("libcudart.so.*[0-9]")
-    subprocess.run([compiler, *standard, *STRICT, f"-I{source}/shim", f"-isystem{toolkit}/include", "-o", f"{folder}/program", file,
-                    f"-L{libraries}", "-lgpumem-core", runtime], check=True)  # fmt: skip
+    subprocess.run([compiler, *options, f"-I{source}/shim", "-o", f"{folder}/program", file, f"-L{libraries}", "-lgpumem-core", runtime],
+                   check=True)
     return [f"{folder}/program"]
 
 
 def main(source, libraries, simulated, toolkit, language):
-    program = snippets(pathlib.Path(source, "README.md").read_text(encoding="utf-8"))[language]
+    program = snippets(pathlib.Path(source, "README.md").read_text(encoding="utf-8"))[ENDINGS.get(language, language)]
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GPUMEM_")}
     environment = {**clean, "LD_LIBRARY_PATH": f"{libraries}:{simulated}", "PYTHONPATH": f"{source}/tests/examples/stubs:{source}/tools/python"}
     with tempfile.TemporaryDirectory() as folder:
