@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 #ifdef GM_HAVE_JANSSON
-#include <jansson.h>
+#include "tools/cli/json.h"
 #endif
 
 enum { POLICIES = 32 };
@@ -145,11 +145,6 @@ static void print_one(const char *policy, const struct gm_replay *r, bool alone)
 #ifdef GM_HAVE_JANSSON
 static json_t *number(uint64_t value) { return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value); }
 
-static json_t *text(const char *bytes) {
-    json_t *value = json_string(bytes); /* NULL: not UTF-8 */
-    return value ? value : json_null();
-}
-
 static json_t *kinds_of(const struct gm_replay *r) {
     json_t *kinds = json_object();
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
@@ -166,9 +161,9 @@ static json_t *json_of(const char *policy, const struct gm_replay *r) {
                                           number(r->first.bytes), "device", r->first.device)
                               : json_null();
     json_t *object =
-        json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "policy", text(policy), "fits", c->failed == 0, "failed",
-                  number(c->failed), "failed_bytes", number(c->failed_bytes), "first_failure", first, "allocations",
-                  number(c->allocs), "frees", number(c->frees), "moved", number(c->moved));
+        json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "policy", gm_json_string(policy), "fits", c->failed == 0,
+                  "failed", number(c->failed), "failed_bytes", number(c->failed_bytes), "first_failure", first,
+                  "allocations", number(c->allocs), "frees", number(c->frees), "moved", number(c->moved));
     json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "hits", number(c->hits),
                              "peak_live_bytes", number(c->peak_live), "peak_reserved_bytes", number(c->peak_reserved),
                              "live_at_peak_reserved_bytes", number(c->live_at_reserved), "waits", number(c->waits),
@@ -176,7 +171,7 @@ static json_t *json_of(const char *policy, const struct gm_replay *r) {
                              "given_back_bytes", number(c->given_back), "by_kind", kinds_of(r));
     json_object_update(object, more);
     json_decref(more);
-    json_object_set_new(object, "said", r->policy_line[0] ? text(r->policy_line) : json_null());
+    json_object_set_new(object, "said", gm_json_text(r->policy_line));
     return object;
 }
 
@@ -241,7 +236,7 @@ int gm_command_replay(int argc, char **argv) {
     }
 #ifdef GM_HAVE_JANSSON
     json_t *document = options.json ? json_pack("{s:i, s:s, s:o, s:O}", "format", 1, "gpumem", GM_VERSION, "trace",
-                                                text(trace), "policies", policies)
+                                                gm_json_string(trace), "policies", policies)
                                     : NULL;
     json_decref(policies);
     if (options.json)

@@ -114,8 +114,9 @@ class Foreign(ToolCase):
     @unittest.skipUnless(HAVE_JSON, "built without jansson")
     def test_json(self):
         every = ["--" + part for part in REPORT]
-        for arguments in (["report", "--json", *every, FOREIGN], ["diff", "--json", FOREIGN, b"other" + FOREIGN], ["plot", "--json", FOREIGN]):
-            with self.subTest(arguments[0]):
+        for arguments in (["report", "--json", *every, FOREIGN], ["diff", "--json", FOREIGN, b"other" + FOREIGN], ["plot", "--json", FOREIGN],
+                          ["report", "--sarif", FOREIGN]):
+            with self.subTest(arguments[:2]):
                 text = self.look(self.output(*arguments), "own")
                 self.assertIn(SHOWN, "\n".join(texts_of(json.loads(text))))
 
@@ -149,6 +150,29 @@ class Foreign(ToolCase):
         self.output("export", "--to=csv", "--output=again", b"again.csv")
         records = [line for line in lines if line.startswith(("# module", "# string", "# python"))]
         self.assertEqual([line for line in self.get(b"again").decode().replace("\t", "  ").split("\n") if line in records], records)
+
+    def test_signs_of_formulas(self):
+        """Each sign with which a formula begins, at the begin of each text of a trace."""
+        for sign in (b"=", b"+", b"-", b"@"):
+            name = sign + b"cmd|x!A1"
+            records = t.module(0x10000, 0x10000, 0x20000, name) + t.device(0, 80 << 30, name) + t.string(1, name)
+            records += t.python(1, 7, name, name) + t.site(1, [0x11010, t.PYTHON_FRAME + 1])
+            header = t.header(host=name, program=name, policy=name, library=name)
+            self.put(b"signs", header + t.chunk(records, kind=2) + t.chunk(t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000, M, site=1)))
+            self.output("export", "--to=csv", "--output=out", "--force", "signs")
+            text = self.get(b"out").decode()
+            self.assertEqual(text.count("\\x%02xcmd|x!A1" % sign[0]), 9, text)
+            self.assertNotIn(name.decode(), text)
+            self.output("export", "--to=rmm", "--output=out", "--force", "signs")
+            self.assertNotIn(b"cmd", self.get(b"out"))
+
+    @unittest.skipUnless(HAVE_JSON, "built without jansson")
+    def test_replay(self):
+        if "  replay " not in self.output("help").decode():
+            self.skipTest("built without the CUDA headers")
+        self.look(self.output("replay", FOREIGN), "")
+        self.assertIn(SHOWN, texts_of(json.loads(self.look(self.output("replay", "--json", FOREIGN), "own"))))
+        self.look(self.output("replay", b"--policy=" + FOREIGN, b"plain", status=2))
 
     def test_rmm(self):
         text = self.look(self.export("rmm"), "Thread,Time,Action,Pointer,Size,Stream\n")
