@@ -185,7 +185,9 @@ enum gm_kind_trait {
     /* a mapping of its own between addresses that are never mapped */                                                 \
     X(GM_KIND_GUARD, "guard", "#AA3377", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)                           \
     /* pages that can leave the device and come back (GPUMEM_SUSPEND) */                                               \
-    X(GM_KIND_SUSPENDABLE, "suspendable", "#0F7B6C", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)
+    X(GM_KIND_SUSPENDABLE, "suspendable", "#0F7B6C", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)              \
+    /* a first part on the device, the rest in host memory; the parts count apart: the rest as kind host-numa */       \
+    X(GM_KIND_SPLIT, "split", "#6A3D9A", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MAPPED)
 // clang-format on
 
 enum gm_kind {

@@ -60,6 +60,11 @@ struct gathering {
 
 static void add_block(const struct gm_block *block, void *arg) {
     struct gathering *g = arg;
+    struct gm_block first, rest;
+    if (block->kind == GM_KIND_SPLIT) {
+        gm_block_parts(block, &first, &rest);
+        block = &first;
+    }
     if (block->device != g->device || !gm_kind_is_on_device((enum gm_kind)block->kind))
         return;
     if (gm_block_is_handle(block))

@@ -255,6 +255,18 @@ void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, boo
 
 /* ---- memory of another kind */
 
+static GM_RARE void explain_split(const struct gm_request *request, const struct gm_block *block) {
+    struct gm_size_text size, on_device, in_host;
+    struct gm_block device, host;
+    gm_block_parts(block, &device, &host);
+    gm_log(GM_LOG_WARN,
+           "device %d has no room: %s of %s is split: its first %s are on the card, the rest of %s is in host memory, "
+           "many times slower than the card's; what follows it may be split or served elsewhere, too (GPUMEM_OOM=%s)",
+           request->device, gm_call_name(request->call), gm_size_text(&size, block->size),
+           gm_size_text(&on_device, device.size), gm_size_text(&in_host, host.size),
+           gm_oom_text(gm_router_steps()).text);
+}
+
 static GM_RARE void explain_move(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit) {
     struct gm_size_text size, limit;
     const char *where = kind == GM_KIND_HOST_NUMA ? "host memory, many times slower than the card's"
@@ -265,9 +277,13 @@ static GM_RARE void explain_move(const struct gm_request *request, enum gm_kind 
            gm_size_text(&size, request->size), where, gm_oom_text(gm_router_steps()).text);
 }
 
-void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit) {
-    if (is_first_on_device(&moves_explained[kind], request->device))
-        explain_move(request, kind, exceeds_limit);
+void gm_explain_move(const struct gm_request *request, const struct gm_block *block, bool exceeds_limit) {
+    if (!is_first_on_device(&moves_explained[block->kind], request->device))
+        return;
+    if (block->kind == GM_KIND_SPLIT)
+        explain_split(request, block);
+    else
+        explain_move(request, (enum gm_kind)block->kind, exceeds_limit);
 }
 
 /* ---- wrong frees */

@@ -15,7 +15,7 @@
  * it, not the driver. */
 GM_INTERNAL void gm_explain_failure(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit);
 /* A step of GPUMEM_OOM served the request with memory of another kind. */
-GM_INTERNAL void gm_explain_move(const struct gm_request *request, enum gm_kind kind, bool exceeds_limit);
+GM_INTERNAL void gm_explain_move(const struct gm_request *request, const struct gm_block *block, bool exceeds_limit);
 /* A free failed because no block is live at `address`. Call sites must be known. */
 GM_INTERNAL void gm_explain_wrong_free(const struct gm_request *request, uint64_t address);
 /* A free failed because another call frees this live block. */

@@ -56,6 +56,11 @@ static bool has_many_sizes(const struct gm_holders *holders, uint32_t site, unsi
 
 static void add_held_block(const struct gm_block *block, void *arg) {
     struct gm_holders *holders = arg;
+    struct gm_block device, host;
+    if (block->kind == GM_KIND_SPLIT) {
+        gm_block_parts(block, &device, &host);
+        block = holders->host ? &host : &device;
+    }
     if (!is_asked_for(holders, block))
         return;
     size_t bytes = held_bytes(block);

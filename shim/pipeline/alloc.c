@@ -215,6 +215,12 @@ static gm_status put_back(struct gm_scope *scope, struct gm_block_record *taken)
 /* Memory that is not on the device takes nothing from the limit. Pitched memory may need more than its rows. */
 static bool settle_charge(struct gm_scope *scope) {
     struct gm_block *block = &scope->block;
+    if (block->kind == GM_KIND_SPLIT) {
+        uncharge(scope);
+        gm_limit_force(block->device, block->on_device);
+        block->charged = 1;
+        return true;
+    }
     if (!gm_kind_is_on_device(block->kind) || block->reason == GM_REASON_OUT_OF_MEMORY) {
         uncharge(scope);
         return true;
@@ -281,7 +287,7 @@ static void finish_placed(struct gm_scope *scope, const struct gm_decision *deci
     gm_count_one(&gm_stats_mine()->moved);
     gm_open_to_new(&scope->block, open);
     if (gm_block_is_displaced(&scope->block))
-        gm_explain_move(&scope->request, (enum gm_kind)scope->block.kind, decision->reason == GM_REASON_OUT_OF_MEMORY);
+        gm_explain_move(&scope->request, &scope->block, decision->reason == GM_REASON_OUT_OF_MEMORY);
     if (scope->sequence && (gm_pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
         gm_write_drops(scope);
 }

@@ -2,13 +2,37 @@
 #include "shim/pipeline/counts.h"
 #include "shim/sites/site.h"
 
-void gm_count_displaced(const struct gm_block *block) {
+/* Counts as a block of its own each part of a block that has two. */
+static bool count_parts(const struct gm_block *block, bool created, bool kept) {
+    struct gm_block parts[2];
+    if (block->kind != GM_KIND_SPLIT)
+        return false;
+    gm_block_parts(block, &parts[0], &parts[1]);
+    for (int i = 0; i < 2 && parts[i].reserved; i++)
+        if (created)
+            gm_count_created(&parts[i]);
+        else
+            gm_count_destroyed(&parts[i], kept);
+    return true;
+}
+
+bool gm_count_displaced(const struct gm_block *block) {
+    if (count_parts(block, true, false))
+        return true;
     struct gm_stats_displaced *displaced = &gm_stats->displaced[block->kind];
     uint64_t none = 0;
     if (!__atomic_load_n(&displaced->since_ns, __ATOMIC_RELAXED))
         __atomic_compare_exchange_n(&displaced->since_ns, &none, gm_now_ns(), false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
     gm_stats_raise(&displaced->peak, __atomic_add_fetch(&displaced->live, block->size, __ATOMIC_RELAXED));
+    return false;
+}
+
+bool gm_count_displaced_gone(const struct gm_block *block, bool kept) {
+    if (count_parts(block, false, kept))
+        return true;
+    __atomic_sub_fetch(&gm_stats->displaced[block->kind].live, block->size, __ATOMIC_RELAXED);
+    return false;
 }
 
 void gm_count_handle_created(const struct gm_block *block) {

@@ -14,7 +14,9 @@ static inline bool gm_block_is_displaced(const struct gm_block *block) {
     return GM_UNLIKELY(block->reason == GM_REASON_OUT_OF_MEMORY);
 }
 
-GM_RARE void gm_count_displaced(const struct gm_block *block);
+/* A displaced block begins or ends to live. True: its parts are counted instead of it. */
+GM_RARE bool gm_count_displaced(const struct gm_block *block);
+GM_RARE bool gm_count_displaced_gone(const struct gm_block *block, bool kept);
 GM_RARE void gm_count_reused_now(int device, size_t size, size_t reserved);
 
 /* The policy learns that a block ended that it decided about. */
@@ -65,8 +67,8 @@ static GM_IN_PLACE void gm_count_created(const struct gm_block *block) {
             gm_count_handle_created(block);
         return;
     }
-    if (gm_block_is_displaced(block))
-        gm_count_displaced(block);
+    if (gm_block_is_displaced(block) && gm_count_displaced(block))
+        return;
     if (GM_UNLIKELY(gm_block_is_program_managed(block)))
         gm_pipeline.program_managed((int64_t)block->size);
     gm_stats_raise(&stats->peak_bytes[block->kind],
@@ -117,8 +119,8 @@ static inline void gm_count_destroyed(const struct gm_block *block, bool kept) {
             gm_count_handle_destroyed(block, kept);
         return;
     }
-    if (gm_block_is_displaced(block))
-        __atomic_sub_fetch(&stats->displaced[block->kind].live, block->size, __ATOMIC_RELAXED);
+    if (gm_block_is_displaced(block) && gm_count_displaced_gone(block, kept))
+        return;
     if (GM_UNLIKELY(gm_block_is_program_managed(block)))
         gm_pipeline.program_managed(-(int64_t)block->size);
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);

@@ -25,6 +25,11 @@ static GM_RARE bool sum_up(uint64_t now_ns, enum gm_action action, const struct 
     struct gm_event event;
     if (action != GM_ACT_ALLOC && action != GM_ACT_FREE && action != GM_ACT_RELEASE)
         return false;
+    if (block->kind == GM_KIND_SPLIT && block->on_device) {
+        struct gm_block device, host;
+        gm_block_parts(block, &device, &host);
+        return sum_up(now_ns, action, &device) && (!host.size || sum_up(now_ns, action, &host));
+    }
     gm_event_fill(&event, 0, now_ns, action, (enum gm_kind)block->kind, block->device);
     event.bytes = block->size;
     event.site = __atomic_load_n(&block->site, __ATOMIC_RELAXED);
@@ -56,6 +61,8 @@ void gm_end_recorded(struct gm_scope *scope, enum gm_action action, const struct
     struct gm_event otherwise, *event = gm_trace_place(scope->sequence, &otherwise);
     fill_event(event, scope->sequence, time_ns, action, block, request->device);
     event->stream = request->stream;
+    if (GM_UNLIKELY(block->kind == GM_KIND_SPLIT) && action == GM_ACT_ALLOC)
+        event->stream = block->on_device;
     event->duration_ns = gm_saturate(spent_ns);
     event->site = request->site;
     event->context = block->context_number ? block->context_number : request->context_number;

@@ -8,11 +8,13 @@
 enum gm_oom_step {
     GM_OOM_TRIM,    /* release unused memory, then try again; skipped when GPUMEM_LIMIT refused the request, because the
                        limit does not count unused memory */
+    GM_OOM_SPLIT,   /* what is free on the device, and host memory for the rest; skipped when GPUMEM_LIMIT refused the
+                       request, because the first part would exceed it */
     GM_OOM_HOST,    /* host memory mapped to the device */
     GM_OOM_MANAGED, /* managed memory, while the managed quota has room (managed_quota.h) */
     GM_OOM_FAIL,    /* report out of memory */
 };
-enum { GM_OOM_STEPS = 4 };
+enum { GM_OOM_STEPS = 5 };
 
 struct gm_oom_chain {
     unsigned count;

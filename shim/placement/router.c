@@ -182,6 +182,10 @@ static GM_APART gm_status serve_by_steps(const struct gm_request *request, const
         gm_stats_oom_step();
         switch (chain.steps[i]) {
         case GM_OOM_TRIM: status = trim_and_retry(request, decision, reason, block); break;
+        case GM_OOM_SPLIT:
+            if (!exceeds_limit(decision))
+                status = serve_displaced(GM_KIND_SPLIT, request, decision, block);
+            break;
         case GM_OOM_HOST: status = serve_displaced(GM_KIND_HOST_NUMA, request, decision, block); break;
         case GM_OOM_MANAGED: status = serve_displaced(GM_KIND_MANAGED, request, decision, block); break;
         case GM_OOM_FAIL: break;

@@ -13,6 +13,7 @@ struct gm_deferred_block {
     uint64_t context; /* handle */
     uint64_t context_id;
     uint64_t size;          /* bytes that the block takes */
+    uint64_t on_device;     /* as in the block */
     struct gm_fence *fence; /* the block may be freed when it is complete; NULL = now */
     bool *kept; /* set by the maker when it keeps the memory of a block that is freed now; NULL, as in queues: it must
                    not keep it */
@@ -26,6 +27,7 @@ static inline struct gm_deferred_block gm_deferred_block_of(const struct gm_bloc
         .context = block->context,
         .context_id = block->context_id,
         .size = block->reserved,
+        .on_device = block->on_device,
         .device = block->device,
     };
 }

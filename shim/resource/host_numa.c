@@ -44,22 +44,25 @@ static gm_status query_device(int device, struct device *answer) {
 }
 
 /* Queries the device once and caches the answer. A failed query is not cached. */
-static gm_status look_up_device(int device, struct device *answer) {
-    struct device *cached = &devices[device];
+gm_status gm_host_numa_find(int device, struct gm_location *location) {
+    if (device < 0 || device >= DEVICES)
+        return GM_NOT_SUPPORTED;
+    struct device *cached = &devices[device], answer;
     if (__atomic_load_n(&cached->known, __ATOMIC_ACQUIRE)) {
-        *answer = *cached;
+        answer = *cached;
     } else {
-        gm_status status = query_device(device, answer);
+        gm_status status = query_device(device, &answer);
         if (status)
             return status;
         gm_spin_lock(&lock);
         if (!cached->known) {
-            cached->location = answer->location;
-            __atomic_store_n(&cached->known, answer->known, __ATOMIC_RELEASE);
+            cached->location = answer.location;
+            __atomic_store_n(&cached->known, answer.known, __ATOMIC_RELEASE);
         }
         gm_spin_unlock(&lock);
     }
-    return answer->known > 0 ? GM_OK : GM_NOT_SUPPORTED;
+    *location = answer.location;
+    return answer.known > 0 ? GM_OK : GM_NOT_SUPPORTED;
 }
 
 /* ---- what the host can spare */
@@ -76,7 +79,7 @@ void gm_host_numa_set_reader(bool (*replacement)(int node, struct gm_hostmem *me
 
 /* Counts the request before it reads the free host memory, so that parallel requests see each other. *room: bytes that
  * may be taken, so that all blocks have half of what the host could spare without them. */
-static gm_status charge(int node, size_t bytes, uint64_t *room) {
+gm_status gm_host_numa_charge(int node, size_t bytes, uint64_t *room) {
     struct gm_hostmem memory;
     *room = 0;
     if (bytes > SIZE_MAX / 1024) /* no sum of these overflows */
@@ -90,33 +93,42 @@ static gm_status charge(int node, size_t bytes, uint64_t *room) {
     return GM_OUT_OF_MEMORY;
 }
 
+void gm_host_numa_settle(size_t bytes, bool made) {
+    if (made)
+        __atomic_add_fetch(&alive, bytes, __ATOMIC_SEQ_CST);
+    __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
+}
+
+void gm_host_numa_give(size_t bytes) { __atomic_sub_fetch(&alive, bytes, __ATOMIC_RELAXED); }
+
 /* ---- one block */
 
-static gm_status host_numa_create(const struct gm_location *location, size_t bytes, CUdeviceptr *created) {
+gm_status gm_host_numa_map(const struct gm_location *location, CUdeviceptr address, size_t bytes) {
     struct gm_extent extent;
-    CUdeviceptr address;
-
-    gm_status status = gm_addresses_reserve(&gm_drv, bytes, 0, &address);
+    gm_status status = gm_extent_create(&gm_drv, location, bytes, &extent);
     if (status)
         return status;
-    status = gm_extent_create(&gm_drv, location, bytes, &extent);
-    if (status)
-        goto unreserve;
     status = gm_extents_map(&gm_drv, address, &extent, 1);
     /* From here on the mapping alone holds the memory. */
     gm_extents_release(&gm_drv, &extent, 1);
     if (status)
-        goto unreserve;
+        return status;
     status = gm_reach_open(location, address, bytes);
     if (status)
-        goto unmap;
-    *created = address;
-    return GM_OK;
+        (void)gm_extents_unmap(&gm_drv, address, &extent, 1);
+    return status;
+}
 
-unmap:
-    (void)gm_extents_unmap(&gm_drv, address, &extent, 1);
-unreserve:
-    gm_addresses_free(&gm_drv, address, bytes);
+static gm_status host_numa_create(const struct gm_location *location, size_t bytes, CUdeviceptr *created) {
+    CUdeviceptr address;
+    gm_status status = gm_addresses_reserve(&gm_drv, bytes, 0, &address);
+    if (status)
+        return status;
+    status = gm_host_numa_map(location, address, bytes);
+    if (status)
+        gm_addresses_free(&gm_drv, address, bytes);
+    else
+        *created = address;
     return status;
 }
 
@@ -125,7 +137,7 @@ static gm_status host_numa_free_now(const struct gm_deferred_block *deferred) {
     if (status)
         return status;
     gm_addresses_free(&gm_drv, deferred->address, deferred->size);
-    __atomic_sub_fetch(&alive, deferred->size, __ATOMIC_RELAXED);
+    gm_host_numa_give(deferred->size);
     return GM_OK;
 }
 
@@ -153,10 +165,10 @@ static gm_status create_charged(const struct gm_request *request, const struct g
                                 CUdeviceptr *address) {
     CUstreamCaptureMode mode;
     uint64_t room;
-    gm_status status = charge(location->node, bytes, &room);
+    gm_status status = gm_host_numa_charge(location->node, bytes, &room);
     /* Waits for deferred frees, which return host memory. A stream-ordered call must not wait. */
     if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_deferred_free_drain(&deferred_frees))
-        status = charge(location->node, bytes, &room);
+        status = gm_host_numa_charge(location->node, bytes, &room);
     if (status) {
         gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes requested, %llu may be taken",
                bytes, (unsigned long long)room);
@@ -168,30 +180,28 @@ static gm_status create_charged(const struct gm_request *request, const struct g
     } else {
         status = GM_NOT_SUPPORTED;
     }
-    if (!status)
-        __atomic_add_fetch(&alive, bytes, __ATOMIC_SEQ_CST);
-    __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
+    gm_host_numa_settle(bytes, !status);
     return status;
 }
 
 static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_request *request,
                                  const struct gm_decision *decision, struct gm_block *block) {
     struct gm_piece piece;
-    struct device known;
+    struct gm_location location;
     CUdeviceptr address;
 
-    if (!gm_request_is_uncaptured(request) || !request->context_id || request->device < 0 || request->device >= DEVICES)
+    if (!gm_request_is_uncaptured(request) || !request->context_id)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (gm_rdma_in_process() || gm_transport_in_process())
         return GM_NOT_SUPPORTED;
     gm_deferred_free_flush(&deferred_frees);
-    gm_status status = look_up_device(request->device, &known);
+    gm_status status = gm_host_numa_find(request->device, &location);
     if (!status)
-        status = shape(request, &known.location, &piece);
+        status = shape(request, &location, &piece);
     if (!status)
-        status = create_charged(request, &known.location, piece.reserved, &address);
+        status = create_charged(request, &location, piece.reserved, &address);
     if (status)
         return status;
     piece.address = address;
@@ -212,7 +222,7 @@ static size_t host_numa_trim(struct gm_resource *self, size_t bytes) {
 static void host_numa_abandon(struct gm_resource *self, const struct gm_block *block) {
     gm_drv.mem_unmap(block->address, block->reserved);
     gm_drv.mem_address_free(block->address, block->reserved);
-    __atomic_sub_fetch(&alive, block->reserved, __ATOMIC_RELAXED);
+    gm_host_numa_give(block->reserved);
 }
 
 static void host_numa_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {

@@ -49,6 +49,7 @@ struct gm_block {
     uint64_t context_id;       /* generation */
     union {
         uint64_t stream;     /* stream-ordered memory: the stream of the allocation; else 0 */
+        uint64_t on_device;  /* of GM_KIND_SPLIT: bytes of its first part */
         uint64_t handle;     /* mapped memory: its handle */
         uint64_t references; /* handle of memory: those of the program beyond the first */
     };
@@ -102,6 +103,21 @@ static inline bool gm_block_is_plain(const struct gm_block *block) {
 /* A handle of device memory: what is not mapped counts as reserved. */
 static inline bool gm_block_is_handle(const struct gm_block *block) {
     return gm_call_holds((enum gm_call)block->call, (enum gm_kind)block->kind);
+}
+
+/* The two parts of a block of GM_KIND_SPLIT, as blocks of their own: on the device, and of kind host-numa. The second
+ * one may be empty. */
+static inline void gm_block_parts(const struct gm_block *block, struct gm_block *device, struct gm_block *host) {
+    *device = *host = *block;
+    device->reason = GM_REASON_NONE; /* it is where it should be */
+    device->reserved = block->on_device;
+    device->size = block->size < device->reserved ? block->size : device->reserved;
+    device->on_device = host->on_device = 0;
+    host->kind = GM_KIND_HOST_NUMA;
+    host->address += device->reserved;
+    host->size -= device->size;
+    host->reserved -= device->reserved;
+    host->charged = 0;
 }
 
 /* How the program frees a block. */

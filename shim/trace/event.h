@@ -99,7 +99,8 @@ struct gm_event {
         struct {
             uint64_t address;     /* or handle; 0 for a failed allocation */
             uint64_t bytes;       /* requested; for a free the size of the block, 0 = unknown */
-            uint64_t stream;      /* handle, 0 = default; of mapped memory: handle of the memory */
+            uint64_t stream;      /* handle, 0 = default; of mapped memory: handle of the memory; of kind split, of its
+                                     allocation: bytes of the first part, on the device */
             uint32_t slack;       /* provided bytes - requested bytes, saturating */
             uint32_t duration_ns; /* saturating */
         };

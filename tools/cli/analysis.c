@@ -53,9 +53,14 @@ static void count_share(struct gm_count_and_bytes *share, uint64_t bytes) {
 }
 
 /* The verdict of the active list, where the policy recorded it and still served the call as requested. */
-static void count_decision(struct gm_analysis *a, const struct gm_event *e) {
-    if (e->reason == GM_REASON_OUT_OF_MEMORY && !a->decisions[e->kind][e->reason].count)
-        a->displaced_ns[e->kind] = e->time_ns;
+static void count_decision(struct gm_analysis *a, const struct gm_event *e, uint64_t on_device) {
+    if (e->reason == GM_REASON_OUT_OF_MEMORY) {
+        bool split = e->kind == GM_KIND_SPLIT;
+        enum gm_kind kind = split ? GM_KIND_HOST_NUMA : (enum gm_kind)e->kind;
+        if (!a->displaced[kind].all.count)
+            a->displaced_ns[kind] = e->time_ns;
+        count_share(&a->displaced[kind].all, !split ? e->bytes : e->bytes > on_device ? e->bytes - on_device : 0);
+    }
     count_share(&a->decisions[e->kind][e->reason], e->bytes);
     if (e->kind == GM_KIND_NATIVE && e->verdict != GM_KIND_NATIVE && e->reason == GM_REASON_POLICY)
         count_share(&a->verdicts[e->verdict], e->bytes);
@@ -76,7 +81,7 @@ static void count_alloc(struct gm_analysis_pass *p, const struct gm_event *e, in
         count_share(&a->older, e->bytes);
     a->hits += e->hit;
     a->moved += was_moved(e);
-    count_decision(a, e);
+    count_decision(a, e, p->on_device);
     a->by_kind[e->kind].allocs++;
     a->by_kind[e->kind].bytes += e->bytes;
     a->by_kind[e->kind].hits += e->hit;
@@ -117,7 +122,7 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
     struct gm_live_block old, block = {.key = key,
                                        .bytes = e->bytes,
                                        .created_ns = e->time_ns + e->duration_ns,
-                                       .stream = e->stream,
+                                       .stream = e->kind == GM_KIND_SPLIT ? p->on_device : e->stream,
                                        .slack = e->slack,
                                        .site = e->site < SITE_IDS ? e->site : 0,
                                        .thread = thread,
@@ -262,6 +267,13 @@ static void on_error(struct gm_analysis_pass *p, const struct gm_event *e) {
 
 static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
+    struct gm_event split;
+    if (e->kind == GM_KIND_SPLIT && e->action == GM_ACT_ALLOC) { /* which has no stream (event.h) */
+        split = *e;
+        split.stream = 0;
+        p->on_device = e->stream;
+        e = &split;
+    }
     uint64_t end = e->time_ns + (e->action == GM_ACT_SUM || e->action == GM_ACT_ERROR ? 0 : e->duration_ns);
     struct gm_step step = {.event = e, .thread = thread, .now = a, .time_ns = e->time_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)

@@ -23,14 +23,28 @@ void gm_pass_device_peak(struct gm_device_totals *device, uint64_t now) {
     device->peaks++;
 }
 
-void gm_pass_live(struct gm_analysis_pass *p, const struct gm_live_block *b, bool created, uint64_t now) {
+/* The parts of a block of kind split, as blocks of their own (gm_block_parts). The second one may be empty. */
+static void split(const struct gm_live_block *b, struct gm_live_block parts[2]) {
+    uint64_t on_device = gm_live_block_on_device(b);
+    parts[0] = parts[1] = *b;
+    parts[0].bytes = on_device;
+    parts[0].slack = (uint32_t)(b->on_device - on_device);
+    parts[0].displaced = 0;
+    parts[1].kind = GM_KIND_HOST_NUMA;
+    parts[1].bytes -= on_device;
+    parts[1].slack -= parts[0].slack;
+}
+
+/* `one`: what the number of blocks changes by. */
+static void pass_live(struct gm_analysis_pass *p, const struct gm_live_block *b, uint64_t one, bool created,
+                      uint64_t now) {
     struct gm_analysis *a = p->a;
     struct gm_kind_totals *kind = &a->by_kind[b->kind];
     struct gm_site_totals *site = gm_pass_site(p, b->site, b->device);
     struct gm_device_totals *device = &a->devices[gm_device_index(b->device)];
     struct gm_kind_totals *here = &device->by_kind[b->kind];
-    uint64_t one = created ? 1 : UINT64_MAX, bytes = created ? b->bytes : 0 - b->bytes;
-    if (!site || !gm_live_block_allocates(b))
+    uint64_t bytes = created ? b->bytes : 0 - b->bytes;
+    if (!site)
         return;
     move_from_handle(p, b, created);
     kind->live_count += one;
@@ -62,6 +76,20 @@ void gm_pass_live(struct gm_analysis_pass *p, const struct gm_live_block *b, boo
     }
 }
 
+void gm_pass_live(struct gm_analysis_pass *p, const struct gm_live_block *b, bool created, uint64_t now) {
+    uint64_t one = created ? 1 : UINT64_MAX;
+    struct gm_live_block parts[2];
+    if (!gm_live_block_allocates(b))
+        return;
+    if (b->kind != GM_KIND_SPLIT) {
+        pass_live(p, b, one, created, now);
+        return;
+    }
+    split(b, parts);
+    pass_live(p, &parts[0], one, created, now);
+    pass_live(p, &parts[1], 0, created, now);
+}
+
 void gm_pass_reserved(struct gm_analysis *a, int device, uint64_t now) {
     struct gm_device_totals *on = &a->devices[gm_device_index(device)];
     uint64_t bytes = a->reserved.on[gm_device_index(device)].bytes;
@@ -80,21 +108,33 @@ void gm_pass_reserved(struct gm_analysis *a, int device, uint64_t now) {
     a->kept_at_reserved = a->reserved.kept;
 }
 
+/* What the block takes of its device: its first part, written to *first, where it has two. */
+static const struct gm_live_block *held_on_device(const struct gm_live_block *b, struct gm_live_block *first) {
+    struct gm_live_block parts[2];
+    if (b->kind != GM_KIND_SPLIT)
+        return b;
+    split(b, parts);
+    *first = parts[0];
+    return first;
+}
+
 void gm_pass_reserve(struct gm_analysis *a, const struct gm_live_block *b) {
+    struct gm_live_block first;
     if (gm_live_block_is_handle(b))
         gm_reserved_handle_created(&a->reserved, b);
     else if (gm_live_block_allocates(b))
-        gm_reserved_created(&a->reserved, b);
+        gm_reserved_created(&a->reserved, held_on_device(b, &first));
     else
         return;
     gm_pass_reserved(a, b->device, b->created_ns);
 }
 
 void gm_pass_unreserve(struct gm_analysis *a, const struct gm_live_block *b, const struct gm_event *e) {
+    struct gm_live_block first;
     if (gm_live_block_is_handle(b))
         gm_reserved_handle_destroyed(&a->reserved, b, e);
     else if (gm_live_block_allocates(b))
-        gm_reserved_destroyed(&a->reserved, b, e);
+        gm_reserved_destroyed(&a->reserved, held_on_device(b, &first), e);
 }
 
 void gm_pass_trim(struct gm_analysis_pass *p, const struct gm_event *e) {

@@ -20,7 +20,15 @@ bool gm_event_is_call(const struct gm_event *e) {
 }
 
 uint64_t gm_live_block_stream(const struct gm_live_block *b) {
-    return gm_call_traits((enum gm_call)b->call) & GM_CALL_MAPS || gm_live_block_is_handle(b) ? 0 : b->stream;
+    bool other = gm_call_traits((enum gm_call)b->call) & GM_CALL_MAPS || gm_live_block_is_handle(b) ||
+                 b->kind == GM_KIND_SPLIT;
+    return other ? 0 : b->stream;
+}
+
+uint64_t gm_live_block_on_device(const struct gm_live_block *b) {
+    if (b->kind == GM_KIND_SPLIT)
+        return b->on_device < b->bytes ? b->on_device : b->bytes;
+    return gm_kind_traits((enum gm_kind)b->kind) & GM_TRAIT_DEVICE ? b->bytes : 0;
 }
 
 uint64_t gm_live_block_address(const struct gm_live_block *b) { return gm_key_value(b->key); }

@@ -14,6 +14,8 @@ bool gm_live_block_allocates(const struct gm_live_block *block);
 
 /* The stream of the block's allocation, 0 = default or none. */
 uint64_t gm_live_block_stream(const struct gm_live_block *block);
+/* Bytes of the block on its device: all, none, or of kind split those of its first part. */
+uint64_t gm_live_block_on_device(const struct gm_live_block *block);
 /* The block's address or handle as the program knows it. */
 uint64_t gm_live_block_address(const struct gm_live_block *block);
 /* The block is a leak if it is alive at the end. */

@@ -39,6 +39,7 @@ struct gm_analysis_pass {
     struct sum_entry *sums; /* of a summary, by site, kind and device */
     uint64_t trim_ns;       /* of the latest trim: one trim has an event for each kind */
     uint32_t peak;          /* number of peaks so far; shows whether a total changed since the latest one */
+    uint64_t on_device;     /* of the allocation of kind split that is looked at: bytes of its first part */
     bool blocks_only;       /* observers see the blocks, and nothing is counted but their numbers */
     bool failed;
 };

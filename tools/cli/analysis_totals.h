@@ -108,7 +108,9 @@ struct gm_analysis {
     struct gm_count_and_bytes trims[GM_REASON_COUNT];  /* kept memory returned to the driver */
     struct gm_displaced {
         uint64_t live, peak;
-    } displaced[GM_KIND_COUNT];              /* blocks with GM_REASON_OUT_OF_MEMORY */
+        struct gm_count_and_bytes all;
+    } displaced[GM_KIND_COUNT];              /* blocks with GM_REASON_OUT_OF_MEMORY, of kind split the part in host
+                                                memory, as kind host-numa */
     uint64_t dropped[GM_SOFT_PROMISES];      /* blocks that do not keep the promise */
     uint64_t unknown_frees;                  /* frees of blocks whose allocation is not in the trace */
     uint64_t replaced;                       /* blocks without a free in the trace, whose address was allocated again */

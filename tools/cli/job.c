@@ -178,7 +178,8 @@ static bool add_live(struct open_trace *s, int device, uint64_t bytes) {
 }
 
 static bool change(struct open_trace *s, const struct gm_live_block *b, bool up) {
-    return !gm_kind_is_on_device((enum gm_kind)b->kind) || add_live(s, b->device, up ? b->bytes : 0 - b->bytes);
+    uint64_t bytes = gm_live_block_on_device(b);
+    return !bytes || add_live(s, b->device, up ? bytes : 0 - bytes);
 }
 
 static bool summed(struct gm_observer *self, const struct gm_sum_step *step) {

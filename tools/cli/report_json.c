@@ -83,10 +83,10 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"leaked_bytes", a->leaked_bytes},
                 {"released_blocks", a->released_count},
                 {"released_bytes", a->released_bytes},
-                {"to_host_memory_bytes", a->decisions[GM_KIND_HOST_NUMA][GM_REASON_OUT_OF_MEMORY].bytes},
+                {"to_host_memory_bytes", a->displaced[GM_KIND_HOST_NUMA].all.bytes},
                 {"peak_in_host_memory_bytes", a->displaced[GM_KIND_HOST_NUMA].peak},
                 {"to_host_memory_ns", a->displaced_ns[GM_KIND_HOST_NUMA]},
-                {"to_managed_memory_bytes", a->decisions[GM_KIND_MANAGED][GM_REASON_OUT_OF_MEMORY].bytes},
+                {"to_managed_memory_bytes", a->displaced[GM_KIND_MANAGED].all.bytes},
                 {"peak_in_managed_memory_bytes", a->displaced[GM_KIND_MANAGED].peak},
                 {"to_managed_memory_ns", a->displaced_ns[GM_KIND_MANAGED]}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -98,7 +98,7 @@ static json_t *kinds(const struct gm_kind_totals *by_kind) {
     json_t *list = json_array();
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         const struct gm_kind_totals *t = &by_kind[k];
-        if (t->allocs || t->frees || t->live_count)
+        if (t->allocs || t->frees || t->live_count || t->peak_bytes)
             json_array_append_new(
                 list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
                                 "allocations", gm_json_number(t->allocs), "allocated_bytes", gm_json_number(t->bytes),

@@ -17,7 +17,7 @@ bool gm_print_kinds(struct gm_report *r, struct gm_observer *observer, struct gm
     for (unsigned device = 0; device < GM_DEVICES; device++)
         for (int k = 0; k < GM_KIND_COUNT; k++) {
             const struct gm_kind_totals *t = &r->a->devices[device].by_kind[k];
-            if (t->allocs || t->frees || t->live_count)
+            if (t->allocs || t->frees || t->live_count || t->peak_bytes)
                 gm_out_row(out,
                            (struct gm_value[]){GM_T(gm_kind_name((enum gm_kind)k)), GM_N(t->allocs), GM_N(t->bytes),
                                                GM_N(t->frees), GM_N(t->hits), GM_N(t->live_bytes), GM_N(t->peak_bytes),

@@ -37,7 +37,7 @@ struct step {
 struct oom {
     struct gm_observer observer;
     uint64_t trim_ns; /* of the latest trim: one trim has an event for each kind */
-    struct step trim, host, managed, failed;
+    struct step trim, split, host, managed, failed;
     struct gm_keyed_totals_table displaced; /* by call site; the key's space is the kind that served */
     uint64_t count;
     unsigned noted;
@@ -66,7 +66,7 @@ static void count_step(struct step *s, const struct gm_event *e) {
 
 /* Counts a block for which the device had no memory. False = no memory. */
 static bool served_displaced(struct oom *o, const struct gm_event *e) {
-    count_step(e->kind == GM_KIND_HOST_NUMA ? &o->host : &o->managed, e);
+    count_step(e->kind == GM_KIND_SPLIT ? &o->split : e->kind == GM_KIND_HOST_NUMA ? &o->host : &o->managed, e);
     struct gm_keyed_totals *row = gm_keyed_totals_of(&o->displaced, e->site, e->kind);
     if (!row)
         return false;
@@ -125,7 +125,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
         o->trim.count -= o->trim_ns == e->time_ns;
         o->trim_ns = e->time_ns;
     } else if (e->action == GM_ACT_ALLOC && e->reason == GM_REASON_OUT_OF_MEMORY &&
-               (e->kind == GM_KIND_HOST_NUMA || e->kind == GM_KIND_MANAGED)) {
+               (e->kind == GM_KIND_SPLIT || e->kind == GM_KIND_HOST_NUMA || e->kind == GM_KIND_MANAGED)) {
         return served_displaced(o, e);
     }
     return true;
@@ -203,7 +203,7 @@ static void print_holders(struct gm_report *r, const struct oom *o, struct gm_ou
     gm_out_table_end(out);
 }
 
-/* Prints the steps in the default order of GPUMEM_OOM. */
+/* Prints the steps in the order of enum gm_oom_step. */
 static void print_steps(const struct oom *o, struct gm_out *out) {
     static const struct gm_column columns[] = {{"step", "step", GM_CELL_TEXT},
                                                {"count", "times", GM_CELL_COUNT},
@@ -212,7 +212,7 @@ static void print_steps(const struct oom *o, struct gm_out *out) {
     const struct {
         const char *name;
         const struct step *step;
-    } rows[] = {{"trim", &o->trim}, {"host", &o->host}, {"managed", &o->managed}, {"fail", &o->failed}};
+    } rows[] = {{"trim", &o->trim}, {"split", &o->split}, {"host", &o->host}, {"managed", &o->managed}, {"fail", &o->failed}};
     gm_out_table(out, "steps", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

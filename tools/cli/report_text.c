@@ -76,7 +76,7 @@ void gm_report_head(const struct gm_report *r) {
 /* Memory that an out-of-memory step served in place of the device's. Only the managed part counts in the peak. */
 static void print_displaced(const struct gm_analysis *a) {
     for (int k = 0; k < GM_KIND_COUNT; k++) {
-        const struct gm_count_and_bytes *moved = &a->decisions[k][GM_REASON_OUT_OF_MEMORY];
+        const struct gm_count_and_bytes *moved = &a->displaced[k].all;
         if (moved->count)
             printf("  %-16s  %s at most, since %s; at the end %s; %s %s: the device had no room, and this memory is "
                    "slower\n",
@@ -151,7 +151,7 @@ static void print_devices(struct gm_report *r) {
 static void print_kinds_of(const struct gm_kind_totals *kinds) {
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         const struct gm_kind_totals *t = &kinds[k];
-        if (!t->allocs && !t->frees && !t->live_count)
+        if (!t->allocs && !t->frees && !t->live_count && !t->peak_bytes)
             continue;
         printf("  %-14s %13s %12s %11s %12s %12s %12s\n", gm_kind_name((enum gm_kind)k), COUNT(0, t->allocs),
                BYTES(1, t->bytes), COUNT(2, t->frees), BYTES(3, t->live_bytes), BYTES(4, t->peak_bytes),

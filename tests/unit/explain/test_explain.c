@@ -213,10 +213,14 @@ TEST(test_each_cause_once) {
 
 static void move_often(void) {
     struct gm_request request = request_of(GM_CALL_ALLOC, GIB, 0);
-    for (int i = 0; i < 5; i++) {
-        gm_explain_move(&request, GM_KIND_HOST_NUMA, false);
-        gm_explain_move(&request, GM_KIND_MANAGED, false);
-    }
+    const struct gm_block blocks[] = {
+        {.kind = GM_KIND_HOST_NUMA},
+        {.kind = GM_KIND_MANAGED},
+        {.kind = GM_KIND_SPLIT, .size = GIB, .reserved = GIB, .on_device = GIB / 4},
+    };
+    for (int i = 0; i < 5; i++)
+        for (size_t kind = 0; kind < sizeof blocks / sizeof *blocks; kind++)
+            gm_explain_move(&request, &blocks[kind], false);
 }
 
 TEST(test_moves) {
@@ -225,6 +229,9 @@ TEST(test_moves) {
            "slower than "
            "the card's (GPUMEM_OOM=trim)\n");
     expect("managed memory, slow where it does not fit the card");
+    expect("device 0 has no room: cuMemAlloc of 1.00 GiB is split: its first 256.00 MiB are on the card, the rest of "
+           "768.00 MiB is in host memory, many times slower than the card's");
+    assert_int_equal(times("is split"), 1);
 }
 
 /* ---- wrong frees */
