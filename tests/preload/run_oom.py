@@ -206,7 +206,7 @@ def wrong(place):
     command = [place.program("oversubscribe"), "24", "4"]
     done = start(place, command, "auto", GPUMEM_LIMIT="64M", GPUMEM_OOM="foo")
     check((done.returncode, done.stdout) == (3, "out of memory after 16\n"), f"{done.returncode} {done.stdout}{done.stderr}")
-    expected = 'gpumem: GPUMEM_OOM=foo: "foo" is not a step; accepted: trim, host, managed, fail; using trim,fail\n'
+    expected = 'gpumem: GPUMEM_OOM=foo: "foo" is not a step; accepted: trim, split, host, managed, fail; using trim,fail\n'
     check(done.stderr.startswith(expected) and done.stderr.count("GPUMEM_OOM=foo") == 1, f"said: {done.stderr}")
 
 
@@ -405,6 +405,44 @@ def explained_move(place):
         check(closing in done.stderr and "peak live        " in done.stderr, f"{steps}: {done.stderr}")
 
 
+def split(place):
+    """A block larger than the card: what is free there lies on it, and every count says where the rest is."""
+    command = [place.program("oversubscribe"), "1", "700"]
+    done = start(place, command, "auto", SIMCUDA_MEMORY=str(640 * MIB), GPUMEM_OOM="trim,split,fail")
+    check((done.returncode, done.stdout) == (0, "ok 1 blocks\n"), f"{done.returncode} {done.stdout}{done.stderr}")
+    events = events_of(done)
+    check_whole(done, "split")
+    check_elsewhere(events, "split", 700 * MIB, "split")
+    (row,) = [row for row in events if row["kind"] == "split" and row["action"] == "alloc"]
+    first = int(row["stream"], 16)  # bytes of its first part, on the card
+    rest = 700 * MIB - first
+    check(100 * MIB < first <= 128 * MIB and first % (2 * MIB) == 0, f"{first} bytes on the card")
+    (line,) = done.stderr.splitlines()
+    check(f"cuMemAlloc of 700.00 MiB is split: its first {first / MIB:.2f} MiB are on the card, the rest of {rest / MIB:.2f} MiB is in host"
+          in line, f"said: {line}")
+    # Beyond GPUMEM_LIMIT nothing is split, and a card without free memory leaves the block to the next step.
+    for settings in ({"GPUMEM_LIMIT": "600M"}, {"SIMCUDA_MEMORY": str(512 * MIB)}):
+        other = start(place, command, "auto", GPUMEM_OOM="trim,split,host,fail", **settings)
+        check(other.returncode == 0 and bytes_of(events_of(other), "host-numa") == 700 * MIB, f"{settings}: {other.stdout}{other.stderr}")
+    within = start(place, command, "auto", SIMCUDA_MEMORY=str(640 * MIB), GPUMEM_LIMIT="800M", GPUMEM_OOM="split,fail")
+    check(within.returncode == 0 and bytes_of(events_of(within), "split") == 700 * MIB, f"within the limit: {within.stderr}")
+    report = report_of(place, done, "--oom", "--kinds")
+    if not report:
+        return
+    totals, part = report["totals"], report["out_of_memory"]
+    check(totals["peak_live_bytes"] == totals["peak_reserved_bytes"] == first, f"not {first}: {totals}")
+    check(totals["to_host_memory_bytes"] == totals["peak_in_host_memory_bytes"] == rest, f"not {rest}: {totals}")
+    check(totals["allocations"] == totals["frees"] == 1 and totals["leaked_bytes"] == 0, f"{totals}")
+    check([(step["step"], step["count"], step["bytes"]) for step in part["steps"]] == [("split", 1, 700 * MIB)], f"{part['steps']}")
+    (trace,) = done.folder.glob("trace-*.csv")
+    text = subprocess.run([place.options.gpumem, "report", str(trace)], capture_output=True, text=True).stdout
+    check("in host memory" in text and "of it managed" not in text, f"{text[:2000]}")
+    run = [place.options.gpumem, "run", f"--library={place.options.shim}", "--oom=split,fail", "--", *command]
+    done = place.run(run, SIMCUDA_MEMORY=str(640 * MIB))
+    check(f"in host memory   {rest / MIB:.2f} MiB at most" in done.stderr and f"peak live        {first / MIB:.2f} MiB" in done.stderr,
+          f"closing lines: {done.stderr}")
+
+
 def explained_once(place):
     """A program that probes, from several threads, gets one explanation and one line with the count."""
     for threads, rounds in ((1, 5000), (8, 500)):
@@ -448,7 +486,7 @@ def explained_frees(place):
 
 CASES = {"limit": limit, "small_card": small_card, "reuse": reuse, "trim": trim, "order": order, "fail": fail, "wrong": wrong, "calls": calls, "host_tier": host_tier,
          "capture": capture, "transport": transport, "failures": failures, "cgroup": cgroup, "explained": explained,
-         "explained_move": explained_move, "explained_once": explained_once,
+         "explained_move": explained_move, "split": split, "explained_once": explained_once,
          "explained_without_driver": explained_without_driver, "explained_frees": explained_frees}
 
 

@@ -73,6 +73,7 @@ static const struct {
     {"vmm", "cuMemMap", GPUMEM_KIND_DEVICE, GPUMEM_GROWABLE},
     {"guard", "cuMemMap", GPUMEM_KIND_DEVICE, GPUMEM_STREAM_ORDERED},
     {"host-numa", "cuMemMap", GPUMEM_KIND_PINNED, GPUMEM_STREAM_ORDERED},
+    {"split", "cuMemMap", GPUMEM_KIND_DEVICE, GPUMEM_HOST_STORAGE},
 };
 enum { CONCRETE = sizeof concrete / sizeof *concrete };
 

@@ -23,7 +23,7 @@ static uint32_t next(uint32_t *random) {
 /* ---- random texts */
 
 static const char *const makers[] = {"native", "async",     "managed",    "managed-pool", "pinned",
-                                     "vmm",    "host-numa", "new-delete", "guard"};
+                                     "vmm",    "host-numa", "new-delete", "guard",        "split"};
 static const char *const adaptors[] = {
     "log(",
     "limit(64GiB,",

@@ -28,6 +28,7 @@ static const char *const more[] = {
     "aligned(64KiB,cache(1,native))",
     "prime(4MiB,async)",
     "track(suspendable)",
+    "track(split)",
 };
 enum { ROWS = STACKS + sizeof more / sizeof *more, SIZE = 20 << 10, GROWN = 4 << 20 };
 

@@ -10,7 +10,7 @@ static struct gm_resource *root;
 static char requested[16]; /* a letter for each call of a server, in order */
 static gm_status native_answers[3];
 static unsigned native_calls;
-static gm_status host_answer, managed_answer;
+static gm_status split_answer, host_answer, managed_answer;
 static size_t unused;
 
 static void note(char letter) {
@@ -52,9 +52,17 @@ static size_t native_trim(struct gm_resource *self, size_t bytes) {
 }
 
 static const struct gm_resource_ops native_row = {.name = "native", .alloc = native_alloc, .trim = native_trim};
+static gm_status split_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
+    note('s');
+    return give(self, split_answer, block);
+}
+
+static const struct gm_resource_ops split_row = {.name = "split", .alloc = split_alloc};
 static const struct gm_resource_ops host_row = {.name = "host", .alloc = host_alloc};
 static const struct gm_resource_ops managed_row = {.name = "managed", .alloc = managed_alloc};
 static struct gm_resource native = {.ops = &native_row, .properties = ~0u, .kind = GM_KIND_NATIVE};
+static struct gm_resource split = {.ops = &split_row, .properties = ~0u, .kind = GM_KIND_SPLIT};
 static struct gm_resource host = {.ops = &host_row, .properties = ~0u, .kind = GM_KIND_HOST_NUMA};
 static struct gm_resource managed = {.ops = &managed_row, .properties = ~0u, .kind = GM_KIND_MANAGED};
 
@@ -66,7 +74,7 @@ static void use(const char *steps) {
     requested[0] = '\0';
     native_calls = 0;
     native_answers[0] = native_answers[1] = native_answers[2] = GM_OUT_OF_MEMORY;
-    host_answer = managed_answer = GM_OK;
+    split_answer = host_answer = managed_answer = GM_OK;
     unused = 0;
     host.properties = managed.properties = ~0u;
 }
@@ -94,6 +102,7 @@ TEST(test_steps_in_their_order) {
         enum gm_kind kind;
     } rows[] = {
         {"trim,host,fail", "nth", GM_OK, GM_OK, GM_OK, GM_KIND_HOST_NUMA},
+        {"trim,split,host", "nts", GM_OK, GM_OK, GM_OK, GM_KIND_SPLIT},
         {"host,trim", "nh", GM_OK, GM_OK, GM_OK, GM_KIND_HOST_NUMA},
         {"host,managed", "nhm", GM_OUT_OF_MEMORY, GM_OK, GM_OK, GM_KIND_MANAGED},
         {"managed,host", "nm", GM_OK, GM_OK, GM_OK, GM_KIND_MANAGED},
@@ -163,6 +172,9 @@ TEST(test_beyond_the_limit) {
     assert_int_equal(allocate((struct gm_decision){.reason = GM_REASON_OUT_OF_MEMORY}, &block), GM_OK);
     assert_string_equal(requested, "h");
     assert_int_equal(unused, 4096);
+    use("split,host"); /* the part on the device would exceed it */
+    assert_int_equal(allocate((struct gm_decision){.reason = GM_REASON_OUT_OF_MEMORY}, &block), GM_OK);
+    assert_string_equal(requested, "h");
     use("trim,fail");
     assert_int_equal(allocate((struct gm_decision){.reason = GM_REASON_OUT_OF_MEMORY}, &block), GM_OUT_OF_MEMORY);
     assert_string_equal(requested, "");
@@ -187,13 +199,13 @@ TEST(test_text) {
     static const struct {
         const char *text, *error;
     } rows[] = {
-        {"foo", "\"foo\" is not a step; accepted: trim, host, managed, fail"},
-        {"trim,foo", "\"foo\" is not a step; accepted: trim, host, managed, fail"},
-        {"", "\"\" is not a step; accepted: trim, host, managed, fail"},
-        {"trim,", "\"\" is not a step; accepted: trim, host, managed, fail"},
-        {"trim host", "\"trim\" is not a step; accepted: trim, host, managed, fail"},
-        {"trims", "\"trims\" is not a step; accepted: trim, host, managed, fail"},
-        {"trim,host,trim", "\"trim\" is named twice; accepted: each of trim, host, managed, fail once"},
+        {"foo", "\"foo\" is not a step; accepted: trim, split, host, managed, fail"},
+        {"trim,foo", "\"foo\" is not a step; accepted: trim, split, host, managed, fail"},
+        {"", "\"\" is not a step; accepted: trim, split, host, managed, fail"},
+        {"trim,", "\"\" is not a step; accepted: trim, split, host, managed, fail"},
+        {"trim host", "\"trim\" is not a step; accepted: trim, split, host, managed, fail"},
+        {"trims", "\"trims\" is not a step; accepted: trim, split, host, managed, fail"},
+        {"trim,host,trim", "\"trim\" is named twice; accepted: each of trim, split, host, managed, fail once"},
         {"fail,host", "\"host\" stands after fail, which ends the steps"},
     };
     struct gm_oom_chain chain = {.count = 77}, good;
@@ -243,6 +255,7 @@ static int setup(void **state) {
     root = gm_resource_build("router", error, sizeof error);
     gm_router_serve(GM_KIND_NATIVE, &native);
     gm_router_serve(GM_KIND_HOST_NUMA, &host);
+    gm_router_serve(GM_KIND_SPLIT, &split);
     gm_router_serve(GM_KIND_MANAGED, &managed);
     return root ? 0 : -1;
 }
