@@ -100,6 +100,7 @@ struct gpumem_resource_context {
  *     vmm             device memory, growable               host-numa       host memory mapped to the device
  *     managed         managed memory                        guard           device memory, faults outside of a block
  *     managed-pool    managed memory, a private pool        suspendable     device memory that can leave the device
+ *     split           device memory, the rest host memory
  *
  *     log(R)                  one log line for each allocation and free
  *     limit(BYTES,R)          out of memory above so many live bytes

@@ -577,7 +577,7 @@ MUTATIONS = [
        "the call site is the first frame outside the wrappers"),
     of("own_wrappers_are_call_sites", "tools/cli/own_wrappers.c", "is_most", gives("false"), "tools_own_wrappers",
        "the call site is the first frame outside the program's own wrappers"),
-    of("host_memory_without_share", "shim/resource/host_numa.c", "charge", swaps("(spare - taken)", "spare * 2"),
+    of("host_memory_without_share", "shim/resource/host_numa.c", "gm_host_numa_charge", swaps("(spare - taken)", "spare * 2"),
        "resources host_memory, one device", "blocks in host memory take half of what the host can spare"),
     of("moved_lines_differ", "tools/cli/diff.c", "match_group", gives("true", "match_in_order"), "tools_diff",
        "call sites of another build match"),

@@ -106,9 +106,9 @@ enum gm_option_type {
       "Share GPUMEM_LIMIT with all processes of this user and machine that have the same name here; gpumem limit "     \
       "NAME BYTES changes it; empty = each process has its own limit.")                                                \
     X(OOM, TEXT, "oom", "trim,fail", "STEPS", NULL, 0, 0,                                                              \
-      "Steps when the device is out of memory, in this order: trim = release free blocks, split = what the device "    \
-      "has free and host memory for the rest, host = host memory mapped to the device, at most half of what the host " \
-      "can spare, managed = managed memory while it fits free device memory, fail = return the error.")                \
+      "Steps when the device is out of memory, in this order: trim = release free blocks, host = host memory mapped "  \
+      "to the device, at most half of what the host can spare, split = the same for what the device lacks, managed = " \
+      "managed memory while it fits free device memory, fail = return the error.")                                     \
     X(GROW, CHOICE, "grow", "off", "", "off report vmm move", 0, 0,                                                    \
       "What to do with arrays that the program grows by hand (allocate a larger one, copy, free): report counts them " \
       "at exit, vmm serves matching allocations from memory that can be remapped, move hands their pages over "        \

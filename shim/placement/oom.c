@@ -20,11 +20,12 @@ gm_status gm_oom_parse(const char *text, struct gm_oom_chain *out, char *error, 
         const char *end = word + length + strspn(word + length, " ");
         int step = find_step(word, length), shown = length > 40 ? 40 : (int)length;
         if (step < 0 || (*end && *end != ','))
-            return gm_refuse(error, error_size, "\"%.*s\" is not a step; accepted: trim, split, host, managed, fail", shown,
-                             word);
+            return gm_refuse(error, error_size, "\"%.*s\" is not a step; accepted: trim, split, host, managed, fail",
+                             shown, word);
         if (seen & 1u << step)
             return gm_refuse(error, error_size,
-                             "\"%s\" is named twice; accepted: each of trim, split, host, managed, fail once", names[step]);
+                             "\"%s\" is named twice; accepted: each of trim, split, host, managed, fail once",
+                             names[step]);
         if (seen & 1u << GM_OOM_FAIL)
             return gm_refuse(error, error_size, "\"%s\" stands after fail, which ends the steps", names[step]);
         seen |= 1u << step;

@@ -13,8 +13,8 @@
 #define GM_RESOURCES_CUDA(X) \
     X(native)                \
     X(async)                 \
-    X(cache) X(managed) X(managed_pool) X(host_numa) X(vmm) X(guard) X(pinned) X(fill) X(prefetch) X(suspendable) \
-    X(split)
+    X(cache)                 \
+    X(managed) X(managed_pool) X(host_numa) X(vmm) X(guard) X(pinned) X(fill) X(prefetch) X(suspendable) X(split)
 
 #define X(name) GM_INTERNAL extern const struct gm_resource_ops gm_resource_##name;
 GM_RESOURCES_PURE(X)

@@ -95,9 +95,8 @@ static gm_status create_charged(const struct parts *parts, CUdeviceptr *address)
     if (status && gm_deferred_free_drain(&deferred_frees)) /* which returns host memory */
         status = gm_host_numa_charge(parts->host.node, rest, &room);
     if (status) {
-        gm_log(GM_LOG_INFO,
-               "host memory refused for a block of which the device has %zu bytes: %zu bytes requested, %llu may be taken",
-               parts->on_device, rest, (unsigned long long)room);
+        gm_log(GM_LOG_INFO, "host memory refused for the rest of a block: %zu bytes requested, %llu may be taken", rest,
+               (unsigned long long)room);
         return status;
     }
     status = GM_NOT_SUPPORTED;

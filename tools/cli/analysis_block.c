@@ -20,8 +20,8 @@ bool gm_event_is_call(const struct gm_event *e) {
 }
 
 uint64_t gm_live_block_stream(const struct gm_live_block *b) {
-    bool other = gm_call_traits((enum gm_call)b->call) & GM_CALL_MAPS || gm_live_block_is_handle(b) ||
-                 b->kind == GM_KIND_SPLIT;
+    bool other =
+        gm_call_traits((enum gm_call)b->call) & GM_CALL_MAPS || gm_live_block_is_handle(b) || b->kind == GM_KIND_SPLIT;
     return other ? 0 : b->stream;
 }
 

@@ -14,8 +14,8 @@ struct gm_live_block {
     uint64_t number;     /* position among the allocations of the trace, from 1 */
     union {
         uint64_t stream;
-        uint64_t handle; /* of memory that the program mapped */
-        uint64_t mapped; /* of a handle: bytes that are mapped */
+        uint64_t handle;    /* of memory that the program mapped */
+        uint64_t mapped;    /* of a handle: bytes that are mapped */
         uint64_t on_device; /* of kind split: bytes of its first part */
     };
     uint32_t slack; /* bytes reserved - bytes requested */

@@ -212,7 +212,8 @@ static void print_steps(const struct oom *o, struct gm_out *out) {
     const struct {
         const char *name;
         const struct step *step;
-    } rows[] = {{"trim", &o->trim}, {"split", &o->split}, {"host", &o->host}, {"managed", &o->managed}, {"fail", &o->failed}};
+    } rows[] = {
+        {"trim", &o->trim}, {"split", &o->split}, {"host", &o->host}, {"managed", &o->managed}, {"fail", &o->failed}};
     gm_out_table(out, "steps", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
