@@ -315,7 +315,7 @@ static inline bool gm_kind_is_on_device(enum gm_kind kind) { return gm_kind_trai
 /* The sum over all kinds on devices. A few loads are cheaper than one more counter that all threads write. */
 static inline uint64_t gm_stats_on_devices(const uint64_t bytes[GM_KIND_COUNT]) {
     uint64_t sum = 0;
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int kind = 0; kind < GM_KIND_COUNT;
          kind++) /* skips host kinds instead of subtracting them: another thread may raise a counter in between */
         sum += gm_kind_is_on_device((enum gm_kind)kind) ? __atomic_load_n(&bytes[kind], __ATOMIC_RELAXED) : 0;

@@ -312,7 +312,12 @@ static GM_APART gm_status alloc_decided(struct gm_scope *scope, struct gm_decisi
     scope->block.counted = decision->counted;
     if (GM_UNLIKELY(decision->advice) && gm_pipeline.advise && gm_kind_traits(scope->block.kind) & GM_TRAIT_MANAGED)
         gm_pipeline.advise(request, decision->advice, &scope->block);
-    enum gm_reason reason = scope->block.reason ? scope->block.reason : decision->reason;
+    enum gm_reason reason = decision->reason;
+    if (GM_UNLIKELY(scope->block.reason)) {
+        reason = scope->block.reason;
+        if (scope->block.kind == GM_KIND_SPLIT)
+            request->stream = scope->block.on_device; /* for the event, as it has no stream (event.h) */
+    }
     make_live(scope, taken, GM_ACT_ALLOC, reason, decision->verdict);
     if (gm_kind_traits(scope->block.kind) & GM_TRAIT_PLACED)
         finish_placed(scope, decision, reason, open);

@@ -61,8 +61,6 @@ void gm_end_recorded(struct gm_scope *scope, enum gm_action action, const struct
     struct gm_event otherwise, *event = gm_trace_place(scope->sequence, &otherwise);
     fill_event(event, scope->sequence, time_ns, action, block, request->device);
     event->stream = request->stream;
-    if (GM_UNLIKELY(block->kind == GM_KIND_SPLIT) && action == GM_ACT_ALLOC)
-        event->stream = block->on_device;
     event->duration_ns = gm_saturate(spent_ns);
     event->site = request->site;
     event->context = block->context_number ? block->context_number : request->context_number;
