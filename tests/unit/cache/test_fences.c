@@ -52,7 +52,8 @@ TEST(all_batches_together_are_bounded) {
     get(400 * MIB); /* so the free blocks stay within the target, and no request looks for one in another way */
     for (int i = 0; i < 15; i++)
         in_new_thread(leave_five, MIB);
-    assert_in_range(fake.records, 2, 8); /* 64 MiB without a fence at the 13th */
+    /* 64 MiB without a fence at the 13th: fewer than one for each thread. How many depends on what is found passed. */
+    assert_in_range(fake.records, 2, 12);
     int records = fake.records;
     in_new_thread(leave_five, MIB);
     in_new_thread(leave_five, MIB);
