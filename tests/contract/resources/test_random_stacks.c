@@ -13,7 +13,7 @@
 
 enum { SLOTS = 8, STEPS = 60, THREADS = 4, TEXT = 400 };
 
-static uint32_t first_seed = 1, seeds = 150;
+static uint32_t first_seed = 1, seeds = 75;
 
 static uint32_t next(uint32_t *random) {
     *random = *random * 1664525u + 1013904223u;
