@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import time
 
-from gpumem._suspend import asleep, resume, suspend, suspended, tag  # noqa: F401
+from gpumem._suspend import _preloaded, asleep, resume, suspend, suspended, tag  # noqa: F401
 
 _prefix = pathlib.Path(__file__).resolve().parent
 
@@ -64,12 +64,6 @@ def trace(file, stacks=None):
         yield path
     finally:
         _run("trace", "stop", str(os.getpid()), meanwhile=_answer())
-
-
-def _preloaded():
-    """The preloaded library; None: the process does not run under gpumem."""
-    process = ctypes.CDLL(None)
-    return process if hasattr(process, "gpumem_preloaded_mark_1") else None
 
 
 def _answer():

@@ -72,6 +72,7 @@ def _text(text):
 
 
 def _preloaded():
+    """The preloaded library; None: the process does not run under gpumem."""
     process = ctypes.CDLL(None)
     return process if hasattr(process, "gpumem_preloaded_mark_1") else None
 
