@@ -132,11 +132,23 @@ static unsigned long long ms_since(const struct timespec *begin) {
     return (unsigned long long)((now.tv_sec - begin->tv_sec) * 1000 + (now.tv_nsec - begin->tv_nsec) / 1000000);
 }
 
+static void put_whole(long pid, const char *reason, const char *moved, const struct timespec *begin, const char *more) {
+    printf("process %ld: %s %s the device in %llu ms%s\n", pid,
+           reason ? "all that it has" : "its context and what was left", moved, ms_since(begin), more);
+}
+
+/* Neither gpumem nor the driver serves the process. */
+static int trouble_of_both(const char *command, long pid, const char *reason, const char *why) {
+    char text[2 * WHY];
+    snprintf(text, sizeof text, "%s, and %s", reason, why);
+    return trouble(command, pid, text);
+}
+
 /* First what gpumem serves, since its calls then wait outside of the driver, and its copies are faster. */
 static int leave_whole(long pid, const char *lines) {
     bool whole;
     const char *reason = why_not_suspendable(pid, &whole);
-    char why[WHY], text[2 * WHY];
+    char why[WHY];
     struct timespec begin;
     int status = reason ? 0 : request("suspend", pid, GM_STATS_SUSPEND, lines, GM_STATS_WHOLE);
     if (status)
@@ -145,21 +157,18 @@ static int leave_whole(long pid, const char *lines) {
         return trouble("suspend", pid, "--keep, --drop and --to need a process that runs with GPUMEM_SUSPEND=on");
     clock_gettime(CLOCK_MONOTONIC, &begin);
     if (!gm_checkpoint_leave(pid, CALLS_MS, why, sizeof why)) {
-        printf("process %ld: %s left the device in %llu ms%s\n", pid,
-               reason ? "all that it has" : "its context and what was left", ms_since(&begin),
-               reason ? ", by the driver alone: as a whole, until gpumem resume" : "");
+        put_whole(pid, reason, "left", &begin, reason ? ", by the driver alone: as a whole, until gpumem resume" : "");
         return 0;
     }
     if (reason)
-        snprintf(text, sizeof text, "%s, and %s", reason, why);
-    else
-        request("resume", pid, GM_STATS_RESUME, everything, GM_STATS_WAKES);
-    return trouble("suspend", pid, reason ? text : why);
+        return trouble_of_both("suspend", pid, reason, why);
+    request("resume", pid, GM_STATS_RESUME, everything, GM_STATS_WAKES);
+    return trouble("suspend", pid, why);
 }
 
 static int come_back(long pid, const char *lines) {
     bool whole;
-    char why[WHY], text[2 * WHY];
+    char why[WHY];
     struct timespec begin;
     const char *reason = why_not_suspendable(pid, &whole);
     clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -167,14 +176,10 @@ static int come_back(long pid, const char *lines) {
     if (found == GM_CHECKPOINT_FAILED)
         return trouble("resume", pid, why);
     if (found == GM_CHECKPOINT_DONE)
-        printf("process %ld: %s came back to the device in %llu ms\n", pid,
-               reason ? "all that it has" : "its context and what was left", ms_since(&begin));
+        put_whole(pid, reason, "came back to", &begin, "");
     if (!reason)
         return request("resume", pid, GM_STATS_RESUME, lines, GM_STATS_WAKES);
-    if (found == GM_CHECKPOINT_DONE)
-        return 0;
-    snprintf(text, sizeof text, "%s, and %s", reason, why);
-    return trouble("resume", pid, text);
+    return found == GM_CHECKPOINT_DONE ? 0 : trouble_of_both("resume", pid, reason, why);
 }
 
 /* 0: the text is none. */
